@@ -25,7 +25,7 @@ from benchmarks.filling import new_customer
 from benchmarks.receiving import HANG, Arrival, Receiver, receiving
 from benchmarks.service import new_home
 from benchmarks.table import Row, milliseconds, percentile, seconds
-from pipelines.webhooks.events import EventType, signatures
+from pipelines.webhooks.events import EventType, sign_attempt
 from storage.access import keys
 from storage.core.models import DeliveryStatus, attempts, deliveries
 from storage.core.settings import Settings
@@ -120,7 +120,7 @@ def _peer(send: Send, receiver: Receiver, count: int) -> Callable[[], None]:
 def _signed() -> tuple[bytes, dict[str, str]]:
     event_id = uuid4()
     body = _body(event_id)
-    return body, signatures(event_id, body, b"s" * 32, datetime.now(UTC)) | {"Content-Type": "application/json"}
+    return body, sign_attempt(event_id, body, b"s" * 32, datetime.now(UTC)) | {"Content-Type": "application/json"}
 
 
 def _with_requests(url: str, ca: Path, count: int) -> None:

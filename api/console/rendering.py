@@ -85,7 +85,7 @@ def _reading(value: Any, shape: str = "") -> str:
 
 def _formula(words: str) -> str:
     """Write the names of columns in a formula as words: `Money in − Money out` for `moneyIn − moneyOut`."""
-    return re.sub(r"\b[a-z]+[A-Z]\w*", lambda name: wording.words_of(name[0]), words)
+    return re.sub(r"\b[a-z]+[A-Z]\w*", lambda name: wording.spell_out(name[0]), words)
 
 
 def as_sent(answer: httpx.Response) -> Response:
@@ -113,7 +113,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "percent": _exact(wording.percent),
     "abn": wording.abn,
     "day": wording.day,
-    "words": wording.words_of,
+    "words": wording.spell_out,
     "counted": wording.counted,
     "reading": _reading,
     "formula": _formula,

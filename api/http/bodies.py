@@ -23,7 +23,7 @@ from api.core.limits import Asker, Limits, Turns
 from api.core.schemas.rules import MAX_FAULTS, Rule
 from api.http import unknown
 from pipelines.intake.lines import Decoded, Rows, decoded
-from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia, pointer_of
+from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia, build_pointer
 from storage.core.settings import Settings
 
 MAX_DECODED_AT_ONCE_BYTES = 2**14  # when it is read, without waiting for a turn: takes a few milliseconds at most
@@ -178,7 +178,7 @@ def _refusal(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidR
 
 
 def _fault(model: type[BaseModel], details: ErrorDetails) -> Fault:
-    pointer = pointer_of(details["loc"])
+    pointer = build_pointer(details["loc"])
     return Fault(pointer, *_code_and_message(model, details))
 
 

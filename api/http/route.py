@@ -23,7 +23,7 @@ from api.http import bodies, idempotency, uploads
 from api.http.bodies import Sent
 from api.http.dependencies import Allow, Caller, Named, require_found
 from api.http.uploads import Files
-from pipelines.vocabulary.checkpoints import asking
+from pipelines.vocabulary.checkpoints import checking
 from pipelines.vocabulary.errors import InvalidRequest, TooLarge
 
 Dependency = TypeVar("Dependency")
@@ -148,5 +148,5 @@ async def _turn(request: Request, caller: Caller, is_heavy: bool) -> AsyncIterat
     limits: Limits = request.app.state.limits
     computing = limits.computing.turn(caller.asker) if is_heavy else nullcontext()
     async with computing, limits.working.turn(caller.asker):
-        with asking(StillWanted(request)):
+        with checking(StillWanted(request)):
             yield

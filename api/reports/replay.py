@@ -26,7 +26,7 @@ from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Tra
 from pipelines.metrics import Metrics
 from pipelines.reports import REPORTS
 from pipelines.reports.report_view import ReportView
-from pipelines.vocabulary.errors import Gone, pointer_of
+from pipelines.vocabulary.errors import Gone, build_pointer
 from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.schemas import TRANSACTIONS, posted
 from storage.core.database import Reading
@@ -194,7 +194,7 @@ def describe_trace(kind: str, figure: str, trace: Trace, basis: Basis) -> dict[s
             {
                 "name": name,
                 "value": value_of(each),
-                "figure": figure + pointer_of([name]) if isinstance(each, Sum | Formula) else None,
+                "figure": figure + build_pointer([name]) if isinstance(each, Sum | Formula) else None,
             }
             for name, each in inputs.items()
         ],

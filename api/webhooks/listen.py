@@ -33,7 +33,7 @@ from pipelines.webhooks.events import (
     SIGNATURE_HEADER,
     STANDARD_SIGNATURE,
     STANDARD_TIMESTAMP,
-    key_of,
+    decode_secret,
     verify,
     verify_standard,
 )
@@ -138,7 +138,7 @@ class Receiver:
         on_delivery: Callable[[Received], None] = lambda _: None,
         behaviour: Behaviour = Behaviour(),
     ) -> None:
-        self._keys = [key_of(secret) for secret in secrets]
+        self._keys = [decode_secret(secret) for secret in secrets]
         self._on_delivery = on_delivery
         self._behaviour = behaviour
         self._events = Counter[str]()
@@ -167,7 +167,7 @@ class Receiver:
 
     def learn(self, secret: str) -> None:
         """Add a secret (Base64) to verify signatures with."""
-        self._keys.append(key_of(secret))
+        self._keys.append(decode_secret(secret))
 
     def wait_for(self, predicate: Callable[[Received], bool], timeout_s: float) -> Received | None:
         """Return the first delivery that fits, waiting up to `timeout_s` seconds; None if none comes."""

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from api.work.schemas.records import TimelineEntryView
 from pipelines.pages import drop_none
-from pipelines.pages.wording import counted, day, moment, words_of
+from pipelines.pages.wording import counted, day, moment, spell_out
 from storage.core.models import Flow, JobStatus
 from storage.work.items import ItemAction, ItemKind
 from storage.work.timeline import Entry, EntryKind
@@ -61,11 +61,11 @@ def _raised(shown: Shown) -> str:
 
 def _evaluated(shown: Shown) -> str:
     what = "What-if" if shown["what_if"] else "Decision"
-    return f"{what} by {shown['policy_name']}, version {shown['version']}: {words_of(shown['outcome'])}."
+    return f"{what} by {shown['policy_name']}, version {shown['version']}: {spell_out(shown['outcome'])}."
 
 
 def _overridden(shown: Shown) -> str:
-    return f"{shown['decided_by']} overrode a decision: {words_of(shown['outcome'])}."
+    return f"{shown['decided_by']} overrode a decision: {spell_out(shown['outcome'])}."
 
 
 def _received(shown: Shown) -> str:
@@ -94,14 +94,14 @@ def _statement(shown: Shown) -> str:
 
 def _correction(verb: str) -> Callable[[Shown], str]:
     def sentence(shown: Shown) -> str:
-        to = (words_of(shown["category"]) if shown["category"] is not None else None, shown["counterparty_name"])
+        to = (spell_out(shown["category"]) if shown["category"] is not None else None, shown["counterparty_name"])
         return f"A correction was {verb}: {', '.join(drop_none(*to))}."
 
     return sentence
 
 
 def _attribute(shown: Shown) -> str:
-    return f"{words_of(shown['name'])} was {'removed' if shown['value'] is None else 'set'}."
+    return f"{spell_out(shown['name'])} was {'removed' if shown['value'] is None else 'set'}."
 
 
 def _resolved(shown: Shown) -> str:

@@ -12,7 +12,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.vocabulary.errors import Corrupt
-from pipelines.vocabulary.schemas import LANDED, OF_JOB, OF_STATEMENT, SUBMISSION
+from pipelines.vocabulary.schemas import JOB_COLUMNS, LANDED, STATEMENT_COLUMNS, SUBMISSION
 from storage.core.lake import Lake
 from storage.core.models import Flow
 from storage.jobs.jobs import Job
@@ -40,8 +40,8 @@ def rows_of(lake: Lake, submissions: Sequence[Job]) -> pl.LazyFrame:
     if feeds:
         parts.append(_join_jobs(lake, feeds, pl.LazyFrame(map(_submission_facts, feeds), schema=SUBMISSION), LANDED))
     if statements:
-        facts = pl.LazyFrame(map(_job_facts, statements), schema={name: SUBMISSION[name] for name in OF_JOB})
-        parts.append(_join_jobs(lake, statements, facts, {**LANDED, **OF_STATEMENT}))
+        facts = pl.LazyFrame(map(_job_facts, statements), schema={name: SUBMISSION[name] for name in JOB_COLUMNS})
+        parts.append(_join_jobs(lake, statements, facts, {**LANDED, **STATEMENT_COLUMNS}))
     return pl.concat(parts)
 
 

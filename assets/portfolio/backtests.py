@@ -8,7 +8,7 @@ import polars as pl
 
 from assets.portfolio.kinds import day_end
 from pipelines.decisions import Attribute, Attributes, Plan, Recorded, evaluated, planned, readings
-from pipelines.decisions.backtest import COMPARISON, KNOWN_OUTCOMES, Side, compare, decide, merged, recorded, result
+from pipelines.decisions.backtest import COMPARISON, KNOWN_OUTCOMES, Side, compare, decide, merge, recorded, result
 from pipelines.decisions.decision import figures, figures_of
 from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.periods import BY_CUSTOMER
@@ -73,10 +73,10 @@ class Backtest:
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         each = [_compare_day(self, moment, rows, numbers) for moment in self.moments]
         frame = pl.concat([pl.DataFrame(schema=COMPARISON), *(rows for rows, _ in each)])
-        return Part(frame, merged(tallies for _, tallies in each), frame[BY_CUSTOMER].n_unique())
+        return Part(frame, merge(tallies for _, tallies in each), frame[BY_CUSTOMER].n_unique())
 
-    def merged(self, parts: Iterable[Tallies]) -> Tallies:
-        return merged(parts)
+    def merge(self, parts: Iterable[Tallies]) -> Tallies:
+        return merge(parts)
 
     def result(self, r: Reading, tallies: Tallies) -> object:
         return result.describe_days(tallies, self.request.days)

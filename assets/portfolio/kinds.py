@@ -25,7 +25,7 @@ class Work(Protocol):
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         """Compute some customers from all their transactions (facts.COLUMNS). It must be thread-safe."""
 
-    def merged(self, parts: Iterable[Tallies]) -> Tallies:
+    def merge(self, parts: Iterable[Tallies]) -> Tallies:
         """Add up tallies of different customers, in any order."""
 
     def result(self, r: Reading, tallies: Tallies) -> object:

@@ -105,7 +105,7 @@ def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> 
         with store.db.writing() as w:
             portfolio_jobs.record(w, store.lake, slice_, part, failed, file, clock())
     with store.db.reading() as r:
-        result = work.result(r, work.merged(portfolio_jobs.recorded_tallies(r, begun)))
+        result = work.result(r, work.merge(portfolio_jobs.recorded_tallies(r, begun)))
     with store.db.writing() as w:
         portfolio_jobs.end(w, begun, result, clock())
 
@@ -131,7 +131,7 @@ def _compute_slice(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
     if not work.population.with_transactions:
         for start in range(0, len(silent), MOST_SILENT):
             parts += _compute_isolated(work, failed, NO_ROWS, silent[start : start + MOST_SILENT])
-    merged = work.merged(part.tallies for part in parts)
+    merged = work.merge(part.tallies for part in parts)
     rows = _with_public_ids(store, parts, slice_.job.kind.most_listed)
     return Part(rows, merged, sum(part.customers for part in parts)), len(failed)
 

@@ -10,7 +10,7 @@ from assets.portfolio.kinds import day_end
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
 from pipelines.monitoring import simulated, simulation
-from pipelines.monitoring.simulation import FIRINGS, MOST_EVENTS, merged
+from pipelines.monitoring.simulation import FIRINGS, MOST_EVENTS, merge
 from pipelines.monitoring.snapshots import Day, Past, Stated
 from storage.core.database import Reading
 from storage.core.store import Store
@@ -37,10 +37,10 @@ class Simulation:
             past = _past(r, self.of, numbers)
         parts = list(simulation.simulate(self.of, rows, past, simulation.MOST_FIRINGS))
         firings = pl.concat([pl.DataFrame(schema=FIRINGS), *(part.firings for part in parts)])
-        return Part(firings, merged(part.tallies for part in parts), len(numbers))
+        return Part(firings, merge(part.tallies for part in parts), len(numbers))
 
-    def merged(self, parts: Iterable[Tallies]) -> Tallies:
-        return merged(parts)
+    def merge(self, parts: Iterable[Tallies]) -> Tallies:
+        return merge(parts)
 
     def result(self, r: Reading, tallies: Tallies) -> object:
         ids = customers.ids_of(r, tallies[MOST_EVENTS][BY_CUSTOMER].unique())

@@ -26,7 +26,7 @@ import aiohttp
 from assets.webhooks import sending
 from assets.webhooks.sending import Failure, Post
 from pipelines.vocabulary.errors import Corrupt, Unavailable
-from pipelines.webhooks.events import signatures
+from pipelines.webhooks.events import sign_attempt
 from storage.core.changes import Changes
 from storage.core.database import Database
 from storage.core.heartbeat import watched_loop
@@ -74,7 +74,7 @@ def sign(claimed: Claimed, vault: Vault, now: datetime) -> Post | Ended:
         secret = open_secret(vault, claimed.subscription_id, claimed.sealed_secret)
     except Corrupt:
         return _ended(claimed, sending.unsent(Failure.SECRET))
-    return Post(claimed.webhook_url, claimed.body, signatures(claimed.event_id, claimed.body, secret, now))
+    return Post(claimed.webhook_url, claimed.body, sign_attempt(claimed.event_id, claimed.body, secret, now))
 
 
 def _ended(claimed: Claimed, attempt: Attempt) -> Ended:

@@ -213,7 +213,7 @@ def _direct(settings: Settings, reach: Reach, tls: ssl.SSLContext) -> Callable[[
     """Return which addresses may be connected to: those within reach, and the receiver of `listen --subscribe`."""
 
     def may_dial(address: Address, port: int) -> bool:
-        return reach.holds(address, port) or _is_local_receiver(settings, tls, address, port)
+        return reach.allows(address, port) or _is_local_receiver(settings, tls, address, port)
 
     return may_dial
 
@@ -244,7 +244,7 @@ def _checking_targets(reach: Reach, names: AbstractResolver) -> aiohttp.ClientMi
             addresses = await _resolve(names, host, port)
         except UnknownNameError as error:
             raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
-        if not addresses or not all(reach.holds(address, port) for address in addresses):
+        if not addresses or not all(reach.allows(address, port) for address in addresses):
             raise aiohttp.ClientConnectorError(request.connection_key, RefusedAddressError())
         return await forward(request)
 

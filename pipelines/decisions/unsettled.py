@@ -74,8 +74,8 @@ def _relevant_operands(node: Node, row: Row) -> Sequence[str]:
     of, *values, otherwise = node.of
     if row[of] is None:
         return [of]
-    banded = zip(node.subject, values, strict=True)
-    return [next((value for below, value in banded if row[of] < Decimal(below)), otherwise)]
+    name_band = zip(node.subject, values, strict=True)
+    return [next((value for below, value in name_band if row[of] < Decimal(below)), otherwise)]
 
 
 def describe_missing(plan: Plan, found: Missing) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def counts(*names: str) -> pl.Schema:
     return pl.Schema(dict.fromkeys(names, pl.Int64()))
 
 
-def merged(declared: Mapping[str, Tally], parts: Iterable[Tallies]) -> Tallies:
+def merge(declared: Mapping[str, Tally], parts: Iterable[Tallies]) -> Tallies:
     """Add up the tallies of all parts. Without parts, they are empty, or one row of zeros if there is no `by`."""
     listed = list(parts)
     return {name: tally.added(part[name] for part in listed) for name, tally in declared.items()}

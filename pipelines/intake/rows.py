@@ -91,7 +91,7 @@ def _read_values(rows: pl.LazyFrame, timezone: str) -> pl.LazyFrame:
         client_transaction_id=pl.col("sent_transactionId"),
         client_transaction_id_digest=pl.col("transactionIdDigest"),
         status=pl.col("sent_status").fill_null("posted").cast(TransactionStatus, strict=False),
-        own_columns=pl.col("extra").map_batches(own_columns.own_columns, return_dtype=pl.String()),
+        own_columns=pl.col("extra").map_batches(own_columns.read_own_columns, return_dtype=pl.String()),
         latest_date=pl.col("received_at").dt.convert_time_zone(timezone).dt.date() + pl.duration(days=1),
         **_number_columns("amount"),
         **_number_columns("balance"),

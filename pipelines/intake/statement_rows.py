@@ -18,12 +18,12 @@ from pipelines.intake.as_sent import Digest, digest_descriptions
 from pipelines.intake.masking import mask_text, masked_texts
 from pipelines.intake.pdf.page.result import Box, Entry, Extraction, Refusal, Statement, refused
 from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
-from pipelines.vocabulary.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
+from pipelines.vocabulary.schemas import LANDED, STATEMENT_COLUMNS, STATEMENT_ROWS
 
 MAX_FILE_NAME = 255  # characters
 MOST = Decimal(10) ** MAX_INTEGER_DIGITS
-_OF_ROW = {name: OF_STATEMENT[name] for name in ("statement_id", "statement_proved")}  # these differ from row to row
-_OF_ACCOUNT = pl.Schema({name: kind for name, kind in OF_STATEMENT.items() if name != "statement_proved"})
+_OF_ROW = {name: STATEMENT_COLUMNS[name] for name in ("statement_id", "statement_proved")}  # differ from row to row
+_OF_ACCOUNT = pl.Schema({name: kind for name, kind in STATEMENT_COLUMNS.items() if name != "statement_proved"})
 UNDESCRIBED = "(nothing printed)"  # because `validate` refuses a row without a description
 
 
@@ -147,7 +147,7 @@ def _described() -> pl.Expr:
 
 
 def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Mapping[UUID, Statement]) -> pl.DataFrame:
-    """Return the rows (STATEMENT_ROWS) that land, each with its account, in schema LANDED and OF_STATEMENT."""
+    """Return the rows (STATEMENT_ROWS) that land, each with its account, in schema LANDED and STATEMENT_COLUMNS."""
     of_statements = pl.DataFrame(
         [_account_fields(number, account, statements[number]) for number, account in accounts.items()],
         schema=_OF_ACCOUNT,
@@ -168,7 +168,7 @@ def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Map
         )
         .match_to_schema({**LANDED, **_OF_ROW}, missing_columns="insert")
         .join(of_statements, on="statement_id", how="left", validate="m:1", maintain_order="left")
-        .select(*LANDED.names(), *OF_STATEMENT.names())
+        .select(*LANDED.names(), *STATEMENT_COLUMNS.names())
     )
 
 

@@ -20,7 +20,7 @@ from pipelines.decisions.check.references import Data, entries
 from pipelines.decisions.check.shape import parse_shape, plain
 from pipelines.metrics import METRICS
 from pipelines.monitoring.ruleset import Ruleset
-from pipelines.vocabulary.errors import Fault, pointer_of
+from pipelines.vocabulary.errors import Fault, build_pointer
 
 CALCULATING = ("rules", "mutedWhile", "appliesTo")  # members that contain numbers and conditions
 
@@ -196,7 +196,7 @@ def _unprintable(value: Any, *steps: int | str) -> Iterator[Finding]:
             yield from _unprintable(each, *steps, step)
     elif isinstance(value, str) and _UNPRINTABLE.search(_LINES.sub(" ", value) if steps == ("notes",) else value):
         says = "A text contains a control character or one that changes the direction of writing."
-        yield finding(pointer_of(steps), "BadText", says)
+        yield finding(build_pointer(steps), "BadText", says)
 
 
 _LINES = re.compile(r"\r?\n|\t")

@@ -25,7 +25,7 @@ def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies,
     """Return the result of a simulation from `first` to `last` day.
 
     Args:
-        tallies: of all customers (`simulation.merged`).
+        tallies: of all customers (`simulation.merge`).
         ids: public ids of the customers in MOST_EVENTS.
     """
     rows = {name: frame.to_dicts() for name, frame in tallies.items()}

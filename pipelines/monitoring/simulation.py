@@ -125,11 +125,11 @@ def simulate(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) 
         yield part
 
 
-def merged(parts: Iterable[Tallies]) -> Tallies:
+def merge(parts: Iterable[Tallies]) -> Tallies:
     """Add up the tallies of different customers."""
     listed = list(parts)
     customers = pl.concat([pl.DataFrame(schema=CUSTOMERS), *(part[MOST_EVENTS] for part in listed)])
-    return {**tallies.merged(TALLIES, listed), MOST_EVENTS: _most_events(customers)}
+    return {**tallies.merge(TALLIES, listed), MOST_EVENTS: _most_events(customers)}
 
 
 def _most_events(customers: pl.DataFrame) -> pl.DataFrame:

@@ -4,8 +4,8 @@ A page package says which figures are shown, in which order and in which words: 
 them: how numbers, days and money are written (`wording`), where the bars of a chart are (`charts`), which parts a
 page can have (`parts`), and the one template and style sheet (`document`). It imports no subject but the vocabulary.
 
-A page stands alone. It runs no script, fetches nothing and carries its style sheet, in print as on a phone; its content
-policy holds a browser to that, and CONTENT_POLICY lets a server say the same in a header.
+A page needs no other file: it runs no script, fetches nothing and contains its style sheet. Its content policy makes
+browsers enforce that, and a server can send CONTENT_POLICY as a header, too.
 """
 
 from pipelines.pages.document import CONTENT_POLICY, render

@@ -17,10 +17,10 @@ from pipelines.pages.wording import day, month, short_money
 
 WIDTH, HEIGHT = 400, 236
 LEFT, RIGHT, TOP, BOTTOM = 50, 392, 12, 208  # of the plot
-MOST_DATES = 5  # along the foot
+MOST_DATES = 5  # along the bottom
 DATE_WIDTH = 60  # of a month and its year in the widest of the usual fonts
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
-ROW, BELOW, THICK, APART = 29, 17, 7, 9  # a row's height, where its bars begin, a bar's height, from bar to bar
+ROW, BELOW, THICK, APART = 29, 17, 7, 9  # height of a row, from its top to its first bar, of a bar, from bar to bar
 STRIPED = ("gap", "out")  # kinds of bars that are drawn with a pattern
 
 
@@ -109,27 +109,27 @@ def line_chart(
         gaps: first and last day of stretches to shade.
     """
     end = max(through, balances[-1][0])
-    across = _across(balances[0][0], end)
+    across = _horizontal_scale(balances[0][0], end)
     values = [float(balance) for _, balance in balances if balance is not None]
-    up, ticks = _upright(min([0.0, *values]), max([0.0, *values]))
+    up, ticks = _vertical_scale(min([0.0, *values]), max([0.0, *values]))
     last = balances[-1][1]
     return Chart(
         ticks=ticks,
-        dates=_dates(across),
-        bars=tuple(_shaded(across, gaps)),
+        dates=_date_ticks(across),
+        bars=tuple(_shade_gaps(across, gaps)),
         zero=up(0),
-        path=" ".join(_steps(balances, end, across, up)),
+        path=" ".join(_draw_line(balances, end, across, up)),
         end=None if last is None else (across(end.toordinal()), up(float(last))),
     )
 
 
 def month_chart(months: Sequence[tuple[date, Decimal, Decimal, Decimal]]) -> Chart:
-    """Draw what came in upwards and what went out downwards, month by month, and the net of both.
+    """Draw money in upwards and money out downwards, month by month, and the net of both.
 
     Args:
-        months: month, money in, money out (positive), net: at least one, in order, none left out between.
+        months: month, money in, money out (positive), net: at least one, in order, without gaps.
     """
-    up, ticks = _upright(-max(float(each[2]) for each in months), max(float(each[1]) for each in months))
+    up, ticks = _vertical_scale(-max(float(each[2]) for each in months), max(float(each[1]) for each in months))
     slot = (RIGHT - LEFT) / len(months)
     wide, zero = max(slot * 0.7, 0.3), up(0)
 
@@ -151,24 +151,24 @@ def month_chart(months: Sequence[tuple[date, Decimal, Decimal, Decimal]]) -> Cha
     )
 
 
-BEHIND = frozenset({"gap", "track"})
+BACKGROUND = frozenset({"gap", "track"})
 
 
 def bar_chart(rows: Sequence[tuple[str, str, Mapping[str, Decimal | float]]]) -> Chart:
-    """Draw rows of bars on one scale from zero; the longest is as wide as the drawing.
+    """Draw rows of bars on one scale from zero; the longest bar is as wide as the drawing.
 
     Args:
-        rows: label, figure in words, and sizes by kind of bar. The bars of a row are below each other, but those of
-            BEHIND lie behind the first and show how large it could be.
+        rows: label, figure in words, and sizes by kind of bar. The bars of a row are below each other. A bar of a kind
+            in BACKGROUND lies behind the next one instead, and shows how large that could be.
     """
     sizes = [[(kind, max(float(size), 0.0)) for kind, size in each.items()] for _, _, each in rows]
     whole = max((size for each in sizes for _, size in each), default=0) or 1.0
-    height = ROW + APART * max((sum(kind not in BEHIND for kind, _ in each) - 1 for each in sizes), default=0)
+    height = ROW + APART * max((sum(kind not in BACKGROUND for kind, _ in each) - 1 for each in sizes), default=0)
 
     def bars(y: float, row: Sequence[tuple[str, float]]) -> Iterator[Bar]:
         for kind, size in row:
             yield Bar(kind, 0, y, round(size / whole * WIDTH, 1), THICK)
-            y += 0 if kind in BEHIND else APART
+            y += 0 if kind in BACKGROUND else APART
 
     return Chart(
         height=len(rows) * height,
@@ -183,7 +183,7 @@ def timeline(spans: Sequence[Span]) -> Chart:
     across = Scale(first.toordinal(), last.toordinal() + 1, 0, WIDTH)
     return Chart(
         height=len(spans) * ROW + 20,
-        dates=_dates(across),
+        dates=_date_ticks(across),
         rows=tuple(Row(place * ROW, span.label, span.figure) for place, span in enumerate(spans)),
         bars=tuple(
             _stretch(kind, across, begins, ends, place * ROW + BELOW)
@@ -200,12 +200,12 @@ def _stretch(kind: str, across: Scale, first: date, last: date, y: float) -> Bar
     return Bar(kind, round(min(start, across.end - wide), 1), y, round(wide, 1), THICK)
 
 
-def _across(first: date, last: date) -> Scale:
+def _horizontal_scale(first: date, last: date) -> Scale:
     return Scale(first.toordinal(), max(last.toordinal(), first.toordinal() + 1), LEFT, RIGHT)
 
 
-def _upright(low: float, high: float) -> tuple[Scale, tuple[Tick, ...]]:
-    """Return a scale from the foot of the plot upwards that starts and ends on round figures, and these figures."""
+def _vertical_scale(low: float, high: float) -> tuple[Scale, tuple[Tick, ...]]:
+    """Return a scale from the bottom of the plot to its top that starts and ends on round figures, and its ticks."""
     step = _round_step((high - low) / 4)
     bottom, top = floor(low / step), -floor(-high / step)
     if bottom == top:
@@ -215,14 +215,16 @@ def _upright(low: float, high: float) -> tuple[Scale, tuple[Tick, ...]]:
 
 
 def _round_step(least: float) -> float:
-    """Return the next of 1, 2, 2.5, 5, 10 times a power of ten; a dollar at least."""
+    """Return the least step of 1, 2, 2.5, 5 or 10 times a power of ten that is at least this; never below a dollar."""
     if least <= 1:
         return 1
     power: float = 10 ** floor(log10(least))
     return next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= least)
 
 
-def _steps(balances: Sequence[tuple[date, Decimal | None]], through: date, across: Scale, up: Scale) -> Iterator[str]:
+def _draw_line(
+    balances: Sequence[tuple[date, Decimal | None]], through: date, across: Scale, up: Scale
+) -> Iterator[str]:
     until = [*(start for start, _ in balances[1:]), through]
     holed = True
     for (start, balance), end in zip(balances, until, strict=True):
@@ -235,7 +237,7 @@ def _steps(balances: Sequence[tuple[date, Decimal | None]], through: date, acros
         holed = False
 
 
-def _shaded(across: Scale, gaps: Iterable[tuple[date, date]]) -> Iterator[Bar]:
+def _shade_gaps(across: Scale, gaps: Iterable[tuple[date, date]]) -> Iterator[Bar]:
     for first, last in gaps:
         start = max(across(first.toordinal()), LEFT)
         end = min(across(last.toordinal()), RIGHT)
@@ -243,8 +245,8 @@ def _shaded(across: Scale, gaps: Iterable[tuple[date, date]]) -> Iterator[Bar]:
             yield Bar("gap", min(start, RIGHT - 2), TOP, round(max(end - start, 2), 1), BOTTOM - TOP)
 
 
-def _dates(across: Scale) -> tuple[Tick, ...]:
-    """Return as many months along the foot as fit without touching; both ends if fewer than two months begin."""
+def _date_ticks(across: Scale) -> tuple[Tick, ...]:
+    """Return as many months along the bottom as fit; the first and the last day if fewer than two months begin."""
     first, last = (date.fromordinal(min(int(each), date.max.toordinal())) for each in (across.low, across.high))
     starts = list(_firsts_of_months(first, last))
     if len(starts) < 2:
@@ -254,19 +256,19 @@ def _dates(across: Scale) -> tuple[Tick, ...]:
 
 
 def _month_ticks(months: Iterable[tuple[date, float]]) -> tuple[Tick, ...]:
-    """Name as many months, at their places, as fit without touching."""
+    """Return ticks for as many of the months, at their places, as fit without touching."""
     placed = list(months)
     step = next((each for each in MONTH_STEPS if len(placed) / each <= MOST_DATES), MONTH_STEPS[-1])
     chosen = [(each, at) for each, at in placed if (each.year * 12 + each.month - 1) % step == 0]
-    return tuple(_apart(Tick(_within(at), month(each)) for each, at in chosen))
+    return tuple(_drop_touching(Tick(_keep_inside(at), month(each)) for each, at in chosen))
 
 
-def _within(at: float) -> float:
-    """Return the nearest place for a date's middle at which the date stays within the drawing."""
+def _keep_inside(at: float) -> float:
+    """Move the middle of a date so far from the edges that the whole date is inside the drawing."""
     return min(max(at, DATE_WIDTH / 2), WIDTH - DATE_WIDTH / 2)
 
 
-def _apart(ticks: Iterable[Tick]) -> Iterator[Tick]:
+def _drop_touching(ticks: Iterable[Tick]) -> Iterator[Tick]:
     """Leave out ticks that would touch the one before."""
     free = 0.0
     for tick in ticks:

@@ -30,6 +30,6 @@ _TEMPLATES.filters["kind"] = lambda part: type(part).__name__
 
 
 def render(page: Page) -> str:
-    """Return a whole HTML document. What the page says is text in it, never markup, and UNPRINTABLE becomes U+FFFD."""
+    """Return a whole HTML document. The page's texts are escaped, and each UNPRINTABLE character becomes U+FFFD."""
     template = _TEMPLATES.get_template("page.html")
     return UNPRINTABLE.sub("\ufffd", template.render(page=page, style=Markup(STYLE), policy=CONTENT_POLICY))

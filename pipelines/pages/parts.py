@@ -18,7 +18,7 @@ def drop_none(*items: T | None) -> tuple[T, ...]:
 
 @dataclass(frozen=True)
 class Card:
-    """One figure to be seen first, with lines below it. `mark` says how to take it, such as `Indicative`."""
+    """A figure that is seen first, with lines below it. `mark` says what to know about it, such as `Indicative`."""
 
     title: str
     figure: str
@@ -33,7 +33,7 @@ class Cards:
 
 @dataclass(frozen=True)
 class Column:
-    """`kind` says how cells are set: `number`, `short` (on one line), `text`, or `prose` for sentences."""
+    """`kind` says how cells are formatted: `number`, `short` (on one line), `text`, or `prose` for sentences."""
 
     heading: str
     kind: str = "text"
@@ -165,7 +165,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class Code:
-    """Text of a program, set as it is."""
+    """Text of a program, shown as it is."""
 
     caption: str
     text: str

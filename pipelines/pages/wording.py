@@ -60,7 +60,7 @@ def change(count: int) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Write `1 row`, `1,234 rows`; `plural` is for nouns that don't just take an s."""
+    """Write `1 row`, `1,234 rows`; `plural` is for nouns whose plural is not just an s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
@@ -93,7 +93,7 @@ def abn(digits: str) -> str:
     return re.sub(r"^(\d{2})(\d{3})(\d{3})(\d{3})$", r"\1 \2 \3 \4", digits)
 
 
-def words_of(code: str) -> str:
+def spell_out(code: str) -> str:
     """Write a code as words: `Merchant cash advance` for `merchant_cash_advance`, `Money in` for `moneyIn`; other text
     stays as it is.
     """
@@ -105,7 +105,7 @@ def words_of(code: str) -> str:
     return _ACRONYMS.sub(lambda each: each[0].upper(), spaced[:1].upper() + spaced[1:])
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Cut text to `most` characters: lines of a chart don't wrap."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 

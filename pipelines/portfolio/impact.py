@@ -1,8 +1,8 @@
-"""What a change of the enrichment changes: categories, report figures, ratings, decisions and monitoring matches.
+"""Compute what a change of the enrichment changes: categories, figures, ratings, decisions and monitoring matches.
 
 `compare` compares the same customers' transactions before and after, such as under two releases, with and without a
 client's own rules, or with two models. The caller supplies both frames, from stored rows or by enriching again, and
-what decides on the customers. Impacts on parts of a portfolio are `merged`.
+the policies and rulesets that decide on the customers. `merge` adds up the impacts on parts of a portfolio.
 """
 
 import json
@@ -26,11 +26,11 @@ from pipelines.reports import REPORTS
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current
 
-EXAMPLES = 20
+EXAMPLES = 20  # transactions shown: our judgement of what a person reads
 _MONEY = pl.Decimal(38, 2)  # sums over a portfolio
 _FIGURE = pl.Decimal(38, 4)
 
-MOVED = pl.Schema(
+MOVED_PAIRS = pl.Schema(
     {
         "from": pl.String(),  # category
         "to": pl.String(),
@@ -38,7 +38,7 @@ MOVED = pl.Schema(
         "dollars": _MONEY,  # AUD, sum of absolute amounts
     }
 )
-FIGURES = pl.Schema(
+HEADLINES = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "report": pl.String(),
@@ -66,7 +66,7 @@ MOVED_ROWS = pl.Schema(
         "to_source": TRANSACTIONS["category_source"],
     }
 )
-OF_CUSTOMERS = pl.Schema(
+MOVED_CUSTOMERS = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "count": pl.UInt32(),  # rows with another category
@@ -107,7 +107,7 @@ class TriedPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Deciders:
-    """What decides on the compared customers, who are of one client, at the time `now`."""
+    """The policies and rulesets that decide at the time `now` on the compared customers, all of one client."""
 
     now: datetime
     context: Context = NO_CONTEXT
@@ -123,9 +123,9 @@ NO_DECIDERS = Deciders(datetime.min.replace(tzinfo=UTC))
 class Impact:
     """The differences between two versions, for the customers and transactions that both have.
 
-    `moved` (MOVED): most dollars first. `figures` (FIGURES): all headline figures, changed or not. `examples`
-    (MOVED_ROWS): the largest. `rows`: transactions compared; `only_one`: transactions that only one version has.
-    `of_customers` (OF_CUSTOMERS), `ratings` (RATINGS), `decisions` (DECISIONS), `matches` (MATCHES): what changes.
+    `moved` (MOVED_PAIRS): most dollars first. `figures` (HEADLINES): all, changed or not. `examples` (MOVED_ROWS): the
+    rows with the largest amounts. `rows`: transactions compared; `only_one`: transactions that only one version has.
+    `of_customers` (MOVED_CUSTOMERS), `ratings` (RATINGS), `decisions` (DECISIONS), `matches` (MATCHES): what changes.
     """
 
     customers: int
@@ -150,16 +150,18 @@ class Impact:
         return order["customer_number"].to_list()
 
     def changed_figures(self) -> pl.DataFrame:
-        """Return the FIGURES that differ."""
+        """Return the HEADLINES that differ."""
         return self.figures.filter(pl.col("before").ne_missing(pl.col("after")))
 
     def summed_figures(self) -> pl.DataFrame:
         """Return SUMMED over all customers: money and counts are added, scores and ratios averaged."""
-        adds = pl.col("figure").is_in(_ADDED)
+        adds = pl.col("figure").is_in(_SUMMED)
         changed = pl.col("before").ne_missing(pl.col("after")).sum()
         return (
             self.figures.group_by("report", "figure", summed=adds)
-            .agg(customers=changed, **{side: _total(pl.col(side), adds.first()) for side in ("before", "after")})
+            .agg(
+                customers=changed, **{side: _aggregate_side(pl.col(side), adds.first()) for side in ("before", "after")}
+            )
             .match_to_schema(SUMMED, integer_cast="upcast")
             .sort("report", "figure")
         )
@@ -174,43 +176,43 @@ def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date, deciders: De
         as_of: the day for which reports are computed, for both.
         deciders: what decides on the customers. Without it, only categories, figures and ratings are compared.
     """
-    both = _in_both(before, after)
+    both = _find_common_keys(before, after)
     retained, renewed = (rows.join(both.select(_KEY), on=_KEY, how="semi") for rows in (before, after))
     compared = _current_pairs(retained, renewed)
     moved = compared.filter(pl.col("from").ne_missing(pl.col("to")))
     size = pl.col("amount").cast(_MONEY).abs()
     older, newer = (Facts(rows, as_of, deciders.context) for rows in (retained, renewed))
-    figures, ratings = _reported(older, newer)
+    figures, ratings = _compare_reports(older, newer)
     return Impact(
         customers=compared["customer_number"].n_unique(),
         rows=compared.height,
         only_one=_count_current(before) + _count_current(after) - 2 * compared.height,
-        moved=_by_dollars(moved.group_by("from", "to").agg(count=pl.len(), dollars=size.sum())),
+        moved=_sort_by_dollars(moved.group_by("from", "to").agg(count=pl.len(), dollars=size.sum())),
         figures=figures,
-        examples=_largest(moved.select(MOVED_ROWS.names())),
-        of_customers=_shaped(OF_CUSTOMERS, moved.group_by(BY_CUSTOMER).agg(count=pl.len(), dollars=size.sum())),
+        examples=_select_largest(moved.select(MOVED_ROWS.names())),
+        of_customers=_combine(MOVED_CUSTOMERS, moved.group_by(BY_CUSTOMER).agg(count=pl.len(), dollars=size.sum())),
         ratings=ratings,
         decisions=compare_decisions(older, newer, deciders),
         matches=compare_matches(older, newer, deciders),
     )
 
 
-def merged(impacts: Iterable[Impact]) -> Impact:
+def merge(impacts: Iterable[Impact]) -> Impact:
     """Add up the impacts on parts of the customers, such as buckets."""
     parts = list(impacts)
-    moved = pl.concat([pl.DataFrame(schema=MOVED), *(part.moved for part in parts)])
+    moved = pl.concat([pl.DataFrame(schema=MOVED_PAIRS), *(part.moved for part in parts)])
     examples = pl.concat([pl.DataFrame(schema=MOVED_ROWS), *(part.examples for part in parts)])
     return Impact(
         customers=sum(part.customers for part in parts),
         rows=sum(part.rows for part in parts),
         only_one=sum(part.only_one for part in parts),
-        moved=_by_dollars(moved.group_by("from", "to").agg(pl.col("count").sum(), pl.col("dollars").sum())),
-        figures=pl.concat([pl.DataFrame(schema=FIGURES), *(part.figures for part in parts)]).sort(_FIGURE_KEY),
-        examples=_largest(examples),
-        of_customers=_shaped(OF_CUSTOMERS, *(part.of_customers for part in parts)),
-        ratings=_shaped(RATINGS, *(part.ratings for part in parts)),
-        decisions=_shaped(DECISIONS, *(part.decisions for part in parts)),
-        matches=_shaped(MATCHES, *(part.matches for part in parts)),
+        moved=_sort_by_dollars(moved.group_by("from", "to").agg(pl.col("count").sum(), pl.col("dollars").sum())),
+        figures=pl.concat([pl.DataFrame(schema=HEADLINES), *(part.figures for part in parts)]).sort(_FIGURE_KEY),
+        examples=_select_largest(examples),
+        of_customers=_combine(MOVED_CUSTOMERS, *(part.of_customers for part in parts)),
+        ratings=_combine(RATINGS, *(part.ratings for part in parts)),
+        decisions=_combine(DECISIONS, *(part.decisions for part in parts)),
+        matches=_combine(MATCHES, *(part.matches for part in parts)),
     )
 
 
@@ -221,7 +223,7 @@ def _current_pairs(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     return older.join(newer, on=_KEY, how="inner", validate="1:1")
 
 
-def _in_both(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+def _find_common_keys(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     return before.filter(current()).select(_KEY).join(after.filter(current()), on=_KEY, how="semi")
 
 
@@ -229,24 +231,24 @@ def _count_current(rows: pl.DataFrame) -> int:
     return rows.filter(current()).height
 
 
-def _by_dollars(moved: pl.DataFrame) -> pl.DataFrame:
-    cast = moved.select(pl.col(name).cast(kind) for name, kind in MOVED.items())
+def _sort_by_dollars(moved: pl.DataFrame) -> pl.DataFrame:
+    cast = moved.select(pl.col(name).cast(kind) for name, kind in MOVED_PAIRS.items())
     return cast.sort("dollars", "count", "from", "to", descending=[True, True, False, False])
 
 
-def _largest(moved: pl.DataFrame) -> pl.DataFrame:
+def _select_largest(moved: pl.DataFrame) -> pl.DataFrame:
     order = (pl.col("amount").abs(), "customer_number", "date", "transaction_id")
     return moved.sort(*order, descending=[True, False, False, False]).head(EXAMPLES)
 
 
-def _shaped(schema: pl.Schema, *frames: pl.DataFrame) -> pl.DataFrame:
+def _combine(schema: pl.Schema, *frames: pl.DataFrame) -> pl.DataFrame:
     """Return the frames as one in this schema, sorted."""
     cast = (frame.select(pl.col(name).cast(kind) for name, kind in schema.items()) for frame in frames)
     return pl.concat([pl.DataFrame(schema=schema), *cast]).sort([name for name in schema if name != "limits"])
 
 
-def _reported(before: Facts, after: Facts) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return FIGURES, and the RATINGS that differ."""
+def _compare_reports(before: Facts, after: Facts) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return HEADLINES, and the RATINGS that differ."""
     (older, rated), (newer, rated_again) = map(read_reports, (before, after))
     joined = older.rename({"reading": "before"}).join(
         newer.rename({"reading": "after"}), on=_FIGURE_KEY, how="full", coalesce=True, validate="1:1"
@@ -255,7 +257,7 @@ def _reported(before: Facts, after: Facts) -> tuple[pl.DataFrame, pl.DataFrame]:
         rated_again.rename({"rating": "after"}), on=BY_CUSTOMER, how="full", coalesce=True, validate="1:1"
     )
     differ = pl.col("before").ne_missing(pl.col("after"))
-    return joined.select(FIGURES.names()).sort(_FIGURE_KEY), _shaped(RATINGS, ratings.filter(differ))
+    return joined.select(HEADLINES.names()).sort(_FIGURE_KEY), _combine(RATINGS, ratings.filter(differ))
 
 
 def read_reports(facts: Facts) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -271,17 +273,17 @@ def read_reports(facts: Facts) -> tuple[pl.DataFrame, pl.DataFrame]:
     readings = [(number, kind, name, value) for number, kind, data in reports for name, value in _HEADLINES[kind](data)]
     ratings = [(number, data["rating"]) for number, kind, data in reports if kind == "risk"]
     schema = {"customer_number": pl.Int64(), "report": pl.String(), "figure": pl.String(), "reading": _FIGURE}
-    figures = pl.concat([pl.DataFrame(readings, schema=schema, orient="row"), _metrics(facts)])
+    figures = pl.concat([pl.DataFrame(readings, schema=schema, orient="row"), _read_metrics(facts)])
     return figures, pl.DataFrame(ratings, {"customer_number": pl.Int64(), "rating": pl.String()}, orient="row")
 
 
 def compare_decisions(before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
     """Return the DECISIONS that differ, as a backtest of each policy over both sides finds them."""
-    each = (_decided_differently(policy, before, after, deciders) for policy in deciders.policies)
-    return _shaped(DECISIONS, *each)
+    each = (_compare_policy_decisions(policy, before, after, deciders) for policy in deciders.policies)
+    return _combine(DECISIONS, *each)
 
 
-def _decided_differently(policy: TriedPolicy, before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
+def _compare_policy_decisions(policy: TriedPolicy, before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
     earlier, later = (_decide(policy, facts, deciders) for facts in (before, after))
     compared, _ = backtest.compare(before.as_of, earlier, later, pl.DataFrame(schema=KNOWN_OUTCOMES))
     return compared.drop_nulls("change").with_columns(policy=pl.lit(policy.slug))
@@ -308,38 +310,38 @@ def compare_matches(before: Facts, after: Facts, deciders: Deciders) -> pl.DataF
     slugs = [(each.bytes, planned.source.ruleset.slug) for each, planned in plan.rulesets.items()]
     named = pl.DataFrame(slugs, {"ruleset_id": pl.Binary(), "ruleset": pl.String()}, orient="row")
     changed = pl.concat([begins.with_columns(holds=True), ceases.with_columns(holds=False)])
-    return _shaped(MATCHES, changed.join(named, on="ruleset_id", validate="m:1"))
+    return _combine(MATCHES, changed.join(named, on="ruleset_id", validate="m:1"))
 
 
-def _of_completeness(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _read_completeness(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return ((name, data["summary"][name]) for name in ("completenessScore", "totalMissingness"))
 
 
-def _of_risk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _read_risk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return ((name, data[name]) for name in ("value", "pdConfidenceScore"))
 
 
-def _of_aggregate(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _read_aggregate(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Add up all months."""
     [months] = [table["values"] for table in data["tables"] if table["id"] == "monthly_cash_flow"]
-    return ((name, sum(month[name] for month in months)) for name in _ADDED)
+    return ((name, sum(month[name] for month in months)) for name in _SUMMED)
 
 
-_ADDED: Sequence[str] = ("revenue", "moneyIn", "moneyOut", "net", "transfersIn", "transfersOut")
+_SUMMED: Sequence[str] = ("revenue", "moneyIn", "moneyOut", "net", "transfersIn", "transfersOut")
 _HEADLINES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Any]]]] = {
-    "completeness": _of_completeness,
-    "risk": _of_risk,
-    "aggregate": _of_aggregate,
+    "completeness": _read_completeness,
+    "risk": _read_risk,
+    "aggregate": _read_aggregate,
 }
 
 
-def _metrics(facts: Facts) -> pl.DataFrame:
+def _read_metrics(facts: Facts) -> pl.DataFrame:
     values = facts.cached(metrics.values).select("customer_number", pl.col(list(metrics.METRICS)).cast(_FIGURE))
     long = values.unpivot(list(metrics.METRICS), index="customer_number", variable_name="figure", value_name="reading")
     return long.select("customer_number", pl.lit("metrics").alias("report"), "figure", "reading")
 
 
-def _total(figure: pl.Expr, adds: pl.Expr) -> pl.Expr:
+def _aggregate_side(figure: pl.Expr, adds: pl.Expr) -> pl.Expr:
     known = figure.drop_nulls()
     mean = ratio(known.sum(), known.len().cast(pl.Int64))
     return pl.when(adds).then(known.sum()).otherwise(mean).cast(_FIGURE)

@@ -39,10 +39,10 @@ def releases() -> tuple[Release, ...]:
     Raises:
         RuleError: naming the file and every fault.
     """
-    return checked(load_rules(FILE))
+    return parse_releases(load_rules(FILE))
 
 
-def checked(entries: Any) -> tuple[Release, ...]:
+def parse_releases(entries: Any) -> tuple[Release, ...]:
     """Return the file's entries as releases.
 
     Raises:

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_ask: ContextVar[Callable[[], None]] = ContextVar("ask", default=lambda: None)
+_check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
 
 
 def checkpoint() -> None:
     """Return, or raise to end the work. Call it only where nothing is half written."""
-    _ask.get()()
+    _check.get()()
 
 
 @contextmanager
-def asking(ask: Callable[[], None]) -> Iterator[None]:
-    """Make every checkpoint call `ask`, in this thread and in threads that are started in its context."""
-    before = _ask.set(ask)
+def checking(check: Callable[[], None]) -> Iterator[None]:
+    """Make every checkpoint call `check`, in this thread and in threads that are started in its context."""
+    before = _check.set(check)
     try:
         yield
     finally:
-        _ask.reset(before)
+        _check.reset(before)

@@ -29,7 +29,7 @@ CORRECT_DOCUMENT = "Correct the document where `pointer` points; the message has
 
 @dataclass(frozen=True)
 class Code:
-    """An error code. `status`: of the problem documents with this code; None if it occurs only elsewhere (`where`)."""
+    """An error code. `status` is that of its problem documents; None if the code occurs only elsewhere (`where`)."""
 
     name: str
     where: str

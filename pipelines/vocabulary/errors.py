@@ -101,6 +101,6 @@ class Corrupt(TidemarkError):
     status = 500
 
 
-def pointer_of(steps: Iterable[int | str]) -> str:
+def build_pointer(steps: Iterable[int | str]) -> str:
     """Return the JSON pointer of these names and indexes, from the root."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

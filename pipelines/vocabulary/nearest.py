@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-LIKE = 0.7  # least similarity (difflib's ratio): our judgement
+LEAST_SIMILARITY = 0.7  # difflib's ratio; our judgement
 
 
 def suggest(unknown: str, known: Iterable[str]) -> str:
-    """Return the name, followed by a similar known one if there is any."""
+    """Return the unknown name, followed by the most similar known one if any is similar enough."""
     by_lower = {name.lower(): name for name in known}
-    found = get_close_matches(unknown.lower(), by_lower, n=1, cutoff=LIKE)
-    return f"{unknown} (did you mean {by_lower[found[0]]}?)" if found else unknown
+    near = get_close_matches(unknown.lower(), by_lower, n=1, cutoff=LEAST_SIMILARITY)
+    return f"{unknown} (did you mean {by_lower[near[0]]}?)" if near else unknown

@@ -13,7 +13,7 @@ import polars as pl
 PREFIX = "context_"
 LONGEST = 2_000  # characters of a row's own columns together, as JSON (our judgement)
 
-# Columns that the service fills by itself, and from which of its own. Those that a row states take precedence.
+# Own columns that the service fills from its columns of transactions, unless the row states them.
 FILLED = {
     "context_account": "account_number",
     "context_account_type": "account_type",
@@ -24,8 +24,8 @@ _PARTY, _DETAIL = "customer|client|applicant|borrower", "id|no|nr|number|key|ref
 _CUSTOMER = re.compile(rf"(?:{PREFIX})?(?:(?:{_PARTY})s?[ _-]?(?:{_DETAIL})?|abn|acn)")
 
 
-def heading(name: str) -> str:
-    """Return a column's name as it is compared: in lower case, without spaces around it."""
+def normalise_heading(name: str) -> str:
+    """Return a column's name in the form in which names are compared: in lower case, without spaces around it."""
     return name.strip().lower()
 
 
@@ -37,17 +37,18 @@ def identifies_customer(name: str) -> bool:
     return _CUSTOMER.fullmatch(name) is not None
 
 
-def own_columns(extra: pl.Series) -> pl.Series:
+def read_own_columns(extra: pl.Series) -> pl.Series:
     """Return the own columns in each JSON object of other fields, as a JSON object of texts; null without any."""
     distinct = extra.filter(extra.str.contains(rf'(?i)"\s*{PREFIX}')).unique()
     # Numbers stay as sent: Python refuses to read very long ones.
-    read = {text: _own_columns(json.loads(text, parse_int=str, parse_float=str)) for text in distinct}
+    read = {text: _select_stated(json.loads(text, parse_int=str, parse_float=str)) for text in distinct}
     return extra.replace_strict(list(read), list(read.values()), default=None, return_dtype=pl.String)
 
 
-def _own_columns(fields: dict[str, Any]) -> str | None:
-    named = {heading(name): _as_text(value) for name, value in fields.items() if heading(name).startswith(PREFIX)}
-    stated = {name: text for name, text in named.items() if text and not identifies_customer(name)}
+def _select_stated(fields: dict[str, Any]) -> str | None:
+    named = {normalise_heading(name): _as_text(value) for name, value in fields.items()}
+    own = {name: text for name, text in named.items() if name.startswith(PREFIX)}
+    stated = {name: text for name, text in own.items() if text and not identifies_customer(name)}
     return json.dumps(stated, sort_keys=True, ensure_ascii=False) if stated else None
 
 
@@ -56,16 +57,16 @@ def _as_text(value: object) -> str:
     return str(value).strip() if isinstance(value, str | bool) else ""
 
 
-def columns_in(stated: pl.LazyFrame) -> set[str]:
+def list_stated_columns(stated: pl.LazyFrame) -> set[str]:
     """Return the names of the own columns that any of the rows states.
 
     Args:
-        stated: `own_columns`.
+        stated: rows with the column `own_columns`.
     """
     names = pl.col("own_columns").drop_nulls().str.extract_all(rf'"{PREFIX}[^"]*":').explode().unique()
     return {text[1:-2] for text in stated.select(names).collect().to_series().drop_nulls()}
 
 
-def unfillable(columns: Iterable[str], stated: set[str]) -> list[str]:
-    """Return those of a model's columns that neither the service fills nor the submissions so far have stated."""
+def find_unfillable(columns: Iterable[str], stated: set[str]) -> list[str]:
+    """Return the columns of a model that the service does not fill and no submission so far has stated."""
     return [name for name in columns if name not in FILLED and (name not in stated or identifies_customer(name))]

@@ -25,7 +25,7 @@ def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
 
 
 def score(points: pl.Expr) -> pl.Expr:
-    """Return a figure on the scale of 0–100, with two decimals."""
+    """Return points on the scale of 0–100, with two decimals."""
     return points.cast(RATIO).round(2).cast(SCORE)
 
 
@@ -46,7 +46,7 @@ def _grouped(number: pl.Expr) -> pl.Expr:
     return in_threes.str.strip_prefix(",")
 
 
-def banded(figure: pl.Expr, bands: Sequence[tuple[str, int]], lowest: str) -> pl.Expr:
+def name_band(figure: pl.Expr, bands: Sequence[tuple[str, int]], lowest: str) -> pl.Expr:
     """Return the name of the first band (best first) whose limit the figure reaches, else `lowest`."""
     reached = (pl.when(figure >= limit).then(pl.lit(name)) for name, limit in bands)
     return pl.coalesce(*reached, pl.lit(lowest))

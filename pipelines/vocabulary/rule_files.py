@@ -42,7 +42,7 @@ def suggest(wrong: object, known: Iterable[str], listed_in: str) -> str:
 class _StrictLoader(yaml.CSafeLoader):  # takes a tenth of the time of the loader in Python
     """A YAML loader that refuses repeated keys (which would silently lose a value) and locates invalid values."""
 
-    def construct_whole(self, node: yaml.ScalarNode) -> int | str:
+    def construct_integer(self, node: yaml.ScalarNode) -> int | str:
         """Read a whole number. YAML 1.1 reads `12:30` in base 60 as 750; here it is a text, as in YAML 1.2."""
         text = str(self.construct_scalar(node))
         return text if ":" in text else int(super().construct_yaml_int(node))
@@ -71,7 +71,7 @@ class _StrictLoader(yaml.CSafeLoader):  # takes a tenth of the time of the loade
         return super().construct_mapping(node, deep)
 
 
-_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_whole)
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_integer)
 _StrictLoader.add_constructor("tag:yaml.org,2002:float", _StrictLoader.construct_decimal)
 
 
@@ -97,9 +97,10 @@ def parse(text: str, name: str) -> Any:
 
 
 def find_excess(text: str, most_levels: int, most_values: int) -> tuple[Excess, int] | None:
-    """Check YAML text before anything is built of it: aliases of aliases can expand to more than memory holds.
+    """Return the first thing that is not allowed in a YAML text, and its line; None if there is none.
 
-    Return what is not allowed, and its line: an alias, or more levels or values (names count, too) than these.
+    Not allowed are aliases, and more levels or values (names count as values) than these limits. This is checked before
+    the text is parsed, because aliases of aliases can expand to more than memory holds.
 
     Raises:
         yaml.YAMLError: the text is not YAML.
@@ -117,18 +118,21 @@ def find_excess(text: str, most_levels: int, most_values: int) -> tuple[Excess, 
 
 
 def line_of(text: str, path: Sequence[Hashable]) -> int:
-    """Return the line of the value that keys and positions lead to in a YAML text, or of what comes nearest to it."""
+    """Return the line of the value that keys and positions lead to in a YAML text.
+
+    If the path leads nowhere, return the line of the last value on it.
+    """
     node = yaml.compose(text, yaml.CSafeLoader)
     line = 1
     for step in path:
         if isinstance(node, yaml.MappingNode):
-            found = [pair for pair in node.value if pair[0].value == str(step)]
+            pairs = [pair for pair in node.value if pair[0].value == str(step)]
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            found = [(each, each) for each in node.value[step : step + 1]]
+            pairs = [(item, item) for item in node.value[step : step + 1]]
         else:
             break
-        if not found:
+        if not pairs:
             break
-        name, node = found[0]
+        name, node = pairs[0]
         line = name.start_mark.line + 1
     return line

@@ -76,7 +76,7 @@ LANDED = pl.Schema(
     }
 )
 
-OF_JOB = ("customer_number", "job_id", "received_seq", "received_at", "appended")
+JOB_COLUMNS = ("customer_number", "job_id", "received_seq", "received_at", "appended")
 
 # What the job knows about all rows of its submission; the batch joins it to LANDED.
 SUBMISSION = pl.Schema(
@@ -85,7 +85,7 @@ SUBMISSION = pl.Schema(
         "job_id": UUID,
         "received_seq": pl.Int64(),  # order of receipt in the whole service
         "received_at": TIMESTAMP,
-        "appended": pl.Boolean(),  # mode `append`: not matched against the rows held
+        "appended": pl.Boolean(),  # mode `append`: not matched with the rows that the account already has
         "account_id": UUID,
         "account_identified": pl.Boolean(),  # false for the customer's one unidentified account
         "account_name": pl.String(),
@@ -103,7 +103,7 @@ SUBMISSION = pl.Schema(
 
 # The columns of SUBMISSION that each row of PDF statements has itself, because such a submission may have several
 # accounts.
-OF_STATEMENT = pl.Schema({name: kind for name, kind in SUBMISSION.items() if name not in OF_JOB})
+STATEMENT_COLUMNS = pl.Schema({name: kind for name, kind in SUBMISSION.items() if name not in JOB_COLUMNS})
 
 # A row of a PDF statement, with its place on the pages in points from the top left corner.
 BOX = pl.Struct(
@@ -156,7 +156,7 @@ REJECTED = pl.Schema(
     }
 )
 
-# A row that repeats a transaction already held (or, by id, one earlier in the same submission).
+# A row that repeats a stored transaction, or has the same id as an earlier row of its submission.
 DUPLICATES = pl.Schema({"job_id": UUID, "position": pl.UInt32(), "transaction_id": UUID})
 
 # A customer's enriched transactions, always replaced as a whole, sorted by SORT_KEY. Superseded revisions, pending rows

@@ -18,7 +18,7 @@ from pipelines.vocabulary.errors import InvalidRequest
 
 # All limits are our judgement, except the digits: Python itself refuses to convert longer integers.
 MOST_VALUES: Final = 2_000_000  # including names of members: 50,000 transactions of 19 members each
-MOST_OTHER_VALUES: Final = 700_000  # of a document without rows: 100,000 outcomes of a backtest and as many customers
+MOST_OTHER_VALUES: Final = 700_000  # in a body without transactions: a backtest with 100,000 outcomes and customers
 MOST_MEMBERS: Final = 1_000  # of one object
 MOST_DEPTH: Final = 200  # levels of objects and lists; a policy's operators are nested up to 20 deep
 MOST_DIGITS: Final = 4_300  # in a row

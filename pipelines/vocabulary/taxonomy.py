@@ -26,7 +26,7 @@ Line = Literal[
     "none",  # neither income nor cost: money that remains the customer's own
     "unallocated",
 ]
-"""Line of the cash profit-and-loss statement."""
+"""A line of the cash profit-and-loss statement."""
 
 FILE = "taxonomy.yaml"
 _INHERITED: Mapping[str, object] = {"line": "unallocated", "revenue": False, "essential": False}

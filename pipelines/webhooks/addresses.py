@@ -81,26 +81,26 @@ INTERNAL_PORTS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Ports:
-    """The ports that receivers may have."""
+    """The ports that receivers may have: those in `ranges`, except the `excluded` ones."""
 
-    among: tuple[range, ...]
-    without: frozenset[int] = frozenset()
+    ranges: tuple[range, ...]
+    excluded: frozenset[int] = frozenset()
 
     def __contains__(self, port: int) -> bool:
-        return port not in self.without and any(port in some for some in self.among)
+        return port not in self.excluded and any(port in some for some in self.ranges)
 
 
-USUAL_PORTS: Final = Ports((range(HTTPS_PORT, HTTPS_PORT + 1), range(FIRST_FREE_PORT, 2**16)), without=INTERNAL_PORTS)
+USUAL_PORTS: Final = Ports((range(HTTPS_PORT, HTTPS_PORT + 1), range(FIRST_FREE_PORT, 2**16)), excluded=INTERNAL_PORTS)
 
-MAX_URL_CHARACTERS: Final = 2_048
-MAX_NAME_CHARACTERS: Final = 253
+MAX_URL_CHARACTERS: Final = 2_048  # our judgement
+MAX_NAME_CHARACTERS: Final = 253  # RFC 1035 allows 255 bytes, including the lengths of the first label and the root
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What webhooks may reach: public addresses, and those that the operator allows.
+    """The addresses that webhooks may reach: public ones, and those that the operator allows.
 
     Args:
         allowed: networks whose addresses may be called although they are private or this machine's own.
@@ -113,11 +113,11 @@ class Reach:
     own_names: Sequence[str] = ()
     is_own: Callable[[Address], bool] = lambda _: False
 
-    def holds(self, address: Address, port: int) -> bool:
+    def allows(self, address: Address, port: int) -> bool:
         """Return whether a webhook may be sent to this address and port."""
-        return port in self.ports and self.includes(address)
+        return port in self.ports and self.allows_address(address)
 
-    def includes(self, address: Address) -> bool:
+    def allows_address(self, address: Address) -> bool:
         """Return whether a webhook may be sent to the address on some port."""
         if is_forbidden(address, self.allowed):
             return False
@@ -130,7 +130,7 @@ def is_forbidden(address: Address, allowed: Sequence[Network]) -> bool:
     An address that embeds another is refused if either is. The operator's `allowed` networks make an exception for the
     addresses in them, but never for an address that is only embedded in one of theirs.
     """
-    return any(_is_within(each, FORBIDDEN) and not _is_within(each, allowed) for each in _unwrap(address))
+    return any(_is_within(part, FORBIDDEN) and not _is_within(part, allowed) for part in _unwrap(address))
 
 
 def parse_address(text: str) -> Address:
@@ -239,7 +239,7 @@ def _check_port(parts: SplitResult, ports: Ports) -> None:
 
 def _leads_inside(host: Address | str, reach: Reach) -> bool:
     if not isinstance(host, str):
-        return not reach.includes(host)
+        return not reach.allows_address(host)
     own = host == "localhost" or host.endswith(".localhost") or host in (name.lower() for name in reach.own_names)
     return own and all(is_forbidden(loopback, reach.allowed) for loopback in LOOPBACKS)
 

@@ -1,7 +1,7 @@
-"""Webhook events: which events a job's end produces, their exact bytes, and the signatures over these bytes.
+"""Webhook events: which events are sent when a job ends, their exact bytes, and the signatures over these bytes.
 
-A body is serialised once, when the event happens. The same bytes are stored, signed, sent and resent, because a
-signature covers bytes, and serialising again may change them.
+A body is serialised once, when the event happens. The same bytes are stored, signed, sent and sent again: a signature
+covers bytes, and serialising again may change them.
 """
 
 import base64
@@ -177,7 +177,7 @@ def sign_standard(event_id: str, timestamp: str, body: bytes, secret: bytes) -> 
     return STANDARD_SCHEME + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
 
 
-def signatures(event_id: UUID, body: bytes, secret: bytes, now: datetime) -> dict[str, str]:
+def sign_attempt(event_id: UUID, body: bytes, secret: bytes, now: datetime) -> dict[str, str]:
     """Return the headers that sign one attempt.
 
     The contract's header covers the body. The others also cover the event's id and the time of the attempt, so that a
@@ -194,13 +194,14 @@ def signatures(event_id: UUID, body: bytes, secret: bytes, now: datetime) -> dic
 
 def verify_standard(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
     """Return whether one of the signatures in `webhook-signature` is valid. Names in `headers` are in lower case."""
-    event_id, timestamp = (_header(headers, name) for name in (STANDARD_ID, STANDARD_TIMESTAMP))
+    event_id, timestamp = (_read_header(headers, name) for name in (STANDARD_ID, STANDARD_TIMESTAMP))
     right = sign_standard(event_id, timestamp, body, secret).encode()
-    given = _header(headers, STANDARD_SIGNATURE).split(" ")
+    given = _read_header(headers, STANDARD_SIGNATURE).split(" ")
     return any(hmac.compare_digest(right, each.encode()) for each in given)
 
 
-def _header(headers: Mapping[str, str], name: str) -> str:
+def _read_header(headers: Mapping[str, str], name: str) -> str:
+    """Return a header, empty if it is missing. Other than ASCII characters become `?`, which no signature contains."""
     return headers.get(name, "").encode("ascii", errors="replace").decode()
 
 
@@ -216,7 +217,7 @@ def new_secret(random: bytes) -> str:
     return base64.b64encode(random).decode()
 
 
-def key_of(secret: str) -> bytes:
+def decode_secret(secret: str) -> bytes:
     """Decode a secret's Base64 text to the HMAC key.
 
     Raises:

@@ -43,7 +43,7 @@ def should_retry(tries: int, max_retries: int, status_code: int | None, error: s
     return tries <= max_retries and status_code != GONE and error not in FINAL_ERRORS
 
 
-def streak_after(streak: int, successes: Iterable[bool], pause_after: int | None) -> tuple[int, int]:
+def update_streak(streak: int, successes: Iterable[bool], pause_after: int | None) -> tuple[int, int]:
     """Return the streak of failures after these attempts, and the longest streak if it pauses the subscription, else 0.
 
     Args:

@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, func, select, tuple_
 
 from pipelines.figures.row_filter import NO_ROWS, RowFilter, Totals, total
 from pipelines.vocabulary.errors import Corrupt, Gone, NotFound
-from pipelines.vocabulary.own_columns import columns_in
+from pipelines.vocabulary.own_columns import list_stated_columns
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 from storage.core.buckets import in_bucket
 from storage.core.database import AnySelect, Database, Reading
@@ -163,7 +163,7 @@ def own_columns_stated(r: Reading, lake: Lake, client_id: UUID | None) -> set[st
     """Return the own columns that at least one stored transaction of the client has (of any client if None)."""
     places = current_locations(r) if client_id is None else current_locations_of_client(r, client_id)
     good, _ = readable(lake, places)
-    return columns_in(scan(lake, good).select("own_columns"))
+    return list_stated_columns(scan(lake, good).select("own_columns"))
 
 
 def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:

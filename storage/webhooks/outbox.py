@@ -51,7 +51,7 @@ from sqlalchemy import (
 from pipelines.vocabulary.errors import Conflict
 from pipelines.webhooks.events import Event, EventType, JobOutcome, extraction_completed
 from pipelines.webhooks.events import job_events as events_of_job
-from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, should_retry, streak_after, wait_after
+from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, should_retry, update_streak, wait_after
 from storage.core import audit, leases
 from storage.core.column_types import UtcDateTime
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, insert_into
@@ -552,7 +552,7 @@ def _tally(receiver: AnyRow, ends: Sequence[_HeldEnd]) -> tuple[dict[str, Any], 
     in_order = sorted(ends, key=lambda end: (end.end.attempt.ended_at, end.row.number))  # pyrefly: ignore[missing-attribute]  # an end that counts has an attempt
     times = {True: None, False: None} | {end.succeeded: end.end.attempt.ended_at for end in in_order}  # pyrefly: ignore[missing-attribute]
     outcomes = [end.succeeded for end in in_order]
-    streak, failures = streak_after(receiver.failure_streak, outcomes, receiver.pause_after)
+    streak, failures = update_streak(receiver.failure_streak, outcomes, receiver.pause_after)
     this: UUID = receiver.subscription_id
     paused_at = times[False] if failures and receiver.paused_at is None else None
     row = {

@@ -17,7 +17,7 @@ from sqlalchemy import Update, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest, NotFound
-from pipelines.webhooks.events import SECRET_BYTES, EventType, key_of, new_secret
+from pipelines.webhooks.events import SECRET_BYTES, EventType, decode_secret, new_secret
 from storage.access import keys
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, insert_into, values_of
 from storage.core.models import customers, subscription_customers, subscriptions
@@ -245,7 +245,7 @@ def open_secret(vault: Vault, subscription_id: UUID, sealed: bytes) -> bytes:
 
 
 def _sealed(vault: Vault, subscription_id: UUID, secret: str) -> bytes:
-    return vault.seal(key_of(secret), subscription_id.bytes)
+    return vault.seal(decode_secret(secret), subscription_id.bytes)
 
 
 def _this(subscription_id: UUID) -> Update:

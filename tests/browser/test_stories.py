@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.demo import KNOWN
 from api.service.commands.lender import REQUESTS, last_day
-from pipelines.pages.wording import words_of
+from pipelines.pages.wording import spell_out
 from pipelines.synthetic import business, submissions
 from storage.access import approvals
 from storage.access.roles import Role
@@ -47,7 +47,7 @@ def fill_application(page: Page) -> None:
         name: value["value"] if isinstance(value, dict) else value for name, value in KNOWN.items()
     }
     for name, value in values.items():
-        field = page.get_by_label(words_of(name), exact=False).first
+        field = page.get_by_label(spell_out(name), exact=False).first
         if not field.count():
             continue
         if isinstance(value, bool):
@@ -84,7 +84,7 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     page.get_by_role("button", name="Decide").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("Proceed|Conditional|Blocked"))
     [decision] = told(house, "decisions", customerId=customer_id)
-    expect(page.get_by_role("heading", level=1)).to_contain_text(words_of(decision["outcome"]))
+    expect(page.get_by_role("heading", level=1)).to_contain_text(spell_out(decision["outcome"]))
     page.get_by_role("link", name="Letter", exact=True).click()
     expect(page.locator("body")).to_contain_text("Story Bakery")
 

@@ -149,22 +149,22 @@ def test_name_that_only_resembles_localhost_is_allowed() -> None:
 @pytest.mark.parametrize("port", [0, 1, 22, 25, 80, 442, 444, 1023, 2375, 3306, 5432, 6379, 9200, 27017])
 def test_ports_of_internal_services_are_forbidden(port: int) -> None:
     assert code(f"https://lender.example:{port}/") == "Webhook.UrlForbidden"
-    assert not ANYWHERE.holds(IPv4Address("8.8.8.8"), port)
+    assert not ANYWHERE.allows(IPv4Address("8.8.8.8"), port)
 
 
 def test_operator_may_set_the_ports() -> None:
     reach = Reach(ports=Ports((range(443, 444), range(6000, 6400))))
     assert check_webhook_url("https://lender.example:6379/", reach) == "https://lender.example:6379/"
     assert code("https://lender.example:8443/", reach) == "Webhook.UrlForbidden"
-    assert [reach.holds(IPv4Address("8.8.8.8"), port) for port in (443, 6399, 6400)] == [True, True, False]
+    assert [reach.allows(IPv4Address("8.8.8.8"), port) for port in (443, 6399, 6400)] == [True, True, False]
 
 
 def test_own_public_address_is_forbidden_unless_allowed() -> None:
     ours = IPv4Address("8.8.8.8")
     reach = Reach(is_own=ours.__eq__)
-    assert (reach.includes(ours), reach.includes(IPv4Address("8.8.4.4"))) == (False, True)
+    assert (reach.allows_address(ours), reach.allows_address(IPv4Address("8.8.4.4"))) == (False, True)
     assert code("https://8.8.8.8:8443/", reach) == "Webhook.UrlForbidden"
-    assert Reach([ip_network("8.8.8.0/24")], is_own=ours.__eq__).includes(ours)
+    assert Reach([ip_network("8.8.8.0/24")], is_own=ours.__eq__).allows_address(ours)
 
 
 @given(url=st.text(max_size=60) | st.text(max_size=40).map("https://".__add__))

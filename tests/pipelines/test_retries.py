@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, should_retry, streak_after, wait_after
+from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, should_retry, update_streak, wait_after
 
 
 def test_the_schedule_is_the_documented_one() -> None:
@@ -53,7 +53,7 @@ def test_which_deliveries_are_retried(
 def test_a_streak_grows_with_failures_and_ends_with_a_success(
     streak: int, successes: list[bool], pause_after: int | None, after: tuple[int, int]
 ) -> None:
-    assert streak_after(streak, successes, pause_after) == after
+    assert update_streak(streak, successes, pause_after) == after
 
 
 def test_no_retry_waits_longer_than_a_day_and_a_tenth() -> None:

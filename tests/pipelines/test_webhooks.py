@@ -14,13 +14,13 @@ from pipelines.webhooks import events as webhooks
 from pipelines.webhooks.events import (
     Event,
     JobOutcome,
+    decode_secret,
     job_events,
-    key_of,
     new_secret,
     rule_triggered,
     sign,
+    sign_attempt,
     sign_standard,
-    signatures,
     verify,
     verify_standard,
 )
@@ -117,7 +117,7 @@ def test_a_signature_is_the_hmac_of_the_exact_bytes(body: bytes, secret: bytes) 
 
 
 def test_signature_of_the_standard_webhooks_test_vector() -> None:
-    key = key_of("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    key = decode_secret("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     signature = sign_standard("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}', key)
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
@@ -126,7 +126,7 @@ EVENT_ID = UUID("2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55")
 
 
 def test_attempt_is_signed_by_the_contract_and_by_standard_webhooks() -> None:
-    headers = signatures(EVENT_ID, b"{}", b"secret", ENDED_AT)
+    headers = sign_attempt(EVENT_ID, b"{}", b"secret", ENDED_AT)
     assert headers == {
         "X-Service-Webhook-Signature": sign(b"{}", b"secret"),
         "webhook-id": "2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55",
@@ -137,13 +137,13 @@ def test_attempt_is_signed_by_the_contract_and_by_standard_webhooks() -> None:
 
 
 def test_later_attempt_differs_only_in_its_time() -> None:
-    first, second = (signatures(EVENT_ID, b"{}", b"key", ENDED_AT + timedelta(hours=h)) for h in (0, 2))
+    first, second = (sign_attempt(EVENT_ID, b"{}", b"key", ENDED_AT + timedelta(hours=h)) for h in (0, 2))
     assert {name for name in first if first[name] != second[name]} == {"webhook-timestamp", "webhook-signature"}
 
 
 @given(body=st.binary(), secret=st.binary(min_size=32, max_size=32))
 def test_the_standard_signature_covers_id_time_and_body(body: bytes, secret: bytes) -> None:
-    headers = signatures(EVENT_ID, body, secret, ENDED_AT)
+    headers = sign_attempt(EVENT_ID, body, secret, ENDED_AT)
     assert verify_standard(headers, body, secret)
     assert verify_standard(
         headers | {"webhook-signature": "v1,other v1a,x " + headers["webhook-signature"]}, body, secret
@@ -156,7 +156,7 @@ def test_the_standard_signature_covers_id_time_and_body(body: bytes, secret: byt
 
 @pytest.mark.parametrize("value", ["", "v1,", "v1", "é", "\ud800", "v2,AAAA"])
 def test_missing_or_garbled_standard_signature_is_invalid(value: str) -> None:
-    good = signatures(EVENT_ID, b"{}", b"secret", ENDED_AT)
+    good = sign_attempt(EVENT_ID, b"{}", b"secret", ENDED_AT)
     for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
         assert not verify_standard(good | {name: value}, b"{}", b"secret")
         assert not verify_standard({each: good[each] for each in good if each != name}, b"{}", b"secret")
@@ -169,8 +169,8 @@ def test_any_other_signature_is_invalid(signature: str) -> None:
 
 def test_key_is_the_decoded_secret() -> None:
     secret = new_secret(bytes(range(32)))
-    assert key_of(secret) == bytes(range(32))
-    assert not verify(b"{}", secret.encode(), sign(b"{}", key_of(secret)))
+    assert decode_secret(secret) == bytes(range(32))
+    assert not verify(b"{}", secret.encode(), sign(b"{}", decode_secret(secret)))
 
 
 def test_a_secret_is_base64_of_32_bytes() -> None:
@@ -178,7 +178,7 @@ def test_a_secret_is_base64_of_32_bytes() -> None:
     with pytest.raises(ValueError, match="32"):
         new_secret(b"short")
     with pytest.raises(ValueError, match="Base64"):
-        key_of("not base64!")
+        decode_secret("not base64!")
 
 
 def test_rule_event_has_envelope_and_ruleset_and_no_job() -> None:

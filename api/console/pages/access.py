@@ -12,13 +12,13 @@ from starlette.responses import RedirectResponse, Response
 from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
-from pipelines.pages.wording import words_of
+from pipelines.pages.wording import spell_out
 from storage.access.keys import SCOPES
 from storage.access.roles import Role
 
 router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
 ROWS = 50  # of a table on one page
-ROLES = [(role, words_of(role)) for role in Role]
+ROLES = [(role, spell_out(role)) for role in Role]
 LIFETIMES = (("", "No end"), ("30", "30 days"), ("90", "90 days"), ("365", "A year"))
 OVERLAPS = (("0", "None: the old key ends now"), ("24", "A day"), ("168", "A week"), ("720", "30 days"))
 

@@ -13,7 +13,7 @@ from api.console.rendering import as_sent
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.decisions import INDETERMINATE
-from pipelines.pages.wording import words_of
+from pipelines.pages.wording import spell_out
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
@@ -204,7 +204,7 @@ def _change(found: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, A
     metric = metrics.get(found["name"], {}) if found["kind"] == "metric" else {}
     exact = found["changes"] or [each for each in (found["below"], found["above"]) if each is not None]
     decided = [each for each in found["suggestions"] or exact if each["outcome"] != INDETERMINATE]
-    title = metric.get("name") or words_of(found["name"])
+    title = metric.get("name") or spell_out(found["name"])
     return {"title": title, "format": metric.get("format", ""), "value": found["value"], "at": decided}
 
 

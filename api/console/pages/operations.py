@@ -5,12 +5,12 @@ from starlette.responses import Response
 
 from api.console.routes import PageRoute
 from api.console.visits import SignedIn
-from pipelines.pages.wording import words_of
+from pipelines.pages.wording import spell_out
 from storage.core.models import Flow, JobStatus
 
 router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
 ROWS = 50  # of a table on one page
-WORDS = {name: words_of(name[0].lower() + name[1:]) for name in (*Flow, *JobStatus)}
+WORDS = {name: spell_out(name[0].lower() + name[1:]) for name in (*Flow, *JobStatus)}
 FLOWS = [("", "All"), *((flow, WORDS[flow]) for flow in Flow)]
 STATUSES = [("", "All"), *((status, WORDS[status]) for status in JobStatus)]
 

@@ -16,7 +16,7 @@ from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages import Folded
 from pipelines.pages import Page as ReportPage
-from pipelines.pages.wording import words_of
+from pipelines.pages.wording import spell_out
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.page import About, page_content
 from pipelines.reports.page.columns import is_share
@@ -125,7 +125,7 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
 def _changed(figure: Mapping[str, Any]) -> dict[str, Any]:
     """Return a changed figure with its table and format, and with a short id for each account in its key."""
     table, shape = _find_table_and_format(figure["figure"])
-    key = figure["key"] and ID_IN_KEY.sub(lambda found: f"{words_of(found[1]).lower()} {found[2]}", figure["key"])
+    key = figure["key"] and ID_IN_KEY.sub(lambda found: f"{spell_out(found[1]).lower()} {found[2]}", figure["key"])
     return {**figure, "table": table, "shape": shape, "key": key}
 
 

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
-from pipelines.pages.wording import words_of
+from pipelines.pages.wording import spell_out
 from pipelines.webhooks.events import EVENT_TYPES
 from storage.core.models import DeliveryStatus
 
 router = APIRouter(route_class=PageRoute, prefix="/admin/webhooks", include_in_schema=False)
 ROWS = 50  # of a table on one page
 TYPES = [(kind, kind) for kind in EVENT_TYPES]
-STATUSES = [("", "All"), *((status, words_of(status)) for status in DeliveryStatus)]
+STATUSES = [("", "All"), *((status, spell_out(status)) for status in DeliveryStatus)]
 FIELDS = ("eventType", "webhookUrl", "customerIds")
 HOOKS = ("webhooks", "subscriptions")
 

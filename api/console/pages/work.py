@@ -10,7 +10,7 @@ from starlette.responses import Response
 from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn, local_path
-from pipelines.pages.wording import counted, words_of
+from pipelines.pages.wording import counted, spell_out
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
@@ -90,7 +90,7 @@ async def show_alert_figure(
     alert = await page.get("alerts", match_id)
     metric = found["figure"].split("/")[1]
     titles = {read["name"]: read["title"] for rule in alert["rules"] for read in rule["values"]}
-    return page.show("alert-figure.html", alert=alert, found=found, title=titles.get(metric) or words_of(metric))
+    return page.show("alert-figure.html", alert=alert, found=found, title=titles.get(metric) or spell_out(metric))
 
 
 async def _alert_page(page: Page, match_id: str, refusal: Refused | None = None) -> Response:

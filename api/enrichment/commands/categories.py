@@ -52,7 +52,7 @@ from pipelines.intake.rows import validate
 from pipelines.pages.wording import counted
 from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
-from pipelines.vocabulary.own_columns import heading, unfillable
+from pipelines.vocabulary.own_columns import find_unfillable, normalise_heading
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 from storage.core import audit
 from storage.core.audit import OPERATOR
@@ -340,9 +340,9 @@ def _with_model(model: Model, concerned: Mapping[int, int], known: Knowledge) ->
 
 def _unfilled(r: Reading, store: "Store", model: Model, client: UUID | None) -> list[str]:
     """Return the model's columns that the client's submissions can't fill, judging by those that are stored."""
-    if not unfillable(model.contexts, set()):
+    if not find_unfillable(model.contexts, set()):
         return []
-    return unfillable(model.contexts, transactions.own_columns_stated(r, store.lake, client))
+    return find_unfillable(model.contexts, transactions.own_columns_stated(r, store.lake, client))
 
 
 def _say_unfilled(columns: Sequence[str]) -> str:
@@ -378,7 +378,7 @@ def _labelled_rows(path: Path) -> pl.DataFrame:
 def _table(path: Path) -> pl.DataFrame:
     """Return a file for training with its texts as the service stores them: card and tax file numbers masked."""
     table = csv_of(path)
-    texts = [column for column in table if heading(column.name) not in ("date", "amount", "balance")]
+    texts = [column for column in table if normalise_heading(column.name) not in ("date", "amount", "balance")]
     return table.with_columns(column.replace(masked_texts(column)) for column in texts)
 
 

@@ -22,7 +22,7 @@ from api.core.commands.console import err, out, print_json, print_record
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, enrich
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.pages.wording import counted
-from pipelines.portfolio.impact import Impact, compare, merged
+from pipelines.portfolio.impact import Impact, compare, merge
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 from storage.core import buckets
 from storage.core.database import Reading
@@ -88,7 +88,7 @@ def compare_stored(
         names = {number: Named(str(ids[number]), name) for number, name, _ in customers.names(r, chosen)}
     shown = track(parts, "comparing", console=err, disable=quiet, transient=True)
     impacts = (_compare_part(store, client_id, part, sides, now) for client_id, part in shown)
-    impact = merged(each for each in impacts if each is not None)
+    impact = merge(each for each in impacts if each is not None)
     return Compared(impact, len(chosen) - impact.customers, names)
 
 

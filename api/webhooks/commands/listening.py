@@ -13,7 +13,7 @@ from api.core.commands.console import AsJson, complaint, opened_store, out, prin
 from api.webhooks import listen as receiver
 from api.webhooks.listen import Behaviour, Receiver
 from api.webhooks.subscribing import is_reached, subscribed
-from pipelines.webhooks.events import EventType, key_of
+from pipelines.webhooks.events import EventType, decode_secret
 from storage.access import keys
 from storage.core.settings import Environment, Settings
 from storage.core.store import Store
@@ -103,6 +103,6 @@ def _check_behaviour(behaviour: Behaviour) -> None:
 def _check_secrets(secrets: Sequence[str]) -> None:
     try:
         for each in secrets:
-            key_of(each)
+            decode_secret(each)
     except ValueError as error:
         raise typer.BadParameter(f"--secret: {error}") from error

@@ -20,7 +20,7 @@ from pipelines.decisions.backtest.comparison import (
     compare,
 )
 from pipelines.decisions.backtest.sides import Side, decide
-from pipelines.decisions.backtest.tallies import AFTER, BEFORE, TALLIES, UP_TO, merged
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, TALLIES, UP_TO, merge
 
 __all__ = [
     "AFTER",
@@ -34,5 +34,5 @@ __all__ = [
     "Side",
     "compare",
     "decide",
-    "merged",
+    "merge",
 ]

@@ -43,9 +43,9 @@ TALLIES: Mapping[str, Tally] = {
 OF_A_SIDE = ("steps", "rules", "causes")
 
 
-def merged(parts: Iterable[Tallies]) -> Tallies:
+def merge(parts: Iterable[Tallies]) -> Tallies:
     """Add up the tallies of all parts."""
-    return tallies.merged(TALLIES, parts)
+    return tallies.merge(TALLIES, parts)
 
 
 def shaped(name: str, frame: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from pipelines.decisions.check.findings import Finding, Problem, finding
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
-from pipelines.vocabulary.errors import pointer_of
+from pipelines.vocabulary.errors import build_pointer
 
 MOST_DEPTH = 20  # operators within each other
 # Operators, references and constants: each is a column of every evaluation. The shipped policies have a tenth of this,
@@ -122,7 +122,7 @@ def _bad_text(text: str) -> Problem | None:
 
 
 def _pointer(trail: Trail) -> str:
-    return pointer_of(reversed([*_upwards(trail)]))
+    return build_pointer(reversed([*_upwards(trail)]))
 
 
 def _upwards(trail: Trail) -> Iterator[int | str]:

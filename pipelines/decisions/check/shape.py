@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pipelines.decisions import policy as documents
 from pipelines.decisions.check.findings import Finding, Problem, finding
 from pipelines.metrics.definition import SLUG, Strict
-from pipelines.vocabulary.errors import pointer_of
+from pipelines.vocabulary.errors import build_pointer
 from pipelines.vocabulary.strict_json import Number
 
 _LARGEST_INTEGER = 10**18
@@ -56,10 +56,10 @@ def _in_words(document: Any, details: Mapping[str, Any]) -> Finding | None:
     if kind == "too_short" and isinstance(value, list) and len(value) >= details["ctx"]["min_length"]:
         return None  # pydantic does not count members that have faults of their own
     if kind == "union_tag_not_found":
-        return finding(pointer_of((*path, "source")), "Missing", "`source` is missing.")
+        return finding(build_pointer((*path, "source")), "Missing", "`source` is missing.")
     if details["loc"] and details["loc"][-1] == documents.CONSTANT_FORM:
-        return finding(pointer_of(path), *_not_a_constant(value, _is_compared(path)))
-    return finding(pointer_of(path), *_WORDS.get(kind, _unexpected)(details, value))
+        return finding(build_pointer(path), *_not_a_constant(value, _is_compared(path)))
+    return finding(build_pointer(path), *_WORDS.get(kind, _unexpected)(details, value))
 
 
 def _path(document: Any, loc: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:

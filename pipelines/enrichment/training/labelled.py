@@ -17,7 +17,7 @@ from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.learned.features import hashed, name_of
 from pipelines.vocabulary.errors import Unprocessable
-from pipelines.vocabulary.own_columns import PREFIX, heading, identifies_customer
+from pipelines.vocabulary.own_columns import PREFIX, identifies_customer, normalise_heading
 from pipelines.vocabulary.schemas import MONEY, AccountType, Direction
 
 NEEDED = ("date", "description", "amount")
@@ -40,7 +40,7 @@ class File:
 
 def is_for_training(names: Iterable[str]) -> bool:
     """Return whether these headings are those of a file to learn from, which a bank's export doesn't have."""
-    named = {heading(name) for name in names}
+    named = {normalise_heading(name) for name in names}
     return named.issuperset(NEEDED) and any(name == LABEL or name.startswith(PREFIX) for name in named)
 
 
@@ -94,7 +94,7 @@ def tenth_of_customers(rows: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
-    named = table.rename(heading)
+    named = table.rename(normalise_heading)
     if missing := [name for name in needed if name not in named.columns]:
         raise _unreadable(f"there is no column {', '.join(missing)}; there are {', '.join(table.columns) or 'none'}")
     if named.is_empty():

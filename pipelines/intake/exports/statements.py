@@ -29,7 +29,7 @@ from pipelines.intake.exports.values import (
     negated,
 )
 from pipelines.intake.lines import FIELDS
-from pipelines.vocabulary.own_columns import PREFIX, heading
+from pipelines.vocabulary.own_columns import PREFIX, normalise_heading
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
 # Rows that can't even be passed to `validate`, and why.
@@ -186,7 +186,7 @@ def _select_roles(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     surplus = pl.any_horizontal(
         pl.lit(value=False), *(pl.col(name).is_not_null() for name in cells.columns[last + 1 :])
     )
-    more = [pl.col(column).alias(text) for column, text in named.items() if heading(text).startswith(PREFIX)]
+    more = [pl.col(column).alias(text) for column, text in named.items() if normalise_heading(text).startswith(PREFIX)]
     extra = pl.struct(more).struct.json_encode() if more else absent
     return cells.select("line", **roles, words=words, surplus=surplus, extra=extra)
 

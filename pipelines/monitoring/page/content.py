@@ -9,7 +9,7 @@ from pipelines.decisions.backtest.result import share
 from pipelines.monitoring.baselines import CAUSES
 from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, drop_none, number_columns
 from pipelines.pages.charts import bar_chart
-from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shortened, whole
+from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shorten, whole
 
 LABEL = 40  # characters of a chart's label that fit beside its figure
 MOST_BARS = 15  # our judgement, as MOST_CUSTOMERS: more can't be taken in at a glance; the API has all
@@ -104,7 +104,7 @@ def _most(rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
 
 
 def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]], longest: int = LABEL) -> Figure:
-    rows = [(shortened(label, longest), whole(size), {"solid": size}) for label, size in sizes]
+    rows = [(shorten(label, longest), whole(size), {"solid": size}) for label, size in sizes]
     return Figure(id_, title, says, bar_chart(rows))
 
 

@@ -6,7 +6,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.coverage import BEFORE, YEAR, best_days, epoch
-from pipelines.vocabulary.printing import banded, ratio, score
+from pipelines.vocabulary.printing import name_band, ratio, score
 
 # Points and tiers are our judgement.
 YEAR_POINTS, BEFORE_POINTS = 90, 10
@@ -56,7 +56,7 @@ SUMMARY = Table(
             "completenessTier",
             "text",
             ("completenessScore",),
-            banded(pl.col("completenessScore"), TIERS, "insufficient"),
+            name_band(pl.col("completenessScore"), TIERS, "insufficient"),
             "the band of completenessScore",
         ),
         Derived(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
-from pipelines.pages.wording import UNKNOWN, day, money, month, percent, plain, words_of
+from pipelines.pages.wording import UNKNOWN, day, money, month, percent, plain, spell_out
 from pipelines.reports.page.fields import as_day, as_number
 
 _NUMBERS = frozenset({"AUD", "AUD days", "AUD squared", "count", "days", "ratio", "points", "probability"})
@@ -61,7 +61,7 @@ _MONEY = re.compile("([aA]mount|[bB]alance|[tT]otal|[dD]ifference|[tT]urnover|[v
 
 def heading(column: str) -> str:
     """Head a column as people call it."""
-    return _HEADINGS.get(column) or words_of(column)
+    return _HEADINGS.get(column) or spell_out(column)
 
 
 def figure(value: object, unit: str, column: str = "") -> str:
@@ -76,7 +76,7 @@ def figure(value: object, unit: str, column: str = "") -> str:
     if isinstance(value, bool):
         return "Yes" if value else "No"
     if isinstance(value, str):
-        return words_of(value) if column in _CODES else value
+        return spell_out(value) if column in _CODES else value
     return UNKNOWN
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
-from pipelines.pages.wording import UNKNOWN, abn, day, dollars, moment, month, percent, plain, words_of
+from pipelines.pages.wording import UNKNOWN, abn, day, dollars, moment, month, percent, plain, spell_out
 from pipelines.reports.page import integrity, pictures, resting
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
@@ -311,7 +311,7 @@ def _of_hundred(score: Decimal | None) -> str:
 
 
 def _named(code: str | None) -> str:
-    return words_of(code) if code else ""
+    return spell_out(code) if code else ""
 
 
 def _present(lines: Iterable[str | None]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pipelines.pages import Column, Grid, number_columns
-from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
+from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, spell_out
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import STATES, account_name, driver_name, points_in_words, reading_in_words
 
@@ -37,7 +37,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
             _reading(each),
             points_in_words(each),
             *([plain(each.number("peerPercentile"))] if ranked else []),
-            *([words_of(each.text("direction") or UNKNOWN)] if directed else []),
+            *([spell_out(each.text("direction") or UNKNOWN)] if directed else []),
             each.text("reason") or UNKNOWN,
         ]
         for each in drivers
@@ -65,7 +65,7 @@ def account_details(accounts: Sequence[Fields]) -> Grid | None:
     rows = [
         [
             account_name(each),
-            words_of(each.text("accountType") or UNKNOWN),
+            spell_out(each.text("accountType") or UNKNOWN),
             each.text("bankName") or UNKNOWN,
             day(each.day("firstDate")),
             day(each.day("lastDate")),
@@ -110,7 +110,7 @@ def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | Non
 def _evidence(gap: Fields) -> str:
     """Say what shows the gap, and what is likely behind it."""
     code, likely = gap.text("evidence") or UNKNOWN, gap.text("likely")
-    shown = EVIDENCE.get(code) or words_of(code)
+    shown = EVIDENCE.get(code) or spell_out(code)
     if likely in NOT_MISSING:
         return f"{shown}, {NOT_MISSING[likely]}"
-    return f"{shown} (likely: {words_of(likely).lower()})" if likely else shown
+    return f"{shown} (likely: {spell_out(likely).lower()})" if likely else shown

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Context, Decimal
 
-from pipelines.pages.wording import percent, plain, shortened, words_of
+from pipelines.pages.wording import percent, plain, shorten, spell_out
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
 
@@ -18,11 +18,11 @@ def account_name(account: Fields, most: int | None = None) -> str:
     """Return an account's name, or else its bank, and the end of its number; `most` characters in all."""
     named = account.text("accountName") or account.text("bankName") or "Account without a name"
     number = account.text("accountNumberMasked") or ""
-    return f"{named if most is None else shortened(named, most - len(number) - 1)} {number}".strip()
+    return f"{named if most is None else shorten(named, most - len(number) - 1)} {number}".strip()
 
 
 def driver_name(driver: Fields) -> str:
-    return driver.text("name") or words_of(driver.text("feature") or driver.text("metric") or "Driver")
+    return driver.text("name") or spell_out(driver.text("feature") or driver.text("metric") or "Driver")
 
 
 def reading_in_words(driver: Fields, name: str = "reading") -> str:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
 from pipelines.pages.charts import Span
-from pipelines.pages.wording import UNKNOWN, counted, day, dollars, extent, money, month, plain, shortened, words_of
+from pipelines.pages.wording import UNKNOWN, counted, day, dollars, extent, money, month, plain, shorten, spell_out
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
@@ -95,7 +95,7 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
     rest = ranked[MOST_BARS:]
     others = [(f"{len(rest)} more", sum((amount for _, amount in rest), ZERO))] if rest else []
     bars = [
-        (shortened(name, LABEL), f"{dollars(amount)}, {_share(amount, whole)}", {"solid": amount})
+        (shorten(name, LABEL), f"{dollars(amount)}, {_share(amount, whole)}", {"solid": amount})
         for name, amount in [*ranked[:MOST_BARS], *others]
     ]
     largest, amount = ranked[0]
@@ -120,7 +120,7 @@ def _by_category(tables: Tables, side: str) -> Mapping[str, Decimal]:
     for row in (tables.get("category_summary") or tables.get("category_by_month", NO_TABLE)).rows:
         amount, category = row.number(side), row.text("category")
         if amount and category and row.raw("ownTransfer") is not True:
-            name = words_of(category)
+            name = spell_out(category)
             sums[name] = sums.get(name, ZERO) + amount
     return {name: amount for name, amount in sums.items() if amount > 0}
 
@@ -157,10 +157,10 @@ def _debt(row: Fields, history: History) -> Span | None:
     status, missed = row.text("status"), row.number("missedPayments")
     running = status in RUNNING
     product = row.text("product")
-    parts = (row.text("lenderName") or "Unknown lender", words_of(product).lower() if product else "")
-    described = (words_of(status) if status else "", f"{plain(missed)} missed" if missed else "")
+    parts = (row.text("lenderName") or "Unknown lender", spell_out(product).lower() if product else "")
+    described = (spell_out(status) if status else "", f"{plain(missed)} missed" if missed else "")
     return Span(
-        label=shortened(", ".join(filter(None, parts)), LABEL),
+        label=shorten(", ".join(filter(None, parts)), LABEL),
         figure=", ".join(filter(None, described)),
         first=min(days),
         last=max(*days, through) if running and through else max(days),
@@ -188,7 +188,7 @@ def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
         return None
     breaks = _stretches([gap for gap in gaps if gap.text("accountId") == named])
     described = counted(len(breaks), "gap") if breaks else "no gaps"
-    return Span(shortened(account_name(account, LONG_LABEL), LONG_LABEL), described, first, last, "soft", tuple(breaks))
+    return Span(shorten(account_name(account, LONG_LABEL), LONG_LABEL), described, first, last, "soft", tuple(breaks))
 
 
 def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
@@ -212,7 +212,7 @@ def drivers(driving: Sequence[Fields]) -> Figure | None:
         return None
     bars = [
         (
-            shortened(driver_name(each), LABEL if each.text("state") in STATES else LONG_LABEL),
+            shorten(driver_name(each), LABEL if each.text("state") in STATES else LONG_LABEL),
             points_in_words(each),
             {**_possible(each), "solid": points},
         )

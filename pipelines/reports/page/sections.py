@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.pages import Grid, Note, Section
-from pipelines.pages.wording import words_of
+from pipelines.pages.wording import spell_out
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.tables import Table
 
@@ -186,7 +186,7 @@ def _grids(table: Table, chosen: Chosen) -> list[Grid]:
 
 
 def _part(table: Table, chosen: Chosen, split: str, value: str) -> Grid:
-    caption = f"{table.name}: {_DIRECTIONS.get(value) or words_of(value)}"
+    caption = f"{table.name}: {_DIRECTIONS.get(value) or spell_out(value)}"
     return table.where(lambda row: (row.text(split) or "") == value).grid(caption, chosen.columns)
 
 

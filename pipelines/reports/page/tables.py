@@ -8,7 +8,7 @@ from typing import Self
 from pipelines.pages import Column, Grid
 from pipelines.reports.page.columns import cell_kind, figure, heading, likely_unit
 from pipelines.reports.page.fields import Fields
-from pipelines.vocabulary.errors import pointer_of
+from pipelines.vocabulary.errors import build_pointer
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Table:
     def _figure(self, row: Fields, place: str, name: str) -> str | None:
         """Return the pointer to a number; other cells aren't explained."""
         is_number = cell_kind(self.units[name], name) == "number" and row.number(name) is not None
-        return place + pointer_of([name]) if is_number else None
+        return place + build_pointer([name]) if is_number else None
 
     def _cell(self, row: Fields, name: str) -> str:
         if name.lower().endswith("accountid") and (called := self.called.get(row.text(name) or "")) is not None:

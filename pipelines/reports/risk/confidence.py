@@ -22,7 +22,7 @@ from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.evidence import WINDOW
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Calibration
-from pipelines.vocabulary.printing import RATIO, SCORE, banded, counted, ratio, reason, reasons, score
+from pipelines.vocabulary.printing import RATIO, SCORE, counted, name_band, ratio, reason, reasons, score
 
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
@@ -112,7 +112,7 @@ def limit(share: pl.Expr) -> pl.Expr:
 
 
 def confidence_rating() -> pl.Expr:
-    return banded(pl.col("pdConfidenceScore"), CONFIDENCE, "low")
+    return name_band(pl.col("pdConfidenceScore"), CONFIDENCE, "low")
 
 
 _UNCALIBRATED = {

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 
 from api.core.still_wanted import LONGEST_S, POLL_EVERY_S, StillWanted
 from pipelines.decisions import sensitivity
-from pipelines.vocabulary.checkpoints import asking, checkpoint
+from pipelines.vocabulary.checkpoints import checking, checkpoint
 from pipelines.vocabulary.errors import Unavailable
 from storage.core.store import Store
 from tests.api.conftest import Client
@@ -39,7 +39,7 @@ def asked_at(*moments: float, request: Checks) -> Callable[[], None]:
     clock = iter((0.0, 0.0, *moments))
 
     def work() -> None:
-        with asking(StillWanted(request, lambda: next(clock))):  # pyrefly: ignore[bad-argument-type]  # all that is called
+        with checking(StillWanted(request, lambda: next(clock))):  # pyrefly: ignore[bad-argument-type]  # all that is called
             for _ in moments:
                 checkpoint()
 

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from api.cli import app
 from api.webhooks import listen
 from api.webhooks.listen import MAX_BODY_BYTES, Behaviour, Received, Receiver, as_panel, as_record, showing
-from pipelines.webhooks.events import key_of, new_secret, sign, signatures
+from pipelines.webhooks.events import decode_secret, new_secret, sign, sign_attempt
 
 SECRET, OTHER = new_secret(b"1" * 32), new_secret(b"2" * 32)
 EVENT_ID = UUID("2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55")
@@ -41,7 +41,7 @@ def post(receiver: Receiver, body: bytes = BODY, signature: str = "") -> int:
 def test_a_delivery_is_stored_as_received_and_verified(tmp_path: Path) -> None:
     with Receiver(tmp_path, secrets=[OTHER]) as receiver:
         receiver.learn(SECRET)
-        assert post(receiver, signature=sign(BODY, key_of(SECRET))) == 204
+        assert post(receiver, signature=sign(BODY, decode_secret(SECRET))) == 204
         (received,) = receiver.received
     assert (received.body, received.verified, received.path) == (BODY, True, "/")
     assert received.headers["x-service-webhook-signature"].startswith("sha256=")
@@ -50,9 +50,9 @@ def test_a_delivery_is_stored_as_received_and_verified(tmp_path: Path) -> None:
 
 def test_a_wrong_signature_differs_from_an_unknown_secret(tmp_path: Path) -> None:
     with Receiver(tmp_path) as receiver:
-        post(receiver, signature=sign(BODY, key_of(SECRET)))
+        post(receiver, signature=sign(BODY, decode_secret(SECRET)))
         receiver.learn(OTHER)
-        post(receiver, signature=sign(BODY, key_of(SECRET)))
+        post(receiver, signature=sign(BODY, decode_secret(SECRET)))
         assert [each.verified for each in receiver.received] == [None, False]
 
 
@@ -102,7 +102,7 @@ def test_a_body_that_is_too_long_is_not_read(tmp_path: Path, length: str) -> Non
 
 
 def signed(body: bytes = BODY, moment: datetime | None = None) -> dict[str, str]:
-    return signatures(EVENT_ID, body, key_of(SECRET), moment or datetime.now(UTC))
+    return sign_attempt(EVENT_ID, body, decode_secret(SECRET), moment or datetime.now(UTC))
 
 
 def send(receiver: Receiver, headers: Mapping[str, str], body: bytes = BODY, timeout_s: float = 5) -> requests.Response:

@@ -18,7 +18,7 @@ from tidemark_client import WebhookRefused, verify_webhook
 
 from api.webhooks.listen import Receiver
 from assets.webhooks import delivery
-from pipelines.webhooks.events import EventType, key_of, new_secret, signatures
+from pipelines.webhooks.events import EventType, decode_secret, new_secret, sign_attempt
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.webhooks import outbox, subscriptions
@@ -75,7 +75,7 @@ def sent(store: Store, url: str) -> str:
 
 def signed_at(delivered: Delivered, moment: datetime) -> Delivered:
     """Return the same delivery, signed at another time."""
-    headers = signatures(EVENT_ID, delivered.body, key_of(delivered.secret), moment)
+    headers = sign_attempt(EVENT_ID, delivered.body, decode_secret(delivered.secret), moment)
     lower = {name.lower(): value for name, value in headers.items()}
     return Delivered({**delivered.headers, **lower}, delivered.body, delivered.secret)
 

@@ -21,7 +21,7 @@ from sqlalchemy.exc import OperationalError
 from api.webhooks.listen import Receiver
 from assets.webhooks import delivery, sending
 from pipelines.vocabulary.errors import Unavailable
-from pipelines.webhooks.events import EventType, key_of, sign, verify_standard
+from pipelines.webhooks.events import EventType, decode_secret, sign, verify_standard
 from storage.core.database import Writing
 from storage.core.models import DeliveryStatus
 from storage.core.settings import Settings
@@ -68,7 +68,7 @@ class Sender:
         with self.store.db.writing() as w:
             client = self.customer.client_id
             made, secret = subscriptions.create(w, client, event_type, url, [], self.store.vault, datetime.now(UTC))
-        return made, key_of(secret)
+        return made, decode_secret(secret)
 
     def happen(self, count: int = 1, event_type: EventType = EventType.JOB_COMPLETED) -> list[UUID]:
         ids = [uuid4() for _ in range(count)]
@@ -237,7 +237,7 @@ def test_a_rotated_secret_signs_deliveries_queued_before(ca: trustme.CA, sender:
         with sender.store.db.writing() as w:
             new = subscriptions.rotate(w, sender.customer.client_id, made.subscription_id, sender.store.vault)
         sender.deliver()
-    assert signature_of(there.requests[0]) == sign(BODY, key_of(new))
+    assert signature_of(there.requests[0]) == sign(BODY, decode_secret(new))
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

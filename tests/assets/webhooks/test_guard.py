@@ -227,7 +227,7 @@ def test_this_machines_own_public_address_is_not_dialled() -> None:
     def is_own(address: Address) -> bool:
         return str(address) == "8.8.8.8"
 
-    make = sending.guarded_socket(Reach(is_own=is_own).holds)
+    make = sending.guarded_socket(Reach(is_own=is_own).allows)
     with pytest.raises(sending.RefusedAddressError):
         make((socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("8.8.8.8", 443)))
     make((socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("8.8.4.4", 443))).close()

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.decisions import backtest
 from pipelines.decisions.answer import build_answer
-from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compare, decide, merged
+from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compare, decide, merge
 from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.result import describe_days
 from pipelines.decisions.evaluate import evaluated
@@ -280,7 +280,7 @@ def test_rules_and_steps_are_counted_over_all_customers(
 def test_coverage_counts_decisions_by_rule_over_all_days(frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     days = (AS_OF, date(2026, 3, 31))
     each = [compare(day, decide(BEFORE, frames[0]), decide(AFTER, frames[1]), outcomes(400))[1] for day in days]
-    described_days = describe_days(merged(each), days)
+    described_days = describe_days(merge(each), days)
     for side, plan, frame in (("before", BEFORE, frames[0]), ("after", AFTER, frames[1])):
         rows = frame.to_dicts() * len(days)
         expected = []
@@ -364,7 +364,7 @@ def test_parts_add_up_to_one_pass(metrics: pl.DataFrame, whole: tuple[pl.DataFra
         found.append(compare(AS_OF, decide(BEFORE, before), decide(AFTER, after), outcomes(400)))
     comparison, tallies = whole
     assert_frame_equal(pl.concat([each for each, _ in found]).sort("customer_number"), comparison)
-    together = merged(each for _, each in found)
+    together = merge(each for _, each in found)
     for name in TALLIES:
         assert_frame_equal(together[name], tallies[name])
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from pipelines.decisions.backtest import Side, compare, decide, merged
+from pipelines.decisions.backtest import Side, compare, decide, merge
 from pipelines.decisions.backtest.page import About, page, page_content
 from pipelines.decisions.backtest.result import describe_days
 from pipelines.pages import CONTENT_POLICY, Figures, Grid, Matrix
@@ -29,7 +29,7 @@ def days(*of: date, from_records: bool = False) -> list[Any]:
     one = decide(BEFORE, before)
     first = Side(one.decisions, one.limits, {}) if from_records else one
     parts = [compare(day, first, decide(AFTER, after), outcomes(300))[1] for day in of]
-    written = msgspec.json.Encoder(decimal_format="number").encode(describe_days(merged(parts), of))
+    written = msgspec.json.Encoder(decimal_format="number").encode(describe_days(merge(parts), of))
     found: list[Any] = json.loads(written, parse_float=Decimal)
     return found
 
@@ -116,6 +116,6 @@ def test_a_recorded_side_has_no_rules() -> None:
 
 
 def test_no_customers_give_a_page() -> None:
-    [nothing] = json.loads(msgspec.json.encode(describe_days(merged([]), [AS_OF])))
+    [nothing] = json.loads(msgspec.json.encode(describe_days(merge([]), [AS_OF])))
     html = page([nothing], ABOUT, [], 0)
     assert "Customers compared 0" in text_of(html)

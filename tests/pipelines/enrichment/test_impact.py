@@ -18,7 +18,7 @@ from pipelines.portfolio.impact import (
     compare,
     compare_decisions,
     compare_matches,
-    merged,
+    merge,
 )
 from pipelines.vocabulary.taxonomy import GROUPS
 from tests.pipelines.enrichment.examples import known
@@ -109,7 +109,7 @@ def impact(monkeypatch: pytest.MonkeyPatch) -> Impact:
         return pl.DataFrame(schema=figures), pl.DataFrame(next(given), schema, orient="row")
 
     monkeypatch.setattr("pipelines.portfolio.impact.read_reports", read_reports)
-    return merged([compare(BEFORE, AFTER, AS_OF, deciders(INPUTS))])
+    return merge([compare(BEFORE, AFTER, AS_OF, deciders(INPUTS))])
 
 
 def test_changes_are_reported_by_customer(impact: Impact) -> None:

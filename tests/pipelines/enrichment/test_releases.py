@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from pipelines.portfolio import releases
-from pipelines.portfolio.impact import EXAMPLES, Impact, compare, merged
-from pipelines.portfolio.releases import checked, fingerprint
+from pipelines.portfolio.impact import EXAMPLES, Impact, compare, merge
+from pipelines.portfolio.releases import fingerprint, parse_releases
 from pipelines.vocabulary.rule_files import RuleError
 from pipelines.vocabulary.taxonomy import GROUPS, VERSION
 from tests.conftest import examples
@@ -54,11 +54,11 @@ def test_rules_match_the_fingerprint_of_the_last_release() -> None:
 )
 def test_a_broken_list_of_releases_is_refused_with_the_reason(entries: Any, fault: str) -> None:
     with pytest.raises(RuleError, match=fault):
-        checked(entries)
+        parse_releases(entries)
 
 
 def test_sound_releases_are_read() -> None:
-    assert [each.version for each in checked([FIRST, SECOND])] == [1, 2]
+    assert [each.version for each in parse_releases([FIRST, SECOND])] == [1, 2]
 
 
 def test_fingerprint_depends_on_names_and_contents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_the_largest_examples_are_few_and_largest_first() -> None:
 
 
 def test_no_customers_give_an_empty_impact() -> None:
-    impact = merged([])
+    impact = merge([])
     assert impact.customers == 0
     assert impact.summed_figures().is_empty()
 
@@ -201,7 +201,7 @@ def test_impact_on_all_customers_is_the_sum_over_parts(some: list[tuple[int, str
     whole = compare(before, after, AS_OF)
     customer = pl.col("customer_number")
     parts = [compare(before.filter(customer % 2 == n), after.filter(customer % 2 == n), AS_OF) for n in (0, 1)]
-    together = merged(parts)
+    together = merge(parts)
     assert together.moved.equals(whole.moved)
     for name in ("figures", "examples", "of_customers", "ratings"):
         assert getattr(together, name).equals(getattr(whole, name)), name

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 
 from pipelines.pages.wording import money
-from pipelines.vocabulary.printing import banded, counted, dollars, listed, ratio, reason, reasons, score, uuid_text
+from pipelines.vocabulary.printing import counted, dollars, listed, name_band, ratio, reason, reasons, score, uuid_text
 from pipelines.vocabulary.schemas import MONEY
 from tests.pipelines.reports.examples import cents
 
@@ -47,7 +47,7 @@ def test_a_score_has_two_decimals() -> None:
 
 def test_a_figure_is_in_the_first_band_it_reaches() -> None:
     frame = pl.DataFrame({"points": [95, 80, 79, 10, None]})
-    named = frame.select(banded(pl.col("points"), (("best", 80), ("middle", 50)), "lowest"))
+    named = frame.select(name_band(pl.col("points"), (("best", 80), ("middle", 50)), "lowest"))
     assert named.to_series().to_list() == ["best", "best", "middle", "lowest", "lowest"]
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipelines.figures.tallies import Tallies, Tally, counts, merged
+from pipelines.figures.tallies import Tallies, Tally, counts, merge
 
 MONEY = pl.Decimal(18, 2)
 DECLARED = {
@@ -29,7 +29,7 @@ def of(customers: int, *rows: tuple[str | None, int, str]) -> Tallies:
 
 def test_counts_and_amounts_are_summed_by_what_they_are_counted_by() -> None:
     """Parts may have any whole-number type and any order of columns; null is a key like any other."""
-    added = merged(DECLARED, [of(2, ("A", 1, "0.10"), (None, 1, "5")), of(3, ("A", 2, "0.20"), (None, 1, "1"))])
+    added = merge(DECLARED, [of(2, ("A", 1, "0.10"), (None, 1, "5")), of(3, ("A", 2, "0.20"), (None, 1, "1"))])
     assert added["all"].rows() == [(5,)]
     assert added["by"].rows() == [(None, 2, Decimal("6.00")), ("A", 3, Decimal("0.30"))]
     assert {name: frame.schema for name, frame in added.items()} == {
@@ -38,7 +38,7 @@ def test_counts_and_amounts_are_summed_by_what_they_are_counted_by() -> None:
 
 
 def test_nothing_adds_up_to_nothing() -> None:
-    added = merged(DECLARED, [])
+    added = merge(DECLARED, [])
     assert (added["all"].rows(), added["by"].rows()) == ([(0,)], [])
 
 
@@ -49,8 +49,8 @@ def test_the_order_and_grouping_of_parts_make_no_difference(seed: int) -> None:
         of(chance.randrange(9), *((chance.choice(("A", "B", None)), chance.randrange(9), "0.01") for _ in range(3)))
         for _ in range(7)
     ]
-    whole, cut = merged(DECLARED, parts), chance.randrange(8)
+    whole, cut = merge(DECLARED, parts), chance.randrange(8)
     shuffled: Sequence[Tallies] = chance.sample(parts, len(parts))
-    grouped = merged(DECLARED, [merged(DECLARED, shuffled[:cut]), merged(DECLARED, shuffled[cut:])])
+    grouped = merge(DECLARED, [merge(DECLARED, shuffled[:cut]), merge(DECLARED, shuffled[cut:])])
     for name, frame in whole.items():
         assert_frame_equal(grouped[name], frame)

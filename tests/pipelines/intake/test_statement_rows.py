@@ -11,7 +11,7 @@ from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.pdf.page.result import Verdict
 from pipelines.intake.rows import validate
 from pipelines.intake.statement_rows import UNDESCRIBED, account_of, entries_of, fits, landed, rows_of, shown_name
-from pipelines.vocabulary.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
+from pipelines.vocabulary.schemas import LANDED, STATEMENT_COLUMNS, STATEMENT_ROWS
 from tests.papers import COFFEE, RENT, SALE, entry, statement
 
 CUSTOMER, FIRST, SECOND = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -41,7 +41,7 @@ def test_rows_have_their_places_and_repeated_ones_are_not_landed_again() -> None
     landing = landed(
         rows, {number: account_of(CUSTOMER, one, for_this_run) for number, one in described.items()}, described
     )
-    assert landing.schema == pl.Schema({**LANDED, **OF_STATEMENT})
+    assert landing.schema == pl.Schema({**LANDED, **STATEMENT_COLUMNS})
     assert landing["position"].to_list() == [0, 1, 2]
     assert landing["description"].to_list() == ["RENT", "SALE", "COFFEE"]
     assert landing["amount"].to_list() == ["-900.00", "812.40", "-4.50"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pipelines.figures.facts import Facts
 from pipelines.figures.tallies import Tallies
 from pipelines.monitoring import Ruleset, VersionedRuleset, checked, observed, plan_rulesets, simulation, snapshots
-from pipelines.monitoring.simulation import MOST_FIRINGS, Simulation, merged, simulate
+from pipelines.monitoring.simulation import MOST_FIRINGS, Simulation, merge, simulate
 from pipelines.monitoring.snapshots import Day, Past, Stated, held
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
@@ -211,7 +211,7 @@ def changes(chance: random.Random, every: Sequence[Day], value: Any) -> list[Sta
 def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tuple[Tallies, pl.DataFrame]:
     parts = list(simulate(Simulation(RULESET_ID, of, every), rows, past, MOST_FIRINGS))
     firings = pl.concat([pl.DataFrame(schema=simulation.FIRINGS), *(part.firings for part in parts)])
-    return merged(part.tallies for part in parts), firings
+    return merge(part.tallies for part in parts), firings
 
 
 @pytest.mark.service  # evaluates every day alone, for each example

@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.monitoring.page import About, page, page_content
 from pipelines.monitoring.simulated import describe_result
-from pipelines.monitoring.simulation import MOST_EVENTS, Simulation, merged, simulate
+from pipelines.monitoring.simulation import MOST_EVENTS, Simulation, merge, simulate
 from pipelines.pages import CONTENT_POLICY, Figure, Figures, Grid
 from tests.pipelines.metrics.customers import START, customer
 from tests.pipelines.monitoring.test_simulation import RULESET_ID, days, frame, ruleset
@@ -42,7 +42,7 @@ def result() -> Any:
     chance = random.Random(3)
     rows = frame([row for number in (1, 2, 3) for row in customer(chance, number, rows=60, days=250)])
     [part] = simulate(Simulation(RULESET_ID, of, every), rows, {}, 1_000)
-    tallies = merged([part.tallies])
+    tallies = merge([part.tallies])
     ids = {number: uuid5(RULESET_ID, str(number)) for number in tallies[MOST_EVENTS]["customer_number"]}
     found = describe_result(of, every[0].date, every[-1].date, tallies, ids)
     return json.loads(msgspec.json.Encoder(decimal_format="number").encode(found), parse_float=Decimal)

@@ -5,11 +5,11 @@ import json
 import polars as pl
 import pytest
 
-from pipelines.vocabulary.own_columns import columns_in, identifies_customer, own_columns, unfillable
+from pipelines.vocabulary.own_columns import find_unfillable, identifies_customer, list_stated_columns, read_own_columns
 
 
 def read(**fields: object) -> dict[str, str] | None:
-    [text] = own_columns(pl.Series([json.dumps(fields)], dtype=pl.String))
+    [text] = read_own_columns(pl.Series([json.dumps(fields)], dtype=pl.String))
     return None if text is None else json.loads(text)
 
 
@@ -32,7 +32,7 @@ def test_own_columns_are_the_fields_with_the_prefix_as_text(
 
 
 def test_rows_without_other_fields_have_none() -> None:
-    assert own_columns(pl.Series([None, "{}"], dtype=pl.String)).to_list() == [None, None]
+    assert read_own_columns(pl.Series([None, "{}"], dtype=pl.String)).to_list() == [None, None]
 
 
 def test_what_identifies_a_customer_is_recognised() -> None:
@@ -51,6 +51,6 @@ def test_what_identifies_a_customer_is_recognised() -> None:
 
 def test_column_is_unfillable_unless_the_service_knows_it_or_a_row_states_it() -> None:
     rows = pl.LazyFrame({"own_columns": [None, '{"context_team": "a", "context_site": "\\"context_x\\": 1"}']})
-    assert columns_in(rows) >= {"context_team", "context_site"}
+    assert list_stated_columns(rows) >= {"context_team", "context_site"}
     needed = ["context_account", "context_card", "context_customer", "context_team", "context_x"]
-    assert unfillable(needed, columns_in(rows)) == ["context_customer", "context_x"]
+    assert find_unfillable(needed, list_stated_columns(rows)) == ["context_customer", "context_x"]

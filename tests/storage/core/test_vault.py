@@ -102,7 +102,7 @@ def test_stored_secrets_are_bound_to_their_rows(store: Store, now: datetime) -> 
     for value, context, plain in (
         (statements.seal_original(store.vault, file_id, b"%PDF"), b"statement original:" + file_id.bytes, b"%PDF"),
         (statements.seal_password(store.vault, file_id, "open"), b"statement password:" + file_id.bytes, b"open"),
-        (sealed, made.subscription_id.bytes, events.key_of(secret)),
+        (sealed, made.subscription_id.bytes, events.decode_secret(secret)),
     ):
         assert store.vault.open(value, context) == plain, context
     master_key = AESGCM(store.settings.master_key_bytes)

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from sqlalchemy import event, select, update
 
 from pipelines.vocabulary.errors import Conflict, Corrupt, Unavailable
-from pipelines.webhooks.events import EventType, key_of
+from pipelines.webhooks.events import EventType, decode_secret
 from storage.core import vault, vault_keys
 from storage.core.database import Reading
 from storage.core.models import statement_files
@@ -93,7 +93,7 @@ def a_lender(store: Store, now: datetime) -> Lender:
     new = NewFile(file_id, "march.pdf", sha256, len(PDF), stored, read_key_id(sealed), password)
     with store.db.writing() as w:
         statements.submit(w, store.lake, customer, uuid4(), [new], now)
-    return Lender(store, client_id, made.subscription_id, key_of(secret), file_id)
+    return Lender(store, client_id, made.subscription_id, decode_secret(secret), file_id)
 
 
 @contextmanager
@@ -384,7 +384,7 @@ def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: L
             )
             if turn % 2:
                 secret = subscriptions.rotate(w, lender.client_id, made.subscription_id, running.vault)
-        secrets[made.subscription_id] = key_of(secret)
+        secrets[made.subscription_id] = decode_secret(secret)
 
     def work(index: int) -> None:
         with started(store.settings) as running:
@@ -454,7 +454,7 @@ def test_lost_master_key_is_abandoned_and_the_service_works(lender: Lender, now:
             lender.opens(another)
         with another.db.writing() as w:
             secret = subscriptions.rotate(w, lender.client_id, lender.subscription_id, another.vault)
-        lender.secret = key_of(secret)
+        lender.secret = decode_secret(secret)
         done = resealing.reseal(another, lambda: now)
         assert (done.webhook_secrets, done.originals, len(done.unreadable)) == (1, 0, 2)
         vault_keys.rotate_master_key(another.db, another.settings, now)

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select, update
 
 from pipelines.vocabulary.errors import Conflict, Corrupt, InvalidRequest, NotFound
-from pipelines.webhooks.events import EventType, key_of
+from pipelines.webhooks.events import EventType, decode_secret
 from storage.core.models import subscriptions as table
 from storage.core.paging import Page
 from storage.core.store import Store
@@ -35,8 +35,8 @@ def test_a_subscription_is_read_back_without_its_secret(store: Store, now: datet
     with store.db.reading() as r:
         assert subscriptions.get(r, client, made.subscription_id) == made
     assert (made.client_id, made.event_type, made.webhook_url, made.customer_ids) == (client, "job.completed", URL, ())
-    assert len(key_of(secret)) == 32
-    assert stored_key(store, made) == key_of(secret)
+    assert len(decode_secret(secret)) == 32
+    assert stored_key(store, made) == decode_secret(secret)
 
 
 def test_two_subscriptions_with_the_same_url_have_separate_secrets(store: Store, now: datetime) -> None:
@@ -88,7 +88,7 @@ def test_rotation_replaces_the_secret_at_once(store: Store, now: datetime) -> No
     with store.db.writing() as w:
         new = subscriptions.rotate(w, client, made.subscription_id, store.vault)
     assert new != old
-    assert stored_key(store, made) == key_of(new)
+    assert stored_key(store, made) == decode_secret(new)
 
 
 def test_a_secret_copied_to_another_subscription_does_not_open(store: Store, now: datetime) -> None:

@@ -35,9 +35,9 @@ from pipelines.pages.wording import (
     extent,
     percent,
     short_money,
-    shortened,
+    shorten,
+    spell_out,
     whole,
-    words_of,
 )
 
 LABEL = 30  # characters of a chart's label that fit beside its figures
@@ -165,14 +165,14 @@ def _matrix(each: Data) -> Matrix:
     outcomes = _named(each["outcomes"], "outcome")
     rows = tuple(
         (
-            words_of(before),
+            spell_out(before),
             tuple(_cell(before, after, cells.get((before, after)), outcomes[before]) for after in ALL_OUTCOMES),
             whole(outcomes[before][BEFORE]["customers"]),
         )
         for before in ALL_OUTCOMES
     )
     totals = (*(whole(outcomes[after][AFTER]["customers"]) for after in ALL_OUTCOMES), whole(each["customers"]))
-    return Matrix("Outcomes before and after", "From ↓ to →", tuple(map(words_of, ALL_OUTCOMES)), rows, totals)
+    return Matrix("Outcomes before and after", "From ↓ to →", tuple(map(spell_out, ALL_OUTCOMES)), rows, totals)
 
 
 def _cell(before: str, after: str, row: Data | None, outcome: Data) -> Cell:
@@ -207,7 +207,7 @@ def _pairs(
 
 def _outcomes(id_: str, each: Data, about: About) -> Figure:
     rows = [
-        (words_of(row["outcome"]), *_counts(row[BEFORE]["customers"], row[AFTER]["customers"]))
+        (spell_out(row["outcome"]), *_counts(row[BEFORE]["customers"], row[AFTER]["customers"]))
         for row in each["outcomes"]
     ]
     says = f"{whole(each['outcomeChanged'])} of {counted(each['customers'], 'customer')} would get another outcome."
@@ -245,11 +245,14 @@ def _bad_rates(id_: str, each: Data, about: About) -> Figure | None:
     judged = [row for row in each["outcomes"] if row[BEFORE]["judged"] or row[AFTER]["judged"]]
     if not judged:
         return None
-    rates = [(words_of(row["outcome"]), *(row[side]["badRate"] for side in SIDES)) for row in judged]
+    rates = [(spell_out(row["outcome"]), *(row[side]["badRate"] for side in SIDES)) for row in judged]
     rows = [(name, f"{percent(was)} → {percent(will)}", was or 0, will or 0) for name, was, will in rates]
     columns = ("Outcome", *number_columns("Known before", "Bad before", "Known after", "Bad after"))
     cells = [
-        [words_of(row["outcome"]), *(whole(row[side][name]) for side in SIDES for name in ("judged", "defaulted"))]
+        [
+            spell_out(row["outcome"]),
+            *(whole(row[side][name]) for side in SIDES for name in ("judged", "defaulted")),
+        ]
         for row in judged
     ]
     says = "Share of customers that went bad, among those whose repayment is known."
@@ -260,7 +263,7 @@ def _changed_by(id_: str, each: Data) -> Figure | None:
     changes = each["changedBy"]
     if not changes:
         return None
-    bars = [(shortened(row["code"] or NO_RULE, LABEL + 10), *_bar(row)) for row in changes[:MOST_BARS]]
+    bars = [(shorten(row["code"] or NO_RULE, LABEL + 10), *_bar(row)) for row in changes[:MOST_BARS]]
     left = len(changes) - len(bars)
     says = "Customers whose outcome changes, by the deciding rules whose result differs." + (
         f" {counted(left, 'more rule')} in the JSON." if left else ""
@@ -283,7 +286,7 @@ def _bar(row: Data) -> tuple[str, dict[str, int]]:
 
 def _lacking(row: Data) -> str:
     subject = row["name"] or f"a calculation ({row['operator']})"
-    return shortened(f"{subject}: {CAUSES.get(row['cause'], row['cause'])}", LABEL + 16)
+    return shorten(f"{subject}: {CAUSES.get(row['cause'], row['cause'])}", LABEL + 16)
 
 
 # Tables
@@ -333,8 +336,8 @@ def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
         [
             str(row["customerId"]),
             day(row["asOf"]),
-            words_of(row["before"]),
-            words_of(row["after"]),
+            spell_out(row["before"]),
+            spell_out(row["after"]),
             ", ".join(row["changedBy"]) or UNKNOWN,
             "; ".join(_limit(limit) for limit in row["limits"] if limit[BEFORE] != limit[AFTER]) or UNKNOWN,
         ]
@@ -352,7 +355,7 @@ def _named(rows: Iterable[Data], by: str) -> dict[str, Data]:
 
 
 def _product(product: Data) -> str:
-    return words_of(product["product"].replace("-", "_"))
+    return spell_out(product["product"].replace("-", "_"))
 
 
 def _sum(amounts: Iterable[Decimal | None]) -> Decimal:

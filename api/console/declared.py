@@ -9,6 +9,7 @@ from starlette.datastructures import FormData
 from api.console.calls import Refused
 
 FLAGS = {"yes": True, "no": False}
+PERCENT = "percent"
 Faults = dict[str, str]  # by the name of the input or attribute
 
 
@@ -21,17 +22,21 @@ def fields(
         values: the fields of a form that was sent, or values as the API has them, under the fields' names.
     """
     return [
-        {**each, "field": (name := f"{prefix}.{each['name']}"), "value": as_text(values.get(name)),
+        {**each, "field": (name := f"{prefix}.{each['name']}"), "value": as_text(values.get(name), each["format"]),
          "fault": faults.get(each["name"], "")}
         for each in declared
     ]  # fmt: skip
 
 
-def as_text(value: Any) -> str:
-    """Return a value as its field shows it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+def as_text(value: Any, shape: str | None = None) -> str:
+    """Return a value as its field shows it: a share as percent. Text is what somebody typed."""
+    match value:
+        case None | bool():
+            return {None: "", True: "yes", False: "no"}[value]
+        case Decimal() | int():
+            number = Decimal(value)
+            return f"{number.scaleb(2) if shape == PERCENT else number:f}"
+    return str(value)
 
 
 def read(declared: Iterable[Mapping[str, Any]], form: FormData, prefix: str) -> tuple[dict[str, Any], Faults]:
@@ -41,7 +46,7 @@ def read(declared: Iterable[Mapping[str, Any]], form: FormData, prefix: str) -> 
         text = str(form.get(f"{prefix}.{each['name']}", "")).strip()
         if text:
             try:
-                values[each["name"]] = _value(each["kind"], text)
+                values[each["name"]] = _value(each, text)
             except (InvalidOperation, KeyError):
                 faults[each["name"]] = "Type a number." if each["kind"] == "decimal" else "Choose yes or no."
     return values, faults
@@ -63,11 +68,11 @@ def as_number(form: FormData, name: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
-def _value(kind: str, text: str) -> Any:
+def _value(declared: Mapping[str, Any], text: str) -> Any:
     """Return the value of a field. Raise InvalidOperation or KeyError if the text is not a value of its kind."""
-    if kind == "decimal":
-        number = Decimal(text.replace(",", "").removeprefix("$"))
+    if declared["kind"] == "decimal":
+        number = Decimal(text.replace(",", "").removeprefix("$").removesuffix("%").strip())
         if not number.is_finite():
             raise InvalidOperation
-        return number
-    return FLAGS[text] if kind == "boolean" else text
+        return number.scaleb(-2) if declared["format"] == PERCENT else number
+    return FLAGS[text] if declared["kind"] == "boolean" else text

@@ -65,8 +65,8 @@ def _moment(zone: ZoneInfo, time: str | datetime | None) -> str:
     return wording.moment(local)
 
 
-def _reading(value: Any, shape: str = "") -> str:
-    """Write a value that a policy or ruleset read; `shape` is the format of a metric."""
+def _reading(value: Any, shape: str | None = None) -> str:
+    """Write a value that a policy or ruleset read; `shape` is the format of the metric, attribute or input."""
     match value:
         case None | bool():
             return {None: wording.UNKNOWN, True: "yes", False: "no"}[value]

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from api.core.schemas.common import Counts, Paging, Received, View, add_document_fields
 from api.core.schemas.rules import flag_parameter, identifier_parameter, moment_parameter
 from api.decisions.schemas.policies import FindingView
+from pipelines.metrics.definition import Format
 from pipelines.monitoring import Cause, Ruleset
 from pipelines.monitoring.library import LibraryRuleset
 from pipelines.monitoring.ruleset import MOST_CUSTOMERS, Severity
@@ -156,6 +157,7 @@ class ReadValueView(View):
     kind: Literal["metric", "attribute"]
     name: str
     title: str | None = Field(description="Display name of a metric.")
+    format: Format | None = Field(description="How people read a number: as percent, 0.12 is 12 %. Null: as it is.")
     metric_id: UUID | None
     value: Any = Field(description="Null: unavailable.")
     cause: str | None = Field(description="Why it is unavailable.")
@@ -256,6 +258,7 @@ class Read(msgspec.Struct, rename="camel"):
     cause: str | None
     metric_id: UUID | None = None
     title: str | None = None
+    format: str | None = None
     baseline: "ReadBaseline | None" = None
 
 

@@ -22,10 +22,10 @@ editors.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID, uuid5
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from pipelines.metrics.definition import NAMESPACE, Format, Metric, Slug, Strict
 
@@ -258,22 +258,30 @@ Conditions: TypeAlias = Annotated[tuple[Condition, ...], Field(min_length=1, max
 # The policy
 
 
-class DeclaredInput(Strict):
-    """A value that each evaluation request must supply."""
+class Declared(Strict):
+    """A value from outside. `format`: how people read and type a number; the value itself stays as it is, so that 12 %
+    is 0.12.
+    """
 
     name: Name
     kind: Kind
     meaning: Annotated[str, Field(max_length=500)] = ""
     personal: bool = False  # about a person rather than the business
+    format: Format | None = None
+
+    @model_validator(mode="after")
+    def _formats_a_number(self) -> Self:
+        if self.format is not None and self.kind != "decimal":
+            raise ValueError("only a number has a `format`: its `kind` is decimal")
+        return self
 
 
-class DeclaredAttribute(Strict):
+class DeclaredInput(Declared):
+    """A value that each evaluation request must supply."""
+
+
+class DeclaredAttribute(Declared):
     """A stored fact about the customer. A stored value of another kind counts as unavailable."""
-
-    name: Name
-    kind: Kind
-    meaning: Annotated[str, Field(max_length=500)] = ""
-    personal: bool = False
 
 
 class Reason(Strict):
@@ -371,7 +379,7 @@ class Policy(Strict):
         return {each.slug: uuid5(NAMESPACE, f"{self.slug}/{each.slug}") for each in self.metrics}
 
 
-def kinds(declared: Sequence[DeclaredInput | DeclaredAttribute]) -> dict[str, Kind]:
+def kinds(declared: Sequence[Declared]) -> dict[str, Kind]:
     return {each.name: each.kind for each in declared}
 
 

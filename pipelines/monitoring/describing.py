@@ -37,9 +37,9 @@ def _read(plan: MonitoringPlan, planned: PlannedRuleset, leaf: Node, row: Row) -
     column = column_of(leaf)
     name = planned.called(leaf)
     read = {"kind": leaf.operator, "name": name, "value": row[column], "cause": row[cause_of(column)]}
-    return (
-        read if leaf.operator == "attribute" else read | _describe_metric(plan, planned.metrics[leaf.label], leaf, row)
-    )
+    if leaf.operator == "attribute":
+        return read | {"format": planned.attribute_formats[leaf.label]}
+    return read | _describe_metric(plan, planned.metrics[leaf.label], leaf, row)
 
 
 def _describe_metric(plan: MonitoringPlan, metric: PlannedMetric, leaf: Node, row: Row) -> Data:
@@ -48,7 +48,7 @@ def _describe_metric(plan: MonitoringPlan, metric: PlannedMetric, leaf: Node, ro
     if metric.baseline_of is not None:
         day = row[plan.days[leaf.label]]
         baseline = {"of": metric.baseline_of, "date": day and day.isoformat()}
-    return {"metricId": metric.metric_id, "title": metric.title, "baseline": baseline}
+    return {"metricId": metric.metric_id, "title": metric.title, "format": metric.format, "baseline": baseline}
 
 
 def _comparisons(plan: MonitoringPlan, planned: PlannedRuleset, condition: str, row: Row) -> Iterator[Data]:

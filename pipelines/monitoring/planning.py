@@ -14,7 +14,7 @@ import polars as pl
 from pipelines.decisions.nodes import Graph, Leaf, Node, Nodes, Reader
 from pipelines.decisions.policy import AttributeRef, InputRef, Kind, MetricRef, Reference, kinds
 from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
-from pipelines.metrics.definition import DECIMAL, Arithmetic
+from pipelines.metrics.definition import DECIMAL, Arithmetic, Format
 from pipelines.monitoring.moving import REPEATS
 from pipelines.monitoring.ruleset import Filtered, MonitoringRule, Ruleset, Since, SinceDate
 
@@ -47,6 +47,7 @@ class PlannedMetric:
 
     metric_id: str
     title: str
+    format: Format
     baseline_of: str | None
 
 
@@ -69,9 +70,13 @@ class PlannedRuleset:
         baselines = ruleset.baselines
         read = {label: (baselines.get(slug, slug), baselines.get(slug)) for label, slug in self.slugs.items()}
         return {
-            label: PlannedMetric(str(ruleset.metric_id(slug)), every[slug].name, baseline_of)
+            label: PlannedMetric(str(ruleset.metric_id(slug)), every[slug].name, every[slug].format, baseline_of)
             for label, (slug, baseline_of) in read.items()
         }
+
+    @cached_property
+    def attribute_formats(self) -> Mapping[str, Format | None]:
+        return {attribute.name: attribute.format for attribute in self.source.ruleset.attributes}
 
     def called(self, leaf: Node) -> str:
         """Return the ruleset's own name for what a leaf reads."""

@@ -18,6 +18,7 @@ from pipelines.pages.wording import spell_out
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
 LEAVES = ("metric", "attribute", "input")  # what a trace reads
+Called = Mapping[tuple[str, str], tuple[str, str | None]]  # (kind, name) → (title, format)
 
 
 @router.get("/customers/{customer_id}/decisions")
@@ -95,8 +96,8 @@ async def show_changes(page: SignedIn, evaluation_id: str) -> Response:
     sent = {"inputs": case["inputs"], "attributeOverrides": overridden, "version": found["policyVersion"]}
     path = ("customer", found["customerId"], "decision-policies", found["slug"], "sensitivity")
     changes = await page.post(*path, json=sent)
-    metrics = await _metrics(page, found)
-    shown = [_change(each, metrics) for each in changes["sensitivities"]]
+    called = _called(await _policy(page, found))
+    shown = [_change(each, called[each["kind"], each["name"]]) for each in changes["sensitivities"]]
     changes["sensitivities"] = [each for each in shown if each["at"]]
     return page.show("decision-changes.html", found=found, changes=changes)
 
@@ -111,7 +112,7 @@ async def show_figure(
     """Show the transactions behind a metric as the decision read it."""
     found = await page.get("evaluations", evaluation_id)
     lineage = await page.get("evaluations", evaluation_id, "lineage", figure=figure, page=number, count=ON_PAGE)
-    metrics = await _metrics(page, found)
+    metrics = {each["slug"]: each for each in (await _policy(page, found))["metrics"]}
     metric = metrics.get(lineage["figure"].strip("/").partition("/")[0])
     return page.show("decision-figure.html", found=found, lineage=lineage, metric=metric)
 
@@ -151,7 +152,8 @@ async def _decision_page(
     found = await page.get("evaluations", evaluation_id)
     customer = await page.get("customer", found["customerId"])
     record = found["record"]
-    answer, metrics = record["answer"], await _metrics(page, found)
+    answer, policy = record["answer"], await _policy(page, found)
+    called = _called(policy)
     pending = await _pending_override(page, evaluation_id)
     is_real = not found["whatIf"] and found["shadowOf"] is None
     outcome = found["overriddenOutcome"] or found["outcome"]
@@ -166,12 +168,13 @@ async def _decision_page(
         limits=answer["computedLimits"],
         products={each["productId"]: each["name"] for each in answer["products"]},
         attributes=answer["attributes"],
+        formats={of: format_ for of, (_, format_) in called.items()},
         metrics=[
-            {**metric, **record["metrics"][slug]} for slug, metric in metrics.items() if slug in record["metrics"]
+            {**metric, **record["metrics"][metric["slug"]]}
+            for metric in policy["metrics"]
+            if metric["slug"] in record["metrics"]
         ],
-        steps=[
-            {**step, "rules": [_rule(each, metrics) for each in step["rules"]]} for step in record["trace"]["steps"]
-        ],
+        steps=[{**step, "rules": [_rule(each, called) for each in step["rules"]]} for step in record["trace"]["steps"]],
         is_real=is_real,
         pending=pending,
         names=await page.names([] if pending is None else [pending["requestedBy"]]),
@@ -190,36 +193,37 @@ async def _pending_override(page: Page, evaluation_id: str) -> Mapping[str, Any]
     return found[0] if found else None
 
 
-async def _metrics(page: Page, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics that the decision's version reads or shows, by slug."""
-    policy = await page.get("decision-policies", found["slug"], version=found["policyVersion"])
-    return {each["slug"]: each for each in policy["metrics"]}
+async def _policy(page: Page, found: Mapping[str, Any]) -> Any:
+    """Return the version of the policy that decided."""
+    return await page.get("decision-policies", found["slug"], version=found["policyVersion"])
 
 
-def _change(found: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+def _called(policy: Mapping[str, Any]) -> Called:
+    """Return title and format of everything that a policy reads, by kind and name."""
+    declared = {"input": policy["declaredInputs"], "attribute": policy["attributes"]}
+    metrics = {("metric", each["slug"]): (each["name"], each["format"]) for each in policy["metrics"]}
+    return metrics | {
+        (kind, each["name"]): (spell_out(each["name"]), each["format"])
+        for kind, values in declared.items()
+        for each in values
+    }
+
+
+def _change(found: Mapping[str, Any], called: tuple[str, str | None]) -> dict[str, Any]:
     """Return the changes of a number that a person can aim at or, if there are none, the exact ones.
 
     Values so large that they can't be computed with are left out: they make the outcome indeterminate.
     """
-    metric = metrics.get(found["name"], {}) if found["kind"] == "metric" else {}
     exact = found["changes"] or [each for each in (found["below"], found["above"]) if each is not None]
     decided = [each for each in found["suggestions"] or exact if each["outcome"] != INDETERMINATE]
-    title = metric.get("name") or spell_out(found["name"])
-    return {"title": title, "format": metric.get("format", ""), "value": found["value"], "at": decided}
+    title, format_ = called
+    return {"title": title, "format": format_, "value": found["value"], "at": decided}
 
 
-def _rule(traced: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+def _rule(traced: Mapping[str, Any], called: Called) -> dict[str, Any]:
     """Return a traced rule with the values that its condition read, each once."""
     read = {(kind, name): value for kind, name, value in _read(traced["condition"])}
-    values: Sequence[dict[str, Any]] = [
-        {
-            "name": metrics[name]["name"] if name in metrics else name,
-            "value": value,
-            "format": metrics[name]["format"] if name in metrics else "",
-            "slug": name if kind == "metric" else None,
-        }
-        for (kind, name), value in read.items()
-    ]
+    values = [(*called[of], value) for of, value in read.items()]
     return {"code": traced["code"], "counted": traced["counted"], "read": values}
 
 

@@ -89,8 +89,9 @@ async def show_alert_figure(
     found = await page.get("monitoring", "matches", match_id, "lineage", figure=figure, page=number, count=ON_PAGE)
     alert = await page.get("alerts", match_id)
     metric = found["figure"].split("/")[1]
-    titles = {read["name"]: read["title"] for rule in alert["rules"] for read in rule["values"]}
-    return page.show("alert-figure.html", alert=alert, found=found, title=titles.get(metric) or spell_out(metric))
+    read = {each["name"]: each for rule in alert["rules"] for each in rule["values"]}.get(metric, {})
+    title, shape = read.get("title") or spell_out(metric), read.get("format")
+    return page.show("alert-figure.html", alert=alert, found=found, title=title, shape=shape)
 
 
 async def _alert_page(page: Page, match_id: str, refusal: Refused | None = None) -> Response:

@@ -24,6 +24,7 @@ from api.core.schemas.rules import (
 )
 from pipelines.decisions import Node, Plan, Policy, metric_of, planned
 from pipelines.metrics import Metric
+from pipelines.metrics.definition import Format
 from storage.core.models import PolicyState
 from storage.core.paging import Page
 from storage.decisions.policies import MOST_VERSIONS, Challenger, PolicyVersion, StoredPolicy
@@ -173,6 +174,9 @@ class DeclaredView(View):
     kind: Literal["string", "decimal", "boolean"]
     meaning: str
     personal: bool = Field(description="Whether it is about a person rather than the business.")
+    format: Format | None = Field(
+        description="How people read and type a number: as percent, 0.12 is 12 %. Null: as it is."
+    )
     texts: list[str] = Field(description="Texts that the policy compares it with.")
 
 

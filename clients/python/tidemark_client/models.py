@@ -699,6 +699,7 @@ class DeclaredView(TypedDict):
     kind: Literal["string", "decimal", "boolean"]
     meaning: str
     personal: bool
+    format: Literal["integer", "decimal", "percent", "currency", "days"] | None
     texts: list[str]
 
 
@@ -1571,6 +1572,7 @@ class ReadValueView(TypedDict):
     kind: Literal["metric", "attribute"]
     name: str
     title: str | None
+    format: Literal["integer", "decimal", "percent", "currency", "days"] | None
     metricId: str | None
     value: Any
     cause: str | None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipelines.decisions.plan import planned
-from pipelines.decisions.policy import DeclaredAttribute, DeclaredInput, Outcome, Policy
+from pipelines.decisions.policy import Declared, Outcome, Policy
 
 Data = dict[str, Any]
 ALONE: Sequence[Outcome] = ("proceed", "blocked")
@@ -41,7 +41,7 @@ def _state_policy(policy: Policy) -> Data:
 _UNDECIDED = "Applications that can't be decided because information is missing are left to a person."
 
 
-def _personal(declared: Sequence[DeclaredAttribute | DeclaredInput], read: Sequence[str], sort: str) -> Iterator[Data]:
+def _personal(declared: Sequence[Declared], read: Sequence[str], sort: str) -> Iterator[Data]:
     for each in declared:
         if each.personal and each.name in read:
             yield {"name": each.name, "from": sort, "kind": each.kind, "meaning": each.meaning}

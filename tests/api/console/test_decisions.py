@@ -92,6 +92,39 @@ def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -
     assert "Letter" not in undecided
 
 
+def test_values_have_their_units_and_a_share_is_typed_as_percent(place: Place) -> None:
+    share, debt = {"name": "holdback", "kind": "decimal", "format": "percent"}, {"name": "debt", "kind": "decimal"}
+    policy = {
+        "name": "Advance",
+        "declaredInputs": [share],
+        "attributes": [debt | {"format": "currency"}],
+        "defaultOutcome": "proceed",
+        "steps": [knock_outs({"input": "holdback"}, "0.125"), knock_outs({"attribute": "debt"}, "1000000")],
+    }
+    path = "/v1/decision-policies/advance"
+    stored = place.client.call("PUT", path, json=policy)
+    assert stored.status_code == 201, stored.text
+    assert place.client.post(f"{path}/publish", {"version": 1}).status_code == 200
+    analyst, form = place.people[Role.ANALYST], f"/customers/{place.customer_id}/decide/advance"
+    for label in ("Holdback (%)", "Debt ($)"):
+        assert label in shown(analyst.get(form))
+    page = shown(analyst.post(form, **{"action": "decide", "input.holdback": "12.5", "attribute.debt": "1,200.5"}))
+    assert "Decision: Blocked" in page
+    for words in ("Holdback12.5 %Input", "Debt$1,200.50Attribute", "Holdback: 12.5 %"):
+        assert words in page
+    assert attributes(place.client, place.customer_id) == {"debt": 1200.5}
+    again = analyst.post(form, **{"action": "decide", "input.holdback": "much", "attribute.debt": "1200.5"})
+    assert 'value="much"' in again.text
+
+
+def knock_outs(read: dict[str, str], most: str) -> dict[str, Any]:
+    """Return a step that blocks if a value is the most or above."""
+    (name,) = read.values()
+    texts = {"message": "Too much.", "customerMessage": "Too much."}
+    rule = {"code": name.upper(), **texts, "condition": {"atLeast": [read, most]}}
+    return {"name": f"Much {name}", "outcome": "blocked", "match": "any", "rules": [rule]}
+
+
 def test_faults_are_shown_beside_their_fields(place: Place) -> None:
     analyst = place.people[Role.ANALYST]
     for fields, words in (

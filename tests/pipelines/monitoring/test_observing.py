@@ -220,11 +220,12 @@ def test_a_record_says_what_was_read_and_how_it_compared() -> None:
     condition = {"all": [LOW, {"not": {"isKnown": {"metric": "revenue_90d"}}}]}
     plan = plan_rulesets([of(rule(condition, severity="critical", recommendedActions=["Call."]))])
     seen = observed(plan, facts([], TODAY), {1: {"score": Attribute(Decimal(400))}}, NOW)
-    score = {"kind": "attribute", "name": "score", "value": Decimal(400), "cause": None}
+    score = {"kind": "attribute", "name": "score", "value": Decimal(400), "cause": None, "format": None}
     revenue = {"kind": "metric", "name": "revenue_90d", "value": None, "cause": "no_transactions"}
     of_registry = {
         "metricId": str(METRICS["revenue_90d"].id),
         "title": METRICS["revenue_90d"].name,
+        "format": "currency",
         "baseline": None,
     }
     assert seen.record(1, ID, ["LOW"]) == {

@@ -46,7 +46,7 @@ def scored(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTH
 
 def _scored(transactions: pl.DataFrame, until: date, expected: Expected) -> pl.DataFrame:
     read = readings(Facts(transactions, until), METRICS, expected=expected)
-    rated = with_rating(DEFAULT.scored(read), DEFAULT, pl.DataFrame(schema=CEILINGS))
+    rated = with_rating(DEFAULT.score(read), DEFAULT, pl.DataFrame(schema=CEILINGS))
     shown = with_interval(rated, DEFAULT).select(BY_CUSTOMER, "points", "value", "rating", "covered", "low", "high")
     return shown.with_columns(pl.col("points", "value", "covered", "low", "high").cast(pl.Float64))
 

@@ -49,7 +49,7 @@ def measure() -> Sequence[Row]:
 
 
 def _risk(scorecard: Scorecard, fresh: Sequence[Cohort]) -> NDArray[np.float64]:
-    return np.concatenate([fitted.values(cohort, scorecard).cast(pl.Float64).to_numpy() for cohort in fresh])
+    return np.concatenate([fitted.score_cases(cohort, scorecard).cast(pl.Float64).to_numpy() for cohort in fresh])
 
 
 def _cohort(seed: int) -> tuple[Cohort, NDArray[np.float64]]:
@@ -58,10 +58,10 @@ def _cohort(seed: int) -> tuple[Cohort, NDArray[np.float64]]:
     rows = accepted(businesses).select(pl.exclude("^true_.*$"))
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
     truth = np.array([business.outcome.probability for business in businesses])
-    return cohorts.cohort_of_transactions(enriched, judged(businesses)), truth
+    return cohorts.cohort_from_transactions(enriched, list_outcomes(businesses)), truth
 
 
-def judged(businesses: Sequence[Business]) -> pl.DataFrame:
+def list_outcomes(businesses: Sequence[Business]) -> pl.DataFrame:
     """Return the portfolio's outcomes as cases; the n-th business is customer n."""
     return pl.DataFrame(
         {

@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 
 from benchmarks import evidence, fits
-from benchmarks.fits import CUSTOMERS, MONTHS, UNTIL, judged
+from benchmarks.fits import CUSTOMERS, MONTHS, UNTIL, list_outcomes
 from benchmarks.labelled import accepted
 from benchmarks.table import Row, seconds
 from pipelines.enrichment.enrichment import enrich
 from pipelines.reports.risk.rating import rating
 from pipelines.risk_models import cohorts, files, fitted
 from pipelines.scorecards import measures
-from pipelines.scorecards.comparison import in_words
+from pipelines.scorecards.comparison import describe_comparison
 from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
@@ -38,9 +38,9 @@ def measure() -> Sequence[Row]:
     businesses = list(portfolio(CUSTOMERS, MONTHS, SEED, UNTIL))
     rows = accepted(businesses).select(pl.exclude("^true_.*$"))
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
-    cases = judged(businesses)
+    cases = list_outcomes(businesses)
     started = perf_counter()
-    cohort = cohorts.cohort_of_transactions(enriched, cases)
+    cohort = cohorts.cohort_from_transactions(enriched, cases)
     read = perf_counter()
     facts = fitted.fit(cohort, "synthetic", "portfolio").facts
     ended = perf_counter()
@@ -55,7 +55,7 @@ def measure() -> Sequence[Row]:
         Row("the same above chance, as a share of the true probability's", _reached(facts, ceiling), "≥ 0.85"),
         Row("mean value, mean true probability", f"{scores['value'].mean():.4f}, {truth.mean():.4f}", WAS["mean"]),
         Row("AUC of a fitted model", _auc(facts, "auc")),
-        Row("the same", in_words(facts["comparison"])),
+        Row("the same", describe_comparison(facts["comparison"])),
         Row("the same, KS and Brier score", f"{facts['ks']:.3f}, {facts['brier']:.4f}"),
         Row("Brier score of the base rate", f"{facts['brierOfBaseRate']:.4f}"),
         Row("share that defaulted by default rating", _by_rating(cohort)),
@@ -79,7 +79,7 @@ def _with_words(name: str, current: pl.DataFrame, cases: pl.DataFrame, ceiling: 
         description=words,
     )
     named = cases.select("case", "as_of", "defaulted", customer=pl.col("customer_number").cast(pl.String))
-    cohort = cohorts.cohort_of_files(rows, files.Outcomes(named, (), ()))
+    cohort = cohorts.cohort_from_files(rows, files.Outcomes(named, (), ()))
     facts = fitted.fit(cohort, "synthetic", "portfolio").facts
     return [
         Row(f"{name}: expected evidence", ", ".join(cohort.expected.names)),

@@ -38,7 +38,7 @@ def _compared(facts: Facts, dressed: Facts, before: Scorecard, after: Scorecard,
     read = readings(facts, list(slugs), expected=expected)
     capped = ceilings(dressed)
     shown = [
-        with_rating(scorecard.scored(read), scorecard, capped).select(
+        with_rating(scorecard.score(read), scorecard, capped).select(
             BY_CUSTOMER, pl.col("value").alias(f"value_{side}"), pl.col("rating").alias(f"rating_{side}")
         )
         for side, scorecard in zip(SIDES, (before, after), strict=True)

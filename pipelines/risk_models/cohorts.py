@@ -28,7 +28,7 @@ from pipelines.vocabulary.schemas import TRANSACTIONS
 
 SCALE_FREE = ("ratio", "per month", "days")  # units that are the same in any currency
 DEFAULT_METRICS = tuple(feature.metric for feature in DEFAULT.features)
-A_DAYS_INFLOW = ("seen_inflow_180d", "days_seen_180d")  # dividend and divisor of the money in per day
+DAILY_INFLOW = ("seen_inflow_180d", "days_seen_180d")  # metrics whose quotient is the money in per day
 TO_INFLOW = "{} in days of money in"
 
 
@@ -36,10 +36,12 @@ TO_INFLOW = "{} in days of money in"
 class Cohort:
     """Cases and their readings, in the same order.
 
-    `cases`: `case, customer, as_of, defaulted` and what was given with them; `default_readings`: the exact readings of
-    the scorecard that comes with Tidemark, and their coverage of the evidence `expected` of every case; `further`:
-    floats of other readings, null where missing, and the coverage of those that are metrics.
-    `unknown`: how many cases had no rows up to their day and were left out.
+    Attributes:
+        cases: `case, customer, as_of, defaulted`, and the columns that were given with them.
+        further: other readings as floats, null where missing, and the coverage of those that are metrics.
+        default_readings: the exact readings of the scorecard that comes with Tidemark, and their coverage.
+        unknown: how many cases had no rows up to their day and were left out.
+        expected: the evidence expected of every case, on which coverage depends.
     """
 
     cases: pl.DataFrame
@@ -57,7 +59,7 @@ class Cohort:
         return [name for name in self.further.columns if not name.startswith(COVERAGE_OF)]
 
 
-def cohort_of_files(
+def cohort_from_files(
     rows: pl.DataFrame, outcomes: Outcomes, *, registry_only: bool = False, expected: Expected | None = None
 ) -> Cohort:
     """Return the cohort of two plain files, after enriching their rows.
@@ -75,10 +77,14 @@ def cohort_of_files(
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), seen).transactions.collect()
     if registry_only:
         return _cohort(enriched, outcomes.cases, (), METRICS, (), expected)
-    return _cohort(enriched, outcomes.cases, outcomes.given, with_flows(), _scale_free_flows(), expected)
+    return _cohort(
+        enriched, outcomes.cases, outcomes.given, load_metrics_and_flows(), _name_scale_free_flows(), expected
+    )
 
 
-def cohort_of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame, expected: Expected = EVERYTHING) -> Cohort:
+def cohort_from_transactions(
+    transactions: pl.DataFrame, cases: pl.DataFrame, expected: Expected = EVERYTHING
+) -> Cohort:
     """Return the cohort of stored transactions; it has no further readings.
 
     Args:
@@ -99,7 +105,7 @@ def cohort_of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame, expe
 
 
 @cache
-def with_flows() -> Metrics:
+def load_metrics_and_flows() -> Metrics:
     """Return the registry's metrics and those of `flows.yaml`."""
     registry = files("pipelines.metrics").joinpath(FILE).read_text("utf-8")
     return parse_registry(
@@ -107,8 +113,8 @@ def with_flows() -> Metrics:
     )
 
 
-def _scale_free_flows() -> list[str]:
-    flows = (metric for slug, metric in with_flows().items() if slug not in METRICS)
+def _name_scale_free_flows() -> list[str]:
+    flows = (metric for slug, metric in load_metrics_and_flows().items() if slug not in METRICS)
     return [metric.slug for metric in flows if metric.unit in SCALE_FREE]
 
 
@@ -127,8 +133,8 @@ def _cohort(
         )
     facts = Facts(seen, known["as_of"].max())  # pyrefly: ignore[bad-argument-type]
     expected = decide_expected(facts) if expected is None else expected
-    exact = readings(facts, [*DEFAULT_METRICS, *further, *A_DAYS_INFLOW], metrics, expected).sort(BY_CUSTOMER)
-    inflow = pl.col(A_DAYS_INFLOW[0]).cast(pl.Float64) / pl.col(A_DAYS_INFLOW[1]).cast(pl.Float64)
+    exact = readings(facts, [*DEFAULT_METRICS, *further, *DAILY_INFLOW], metrics, expected).sort(BY_CUSTOMER)
+    inflow = pl.col(DAILY_INFLOW[0]).cast(pl.Float64) / pl.col(DAILY_INFLOW[1]).cast(pl.Float64)
     slugs = [*further, *(COVERAGE_OF + slug for slug in further)]
     floats = exact.select(pl.col(slugs).cast(pl.Float64), inflow=pl.when(inflow > 0).then(inflow))
     to_inflow = [(pl.col(name) / pl.col("inflow")).alias(TO_INFLOW.format(name)) for name in given]

@@ -3,9 +3,9 @@
     coverage of a reading of rows      = smaller of (share of rows, share of money) categorised × share of days seen
     coverage of a reading of balances  = share of days whose balances are proven
 
-Rows and days are those that the reading concerns: credits or debits, kinds of accounts, period. A row is categorised if
-a correction, rule, list or phrase gave its category, or the model with a confidence of at least LEAST_SURE. Readings of
-history (months with activity) need no words: any row covers them in full.
+Only rows and days count that the reading needs (`NeededEvidence`): credits or debits, kinds of accounts, a period. A
+row is categorised if a correction, rule, list or phrase gave its category, or the model with a confidence of at least
+LEAST_SURE. Readings of history (months with activity) need no words: any row covers them in full.
 
 Days are days of expected accounts in the period. Every supplied account is expected: from the beginning of the
 period, or from its first row if it began with a balance of zero. One more account is expected
@@ -22,8 +22,8 @@ period, or from its first row if it began with a balance of zero. One more accou
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 
-Balances can only add to the days seen, and words to the rows categorised; without words, one account that was not
-supplied is expected, and with words at most one. So leaving either out never raises coverage.
+Leaving evidence out never raises coverage. Balances can only add to the days seen, and words only to the rows
+categorised. Without words, one account is expected besides those that were supplied; with words, at most one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,12 +74,16 @@ Side = Literal["credit", "debit"] | None
 
 
 @dataclass(frozen=True)
-class Concern:
+class NeededEvidence:
     """The evidence that a reading needs.
 
-    `kind`: days of proven `balances`, categorised `rows`, or any rows (`history`). `side` and `account_types` (empty:
-    all) limit its rows. Its period begins `since` days before the customer's last row and ends `until` days before it.
-    `by_meaning`: it depends on what rows are for; `beyond_revenue`: on more than which rows are revenue.
+    Attributes:
+        kind: days of proven `balances`, categorised `rows`, or any rows (`history`).
+        side: which rows; None: both.
+        account_types: the rows of which accounts; empty: all.
+        since, until: the period begins and ends so many days before the customer's last row.
+        by_meaning: the reading depends on what rows are for.
+        beyond_revenue: it depends on more than which rows are revenue.
     """
 
     kind: Kind
@@ -96,39 +100,40 @@ class Concern:
         return expected.words or not self.beyond_revenue
 
 
-def concern_of(metric: Metric, among: Metrics) -> Concern:
-    """Return what a metric concerns: all that its inputs concern, or only their balances if any of them reads some."""
-    parts = list(_parts(metric, among))
+def find_needed_evidence(metric: Metric, among: Metrics) -> NeededEvidence:
+    """Return the evidence that a metric needs: all that its inputs need, or only the balances if any needs balances."""
+    parts = list(_needs_of_inputs(metric, among))
     balances = [part for part in parts if part.kind == "balances"]
-    return reduce(_both, balances or parts)
+    return reduce(_combine_needs, balances or parts)
 
 
-def _parts(metric: Metric, among: Metrics) -> Iterator[Concern]:
+def _needs_of_inputs(metric: Metric, among: Metrics) -> Iterator[NeededEvidence]:
     match metric.definition:
         case Arithmetic(inputs=inputs):
             for slug in inputs:
-                yield from _parts(among[slug], among)
+                yield from _needs_of_inputs(among[slug], among)
             if not inputs:
-                yield Concern("history")
+                yield NeededEvidence("history")
         case History():
-            yield Concern("history")
+            yield NeededEvidence("history")
         case Balances(window=window):
-            yield Concern("balances", None, frozenset(), *_ages(window))
+            yield NeededEvidence("balances", None, frozenset(), *_ages(window))
         case definition:
-            yield _of_rows(definition)
+            yield _need_of_rows(definition)
 
 
 @lru_cache(maxsize=1_000)
-def _of_rows(definition: Transactions | Groups) -> Concern:
+def _need_of_rows(definition: Transactions | Groups) -> NeededEvidence:
+    """Return the evidence needed by a metric of rows, including the rows that it divides by."""
     wheres = [definition.where]
     by: Any = "facility" if isinstance(definition, Groups) else definition.by
     if isinstance(definition, Transactions):
         wheres += [definition.of] if definition.of else []
     by_meaning = by in _BY_MEANING or any(_filters_by_meaning(each) for each in wheres)
     needs_words = by_meaning or any(each.external is not None for each in wheres)
-    return Concern(
+    return NeededEvidence(
         "rows" if needs_words else "history",
-        _one({_side(definition, each) for each in wheres}),
+        _common_side({_side(definition, each) for each in wheres}),
         frozenset(kind for each in wheres for kind in each.account_types),
         *_ages(definition.window),
         by_meaning,
@@ -142,7 +147,7 @@ def _side(definition: Definition, where: Where) -> Side:
     return side if side in ("credit", "debit") else None
 
 
-def _one(sides: set[Side]) -> Side:
+def _common_side(sides: set[Side]) -> Side:
     return next(iter(sides)) if len(sides) == 1 else None
 
 
@@ -156,13 +161,13 @@ def _ages(window: Window) -> tuple[int, int]:
             return YEAR, 0
 
 
-def _both(one: Concern, other: Concern) -> Concern:
+def _combine_needs(one: NeededEvidence, other: NeededEvidence) -> NeededEvidence:
     if "history" in (one.kind, other.kind) and one.kind != other.kind:
         return other if one.kind == "history" else one
     kinds = one.account_types | other.account_types
     return replace(
         one,
-        side=_one({one.side, other.side}),
+        side=_common_side({one.side, other.side}),
         account_types=kinds if one.account_types and other.account_types else frozenset(),
         since=max(one.since, other.since),
         until=min(one.until, other.until),
@@ -197,54 +202,54 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     Coverage is null where the reading's evidence isn't expected, and 0 for customers without rows. `documented` is the
     share of the expected days of the last YEAR that are seen.
     """
-    concerns = {slug: concern_of(among[slug], among) for slug in slugs}
-    alike = tuple(dict.fromkeys(_counted_alike(each) for each in concerns.values()))
-    shares = _counted(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected).select(*_products(alike, expected))
-    columns = (_coverage(each, expected).alias(COVERAGE_OF + slug) for slug, each in concerns.items())
+    needs = {slug: find_needed_evidence(among[slug], among) for slug in slugs}
+    alike = tuple(dict.fromkeys(_ignore_meaning(each) for each in needs.values()))
+    shares = _sum_inputs(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected).select(*_products(alike, expected))
+    columns = (_coverage_if_expected(each, expected).alias(COVERAGE_OF + slug) for slug, each in needs.items())
     return shares.select(BY_CUSTOMER, *columns, "documented")
 
 
 @lru_cache(maxsize=100)
-def _products(concerns: Sequence[Concern], expected: Expected) -> Sequence[pl.Expr]:
-    days, expected_days = days_of(LAST_YEAR)
+def _products(needs: Sequence[NeededEvidence], expected: Expected) -> Sequence[pl.Expr]:
+    days, expected_days = day_columns(LAST_YEAR)
     return (
         pl.col(BY_CUSTOMER),
-        *(_product_of(each, expected).alias(_name("coverage", each)) for each in concerns),
+        *(_coverage_column(each, expected).alias(_column_name("coverage", each)) for each in needs),
         _share(pl.col(days), pl.col(expected_days)).alias("documented"),
     )
 
 
-LAST_YEAR = Concern("rows", since=YEAR)
+LAST_YEAR = NeededEvidence("rows", since=YEAR)
 
 
-def explain_coverage(facts: Facts, concern: Concern, expected: Expected) -> Formula:
+def explain_coverage(facts: Facts, need: NeededEvidence, expected: Expected) -> Formula:
     """Explain one customer's coverage of evidence that is expected. `facts`: of this customer alone."""
-    if concern.kind == "history":
-        return Formula("1 where there are rows, else 0", {"rows": facts.rows.height}, lambda of: _apply(concern, of))
-    rows, days = _row_parts(concern), _day_parts(concern, expected)
+    if need.kind == "history":
+        return Formula("1 where there are rows, else 0", {"rows": facts.rows.height}, lambda of: _apply(need, of))
+    rows, days = _row_parts(need), _day_parts(need, expected)
     traced: dict[str, Trace | Constant] = {}
-    if concern.kind == "rows" and expected.words:
+    if need.kind == "rows" and expected.words:
         of_rows = facts.rows.lazy()
         traced |= {name: Sum(contributions(of_rows, part.cast(pl.Decimal(38, 2)))) for name, part in rows.items()}
-    traced |= {name: _days_summed(facts, part) for name, part in days.items()}
-    words_ = "the smaller of the shares of rows and money categorised" if len(traced) > len(days) else "1"
-    words_ = f"{words_}, times days / expected_days (of all accounts together)"
-    return Formula(words_, traced, lambda of: _apply(concern, of))
+    traced |= {name: _sum_days(facts, part) for name, part in days.items()}
+    text = "the smaller of the shares of rows and money categorised" if len(traced) > len(days) else "1"
+    text = f"{text}, times days / expected_days (of all accounts together)"
+    return Formula(text, traced, lambda of: _apply(need, of))
 
 
 def explain_documented(facts: Facts, expected: Expected) -> Formula:
     """Explain the share of the last YEAR's days that is seen."""
-    parts = {name: _days_summed(facts, part) for name, part in _day_parts(LAST_YEAR, expected).items()}
+    parts = {name: _sum_days(facts, part) for name, part in _day_parts(LAST_YEAR, expected).items()}
     return Formula("days / expected_days (of all accounts together)", parts, _apply_share)
 
 
-def _days_summed(facts: Facts, half_days: pl.Expr) -> Sum:
-    return Sum(contributions(seen_days(facts).lazy(), half_days.cast(pl.Decimal(38, 4)) / 2))
+def _sum_days(facts: Facts, half_days: pl.Expr) -> Sum:
+    return Sum(contributions(find_stretches(facts).lazy(), half_days.cast(pl.Decimal(38, 4)) / 2))
 
 
-def _apply(concern: Concern, of: Mapping[str, Constant]) -> Constant:
+def _apply(need: NeededEvidence, of: Mapping[str, Constant]) -> Constant:
     parts = [pl.lit(value, pl.Decimal(38, 4)) for value in of.values()]
-    found: Constant = pl.select(product(concern, parts)).item()
+    found: Constant = pl.select(multiply_shares(need, parts)).item()
     return found
 
 
@@ -254,39 +259,44 @@ def _apply_share(of: Mapping[str, Constant]) -> Constant:
     return found
 
 
-def _product_of(concern: Concern, expected: Expected) -> pl.Expr:
-    return product(concern, [pl.col(name) for name in inputs_of(concern, expected)]).cast(COVERAGE)
+def _coverage_column(need: NeededEvidence, expected: Expected) -> pl.Expr:
+    return multiply_shares(need, [pl.col(name) for name in input_columns(need, expected)]).cast(COVERAGE)
 
 
-def _coverage(concern: Concern, expected: Expected) -> pl.Expr:
-    is_expected = concern.is_expected(expected)
-    return pl.col(_name("coverage", concern)) if is_expected else pl.lit(None, COVERAGE)
+def _coverage_if_expected(need: NeededEvidence, expected: Expected) -> pl.Expr:
+    is_expected = need.is_expected(expected)
+    return pl.col(_column_name("coverage", need)) if is_expected else pl.lit(None, COVERAGE)
 
 
-def inputs_of(concern: Concern, expected: Expected) -> tuple[str, ...]:
-    """Return the columns that a concern's coverage is computed from, in the order that `product` takes them."""
-    if concern.kind == "history":
+def input_columns(need: NeededEvidence, expected: Expected) -> tuple[str, ...]:
+    """Return the columns from which coverage is computed, in the order that `multiply_shares` takes them."""
+    if need.kind == "history":
         return ("rows_of_any_kind",)
-    days = days_of(concern)
-    if concern.kind == "balances" or not expected.words:
+    days = day_columns(need)
+    if need.kind == "balances" or not expected.words:
         return days
-    return (*(_name(each, concern) for each in _SHARES), *days)
+    return (*(_column_name(each, need) for each in _SHARES), *days)
 
 
-def _counted_alike(concern: Concern) -> Concern:
-    return replace(concern, by_meaning=False, beyond_revenue=False)
+def _ignore_meaning(need: NeededEvidence) -> NeededEvidence:
+    """Return what decides which rows and days are counted, so that equal counts are computed once."""
+    return replace(need, by_meaning=False, beyond_revenue=False)
 
 
-def days_of(concern: Concern) -> tuple[str, str]:
-    return _name("days", concern), _name("expected_days", concern)
+def day_columns(need: NeededEvidence) -> tuple[str, str]:
+    return _column_name("days", need), _column_name("expected_days", need)
 
 
 _SHARES = ("categorised_rows", "all_rows", "categorised_money", "all_money")
 
 
-def product(concern: Concern, parts: Sequence[pl.Expr]) -> pl.Expr:
-    """Return the coverage, from columns in the order of `inputs_of`."""
-    if concern.kind == "history":
+def multiply_shares(need: NeededEvidence, parts: Sequence[pl.Expr]) -> pl.Expr:
+    """Return the coverage: the share of rows or money categorised times the share of days seen.
+
+    Args:
+        parts: columns in the order of `input_columns`.
+    """
+    if need.kind == "history":
         return pl.when(parts[0] > 0).then(pl.lit(Decimal(1), COVERAGE)).otherwise(pl.lit(Decimal(0), COVERAGE))
     seen = _share(parts[-2], parts[-1])
     if len(parts) == 2:
@@ -300,15 +310,15 @@ def _share(part: pl.Expr, whole: pl.Expr, *, of_nothing: int = 0) -> pl.Expr:
     return ratio(part, whole).fill_null(of_nothing).clip(0, 1)
 
 
-def _name(what: str, concern: Concern) -> str:
-    return f"{what} {concern.kind} {concern.side} {sorted(concern.account_types)} {concern.since} {concern.until}"
+def _column_name(what: str, need: NeededEvidence) -> str:
+    return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}"
 
 
-def _counted(facts: Facts, concerns: Sequence[Concern], expected: Expected) -> pl.DataFrame:
-    """Return every customer's columns of `inputs_of` for all concerns."""
-    of_rows, of_days = _parts_counted(concerns, expected)
+def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expected) -> pl.DataFrame:
+    """Return every customer's `input_columns` for all needs."""
+    of_rows, of_days = _inputs_of_rows_and_days(needs, expected)
     rows = facts.rows.lazy().select(BY_CUSTOMER, *of_rows)
-    days = seen_days(facts).lazy().select(BY_CUSTOMER, *of_days)
+    days = find_stretches(facts).lazy().select(BY_CUSTOMER, *of_days)
     joined = facts.customers.lazy()
     for parts in (rows, days):
         joined = joined.join(parts.group_by(BY_CUSTOMER).agg(pl.all().sum()), on=BY_CUSTOMER, how="left")
@@ -316,48 +326,50 @@ def _counted(facts: Facts, concerns: Sequence[Concern], expected: Expected) -> p
 
 
 @lru_cache(maxsize=100)
-def _parts_counted(concerns: Sequence[Concern], expected: Expected) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
-    """Return what a row adds to the columns of `inputs_of`, and what a stretch of days adds."""
-    rows = (_named(each, _row_parts(each)) for each in concerns if each.kind == "rows")
-    days = (_named(each, _day_parts(each, expected)) for each in concerns if each.kind != "history")
+def _inputs_of_rows_and_days(
+    needs: Sequence[NeededEvidence], expected: Expected
+) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
+    """Return what a row adds to the `input_columns`, and what a stretch of days adds."""
+    rows = (_name_columns(each, _row_parts(each)) for each in needs if each.kind == "rows")
+    days = (_name_columns(each, _day_parts(each, expected)) for each in needs if each.kind != "history")
     return [pl.lit(1, pl.Int64).alias("rows_of_any_kind"), *chain(*rows)], [*chain(*days)]
 
 
-def _named(concern: Concern, parts: Mapping[str, pl.Expr]) -> Iterator[pl.Expr]:
-    return (part.alias(_name(name, concern)) for name, part in parts.items())
+def _name_columns(need: NeededEvidence, parts: Mapping[str, pl.Expr]) -> Iterator[pl.Expr]:
+    return (part.alias(_column_name(name, need)) for name, part in parts.items())
 
 
-def _row_parts(concern: Concern) -> Mapping[str, pl.Expr]:
-    size, mine = pl.col("amount").abs(), concerns_row(concern)
+def _row_parts(need: NeededEvidence) -> Mapping[str, pl.Expr]:
+    size, mine = pl.col("amount").abs(), is_needed_row(need)
     both = mine & is_covered()
     one = pl.lit(1, pl.Int64)
     parts = (pl.when(rows).then(part) for part in (one, size) for rows in (both, mine))
     return dict(zip(_SHARES, parts, strict=True))
 
 
-def concerns_row(concern: Concern) -> pl.Expr:
-    mine = (pl.col("age") < concern.since) & (pl.col("age") >= concern.until)
-    if concern.side is not None:
-        mine &= pl.col("amount") > 0 if concern.side == "credit" else pl.col("amount") < 0
-    if concern.account_types:
-        mine &= pl.col("account_type").is_in(sorted(concern.account_types)).fill_null(value=False)
+def is_needed_row(need: NeededEvidence) -> pl.Expr:
+    mine = (pl.col("age") < need.since) & (pl.col("age") >= need.until)
+    if need.side is not None:
+        mine &= pl.col("amount") > 0 if need.side == "credit" else pl.col("amount") < 0
+    if need.account_types:
+        mine &= pl.col("account_type").is_in(sorted(need.account_types)).fill_null(value=False)
     return mine
 
 
 # Days of accounts
 
 
-def seen_days(facts: Facts) -> pl.DataFrame:
+def find_stretches(facts: Facts) -> pl.DataFrame:
     """Return stretches: consecutive days of an account that count alike.
 
-    `customer_number`, `account_id`, `transaction_id` of a stretch's last row; `newest` and `oldest`: ages of its last
-    and first day; `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was
-    not supplied, by the share `rows` / `all_rows`); `is_cash`.
+    Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
+    ages of its last and first day; `is_cash`; and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied`
+    (expected of an account that was not supplied, of which the share `rows` / `all_rows` counts).
     """
-    return facts.cached(_seen_days)
+    return facts.cached(_find_stretches)
 
 
-def _seen_days(facts: Facts) -> pl.DataFrame:
+def _find_stretches(facts: Facts) -> pl.DataFrame:
     days = _days_with_rows(facts).collect(engine="in-memory").lazy()
     first, last = _age(pl.col("date").first()), _age(pl.col("date").last())
     accounts = days.group_by("account", maintain_order=True).agg(
@@ -387,7 +399,7 @@ _ACCOUNT = (*BY_ACCOUNT, "transaction_id", "is_cash")
 
 
 def _stretches(days: pl.LazyFrame) -> pl.LazyFrame:
-    """Join consecutive days with rows that count alike into stretches, each day with the silent days before it."""
+    """Join consecutive days with rows into stretches of days that count alike, with the silent days before each."""
     long_silence = ~pl.col("holds") & (pl.col("pause") > ALLOWED_SILENCE)
     differs = (pl.col("account") != pl.col("account").shift()) | (pl.col("holds") != pl.col("holds").shift())
     silent_days = pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
@@ -411,8 +423,8 @@ def _age(day: pl.Expr) -> pl.Expr:
 def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     """Return one row per account and day with rows, by account and day.
 
-    Besides the columns of `offsets`: `account`, the account's number; `pause`, the days since the account's previous
-    day with rows (1 on its first); `holds`, whether the stated balances around it agree with the rows between them.
+    Besides the columns of `offsets`: `account`, a number; `pause`, the days since the account's previous day with rows
+    (1 on its first); `holds`, whether the balances stated before and after the day agree with the rows between them.
     """
     kinds = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=words.is_cash_account()).with_row_index("account")
     described = kinds.join(facts.history.lazy().select(BY_CUSTOMER, "data_through"), on=BY_CUSTOMER, how="left")
@@ -439,8 +451,8 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
 def _unsupplied(facts: Facts) -> pl.LazyFrame:
     """Return the account that is expected of a customer although nobody supplied it, from its first sign on.
 
-    Its signs are mentions, and then all of it is expected: `rows` equals `all_rows`, the rows of the last YEAR. Where
-    there are no mentions, its signs are the `rows` without words, and only their share of it is expected.
+    If other rows mention it, they are its signs and all of it is expected: `rows` equals `all_rows`, the rows of the
+    last YEAR. Otherwise its signs are the `rows` without words, and only their share of it is expected.
     """
     mentioning = _mentioning(facts).select("transaction_id", mention="transaction_id")
     is_mentioned = pl.col("mention").is_not_null().any().over(BY_CUSTOMER)
@@ -471,8 +483,8 @@ def _unsupplied(facts: Facts) -> pl.LazyFrame:
 def _mentioning(facts: Facts) -> pl.LazyFrame:
     """Return `transaction_id` of the transfers that mention an account that nobody supplied.
 
-    They are own transfers and card repayments that name one, and, if there are at least FEWEST_UNNAMED, own transfers
-    of the last YEAR that have no other side and name no account: a single one may be a payment to anybody.
+    They are own transfers and card repayments that name one. Own transfers of the last YEAR that have no other side and
+    name no account count, too, if there are at least FEWEST_UNNAMED: a single one may be a payment to anybody.
     """
     own = pl.col("category").is_in((TRANSFER.slug, CARD_REPAYMENT.slug))
     one_sided = pl.col("category").eq_missing(TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
@@ -489,18 +501,18 @@ def _is_wordless() -> pl.Expr:
     return (pl.col("description").fill_null("").str.strip_chars() == "") & ~words.is_categorised()
 
 
-def _day_parts(concern: Concern, expected: Expected) -> Mapping[str, pl.Expr]:
+def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr]:
     """Return what a stretch adds to the days seen and to the days expected, both in half days."""
-    what, is_of_balances = pl.col("what"), concern.kind == "balances"
+    what, is_of_balances = pl.col("what"), need.kind == "balances"
     begun = pl.col("oldest") if expected.months else pl.coalesce("oldest", "begun")
-    oldest = pl.min_horizontal(begun.fill_null(concern.since), concern.since - 1)
-    days = (oldest - pl.max_horizontal("newest", concern.until) + 1).clip(lower_bound=0)
+    oldest = pl.min_horizontal(begun.fill_null(need.since), need.since - 1)
+    days = (oldest - pl.max_horizontal("newest", need.until) + 1).clip(lower_bound=0)
     if is_of_balances:
         days = pl.when("is_cash").then(days).otherwise(0)
     unproven = 0 if is_of_balances else 1 if expected.balances else 2
     seen = days * pl.when(what == "proven").then(2).when(what == "silent").then(unproven).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts
-        half_days = 2 * (concern.since - concern.until) * pl.col("rows") // pl.col("all_rows")
+        half_days = 2 * (need.since - need.until) * pl.col("rows") // pl.col("all_rows")
         wanted = pl.when((what == "unsupplied") & (days > 0)).then(half_days).otherwise(wanted)
     return {"days": seen, "expected_days": wanted}

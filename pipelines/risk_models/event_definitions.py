@@ -13,11 +13,12 @@ from pipelines.metrics.definition import Size, Strict, Where
 from pipelines.vocabulary.rule_files import parse
 
 FILE = "events.yaml"
+# Roles of a customer in which the rows of an event are ordinary business; `event_rows` recognises them.
 Role = Literal["paid_by_practitioners", "withheld_from_wages", "guessed_facility", "collects_for_the_customer"]
 
 
 class Texts(Strict):
-    """Phrases (`wording.phrases`): a row's text must contain one of `any` (if there are some), and none of `unless`."""
+    """Phrases (`wording.phrases`): a row's text contains one of `any`, unless that is empty, and none of `unless`."""
 
     any: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()

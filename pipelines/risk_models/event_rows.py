@@ -1,8 +1,8 @@
 """Find the rows of events.
 
 Only rows whose category comes from a correction, a client's rule, a list or a phrase count: the learned model alone
-caps nobody. For some customers such rows are ordinary business (their `Role`). A role is recognised by other rows, so
-that a further adverse row never excuses any of them.
+never caps a rating. For some customers such rows are ordinary business (`Role`). A role is recognised from other rows,
+so that a further adverse row never excuses the ones before it.
 
 A row counts for `days` days. They are counted up to the customer's last row of a category that no event reads, so that
 a later sign of trouble doesn't let an earlier one expire.
@@ -37,8 +37,9 @@ _READ = (*COLUMNS, "category_source", "description")
 SURE = ("correction", "client_rule", "counterparty", "pattern")
 
 # All numbers are our judgement.
-CLIENTS_FROM, CLIENTS_FOR = 6, 90  # a trade: fewest days with receipts from practitioners, and from first to last
-NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; greatest share of its wages that is withheld
+# Practitioners are regular clients of a business with receipts from them on so many days, over so many days in all.
+CLIENTS_FROM, CLIENTS_FOR = 6, 90
+NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; the largest share of its wages that is withheld
 RHYTHM = 6  # fewest pay days that show a rhythm
 PAY_DAYS_MISSED, GRACE = 2, 7  # wages are missed after this many usual gaps plus this many days
 SUPER_SILENT = 130  # days: more than a quarter and the 28 days that are allowed for payment
@@ -63,20 +64,21 @@ def _searched_rows(facts: Facts) -> pl.DataFrame:
 
 def _event_rows(facts: Facts) -> pl.DataFrame:
     found: dict[str | None, pl.DataFrame] = {}
-    occur = facts.cached(_searched_rows).select(is_event.any() for is_event in _are_events()).row(0)
+    occur = facts.cached(_searched_rows).select(is_event.any() for is_event in _event_filters()).row(0)
     for (code, event), occurs in zip(definitions().items(), occur, strict=True):
         if occurs:  # rarely, and checking texts and roles of no rows still takes time
-            found[code] = _found(facts, code, event, found.get(event.except_for))
+            found[code] = _find_rows(facts, code, event, found.get(event.except_for))
     return pl.concat([pl.DataFrame(schema=ROWS), *found.values()])
 
 
 @cache
-def _are_events() -> tuple[pl.Expr, ...]:
+def _event_filters() -> tuple[pl.Expr, ...]:
     """Return for each event whether a row could be one of its rows."""
     return tuple(is_met(event.where).alias(code) for code, event in definitions().items())
 
 
-def _found(facts: Facts, code: str, event: Event, besides: pl.DataFrame | None) -> pl.DataFrame:
+def _find_rows(facts: Facts, code: str, event: Event, besides: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the rows of one event (schema ROWS), without those of the event `besides`."""
     searched = facts.cached(_searched_rows).filter(is_met(event.where))
     rows = searched if besides is None else searched.join(besides, on="transaction_id", how="anti")
     counted = (
@@ -84,7 +86,7 @@ def _found(facts: Facts, code: str, event: Event, besides: pl.DataFrame | None) 
         if event.counted == "gaps"
         else rows.filter(_is_sure())
         .filter(_is_worded(event.texts))
-        .pipe(_NOT_IN[event.unless], facts)
+        .pipe(_LEAVE_OUT[event.unless], facts)
         .pipe(_by_day if event.counted == "days" else _by_lender)
     )
     return counted.select(
@@ -112,6 +114,7 @@ def _is_worded(texts: Texts) -> pl.Expr:
 
 
 def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows; the first row of each day counts."""
     return rows.sort(BY_CUSTOMER, "date", "transaction_id").with_columns(
         counts=pl.struct(BY_CUSTOMER, "date").is_first_distinct()
     )
@@ -126,12 +129,12 @@ def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
 # -- roles in which such rows are ordinary business -------------------------------------------------------------------
 
 
-def _anybody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa: ARG001  one signature for all
+def _leave_out_nobody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa: ARG001  one signature for all
     return rows
 
 
-def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out customers whom insolvency practitioners and estates pay regularly, and at least as much as they get."""
+def _leave_out_trade_with_practitioners(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out customers whom insolvency practitioners pay regularly and at least as much as they receive."""
     received = facts.cached(_searched_rows).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
     day = pl.col("date")
     clients = received.group_by(BY_CUSTOMER).agg(
@@ -144,8 +147,8 @@ def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     return rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
 
 
-def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out rows near a pay day that are small compared with its wages: a worker's debt, withheld and passed on."""
+def _leave_out_withheld_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out rows near a pay day that are small compared with its wages: an employer passes on a worker's debt."""
     wages = facts.cached(_searched_rows).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
     near = (pl.col("date") - pl.col("paid_on")).dt.total_days().abs() <= NEAR_PAY_DAY
     withheld = (
@@ -162,15 +165,15 @@ def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFram
 _WIDE = pl.Decimal(38, 4)
 
 
-def _unless_guessed(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+def _leave_out_guessed(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out rows of facilities that only the model recognised."""
     is_of_facility = pl.col("facility_id").is_not_null() & pl.col("category_group").is_in(_LENT)
     known = facts.rows.select(_READ).filter(is_of_facility, _is_sure())
     return rows.join(known, on=[BY_CUSTOMER, "facility_id"], how="semi", maintain_order="left")
 
 
-def _unless_collected_for(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out agencies that pay the customer at least as much as they get: they collect debts owed to it."""
+def _leave_out_own_collectors(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out agencies that pay the customer at least as much as it pays them: they collect debts owed to it."""
     party = [BY_CUSTOMER, "counterparty_group"]
     paid = rows.filter(pl.col("counterparty_group").is_not_null()).group_by(party).agg(paid=-pl.col("amount").sum())
     received = (
@@ -184,12 +187,12 @@ def _unless_collected_for(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     return rows.join(agents, on=party, how="anti", maintain_order="left")
 
 
-_NOT_IN: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
-    None: _anybody,
-    "paid_by_practitioners": _unless_practitioners_pay,
-    "withheld_from_wages": _unless_withheld_from_wages,
-    "guessed_facility": _unless_guessed,
-    "collects_for_the_customer": _unless_collected_for,
+_LEAVE_OUT: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
+    None: _leave_out_nobody,
+    "paid_by_practitioners": _leave_out_trade_with_practitioners,
+    "withheld_from_wages": _leave_out_withheld_wages,
+    "guessed_facility": _leave_out_guessed,
+    "collects_for_the_customer": _leave_out_own_collectors,
 }
 
 
@@ -203,10 +206,10 @@ _DISTRESS = (
 
 
 def _missed_wages(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
-    """Return the wages before each gap in which pay days of a rhythm were missed, dated at the gap's end.
+    """Return the last wages before each gap in which regular pay days were missed, dated at the gap's end.
 
-    Wages that only the model recognised count as paid, but not towards the RHYTHM. A gap must contain another sign of
-    trouble.
+    Wages that only the model recognised count as paid, but not towards the RHYTHM. A gap counts only if it contains
+    another sign of trouble.
     """
     ends = facts.history.select(BY_CUSTOMER, pl.col("data_through").alias("last"))
     gaps = _gaps(paid, ends).with_columns(usual=pl.col("gap").median().over(BY_CUSTOMER))
@@ -233,7 +236,10 @@ def _is_against_the_customer() -> pl.Expr:
 
 
 def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
-    """Return the super before each gap of SUPER_SILENT days or more in which wages went on, dated at the gap's end."""
+    """Return the last super before each gap of SUPER_SILENT days or more, dated at the gap's end.
+
+    Wages must have gone on: a gap ends with the last of them at the latest.
+    """
     wages = facts.cached(_searched_rows).filter(
         pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure()
     )
@@ -247,7 +253,8 @@ def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
 def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     """Return each day with a payment, the days from it to the next one or the `last` day, and the gap's `end`.
 
-    `sure_days`: how many of the customer's days have a payment that not only the model recognised. `nth`: from 0.
+    `sure_days`: how many of the customer's days have a payment that more than the model recognised. `nth`: the gap's
+    number, from 0.
     """
     days = paid.group_by(BY_CUSTOMER, "date").agg(sure=_is_sure().any()).sort(BY_CUSTOMER, "date")
     end = pl.coalesce(pl.col("date").shift(-1).over(BY_CUSTOMER), "last")

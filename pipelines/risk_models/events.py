@@ -1,7 +1,7 @@
 """Events that cap the rating: insolvency, garnishees, repeated dishonours and others (`events.yaml`).
 
-An event has a ceiling, the best rating that is possible while it lasts. A person can resolve one; then it is shown as
-resolved and caps nothing. With a further row it has another key, so it caps again.
+An event has a ceiling, the best rating that is possible while it lasts. A person can resolve an event; then it is shown
+as resolved and caps nothing. A further row changes the event's key, so it caps the rating again.
 """
 
 import polars as pl

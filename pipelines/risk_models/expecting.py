@@ -1,6 +1,6 @@
 """Decide from all customers of a file which evidence to expect of each of them.
 
-One customer among many can't change what is expected of it. On a server, the client states it instead.
+One customer among many can't change what is expected of all. On a server, the client states it instead.
 """
 
 import polars as pl

@@ -24,8 +24,8 @@ OUTCOME_COLUMNS = ("customer", "asOf")
 _YES, _NO = ("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f")
 
 
-class Unusable(Unprocessable):
-    """A file that can't be read. The reason names no customer."""
+class UnusableFile(Unprocessable):
+    """A file can't be read. The reason names no customer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("Risk.UnusableFile", f"The risk model can't use this: {reason}.")
@@ -34,9 +34,10 @@ class Unusable(Unprocessable):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """`cases`: `case` (from 1), `customer`, `as_of`, `defaulted` (null where not stated) and `given` columns of floats.
+    """The outcomes of a lender's customers.
 
-    `ignored`: further columns that don't hold numbers.
+    `cases`: `case` (from 1), `customer`, `as_of`, `defaulted` (null where not stated), and the further columns of
+    numbers, as floats. `given`: the names of these columns; `ignored`: those of columns that don't hold numbers.
     """
 
     cases: pl.DataFrame
@@ -44,17 +45,17 @@ class Outcomes:
     ignored: tuple[str, ...]
 
 
-def parse_outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
+def parse_outcomes(table: pl.DataFrame, with_outcomes: bool = True) -> Outcomes:
     """Parse the cases from a table of text.
 
     Args:
-        judged: every case must state whether it defaulted.
+        with_outcomes: whether every case must state if it defaulted.
 
     Raises:
         Unprocessable: a column is missing or a value can't be read; the message says where.
     """
-    needed = (*OUTCOME_COLUMNS, "defaulted") if judged else OUTCOME_COLUMNS
-    named = _with_columns(table, needed, "outcomes")
+    needed = (*OUTCOME_COLUMNS, "defaulted") if with_outcomes else OUTCOME_COLUMNS
+    named = _require_columns(table, needed, "outcomes")
     if "defaulted" not in named.columns:
         named = named.with_columns(defaulted=pl.lit(None, pl.String))
     answer = pl.col("defaulted").str.to_lowercase()
@@ -63,7 +64,7 @@ def parse_outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
         defaulted=pl.when(answer.is_in(_YES)).then(1).when(answer.is_in(_NO)).then(0).cast(pl.Int8),
     )
     _refuse_unparsed(named, typed, {"customer": "customer", "asOf": "as_of"}, "outcomes", may_be_empty=False)
-    _refuse_unparsed(named, typed, {"defaulted": "defaulted"}, "outcomes", may_be_empty=not judged)
+    _refuse_unparsed(named, typed, {"defaulted": "defaulted"}, "outcomes", may_be_empty=not with_outcomes)
     others = [name for name in named.columns if name not in ("customer", "asOf", "defaulted")]
     numbers = {name: named[name].cast(pl.Float64, strict=False) for name in others}
     given = [name for name in others if _has_only_numbers(named[name], numbers[name])]
@@ -81,7 +82,7 @@ def parse_transactions(table: pl.DataFrame) -> pl.DataFrame:
     Raises:
         Unprocessable: a column is missing or a value can't be read; the message says where.
     """
-    named = _with_columns(table, TRANSACTION_COLUMNS, "transactions")
+    named = _require_columns(table, TRANSACTION_COLUMNS, "transactions")
     typed = named.select(
         "customer",
         pl.col("account").fill_null(""),
@@ -147,13 +148,13 @@ def _account_id(case: int, account: str) -> bytes:
     return identified.account_id.bytes
 
 
-def _with_columns(table: pl.DataFrame, needed: Sequence[str], what: str) -> pl.DataFrame:
+def _require_columns(table: pl.DataFrame, needed: Sequence[str], what: str) -> pl.DataFrame:
     """Check that the columns exist. Strip blanks around names and values; an empty value becomes null."""
     named = table.rename(lambda name: name.strip().lstrip("\ufeff"))
     if missing := [name for name in needed if name not in named.columns]:
-        raise Unusable(f"the {what} have no column {', '.join(missing)}; there are {', '.join(named.columns)}")
+        raise UnusableFile(f"the {what} have no column {', '.join(missing)}; there are {', '.join(named.columns)}")
     if not named.height:
-        raise Unusable(f"there are no rows in the {what}")
+        raise UnusableFile(f"there are no rows in the {what}")
     text = pl.col(pl.String).str.strip_chars()
     return named.with_columns(pl.when(text != "").then(text).name.keep())
 
@@ -179,7 +180,7 @@ def _refuse_unparsed(
         if bad.any():
             place = bad.arg_max() or 0
             shown = (named[column][place] or "")[:40]
-            raise Unusable(
+            raise UnusableFile(
                 f"in {bad.sum()} rows of the {what} the {column} can't be read, first in row {place + 2}: {shown!r}"
             )
 

@@ -8,10 +8,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pipelines.metrics import Metrics
-from pipelines.risk_models.cohorts import DEFAULT_METRICS, Cohort, with_flows
+from pipelines.risk_models.cohorts import DEFAULT_METRICS, Cohort, load_metrics_and_flows
 from pipelines.scorecards import calibrating, fitting
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.fitting import Material, Prior
+from pipelines.scorecards.fitting import Prior, TrainingCases
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, READING, Calibration, Scorecard
 
 _BETTER = {"higher_is_better": True, "lower_is_better": False, "neutral": None}
@@ -19,7 +19,7 @@ _BETTER = {"higher_is_better": True, "lower_is_better": False, "neutral": None}
 
 def default_scores(cohort: Cohort) -> pl.DataFrame:
     """Return `case, customer, as_of, defaulted`, and `points` and `value` by the scorecard that comes with Tidemark."""
-    scored = DEFAULT.scored(cohort.default_readings).select("points", "value")
+    scored = DEFAULT.score(cohort.default_readings).select("points", "value")
     return pl.concat([cohort.cases.select("case", "customer", "as_of", "defaulted"), scored], how="horizontal")
 
 
@@ -34,7 +34,7 @@ def fit(cohort: Cohort, calibration: Calibration, name: str) -> Scorecard:
     Raises:
         Unprocessable: nothing can be learned from its cases.
     """
-    return fitting.fit(_material(cohort), calibration, name)
+    return fitting.fit(_training_cases(cohort), calibration, name)
 
 
 def calibrate(cohort: Cohort, calibration: Calibration, name: str) -> Scorecard:
@@ -43,16 +43,16 @@ def calibrate(cohort: Cohort, calibration: Calibration, name: str) -> Scorecard:
     Raises:
         Unprocessable: nothing can be learned from its cases.
     """
-    return calibrating.calibrate(_material(cohort), calibration, name)
+    return calibrating.calibrate(_training_cases(cohort), calibration, name)
 
 
-def values(cohort: Cohort, scorecard: Scorecard) -> pl.Series:
-    """Return each case's value by a scorecard that was fitted to such cohorts."""
+def score_cases(cohort: Cohort, scorecard: Scorecard) -> pl.Series:
+    """Return each case's value by a scorecard that was fitted to a cohort with the same readings."""
     further = cohort.further.select(
         *(pl.col(name).cast(READING) for name in cohort.further_names),
         *(_coverage(name, cohort.further.columns) for name in cohort.further_names),
     )
-    return scorecard.scored(pl.concat([cohort.default_readings, further], how="horizontal"))["value"]
+    return scorecard.score(pl.concat([cohort.default_readings, further], how="horizontal"))["value"]
 
 
 def _coverage(name: str, columns: Sequence[str]) -> pl.Expr:
@@ -60,10 +60,10 @@ def _coverage(name: str, columns: Sequence[str]) -> pl.Expr:
     return (pl.col(coverage) if coverage in columns else pl.lit(1)).cast(COVERAGE).alias(coverage)
 
 
-def _material(cohort: Cohort) -> Material:
-    metrics = with_flows()
-    return Material(
-        scored=DEFAULT.scored(cohort.default_readings),
+def _training_cases(cohort: Cohort) -> TrainingCases:
+    metrics = load_metrics_and_flows()
+    return TrainingCases(
+        scored=DEFAULT.score(cohort.default_readings),
         further=cohort.further,
         priors={name: _prior(name, metrics) for name in (*DEFAULT_METRICS, *cohort.further_names)},
         defaulted=cohort.defaulted,

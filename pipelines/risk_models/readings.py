@@ -21,7 +21,7 @@ def readings(
 
     A null reading is missing; a null coverage means that the reading's evidence isn't expected.
     """
-    read_from = facts_read(facts, expected)
+    read_from = facts_for_readings(facts, expected)
     known = (
         read_from.cached(metrics.values)
         if among is METRICS
@@ -31,6 +31,6 @@ def readings(
     return read.join(coverage(facts, slugs, among, expected), on=BY_CUSTOMER, how="left", validate="1:1")
 
 
-def facts_read(facts: Facts, expected: Expected) -> Facts:
+def facts_for_readings(facts: Facts, expected: Expected) -> Facts:
     """Return the facts that readings are computed from: with provisional revenue where words are not expected."""
     return facts if expected.words else with_provisional_revenue(facts)

@@ -1,13 +1,17 @@
-"""When a model is better than another one, and a comparison in words. `judging` compares; only it needs SciPy."""
+"""State when a model counts as better than another one, and describe a comparison in words.
+
+`judging` compares. It is a module of its own because it imports SciPy, which takes a third of a second.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
-LEAST_LOWER = 0.80  # of paired bootstraps; our judgement, like the next
+# Our judgement.
+LEAST_LOWER = 0.80  # share of paired bootstraps in which the log loss must be lower
 MOST_AUC_LOST = 0.005
 
 
-def in_words(comparison: Mapping[str, Any]) -> str:
+def describe_comparison(comparison: Mapping[str, Any]) -> str:
     """Return one sentence on the comparison, for people and for the audit trail."""
     change = comparison["aucChange"]
     ranks = "" if change is None else f"; AUC {change:+.4f} (at least {-MOST_AUC_LOST} needed)"

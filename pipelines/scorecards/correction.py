@@ -6,9 +6,10 @@ The slope and the intercept of the scorecard are found first (`recalibrate`), an
 every column, higher is better, so a weight says how much more (or, below zero, less) the column counts than in the
 scorecard. A weight is never below its column's `least`: no reading can come to count the wrong way round.
 
-Columns are added one by one, each time the one that would lower the loss most, and weights are shrunk towards 0 as if
-drawn from a normal distribution. Cross-validation decides how wide this distribution is and how many columns there are,
-at most as many as the outcomes bear. Without columns, what remains is the recalibrated scorecard.
+Columns are added one by one, each time the one that would lower the loss most. Weights are shrunk towards 0 as if they
+came from a normal distribution (ridge regression). Cross-validation chooses the width of this distribution and the
+number of columns, up to the number that the outcomes allow (`most_slopes`). Without columns, the result is the
+recalibrated scorecard.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +24,10 @@ from scipy.special import expit
 from pipelines.scorecards.measures import Outcomes, Values, log_losses
 
 DEFAULTS_PER_SLOPE = 10  # usual least number of events per slope of a logistic regression (Peduzzi and others, 1996)
-# Standard deviations of weights, in log-odds per standard deviation of a column: from hardly to freely. Our judgement,
-# like the next.
+# Standard deviations of weights, in log-odds per standard deviation of a column: from strong to weak shrinking. Our
+# judgement, like the next.
 SPREADS = (0.1, 0.2, 0.4, 0.8)
-REPEATS = 2  # of the cross-validation that chooses
+REPEATS = 2  # of the cross-validation in `choose_correction`
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,13 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Cases: `scorecard`, its log-odds of each case; `columns` (cases × columns), where higher is better; `least`, each
-    column's least weight as a share of the slope (0 or less); `defaulted`; and `customers`, a number for each case.
+    """Cases as arrays.
+
+    Attributes:
+        scorecard: the scorecard's log-odds of each case.
+        columns: what may correct them (cases × columns); higher is better.
+        least: each column's least weight, as a share of the scorecard's slope; 0 or less.
+        customers: a number for each case; equal for cases of one customer.
     """
 
     scorecard: Values
@@ -58,7 +64,7 @@ class Cases:
     defaulted: Outcomes
     customers: NDArray[np.int64]
 
-    def of(self, which: NDArray[np.bool_]) -> "Cases":
+    def select(self, which: NDArray[np.bool_]) -> "Cases":
         return replace(
             self,
             scorecard=self.scorecard[which],
@@ -75,7 +81,7 @@ def most_slopes(defaulted: Outcomes) -> int:
 
 
 def recalibrate(scorecard: Values, defaulted: Outcomes) -> Correction:
-    """Return the intercept and the slope that make the scorecard's log-odds most likely; no weights."""
+    """Return the intercept and slope of the scorecard's log-odds that make the outcomes most likely; no weights."""
 
     def loss(at: Values) -> tuple[float, Values]:
         size, residuals = _loss(at[0] + at[1] * scorecard, defaulted)
@@ -86,50 +92,50 @@ def recalibrate(scorecard: Values, defaulted: Outcomes) -> Correction:
     return Correction(float(found[0]), float(found[1]), np.zeros(0))
 
 
-def corrections(cases: Cases, most: int) -> list[Correction]:
+def fit_corrections(cases: Cases, most: int) -> list[Correction]:
     """Return the recalibrated scorecard, then corrections by 1 to `most` weights, each at every one of SPREADS.
 
     Where no further weight would lower the loss, the last correction is repeated.
     """
     null = recalibrate(cases.scorecard, cases.defaulted)
     none = replace(null, weights=np.zeros(cases.columns.shape[1]))
-    paths = [list(_path(none, spread, cases, most)) for spread in SPREADS]
+    paths = [list(_add_columns(none, spread, cases, most)) for spread in SPREADS]
     return [none, *(path[place] for place in range(most) for path in paths)]
 
 
-def _path(none: Correction, spread: float, cases: Cases, most: int) -> Iterator[Correction]:
-    """Yield corrections, each with the one further column that would lower the loss most."""
+def _add_columns(none: Correction, spread: float, cases: Cases, most: int) -> Iterator[Correction]:
+    """Yield corrections with 1 to `most` columns, each with the further column that would lower the loss most."""
     chosen, last = list[int](), none
     for _ in range(most):
         gains = _gains(last, spread, cases)
         gains[chosen] = 0
         if gains.size and gains.max() > 0:
             chosen.append(int(gains.argmax()))
-            last = _corrected(none, chosen, spread, cases)
+            last = _fit_weights(none, chosen, spread, cases)
         yield last
 
 
 def _gains(at: Correction, spread: float, cases: Cases) -> Values:
-    """Return about how much each column's weight alone would lower the loss: by one Newton step, within its bounds."""
+    """Return how much each column's weight alone would lower the loss: estimated by one Newton step in its bounds."""
     log_odds = at.log_odds(cases.scorecard, cases.columns)
     _, residuals = _loss(log_odds, cases.defaulted)
     probabilities = expit(log_odds)
     descents = residuals @ cases.columns
     centred = cases.columns - cases.columns.mean(axis=0)
-    curvatures = (probabilities * (1 - probabilities)) @ centred**2 / probabilities.size + _shrinking(spread, cases)
+    curvatures = (probabilities * (1 - probabilities)) @ centred**2 / probabilities.size + _penalty(spread, cases)
     steps = np.maximum(descents / curvatures, cases.least * at.slope)
     gains: Values = descents * steps - curvatures * steps**2 / 2
     return gains
 
 
-def _shrinking(spread: float, cases: Cases) -> float:
+def _penalty(spread: float, cases: Cases) -> float:
     return 1 / (cases.defaulted.size * spread**2)
 
 
-def _corrected(none: Correction, chosen: Sequence[int], spread: float, cases: Cases) -> Correction:
-    """Return the most likely weights of these columns, if weights come from a normal distribution of this spread."""
+def _fit_weights(none: Correction, chosen: Sequence[int], spread: float, cases: Cases) -> Correction:
+    """Fit the weights of these columns and the intercept; the weights are shrunk according to `spread`."""
     columns, offset = cases.columns[:, chosen], none.slope * cases.scorecard
-    shrinking = _shrinking(spread, cases)
+    shrinking = _penalty(spread, cases)
 
     def loss(at: Values) -> tuple[float, Values]:
         size, residuals = _loss(at[0] + offset - columns @ at[1:], cases.defaulted)
@@ -151,7 +157,7 @@ def _loss(log_odds: Values, defaulted: Outcomes) -> tuple[float, Values]:
 
 
 def folds(customers: NDArray[np.int64], defaulted: Outcomes, count: int, seed: int) -> Iterator[NDArray[np.bool_]]:
-    """Yield `count` parts of the cases: a customer's are in one part; customers who defaulted are spread evenly."""
+    """Yield `count` parts of the cases. A customer's cases are in one part; defaulted customers are spread evenly."""
     distinct, numbers = np.unique(customers, return_inverse=True)
     bad = np.bincount(numbers, defaulted) > 0
     place, draws = np.empty(distinct.size, np.int64), np.random.default_rng(seed)
@@ -161,7 +167,7 @@ def folds(customers: NDArray[np.int64], defaulted: Outcomes, count: int, seed: i
         yield place[numbers] == number
 
 
-def choose(cases: Cases, most: int, count: int, seed: int) -> Correction:
+def choose_correction(cases: Cases, most: int, count: int, seed: int) -> Correction:
     """Return the correction by at most `most` weights that predicts unseen customers best.
 
     Cross-validation in `count` folds decides.
@@ -169,8 +175,8 @@ def choose(cases: Cases, most: int, count: int, seed: int) -> Correction:
     losses = np.zeros((1 + most * len(SPREADS), cases.defaulted.size))
     for turn in range(REPEATS):
         for unseen in folds(cases.customers, cases.defaulted, count, seed + turn):
-            held_back = cases.of(unseen)
-            for number, each in enumerate(corrections(cases.of(~unseen), most)):
+            held_back = cases.select(unseen)
+            for number, each in enumerate(fit_corrections(cases.select(~unseen), most)):
                 log_odds = each.log_odds(held_back.scorecard, held_back.columns)
                 losses[number, unseen] += log_losses(log_odds, held_back.defaulted) / REPEATS
-    return corrections(cases, most)[int(losses.mean(axis=1).argmin())]
+    return fit_corrections(cases, most)[int(losses.mean(axis=1).argmin())]

@@ -27,18 +27,22 @@ _FINE, _WHOLE = Decimal("0.0001"), Decimal(1)  # the smallest difference between
 
 
 def _more(metric: str, bands: str, reason: str) -> Feature:
+    """Return a feature of a ratio or of days: more is better, and points lie on straight lines."""
     return Feature(metric, True, _bands(bands), reason, step=_FINE, stepped=False)
 
 
 def _less(metric: str, bands: str, reason: str) -> Feature:
+    """Return a feature of a ratio or of days: less is better, and points lie on straight lines."""
     return Feature(metric, False, _bands(bands), reason, step=_FINE, stepped=False)
 
 
 def _many(metric: str, bands: str, reason: str) -> Feature:
+    """Return a feature of a count: more is better, in steps."""
     return Feature(metric, True, _bands(bands), reason, step=_WHOLE)
 
 
 def _few(metric: str, bands: str, reason: str) -> Feature:
+    """Return a feature of a count: less is better, in steps."""
     return Feature(metric, False, _bands(bands), reason, step=_WHOLE)
 
 

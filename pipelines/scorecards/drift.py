@@ -1,7 +1,7 @@
-"""Drift: how far readings, their coverage and outcomes have moved away from those that a scorecard was fitted to.
+"""Drift: how far readings, their coverage and outcomes differ from those of the cases that a scorecard was fitted to.
 
-Readings are compared by the population stability index over tenths of the cases that were fitted to, with a missing
-reading as one more class. Below 0.10, readings are commonly called stable; from MOVED on, moved.
+Readings are compared by the population stability index. Its classes are tenths of the cases that the scorecard was
+fitted to, and one more for a missing reading. Readings are commonly called stable below 0.10, and moved from MOVED on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ _TENTHS = np.arange(1, 10) / 10
 _LEAST = 0.001  # share of a class; the index is not defined for an empty one
 
 
-def reference(readings: pl.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
-    """Return for each metric what `drift` compares with: limits of tenths, shares of the classes, mean coverage.
+def make_reference(readings: pl.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
+    """Return what `compare_readings` needs of each metric: limits of tenths, shares of the classes, mean coverage.
 
     Args:
         readings: each metric's readings, and their coverage in COVERAGE_OF + metric.
     """
-    return {metric: _reference(readings, metric) for metric in metrics}
+    return {metric: _summarise(readings, metric) for metric in metrics}
 
 
-def _reference(readings: pl.DataFrame, metric: str) -> dict[str, Any]:
+def _summarise(readings: pl.DataFrame, metric: str) -> dict[str, Any]:
     known = _known(readings, metric)
     limits = np.unique(np.quantile(known, _TENTHS)).round(4).tolist() if known.size else []
     return {
@@ -39,37 +39,37 @@ def _reference(readings: pl.DataFrame, metric: str) -> dict[str, Any]:
     }
 
 
-def drift(then: Mapping[str, Any], readings: pl.DataFrame) -> list[dict[str, Any]]:
-    """Compare readings with those of a `reference`, metric by metric, the most moved first; [] without cases."""
+def compare_readings(reference: Mapping[str, Any], readings: pl.DataFrame) -> list[dict[str, Any]]:
+    """Compare readings with a `make_reference`, metric by metric, the most moved first; return [] without cases."""
     if readings.is_empty():
         return []
-    found = [_drift(metric, each, readings) for metric, each in then.items()]
-    return sorted(found, key=lambda each: -each["stabilityIndex"])
+    compared = [_compare_metric(metric, each, readings) for metric, each in reference.items()]
+    return sorted(compared, key=lambda each: -each["stabilityIndex"])
 
 
-def _drift(metric: str, then: Mapping[str, Any], readings: pl.DataFrame) -> dict[str, Any]:
-    before = np.array(then["shares"]).clip(min=_LEAST)
-    now = _shares(readings, metric, then["limits"]).clip(min=_LEAST)
+def _compare_metric(metric: str, reference: Mapping[str, Any], readings: pl.DataFrame) -> dict[str, Any]:
+    before = np.array(reference["shares"]).clip(min=_LEAST)
+    now = _shares(readings, metric, reference["limits"]).clip(min=_LEAST)
     index = round(float(((now - before) * np.log(now / before)).sum()), 4)
     coverage = _coverage(readings, metric)
     return {
         "metric": metric,
         "stabilityIndex": index,
-        "coverageThen": then["coverage"],
+        "coverageThen": reference["coverage"],
         "coverageNow": coverage,
-        "moved": index >= MOVED or _has_moved(then["coverage"], coverage),
+        "moved": index >= MOVED or _has_moved(reference["coverage"], coverage),
     }
 
 
 def _has_moved(before: float | None, now: float | None) -> bool:
-    """Return whether the coverage has moved, or is expected now and wasn't, or the other way round."""
+    """Return whether the coverage has moved. It also has if the evidence is expected now and was not, or vice versa."""
     if before is None or now is None:
         return before != now
     return round(abs(now - before), 4) >= MOVED_COVERAGE
 
 
-def predicted_and_observed(values: Values, defaulted: Outcomes) -> dict[str, Any]:
-    """Compare the mean value with the share that defaulted, and with the share's 95 % interval (Wilson)."""
+def compare_default_rates(values: Values, defaulted: Outcomes) -> dict[str, Any]:
+    """Compare the mean predicted value with the share that defaulted and with its 95 % interval (Wilson)."""
     interval = binomtest(int(defaulted.sum()), defaulted.size).proportion_ci(method="wilson")
     predicted = float(values.mean())
     return {

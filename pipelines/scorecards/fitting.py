@@ -1,17 +1,17 @@
-"""Fit a scorecard to outcomes: the one that comes with Tidemark, corrected by at most as many slopes as outcomes bear.
+"""Fit a scorecard to outcomes: correct the one that comes with Tidemark by as many slopes as the outcomes allow.
 
 The default scorecard's points, before any ceiling, are the offset (`correction`), so with weak evidence the fit is the
-default scorecard with a recalibrated link. A slope either changes the weight of one of its features, or lets the ranks
-of a reading earn points, in up to BANDS bands of about equally many cases: ranks see differences where the default
-scorecard's limits don't. What is unknown earns nothing there either, so leaving data out never helps, and a fitted
-scorecard is as monotone as the default one.
+default scorecard with a recalibrated link. A slope does one of two things. It changes the weight of one feature of the
+default scorecard, or it lets the ranks of a reading earn points, in up to BANDS bands of about equally many cases:
+ranks show differences that lie between the default scorecard's limits. In both, what is unknown earns nothing, so
+leaving data out never helps, and a fitted scorecard is as monotone as the default one.
 
 What is known of a feature's direction is a constraint: no weight of the default scorecard falls below 0, and a further
-reading that contradicts its direction is left out. Where nothing is known, the cases that are fitted to decide.
+reading whose outcomes contradict its known direction gets no weight. Where no direction is known, the cases decide it.
 
-Screening, bands, penalty and slopes are repeated in every fold, so that they are judged on customers that they did not
-see. All cases of a customer are in one fold. `comparison` in the facts says whether the fit is better than the
-recalibrated default scorecard of the same folds (`judging`).
+Columns, bands, penalty and slopes are chosen anew in every fold, so that the result is tested on customers that it was
+not fitted to. All cases of a customer are in one fold. `comparison` in the facts says whether the fit is better than
+the recalibrated default scorecard of the same folds (`judging`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pipelines.scorecards import measures
-from pipelines.scorecards.correction import Cases, Correction, choose, folds, most_slopes, recalibrate
+from pipelines.scorecards.correction import Cases, Correction, choose_correction, folds, most_slopes, recalibrate
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.drift import reference
+from pipelines.scorecards.drift import make_reference
 from pipelines.scorecards.judging import compare
 from pipelines.scorecards.measures import Outcomes, Values
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS_OF, Band, Calibration, Feature, Link, Scorecard
@@ -39,19 +39,21 @@ from pipelines.vocabulary.errors import Unprocessable
 BANDS = 10
 LEAST_DEFAULTS = 20
 LEAST_SHARE = 0.02  # of the cases; a reading that fewer have is too rare to generalise from
-FOLDS, REPEATS = 5, 5
+FOLDS, REPEATS = 5, 5  # of the cross-validation that measures the fit
 DEFAULTS_PER_FOLD = 6  # at least; with fewer defaults there are fewer folds
-SEED = 20_260_701
+SEED = 20_260_701  # fixed, so that the same cases give the same scorecard
 DIGITS = 4  # decimals of readings, and so of the bands' limits
-_HALVING = float(np.log(2) / float(DEFAULT.link.doubling))  # log-odds of a point of the default scorecard
-_HUNDRED = 100  # points of a fitted scorecard in all
-_WHOLE = 10_000  # of `Feature.worth_of` in a point
+_HALVING = float(np.log(2) / float(DEFAULT.link.doubling))  # log-odds that one point of the default scorecard changes
+_HUNDRED = 100  # the most points of a fitted scorecard
+_WHOLE = 10_000  # `Feature.worth_of` counts ten-thousandths of a point
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of a feature in advance: its name, a reason in words, whether more is better (None: unknown), and
-    the `step` between two readings.
+    """What is known of a feature before fitting.
+
+    `reason`: why it may matter, in words. `more_is_better`: None if unknown. `step`: the smallest difference between
+    two readings; 1 for counts, which earn points in steps.
     """
 
     name: str
@@ -61,11 +63,12 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
-    """Cases to fit to, in one order.
+class TrainingCases:
+    """Cases with outcomes, to which a scorecard is fitted. All attributes but `priors` have the same order.
 
-    `scored`: by the default scorecard (`Scorecard.scored`). `further`: floats of other readings, null where missing,
-    with their coverage in COVERAGE_OF + name (none: covered in full). `priors`: of all these readings.
+    `scored`: the cases as scored by the default scorecard (`Scorecard.score`). `further`: other readings as floats,
+    null where missing, with their coverage in COVERAGE_OF + name; without that column they are covered in full.
+    `priors`: what is known of all these readings.
     """
 
     scored: pl.DataFrame
@@ -96,7 +99,7 @@ class Material:
     def _frame(self, name: str) -> pl.DataFrame:
         return self.further if name in self.further.columns else self.scored
 
-    def of(self, which: NDArray[np.bool_]) -> "Material":
+    def select(self, which: NDArray[np.bool_]) -> "TrainingCases":
         return replace(
             self,
             scored=self.scored.filter(which),
@@ -112,8 +115,8 @@ class Material:
         return float(DEFAULT.most) / expected if expected else 0.0
 
 
-Forecast = Callable[[Material], Values]  # the log-odds of cases
-Model = Callable[[Material], Forecast]  # learned from the cases that it sees
+Forecast = Callable[[TrainingCases], Values]  # predicts the log-odds of cases
+Model = Callable[[TrainingCases], Forecast]  # learns from cases how to predict others
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,17 +134,17 @@ class _Weight:
 
     @property
     def least(self) -> float:
-        """Return the weight that takes all of the default scorecard's away."""
+        """Return the weight that cancels the weight that the feature has in the default scorecard."""
         return -_HALVING * self.points_scale / self.scale
 
-    def values(self, material: Material) -> Values:
-        points = material.scored[POINTS_OF + self.feature.metric].fill_null(0).cast(pl.Float64).to_numpy()
+    def values(self, training: TrainingCases) -> Values:
+        points = training.scored[POINTS_OF + self.feature.metric].fill_null(0).cast(pl.Float64).to_numpy()
         return points * self.scale
 
 
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """A column of a reading's ranks: its worth, 0 to 1, at `knots`, in steps or in straight lines between them."""
+    """A column of a reading's ranks: `worths`, from 0 to 1, at `knots`, in steps or on straight lines between them."""
 
     name: str
     more_is_better: bool
@@ -152,12 +155,12 @@ class _Ranked:
     least: float = 0.0
     unit: ClassVar[str] = "rank"
 
-    def values(self, material: Material) -> Values:
-        readings = material.readings(self.name)
+    def values(self, training: TrainingCases) -> Values:
+        readings = training.readings(self.name)
         known = np.nan_to_num(readings)
         place = np.searchsorted(self.knots, known, side="right") - 1
         worth = self.worths[place.clip(min=0)] if self.stepped else np.interp(known, self.knots, self.worths)
-        earned: Values = np.where(np.isnan(readings), 0, worth) * material.coverage(self.name) * self.scale
+        earned: Values = np.where(np.isnan(readings), 0, worth) * training.coverage(self.name) * self.scale
         return earned
 
 
@@ -169,8 +172,8 @@ class _Fit:
     columns: Sequence[_Column]
     correction: Correction
 
-    def log_odds(self, material: Material) -> Values:
-        return self.correction.log_odds(material.log_odds(), _values(self.columns, material))
+    def log_odds(self, training: TrainingCases) -> Values:
+        return self.correction.log_odds(training.log_odds(), _values(self.columns, training))
 
     def used(self) -> Iterator[tuple[_Column, float]]:
         """Yield the columns whose weight is not 0, and the weight of their unscaled values."""
@@ -179,32 +182,34 @@ class _Fit:
                 yield column, float(weight) * column.scale
 
 
-def fit(material: Material, calibration: Calibration, name: str) -> Scorecard:
-    """Correct the default scorecard by what the outcomes say; the same cases give the same scorecard.
+def fit(training: TrainingCases, calibration: Calibration, name: str) -> Scorecard:
+    """Correct the default scorecard by what the outcomes show. The same cases give the same scorecard.
 
     Raises:
         Unprocessable: nothing can be learned from these cases, with the reason.
     """
-    refuse_unlearnable(material)
-    weights = most_slopes(material.defaulted) - 1  # one slope is the scorecard's; folds get as many, to be judged alike
-    fitted = _fit(material, weights)
+    refuse_unlearnable(training)
+    weights = most_slopes(training.defaulted) - 1  # one slope is the scorecard's; folds get as many, to be judged alike
+    fitted = _fit(training, weights)
     facts = {
-        **measured(material, lambda seen: _fit(seen, weights).log_odds, recalibrated, "recalibrated default scorecard"),
+        **measure_on_unseen(
+            training, lambda seen: _fit(seen, weights).log_odds, forecast_recalibrated, "recalibrated default scorecard"
+        ),
         "slopes": fitted.correction.slopes,
         "coefficients": _coefficients(fitted),
-        "reference": reference(material.scored, [feature.metric for feature in DEFAULT.features]),
+        "reference": make_reference(training.scored, [feature.metric for feature in DEFAULT.features]),
         "versions": {package: version(package) for package in ("scipy", "numpy", "polars")},
     }
-    return _scorecard(fitted, material, calibration, name, facts)
+    return _scorecard(fitted, training, calibration, name, facts)
 
 
-def refuse_unlearnable(material: Material) -> None:
-    """Refuse outcomes of one kind, too few of one, or ones that the default scorecard's points contradict.
+def refuse_unlearnable(training: TrainingCases) -> None:
+    """Refuse cases that all have the same outcome, too few of one outcome, or outcomes that contradict the points.
 
     Raises:
         Unprocessable: with the reason.
     """
-    defaulted, points = material.defaulted, material.log_odds()
+    defaulted, points = training.defaulted, training.log_odds()
     bad, good = int((defaulted == 1).sum()), int((defaulted == 0).sum())
     if not bad or not good:
         raise _refused(f"all {bad + good} cases {'defaulted' if bad else 'were repaid'}; both kinds are needed")
@@ -217,52 +222,52 @@ def refuse_unlearnable(material: Material) -> None:
         raise _refused("the default scorecard's points contradict the outcomes: are 0 and 1 exchanged?")
 
 
-def _fit(material: Material, weights: int) -> _Fit:
-    columns = list(_columns(material))
-    correction = choose(_cases(columns, material), weights, _folds(material.defaulted), SEED)
+def _fit(training: TrainingCases, weights: int) -> _Fit:
+    columns = list(_columns(training))
+    correction = choose_correction(_cases(columns, training), weights, _folds(training.defaulted), SEED)
     return _Fit(columns, correction)
 
 
-def _cases(columns: Sequence[_Column], material: Material) -> Cases:
+def _cases(columns: Sequence[_Column], training: TrainingCases) -> Cases:
     return Cases(
-        scorecard=material.log_odds(),
-        columns=_values(columns, material),
+        scorecard=training.log_odds(),
+        columns=_values(columns, training),
         least=np.array([column.least for column in columns]),
-        defaulted=material.defaulted,
-        customers=material.customers,
+        defaulted=training.defaulted,
+        customers=training.customers,
     )
 
 
-def _values(columns: Sequence[_Column], material: Material) -> Values:
+def _values(columns: Sequence[_Column], training: TrainingCases) -> Values:
     if not columns:
-        return np.zeros((material.defaulted.size, 0))
-    return np.column_stack([column.values(material) for column in columns])
+        return np.zeros((training.defaulted.size, 0))
+    return np.column_stack([column.values(training) for column in columns])
 
 
-def _columns(material: Material) -> Iterator[_Column]:
-    """Yield the columns that differ between these cases, with a standard deviation of 1."""
-    for column in (*_weights(material), *_ranks(material)):
-        spread = float(column.values(material).std())
+def _columns(training: TrainingCases) -> Iterator[_Column]:
+    """Yield the columns whose values differ between these cases, scaled to a standard deviation of 1."""
+    for column in (*_weight_columns(training), *_rank_columns(training)):
+        spread = float(column.values(training).std())
         if spread > 0:
             yield replace(column, scale=1 / spread)
 
 
-def _weights(material: Material) -> Iterator[_Weight]:
+def _weight_columns(training: TrainingCases) -> Iterator[_Weight]:
     for feature in DEFAULT.features:
-        yield _Weight(feature, 1.0, material.points_scale)
+        yield _Weight(feature, 1.0, training.points_scale)
 
 
-def _ranks(material: Material) -> Iterator[_Ranked]:
+def _rank_columns(training: TrainingCases) -> Iterator[_Ranked]:
     """Yield a column for each reading that enough cases have, if it differs between them."""
-    for name, prior in material.priors.items():
-        readings = material.readings(name)
+    for name, prior in training.priors.items():
+        readings = training.readings(name)
         known = np.sort(readings[~np.isnan(readings)])
         if known.size >= max(2, LEAST_SHARE * readings.size) and known[0] < known[-1]:
-            ranked = _ranked(name, known, stepped=prior.step == 1)
-            yield ranked if _is_better(ranked, prior, material) else _reversed(ranked)
+            ranked = _rank_column(name, known, stepped=prior.step == 1)
+            yield ranked if _decide_direction(ranked, prior, training) else _reversed(ranked)
 
 
-def _ranked(name: str, known: Values, *, stepped: bool) -> _Ranked:
+def _rank_column(name: str, known: Values, *, stepped: bool) -> _Ranked:
     """Return bands with about equally many cases; a band is worth the share of the known cases below its limit."""
     quantiles = np.quantile(known, np.arange(1, BANDS) / BANDS, method="higher")
     knots = np.unique([known[0], *quantiles, *([] if stepped else known[-1:])])
@@ -274,12 +279,12 @@ def _reversed(ranked: _Ranked) -> _Ranked:
     return replace(ranked, more_is_better=False, worths=1 - ranked.worths)
 
 
-def _is_better(ranked: _Ranked, prior: Prior, material: Material) -> bool:
-    """Return whether more is better: as known, or else as the known readings of these cases say."""
+def _decide_direction(ranked: _Ranked, prior: Prior, training: TrainingCases) -> bool:
+    """Return whether more is better: as the prior states, or else as the readings of these cases show."""
     if prior.more_is_better is not None:
         return prior.more_is_better
-    known, bad = ~np.isnan(material.readings(ranked.name)), material.defaulted == 1
-    worths = ranked.values(material)
+    known, bad = ~np.isnan(training.readings(ranked.name)), training.defaulted == 1
+    worths = ranked.values(training)
     return bool((known & bad).any() and worths[known & bad].mean() < worths[known].mean())
 
 
@@ -295,35 +300,37 @@ def _folds(defaulted: Outcomes) -> int:
 # Quality on unseen customers
 
 
-def measured(material: Material, model: Model, other: Model, against: str, *, by_rank: bool = True) -> dict[str, Any]:
+def measure_on_unseen(
+    training: TrainingCases, model: Model, other: Model, against: str, *, by_rank: bool = True
+) -> dict[str, Any]:
     """Measure what a model predicts for cases that it did not see, and compare it with another one on the same folds.
 
     Args:
-        model, other: from the cases that they see, how they predict others.
-        against: what `other` is, in words.
-        by_rank: the model may change ranks, so they are compared, too.
+        model, other: the model to measure, and the one to compare it with.
+        against: the name of `other`, in words.
+        by_rank: whether the model may change ranks, so that the AUC is compared, too.
     """
-    count = _folds(material.defaulted)
-    forecasts, others = np.zeros((2, REPEATS, material.defaulted.size))
+    count = _folds(training.defaulted)
+    forecasts, others = np.zeros((2, REPEATS, training.defaulted.size))
     for turn in range(REPEATS):
-        for unseen in folds(material.customers, material.defaulted, count, SEED + turn):
-            seen, left = material.of(~unseen), material.of(unseen)
+        for unseen in folds(training.customers, training.defaulted, count, SEED + turn):
+            seen, left = training.select(~unseen), training.select(unseen)
             forecasts[turn, unseen], others[turn, unseen] = model(seen)(left), other(seen)(left)
     return {
-        "cases": int(material.defaulted.size),
-        "customers": int(np.unique(material.customers).size),
-        "defaults": int(material.defaulted.sum()),
+        "cases": int(training.defaulted.size),
+        "customers": int(np.unique(training.customers).size),
+        "defaults": int(training.defaulted.sum()),
         "crossValidation": f"{count} folds, {REPEATS} times",
-        **_measures(material, expit(forecasts)),
+        **_measure_quality(training, expit(forecasts)),
         "comparison": {
             "against": against,
-            **compare(forecasts, others, material.defaulted, material.customers, SEED, by_rank=by_rank),
+            **compare(forecasts, others, training.defaulted, training.customers, SEED, by_rank=by_rank),
         },
     }
 
 
-def _measures(material: Material, forecasts: Values) -> dict[str, Any]:
-    defaulted, default_risk = material.defaulted, material.log_odds()
+def _measure_quality(training: TrainingCases, forecasts: Values) -> dict[str, Any]:
+    defaulted, default_risk = training.defaulted, training.log_odds()
     low, high = measures.auc_interval(defaulted, list(forecasts), SEED)
     default_low, default_high = measures.auc_interval(defaulted, [default_risk], SEED)
     return {
@@ -338,18 +345,18 @@ def _measures(material: Material, forecasts: Values) -> dict[str, Any]:
     }
 
 
-def recalibrated(seen: Material) -> Forecast:
+def forecast_recalibrated(seen: TrainingCases) -> Forecast:
     """Return how the default scorecard predicts with its intercept and slope fitted to these cases."""
-    found = recalibrate(seen.log_odds(), seen.defaulted)
-    return lambda left: found.intercept + found.slope * left.log_odds()
+    fitted_link = recalibrate(seen.log_odds(), seen.defaulted)
+    return lambda left: fitted_link.intercept + fitted_link.slope * left.log_odds()
 
 
 def _coefficients(fitted: _Fit) -> list[dict[str, Any]]:
     """Return what is added to the log-odds: per point of the default scorecard, and per band of a further reading."""
-    found = fitted.correction
+    fitted_link = fitted.correction
     return [
-        {"column": "intercept", "coefficient": _rounded(found.intercept, 6)},
-        {"column": "log-odds of the default scorecard", "coefficient": _rounded(found.slope, 6)},
+        {"column": "intercept", "coefficient": _rounded(fitted_link.intercept, 6)},
+        {"column": "log-odds of the default scorecard", "coefficient": _rounded(fitted_link.slope, 6)},
         *(
             {"column": column.name, "of": column.unit, "coefficient": _rounded(-weight, 6)}
             for column, weight in fitted.used()
@@ -361,26 +368,26 @@ def _coefficients(fitted: _Fit) -> list[dict[str, Any]]:
 
 
 def _scorecard(
-    fitted: _Fit, material: Material, calibration: Calibration, name: str, facts: Mapping[str, Any]
+    fitted: _Fit, training: TrainingCases, calibration: Calibration, name: str, facts: Mapping[str, Any]
 ) -> Scorecard:
     """Convert the correction to a scorecard of a hundred points.
 
-    The log-odds fall by a feature's points times a weight, so the points are scaled by the weights and the link is the
-    line that leads back.
+    The log-odds fall by the sum of each feature's points times its weight. So points are multiplied by the weights and
+    scaled to a hundred in all, and the link converts their sum back to the same log-odds.
     """
-    a_point = _HALVING * material.points_scale * fitted.correction.slope
+    a_point = _HALVING * training.points_scale * fitted.correction.slope
     weighted = [(feature, a_point) for feature in DEFAULT.features]
     for column, weight in fitted.used():
-        weighted.append((_feature(column, material.priors), weight))
+        weighted.append((_feature(column, training.priors), weight))
     reach = sum(weight * float(feature.most) for feature, weight in weighted)
     by_metric: dict[str, list[tuple[Feature, float]]] = {}
     for feature, weight in weighted:
         by_metric.setdefault(feature.metric, []).append((feature, weight * _HUNDRED / reach))
-    features = [feature for feature in map(_sum, by_metric.values()) if feature.most]
-    possible = sum(feature.most for feature in features if material.expects(feature.metric))
+    features = [feature for feature in map(_sum_features, by_metric.values()) if feature.most]
+    possible = sum(feature.most for feature in features if training.expects(feature.metric))
     scale = _HUNDRED / reach * float(sum(feature.most for feature in features) / possible)
     middle = fitted.correction.intercept + fitted.correction.slope * _HALVING * float(DEFAULT.link.even)
-    link = Link(even=exact(middle * scale, 4), doubling=exact(np.log(2) * scale, 4))
+    link = Link(even=to_decimal(middle * scale, 4), doubling=to_decimal(np.log(2) * scale, 4))
     return Scorecard(name, "1", calibration, tuple(features), link, facts)
 
 
@@ -388,18 +395,18 @@ def _feature(column: _Column, priors: Mapping[str, Prior]) -> Feature:
     """Return the feature whose points are the column's values."""
     if isinstance(column, _Weight):
         return column.feature
-    limits = [exact(knot, DIGITS) for knot in column.knots]
+    limits = [to_decimal(knot, DIGITS) for knot in column.knots]
     prior, way = priors[column.name], -1 if column.more_is_better else 1
     if column.stepped and not column.more_is_better:  # a band ends one `step` before the next
         limits = [limit - prior.step for limit in limits[1:]]
-    bands = [Band(limit, exact(worth, 6)) for limit, worth in zip(limits, column.worths, strict=False)][::way]
+    bands = [Band(limit, to_decimal(worth, 6)) for limit, worth in zip(limits, column.worths, strict=False)][::way]
     last = Band(None, Decimal(0))
     return Feature(
         column.name, column.more_is_better, (*bands, last), prior.reason, step=prior.step, stepped=column.stepped
     )
 
 
-def _sum(weighted: Sequence[tuple[Feature, float]]) -> Feature:
+def _sum_features(weighted: Sequence[tuple[Feature, float]]) -> Feature:
     """Return the feature that earns the weighted sum of what these features of one metric earn.
 
     Its limits are those of all of them; neighbouring bands whose points become equal are merged.
@@ -407,7 +414,7 @@ def _sum(weighted: Sequence[tuple[Feature, float]]) -> Feature:
     feature = weighted[0][0]
     limits = {band.limit for each, _ in weighted for band in each.bands if band.limit is not None}
     bands = [
-        Band(limit, exact(sum(each.worth_of(limit) * weight for each, weight in weighted) / _WHOLE, 2))
+        Band(limit, to_decimal(sum(each.worth_of(limit) * weight for each, weight in weighted) / _WHOLE, 2))
         for limit in sorted(limits, reverse=feature.more_is_better)
     ]
     merged = [list(same)[-1] for _, same in groupby(bands, key=lambda band: band.points)]
@@ -416,7 +423,7 @@ def _sum(weighted: Sequence[tuple[Feature, float]]) -> Feature:
     return replace(feature, bands=(*merged, Band(None, Decimal(0) if feature.stepped else merged[-1].points)))
 
 
-def exact(value: float, places: int) -> Decimal:
+def to_decimal(value: float, places: int) -> Decimal:
     """Return the number with this many decimals."""
     return Decimal(repr(round(float(value), places))).quantize(Decimal(1).scaleb(-places))
 

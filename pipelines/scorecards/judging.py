@@ -28,7 +28,7 @@ def compare(
     Repeats of a cross-validation are averaged case by case before cases are drawn.
     """
     losses, of_others = (measures.log_losses(each, defaulted).mean(axis=0) for each in (forecasts, others))
-    lower = measures.lower_in(losses - of_others, customers, seed)
+    lower = measures.bootstrap_share_lower(losses - of_others, customers, seed)
     auc, of_other = (np.mean([measures.auc(defaulted, one) for one in each]) for each in (forecasts, others))
     change = float(auc - of_other)
     return {

@@ -9,13 +9,14 @@ from scipy.stats import ks_2samp, rankdata
 
 Values = NDArray[np.float64]
 Outcomes = NDArray[np.int8]  # 1: defaulted
-RESAMPLES = 1_000  # our judgement: enough for an interval of two decimals
+RESAMPLES = 1_000  # of a bootstrap; our judgement: enough for an interval of two decimals
 TENTHS = 10
 
 
 def auc(defaulted: Outcomes, risk: Values) -> float:
-    """Return the chance that a case that defaulted has a higher risk than one that didn't; 0.5 is no better than
-    chance.
+    """Return the probability that a case that defaulted has a higher risk than one that didn't.
+
+    0.5 means that the risk doesn't distinguish them.
     """
     bad = defaulted == 1
     wins = rankdata(risk)[bad].sum() - bad.sum() * (bad.sum() + 1) / 2  # the Mann–Whitney statistic
@@ -54,7 +55,7 @@ def log_losses(log_odds: Values, defaulted: Outcomes) -> Values:
     return losses
 
 
-def lower_in(differences: Values, customers: NDArray[np.int64], seed: int) -> float:
+def bootstrap_share_lower(differences: Values, customers: NDArray[np.int64], seed: int) -> float:
     """Return the share of paired bootstraps in which the mean of the cases' differences is below 0.
 
     Customers are drawn with replacement, each with all of its cases.
@@ -66,8 +67,9 @@ def lower_in(differences: Values, customers: NDArray[np.int64], seed: int) -> fl
 
 
 def calibration_table(defaulted: Outcomes, probability: Values) -> list[dict[str, Any]]:
-    """Return for each tenth of the cases, from the lowest probability: their number, the share predicted
-    to default, and the share that did.
+    """Return the number of cases, the predicted and the actual share of defaults for each tenth of the cases.
+
+    The tenths are ordered by probability, the lowest first.
     """
     order = np.argsort(probability, kind="stable")
     tenths = [tenth for tenth in np.array_split(order, TENTHS) if tenth.size]

@@ -5,8 +5,9 @@
     odds                = 2 ^ ((even − points) / doubling)        of default within 12 months
     value               = odds / (1 + odds)                       the estimated probability, to four decimals
 
-Coverage says how much of the evidence for a reading is there (`risk_models.coverage`); what is unknown earns nothing. A
-feature whose evidence is not expected of anybody has no coverage (null) and counts on neither side of the fraction.
+Coverage says how much of the evidence for a reading was supplied (`risk_models.coverage`); what is unknown earns
+nothing. A feature whose evidence is not expected of any customer has no coverage (null) and counts neither in the sum
+of points nor in the most points of the expected features.
 
 More points never mean a higher value, and within a feature a better reading never earns fewer points: a scorecard that
 breaks this can't be created. Points are computed with whole numbers and powers with decimals, so every machine prints
@@ -49,9 +50,10 @@ class Band:
 
 @dataclass(frozen=True)
 class Piece:
-    """What a reading gains from `limit` on: `step`, in a straight line over the next `run`, or at once if `run` is 0.
+    """One piece of a feature's points: from `limit` on a reading gains `step`.
 
-    All are in ten-thousandths. `way`: 1 if more is better, else −1.
+    It gains it on a straight line over the next `run`, or at once if `run` is 0. All are in ten-thousandths. `way`: 1
+    if more is better, else −1.
     """
 
     limit: int
@@ -71,7 +73,7 @@ class Feature:
     A reading reaches a limit from above when more is better (reading ≥ limit), from below otherwise (reading ≤ limit).
     If `stepped`, a reading is worth the points of the first band that it reaches. Otherwise the worth runs in a
     straight line from limit to limit, and the last band is worth as much as the last limit.
-    `missing`: points where there is no reading. `step`: the smallest difference between two readings.
+    `missing`: points if there is no reading. `step`: the smallest difference between two readings.
     """
 
     metric: str
@@ -168,8 +170,9 @@ def as_points(hundredths: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True)
 class Link:
-    """Converts points to a probability: at `even` points default is as likely as not, and `doubling` fewer points
-    double its odds.
+    """The conversion of points to a probability.
+
+    At `even` points default is as likely as not; `doubling` fewer points double its odds.
     """
 
     even: Decimal
@@ -215,7 +218,7 @@ class Scorecard:
     def most(self) -> Decimal:
         return sum((feature.most for feature in self.features), Decimal(0))
 
-    def scored(self, readings: pl.DataFrame) -> pl.DataFrame:
+    def score(self, readings: pl.DataFrame) -> pl.DataFrame:
         """Score readings: points before any ceiling.
 
         Args:
@@ -243,8 +246,8 @@ class Scorecard:
     def _earned(self, readings: pl.DataFrame) -> pl.DataFrame:
         """Return what each feature of each row earns, in the order of `by_feature`.
 
-        `points` (`Feature.points_of` the reading), `possible` points, both null where the coverage is null, and how
-        much of these is `covered`, in millionths of a point.
+        Columns: `points`, as of `Feature.points_of`, and the `possible` points, both null where the coverage is null;
+        and how much of the possible points is `covered`, in millionths of a point.
         """
         known = pl.when(pl.col("reading").is_not_null()).then(pl.col("least") + pl.col("gain"))
         return (
@@ -279,7 +282,7 @@ def by_feature(readings: pl.DataFrame, features: Sequence[Feature], **columns: s
     """Return `row` and `feature` (their numbers) and the columns of each feature of each row, feature by feature.
 
     Args:
-        columns: names, each with the prefix of the metric in the name of the column of `readings` that it is read from.
+        columns: for each name, the prefix that a metric's slug has in the names of the columns of `readings`.
     """
     slugs = [feature.metric for feature in features]
     values = {name: pl.concat([readings[prefix + slug] for slug in slugs]) for name, prefix in columns.items()}
@@ -289,9 +292,10 @@ def by_feature(readings: pl.DataFrame, features: Sequence[Feature], **columns: s
 
 @lru_cache(maxsize=100)
 def _pieces(features: tuple[Feature, ...]) -> pl.DataFrame:
-    """Return each feature's pieces, one at least, what no reading (`missing`) and the worst (`least`) earn, and `most`.
+    """Return each feature's pieces, at least one, with the `most` points, in POINTS, that the feature can earn.
 
-    All but POINTS in ten-thousandths.
+    `missing` is what no reading earns and `least` what the worst one earns. They and the pieces are in
+    ten-thousandths.
     """
     rows = [
         (nth, feature.most, whole(feature.missing), feature.least, *astuple(piece))

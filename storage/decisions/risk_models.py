@@ -15,7 +15,7 @@ from sqlalchemy import insert, select, update
 
 from pipelines.metrics import METRICS
 from pipelines.scorecards import scorecard_file
-from pipelines.scorecards.comparison import in_words
+from pipelines.scorecards.comparison import describe_comparison
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
@@ -147,7 +147,7 @@ def is_better(model: StoredModel) -> bool:
 def comparison_of(model: StoredModel) -> str:
     """Return the model's comparison in words."""
     comparison = model.facts.get("comparison")
-    return in_words(comparison) if comparison else "not compared with the default scorecard"
+    return describe_comparison(comparison) if comparison else "not compared with the default scorecard"
 
 
 def pin(w: Writing, client_id: UUID, who: str, now: datetime, *, previous: bool) -> StoredModel:

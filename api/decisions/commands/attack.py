@@ -116,7 +116,9 @@ def _owner(rows: pl.DataFrame) -> str:
 def _read_subjects(transactions: Path, outcomes: Path | None) -> tuple[Iterable[Subject], int]:
     rows = files.parse_transactions(csv_of(transactions))
     cases = (
-        cases_without_outcomes(rows) if outcomes is None else files.parse_outcomes(csv_of(outcomes), judged=False).cases
+        cases_without_outcomes(rows)
+        if outcomes is None
+        else files.parse_outcomes(csv_of(outcomes), with_outcomes=False).cases
     )
     subjects = subjects_of_files(rows, cases)
     return subjects, len(subjects)

@@ -16,7 +16,7 @@ from pipelines.reports import compared
 from pipelines.risk_models import files
 from pipelines.risk_models.files import Outcomes
 from pipelines.scorecards import scorecard_file
-from pipelines.scorecards.comparison import in_words
+from pipelines.scorecards.comparison import describe_comparison
 from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.expected import NAMES as EVIDENCE
 from pipelines.scorecards.scorecard import Scorecard
@@ -171,21 +171,21 @@ def score(
     """
     if transactions_file is None:
         raise typer.BadParameter("give --transactions")
-    cases = _read_outcomes(outcomes, judged=False)
+    cases = _read_outcomes(outcomes, with_outcomes=False)
     cohort = _cohort_of_files(transactions_file, cases, _parse_expected(expects), registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import measures  # noqa: PLC0415  as above
 
     scores = fitted.default_scores(cohort)
     shown = scores.select("customer", pl.col("as_of").alias("asOf"), "defaulted", "points", "value")
-    judged = scores["defaulted"].null_count() == 0 and scores["defaulted"].n_unique() > 1
-    auc = round(measures.auc(cohort.defaulted, fitted.default_risk(cohort)), 4) if judged else None
+    has_outcomes = scores["defaulted"].null_count() == 0 and scores["defaulted"].n_unique() > 1
+    auc = round(measures.auc(cohort.defaulted, fitted.default_risk(cohort)), 4) if has_outcomes else None
     if as_json:
         expects_ = list(cohort.expected.names)
         print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown, "expects": expects_})
         return
     typer.echo(as_csv(shown), nl=False)
-    quality = f"AUC {auc}" if judged else "no AUC: outcomes are missing, or all the same"
+    quality = f"AUC {auc}" if has_outcomes else "no AUC: outcomes are missing, or all the same"
     expected = ", ".join(cohort.expected.names) or "nothing"
     err.print(
         f"{scores.height} cases, {cohort.unknown} without transactions; expected evidence: {expected}; {quality}",
@@ -289,21 +289,25 @@ def report_drift(
 
     with opened_store() as store, store.db.reading() as r:
         used = risk_portfolio.in_use(r, client)
-        then = used.facts.get("reference", {})
-        moved = drift.drift(then, risk_portfolio.read(store, r, client, list(then), now())) if then else []
-    judged = (
+        reference = used.facts.get("reference", {})
+        moved = (
+            drift.compare_readings(reference, risk_portfolio.read(store, r, client, list(reference), now()))
+            if reference
+            else []
+        )
+    outcomes_moved = (
         None
         if outcomes is None
-        else _compare_with_outcomes(used, _stored_cohort(_read_outcomes(outcomes, judged=True), client))
+        else _compare_with_outcomes(used, _stored_cohort(_read_outcomes(outcomes, with_outcomes=True), client))
     )
     if as_json:
-        print_json({"readings": moved, "outcomes": judged})
+        print_json({"readings": moved, "outcomes": outcomes_moved})
         return
     print_records(
         moved, as_json=False, empty="The scorecard in use was not fitted, so there is nothing to compare with."
     )
-    if judged is not None:
-        print_record(judged, as_json=False)
+    if outcomes_moved is not None:
+        print_record(outcomes_moved, as_json=False)
 
 
 @risk.command("deactivate")
@@ -353,13 +357,13 @@ def _compare_with_outcomes(used: Scorecard, cohort: "Cohort") -> dict[str, Any]:
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import drift  # noqa: PLC0415  as above
 
-    return drift.predicted_and_observed(fitted.values(cohort, used).cast(pl.Float64).to_numpy(), cohort.defaulted)
+    return drift.compare_default_rates(fitted.score_cases(cohort, used).cast(pl.Float64).to_numpy(), cohort.defaulted)
 
 
 def _read_cohort(
     outcomes: Path, rows: Path | None, client: UUID | None, expected: Expected | None, *, registry_only: bool
 ) -> "Cohort":
-    cases = _read_outcomes(outcomes, judged=True)
+    cases = _read_outcomes(outcomes, with_outcomes=True)
     if rows is not None:
         cohort = _cohort_of_files(rows, cases, expected, registry_only=registry_only)
     elif client is not None:
@@ -377,8 +381,8 @@ def _print_fitted(
     """Store the model. Print how many ratings of the cases change, whether the model is better, and its quality."""
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
 
-    values = compared.of_values(fitted.default_scores(cohort)["value"], fitted.values(cohort, scorecard))
-    moving, better = compared.summary(values), in_words(scorecard.facts["comparison"])
+    values = compared.of_values(fitted.default_scores(cohort)["value"], fitted.score_cases(cohort, scorecard))
+    moving, better = compared.summary(values), describe_comparison(scorecard.facts["comparison"])
     saved = _save(scorecard, client, file)
     shown = {
         **saved,
@@ -407,8 +411,8 @@ def _read_scorecard(r: Reading, model: str) -> Scorecard:
     return found
 
 
-def _read_outcomes(path: Path, *, judged: bool) -> Outcomes:
-    read = files.parse_outcomes(csv_of(path), judged=judged)
+def _read_outcomes(path: Path, *, with_outcomes: bool) -> Outcomes:
+    read = files.parse_outcomes(csv_of(path), with_outcomes=with_outcomes)
     if read.ignored:
         warn(f"{path}: ignored because not numeric: {', '.join(read.ignored)}")
     return read
@@ -425,7 +429,7 @@ def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, 
     from pipelines.risk_models import cohorts  # noqa: PLC0415  importing enrichment reads all lists of names
 
     rows = files.parse_transactions(csv_of(path))
-    return cohorts.cohort_of_files(rows, cases, registry_only=registry_only, expected=expected)
+    return cohorts.cohort_from_files(rows, cases, registry_only=registry_only, expected=expected)
 
 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
@@ -439,7 +443,7 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
         expected = risk_models.expected_of(r, [client]).get(client, EVERYTHING)
     by_text = {text: numbers.get(parsed) for text, parsed in parsed_ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
-    return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number), expected)
+    return cohorts.cohort_from_transactions(rows, cases.cases.with_columns(customer_number=number), expected)
 
 
 def _save(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def _cases(path: Path) -> pl.DataFrame:
         raise _unusable(path, f"there is no column {', '.join(missing)}")
     try:
         return files.parse_outcomes(table.with_columns(pl.lit(ANY_DAY).alias("asOf"))).cases
-    except files.Unusable as error:
+    except files.UnusableFile as error:
         raise _unusable(path, error.reason) from error
 
 

@@ -95,7 +95,7 @@ def _of_portfolio(
     slugs = list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS]))
     scored = (
         known.join(readings(facts, slugs, expected=expected), on=BY_CUSTOMER, how="left", validate="1:1")
-        .pipe(scorecard.scored)
+        .pipe(scorecard.score)
         .pipe(with_rating, scorecard, ceilings(dressed))
         .pipe(with_confidence, facts.as_of)
         .pipe(with_interval, scorecard)

@@ -7,7 +7,7 @@ import polars as pl
 from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
-from pipelines.risk_models.coverage import concern_of
+from pipelines.risk_models.coverage import find_needed_evidence
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS, POINTS_OF, READING, Feature, by_feature
 from pipelines.vocabulary.printing import RATIO, SCORE
 
@@ -43,7 +43,7 @@ def _described(features: tuple[Feature, ...]) -> pl.DataFrame:
 def _row(feature: Feature) -> tuple[object, ...]:
     metric = METRICS[feature.metric]
     direction = "higher_is_better" if feature.more_is_better else "lower_is_better"
-    by_meaning = concern_of(metric, METRICS).by_meaning
+    by_meaning = find_needed_evidence(metric, METRICS).by_meaning
     return metric.slug, metric.name, metric.unit, feature.most, direction, feature.reason, by_meaning
 
 

@@ -22,9 +22,9 @@ from pipelines.reports.risk.integrity import explain as explain_integrity
 from pipelines.reports.risk.rating import EVIDENCE as BY_EVIDENCE
 from pipelines.reports.risk.rating import edge_of, unknown_points
 from pipelines.reports.risk.resting import explain_value
-from pipelines.risk_models.coverage import concern_of, explain_coverage, explain_documented
+from pipelines.risk_models.coverage import explain_coverage, explain_documented, find_needed_evidence
 from pipelines.risk_models.evidence import EVIDENCE, evidence
-from pipelines.risk_models.readings import facts_read
+from pipelines.risk_models.readings import facts_for_readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Feature
 from pipelines.vocabulary.printing import RATIO
@@ -154,7 +154,7 @@ class _Explaining:
         return Formula(words, traced, apply)
 
     def _coverage(self, slug: str) -> Formula:
-        return explain_coverage(self.facts, concern_of(METRICS[slug], METRICS), self.expected)
+        return explain_coverage(self.facts, find_needed_evidence(METRICS[slug], METRICS), self.expected)
 
     def _low(self, further: Sequence[str]) -> Formula:
         value, lasting = self.data["value"], self._lasting_edge()
@@ -192,7 +192,7 @@ class _Explaining:
 
     @cached_property
     def _facts_read(self) -> Facts:
-        return facts_read(self.facts, self.expected)
+        return facts_for_readings(self.facts, self.expected)
 
     def _driver(self, driver: Data, name: str) -> Trace:
         feature = self._feature(driver["metric"])

@@ -314,9 +314,7 @@ def test_shuffled_rows_and_other_customers_change_nothing(rows: list[Row], rando
 
 
 def changes(readings_: Readings, scorecard: Scorecard = DEFAULT, coverage: Readings | None = None) -> list[Data]:
-    scored = with_rating(
-        scorecard.scored(frame(readings_, coverage=coverage)), scorecard, pl.DataFrame(schema=CEILINGS)
-    )
+    scored = with_rating(scorecard.score(frame(readings_, coverage=coverage)), scorecard, pl.DataFrame(schema=CEILINGS))
     listed = as_data(sensitivity(scored, scorecard))["data"]
     return [change for data in listed for change in parsed(data)["sensitivity"]]
 
@@ -326,7 +324,7 @@ def changes(readings_: Readings, scorecard: Scorecard = DEFAULT, coverage: Readi
 def test_each_change_crosses_a_line_with_a_round_figure(readings_: Readings, coverage: Readings) -> None:
     listed = changes(readings_, coverage=coverage)
     total = total_by_hand(DEFAULT, readings_, coverage)
-    covered = DEFAULT.scored(frame(readings_, coverage=coverage))["covered"].item()
+    covered = DEFAULT.score(frame(readings_, coverage=coverage))["covered"].item()
     ceiling = ceiling_by_hand(covered)
     for change in listed:
         parts = [change, *([change["also"]] if change["also"] else [])]

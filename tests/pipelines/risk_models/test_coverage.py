@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
 from pipelines.metrics import METRICS
-from pipelines.risk_models.coverage import ALLOWED_SILENCE, concern_of
+from pipelines.risk_models.coverage import ALLOWED_SILENCE, find_needed_evidence
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected
@@ -28,7 +28,7 @@ D = Decimal
 def scored(rows: Sequence[Row], expected: Expected = EVERYTHING) -> dict[str, Any]:
     as_of = START + timedelta(days=800)
     read = readings(Facts(transactions(identified(rows)).collect(), as_of), SLUGS, expected=expected)
-    [one] = DEFAULT.scored(read).to_dicts()
+    [one] = DEFAULT.score(read).to_dicts()
     return one
 
 
@@ -63,7 +63,7 @@ def without_balances(rows: Sequence[Row]) -> list[Row]:
 def test_a_reading_concerns_its_side_and_period(
     slug: str, kind: str, side: str | None, period: tuple[int, int], beyond_revenue: bool
 ) -> None:
-    concern = concern_of(METRICS[slug], METRICS)
+    concern = find_needed_evidence(METRICS[slug], METRICS)
     assert (concern.kind, concern.side, (concern.since, concern.until)) == (kind, side, period)
     assert concern.beyond_revenue == beyond_revenue
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 
-from pipelines.scorecards.drift import drift, predicted_and_observed, reference
+from pipelines.scorecards.drift import compare_default_rates, compare_readings, make_reference
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, READING
 
 
@@ -17,13 +17,13 @@ def readings(shift: float = 0, coverage: str = "1") -> pl.DataFrame:
 
 
 def moved(now: pl.DataFrame) -> dict[str, object]:
-    [found] = drift(reference(readings(), ["buffer"]), now)
-    return found
+    [compared] = compare_readings(make_reference(readings(), ["buffer"]), now)
+    return compared
 
 
 def test_the_same_readings_have_not_moved() -> None:
-    found = moved(readings())
-    assert (found["stabilityIndex"], found["moved"]) == (0, False)
+    compared = moved(readings())
+    assert (compared["stabilityIndex"], compared["moved"]) == (0, False)
 
 
 def test_shifted_or_missing_readings_have_moved() -> None:
@@ -33,13 +33,13 @@ def test_shifted_or_missing_readings_have_moved() -> None:
 
 
 def test_coverage_that_fell_by_a_tenth_has_moved() -> None:
-    found = moved(readings(coverage="0.9"))
-    assert (found["coverageThen"], found["coverageNow"], found["moved"]) == (1, 0.9, True)
+    compared = moved(readings(coverage="0.9"))
+    assert (compared["coverageThen"], compared["coverageNow"], compared["moved"]) == (1, 0.9, True)
     assert not moved(readings(coverage="0.95"))["moved"]
 
 
 def test_outcomes_outside_the_interval_of_chance_have_moved() -> None:
     defaulted = np.repeat([1, 0], [10, 90]).astype(np.int8)
-    assert not predicted_and_observed(np.full(100, 0.08), defaulted)["moved"]
-    found = predicted_and_observed(np.full(100, 0.02), defaulted)
-    assert (found["predicted"], found["observed"], found["moved"]) == (0.02, 0.1, True)
+    assert not compare_default_rates(np.full(100, 0.08), defaulted)["moved"]
+    compared = compare_default_rates(np.full(100, 0.02), defaulted)
+    assert (compared["predicted"], compared["observed"], compared["moved"]) == (0.02, 0.1, True)

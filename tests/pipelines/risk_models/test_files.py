@@ -66,7 +66,7 @@ def test_each_case_has_its_customers_rows_up_to_its_day() -> None:
 
 
 def test_cases_without_rows_are_counted_as_unknown() -> None:
-    cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
+    cohort = cohorts.cohort_from_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
     assert cohort.unknown == 1
     assert cohort.cases["customer"].to_list() == ["a", "a", "b"]
     assert cohort.further.height == cohort.default_readings.height == 3
@@ -86,7 +86,7 @@ def test_without_descriptions_metrics_by_meaning_have_no_reading() -> None:
         schema=dict.fromkeys(files.TRANSACTION_COLUMNS, pl.String),
     )
     outcomes = files.parse_outcomes(table("customer,asOf,defaulted\na,2024-12-31,0"))
-    cohort = cohorts.cohort_of_files(files.parse_transactions(rows), outcomes)
+    cohort = cohorts.cohort_from_files(files.parse_transactions(rows), outcomes)
     assert not cohort.expected.words
     [read] = cohort.default_readings.to_dicts()
     coverage = {feature.metric: read[COVERAGE_OF + feature.metric] for feature in DEFAULT.features}
@@ -99,21 +99,21 @@ def test_without_descriptions_metrics_by_meaning_have_no_reading() -> None:
 
 def test_what_is_expected_is_decided_once_from_all_customers_unless_stated() -> None:
     rows, outcomes = files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES))
-    decided = cohorts.cohort_of_files(rows, outcomes).expected
+    decided = cohorts.cohort_from_files(rows, outcomes).expected
     assert decided == Expected.of(["balances"])
-    assert cohorts.cohort_of_files(rows, outcomes, expected=Expected.of(["words"])).expected == Expected.of(["words"])
+    assert cohorts.cohort_from_files(rows, outcomes, expected=Expected.of(["words"])).expected == Expected.of(["words"])
     with pytest.raises(ValueError, match="there is no evidence word; there is words"):
         Expected.of(["word"])
 
 
 def test_registry_only_leaves_out_flows_and_given_columns() -> None:
     rows, outcomes = files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES))
-    cohort = cohorts.cohort_of_files(rows, outcomes, registry_only=True)
+    cohort = cohorts.cohort_from_files(rows, outcomes, registry_only=True)
     assert cohort.further.columns == []
 
 
 def test_given_money_is_also_given_in_days_of_money_in() -> None:
-    cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
+    cohort = cohorts.cohort_from_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
     first, *_ = cohort.further["amount in days of money in"].to_list()
     assert first == pytest.approx(1000 / (100.5 / 32), rel=1e-3)  # 32 days seen
 
@@ -153,11 +153,11 @@ def test_unreadable_transactions_are_refused(line: str, reason: str) -> None:
 
 
 def test_scoring_needs_no_outcome() -> None:
-    read = files.parse_outcomes(table("customer,asOf\na,2024-12-31"), judged=False)
+    read = files.parse_outcomes(table("customer,asOf\na,2024-12-31"), with_outcomes=False)
     assert read.cases["defaulted"].to_list() == [None]
 
 
 def test_outcomes_without_any_known_customer_are_refused() -> None:
     rows = files.parse_transactions(table(ROWS))
     with pytest.raises(Unprocessable, match="No customer of the outcomes"):
-        cohorts.cohort_of_files(rows, files.parse_outcomes(table("customer,asOf,defaulted\nz,2024-12-31,1")))
+        cohorts.cohort_from_files(rows, files.parse_outcomes(table("customer,asOf,defaulted\nz,2024-12-31,1")))

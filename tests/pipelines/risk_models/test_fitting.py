@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipelines.scorecards import comparison, correction, fitting, judging, measures, scorecard_file
 from pipelines.scorecards.calibrating import calibrate
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.fitting import Material, Prior, fit
+from pipelines.scorecards.fitting import Prior, TrainingCases, fit
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, POINTS, READING, Scorecard
 from pipelines.vocabulary.errors import Unprocessable
 
@@ -28,7 +28,7 @@ PRIORS = {
 
 
 @cache
-def a_portfolio(seed: int = 3, loan: float = 1.5, cases: int = CASES) -> Material:
+def a_portfolio(seed: int = 3, loan: float = 1.5, cases: int = CASES) -> TrainingCases:
     """Return cases that default by their buffer, which the scorecard reads, and their loan, which it doesn't."""
     draws = np.random.default_rng(seed)
     health, size = draws.normal(size=cases), draws.normal(size=cases)
@@ -44,8 +44,8 @@ def a_portfolio(seed: int = 3, loan: float = 1.5, cases: int = CASES) -> Materia
     readings = pl.DataFrame(known).select(pl.all().cast(READING))
     covered = readings.with_columns(pl.lit(Decimal(1), COVERAGE).alias(COVERAGE_OF + name) for name in readings.columns)
     further = {"loan": np.exp(3 * size), "backwards": draws.normal(size=cases) - odds, "constant": np.ones(cases)}
-    return Material(
-        scored=DEFAULT.scored(covered),
+    return TrainingCases(
+        scored=DEFAULT.score(covered),
         further=pl.DataFrame(further),
         priors=PRIORS,
         defaulted=(draws.random(cases) < 1 / (1 + np.exp(-odds))).astype(np.int8),
@@ -67,18 +67,18 @@ def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(correction, "SPREADS", (0.4,))
 
 
-def values(scorecard: Scorecard, material: Material) -> NDArray[np.float64]:
+def values(scorecard: Scorecard, training: TrainingCases) -> NDArray[np.float64]:
     loan = [pl.col("loan").cast(READING), pl.lit(Decimal(1), COVERAGE).alias(COVERAGE_OF + "loan")]
-    read = pl.concat([material.scored, material.further.select(loan)], how="horizontal")
-    return scorecard.scored(read)["value"].cast(pl.Float64).to_numpy()
+    read = pl.concat([training.scored, training.further.select(loan)], how="horizontal")
+    return scorecard.score(read)["value"].cast(pl.Float64).to_numpy()
 
 
-def most(material: Material) -> int:
-    return correction.most_slopes(material.defaulted) - 1
+def most(training: TrainingCases) -> int:
+    return correction.most_slopes(training.defaulted) - 1
 
 
-def without_loan(material: Material) -> Material:
-    return replace(material, priors={name: prior for name, prior in PRIORS.items() if name != "loan"})
+def without_loan(training: TrainingCases) -> TrainingCases:
+    return replace(training, priors={name: prior for name, prior in PRIORS.items() if name != "loan"})
 
 
 def test_what_the_scorecard_does_not_know_makes_the_fit_better() -> None:
@@ -93,10 +93,10 @@ def test_what_the_scorecard_does_not_know_makes_the_fit_better() -> None:
 
 def test_without_anything_to_learn_the_fit_is_the_recalibrated_default_and_not_better() -> None:
     draws = np.random.default_rng(2)
-    material = a_portfolio()
-    odds = material.log_odds()
+    training = a_portfolio()
+    odds = training.log_odds()
     likely = 1 / (1 + np.exp(1.2 - 1.5 * (odds - odds.mean()) / odds.std()))
-    exact = replace(without_loan(material), defaulted=(draws.random(CASES) < likely).astype(np.int8))
+    exact = replace(without_loan(training), defaulted=(draws.random(CASES) < likely).astype(np.int8))
     found = fit(exact, "client", "test")
     assert not found.facts["comparison"]["better"]
     alone = correction.recalibrate(exact.log_odds(), exact.defaulted)
@@ -122,7 +122,7 @@ def test_no_correction_of_a_path_has_a_sign_against_what_is_known() -> None:
         defaulted=(draws.random(200) < 1 / (1 + np.exp(-odds))).astype(np.int8),
         customers=np.arange(200),
     )
-    found = correction.corrections(cases, 7)
+    found = correction.fit_corrections(cases, 7)
     assert found[0].slopes == 1
     assert found[0].slope == 0
     assert max(each.slopes for each in found) <= 8
@@ -153,33 +153,33 @@ def test_points_lead_back_to_the_log_odds_of_the_correction() -> None:
 
 
 def test_evidence_that_is_not_expected_counts_on_neither_side() -> None:
-    material = a_portfolio()
-    read = material.scored.select(name for slug in METRICS for name in (slug, COVERAGE_OF + slug))
+    training = a_portfolio()
+    read = training.scored.select(name for slug in METRICS for name in (slug, COVERAGE_OF + slug))
     fewer = read.with_columns(pl.lit(None, COVERAGE).alias(COVERAGE_OF + TREND))
-    seen = replace(material, scored=DEFAULT.scored(fewer))
+    seen = replace(training, scored=DEFAULT.score(fewer))
     odds = fitting._fit(seen, most(seen)).log_odds(seen)
     assert np.abs(values(fit(seen, "client", "test"), seen) - 1 / (1 + np.exp(-odds))).max() < 0.005
 
 
 def test_calibration_changes_the_link_alone_and_is_judged_by_its_probabilities() -> None:
-    material = a_portfolio()
-    found = calibrate(material, "client", "test")
+    training = a_portfolio()
+    found = calibrate(training, "client", "test")
     assert found.features == DEFAULT.features
-    alone = correction.recalibrate(material.log_odds(), material.defaulted)
-    expected = 1 / (1 + np.exp(-alone.intercept - alone.slope * material.log_odds()))
-    assert np.abs(values(found, material) - expected).max() < 0.001
+    alone = correction.recalibrate(training.log_odds(), training.defaulted)
+    expected = 1 / (1 + np.exp(-alone.intercept - alone.slope * training.log_odds()))
+    assert np.abs(values(found, training) - expected).max() < 0.001
     comparison = found.facts["comparison"]
     assert (comparison["better"], comparison["aucChange"]) == (True, None)
 
 
 def test_calibration_that_changes_nothing_is_not_better() -> None:
     """The outcomes are drawn from the default scorecard's own probabilities."""
-    material = a_portfolio(seed=6)
-    likely = 1 / (1 + np.exp(-2 * material.log_odds() - 7))
+    training = a_portfolio(seed=6)
+    likely = 1 / (1 + np.exp(-2 * training.log_odds() - 7))
     odds = np.log(likely / (1 - likely))
-    scored = material.scored.with_columns(points=pl.Series(30 - 10 * odds / np.log(2)).cast(POINTS))
+    scored = training.scored.with_columns(points=pl.Series(30 - 10 * odds / np.log(2)).cast(POINTS))
     drawn = (np.random.default_rng(1).random(CASES) < likely).astype(np.int8)
-    assert not calibrate(replace(material, scored=scored, defaulted=drawn), "client", "t").facts["comparison"]["better"]
+    assert not calibrate(replace(training, scored=scored, defaulted=drawn), "client", "t").facts["comparison"]["better"]
 
 
 def test_the_same_cases_give_the_same_file() -> None:
@@ -235,11 +235,11 @@ class TestBetter:
 
     def test_customers_are_drawn_with_all_of_their_cases(self) -> None:
         differences = np.array([-1.0, 1.0] * 20)
-        assert measures.lower_in(differences, np.arange(40), 1) == pytest.approx(0.5, abs=0.15)
-        assert measures.lower_in(differences - 0.01, np.repeat(np.arange(20), 2), 1) == 1
+        assert measures.bootstrap_share_lower(differences, np.arange(40), 1) == pytest.approx(0.5, abs=0.15)
+        assert measures.bootstrap_share_lower(differences - 0.01, np.repeat(np.arange(20), 2), 1) == 1
 
     def test_is_said_in_a_sentence(self) -> None:
-        sentence = comparison.in_words({"against": "other", **self.compared(np.zeros(200), np.zeros(200))})
+        sentence = comparison.describe_comparison({"against": "other", **self.compared(np.zeros(200), np.zeros(200))})
         assert sentence.startswith("not better than the other: log loss on unseen customers 0.6931, not 0.6931")
 
 

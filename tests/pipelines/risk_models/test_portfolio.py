@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from benchmarks import evidence
-from benchmarks.fits import UNTIL, judged
+from benchmarks.fits import UNTIL, list_outcomes
 from benchmarks.labelled import accepted
 from pipelines.enrichment.enrichment import enrich
 from pipelines.risk_models import cohorts, fitted
@@ -23,7 +23,7 @@ def test_default_and_fitted_scorecards_rank_defaults() -> None:
     businesses = list(portfolio(300, 13, 5, UNTIL))
     rows = accepted(businesses).select(pl.exclude("^true_.*$"))
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
-    cohort = cohorts.cohort_of_transactions(enriched, judged(businesses))
+    cohort = cohorts.cohort_from_transactions(enriched, list_outcomes(businesses))
     best = measures.auc(cohort.defaulted, np.array([each.outcome.probability for each in businesses]))
     facts = fitted.fit(cohort, "synthetic", "portfolio").facts
     assert facts["defaultScorecardAuc"] > 0.62
@@ -46,7 +46,7 @@ def test_a_case_has_stored_transactions_up_to_its_day() -> None:
     cases = pl.DataFrame(
         {"case": [1, 2, 3], "customer": list("aab"), "customer_number": [7, 7, None], "as_of": [*days, days[0]]}
     ).with_columns(defaulted=pl.Series([0, 1, 0], dtype=pl.Int8))
-    cohort = cohorts.cohort_of_transactions(rows, cases)
+    cohort = cohorts.cohort_from_transactions(rows, cases)
     assert cohort.unknown == 1
     assert cohort.cases["case"].to_list() == [1, 2]
     seen = [(day - first).days // 30 + 1 for day in days]

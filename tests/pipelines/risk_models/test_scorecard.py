@@ -37,7 +37,7 @@ def a_scorecard(*features: Feature, link: Link = DEFAULT.link) -> Scorecard:
 def test_a_reading_earns_the_points_of_the_first_band_it_reaches() -> None:
     readings = [D("30"), D("29.9999"), D("7"), D("6.9999"), D("-3"), None]
     read = frame(*({"buffer_days_180d": reading} for reading in readings))
-    scored = a_scorecard(a_feature()).scored(read)
+    scored = a_scorecard(a_feature()).score(read)
     assert scored["points_of_buffer_days_180d"].to_list() == [5, 2, 2, 0, 0, 0]
     assert [a_feature().points_of(reading) for reading in readings] == [5, 2, 2, 0, 0, 0]
 
@@ -58,9 +58,9 @@ def test_a_line_ends_where_its_last_limit_does() -> None:
 def test_what_is_not_expected_counts_on_neither_side() -> None:
     both = a_scorecard(a_feature(), a_feature(metric="min_balance_days_180d"))
     read = {"buffer_days_180d": D(7), "min_balance_days_180d": D(30)}
-    [scored] = both.scored(frame(read, coverage={"buffer_days_180d": D(1), "min_balance_days_180d": None})).to_dicts()
+    [scored] = both.score(frame(read, coverage={"buffer_days_180d": D(1), "min_balance_days_180d": None})).to_dicts()
     assert (scored["earned"], scored["expected"], scored["covered"], scored["points"]) == (2, 5, 1, 4)
-    nothing = both.scored(frame(read, coverage=dict.fromkeys(read)))
+    nothing = both.score(frame(read, coverage=dict.fromkeys(read)))
     assert nothing.select("points", "covered").row(0) == (0, 0)
 
 
@@ -120,7 +120,7 @@ def test_values_agree_with_value() -> None:
 
 @given(any_readings(DEFAULT), any_coverage(DEFAULT))
 def test_points_and_value_agree_with_counting_by_hand(readings: Readings, coverage: Readings) -> None:
-    [scored] = DEFAULT.scored(frame(readings, coverage=coverage)).to_dicts()
+    [scored] = DEFAULT.score(frame(readings, coverage=coverage)).to_dicts()
     assert scored["points"] == total_by_hand(DEFAULT, readings, coverage)
     assert scored["value"] == value_by_hand(DEFAULT, scored["points"])
     expected = [each for each in DEFAULT.features if coverage[each.metric] is not None]
@@ -134,7 +134,7 @@ def test_less_coverage_never_helps(readings: Readings, data: st.DataObject) -> N
     share = st.integers(0, 10_000).map(lambda number: D(number).scaleb(-4))
     more = {slug: data.draw(share) for slug in readings}
     less = {slug: each * data.draw(share).quantize(D("0.01")) for slug, each in more.items()}
-    points = [DEFAULT.scored(frame(readings, coverage=each))["points"].item() for each in (less, more)]
+    points = [DEFAULT.score(frame(readings, coverage=each))["points"].item() for each in (less, more)]
     assert points[0] <= points[1]
 
 
@@ -144,7 +144,7 @@ def test_a_better_reading_never_raises_the_value(data: st.DataObject) -> None:
     feature = data.draw(st.sampled_from(DEFAULT.features))
     known = any_reading(feature).filter(lambda reading: reading is not None)
     worse, better = sorted(data.draw(st.tuples(known, known)), reverse=not feature.more_is_better)  # pyrefly: ignore[no-matching-overload]
-    before, after = DEFAULT.scored(frame({**readings, feature.metric: worse}, {**readings, feature.metric: better}))[
+    before, after = DEFAULT.score(frame({**readings, feature.metric: worse}, {**readings, feature.metric: better}))[
         "value"
     ]
     assert after <= before
@@ -153,7 +153,7 @@ def test_a_better_reading_never_raises_the_value(data: st.DataObject) -> None:
 @given(any_readings(DEFAULT), st.sets(st.sampled_from([feature.metric for feature in DEFAULT.features])))
 def test_a_missing_reading_never_helps(readings: Readings, missing: set[str]) -> None:
     less = {name: None if name in missing else reading for name, reading in readings.items()}
-    with_all, without = DEFAULT.scored(frame(readings, less))["value"]
+    with_all, without = DEFAULT.score(frame(readings, less))["value"]
     assert without >= with_all
 
 

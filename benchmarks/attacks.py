@@ -16,7 +16,7 @@ from benchmarks.table import Row
 from pipelines.attacks.attack import Manipulation
 from pipelines.attacks.registry import attacks, lookalikes
 from pipelines.trials import results
-from pipelines.trials.trial import tried
+from pipelines.trials.trial import try_manipulations
 
 TITLE = "Attacks on ratings"
 CUSTOMERS, ATTACKED, SEED = 300, 100, 20_261_125
@@ -41,7 +41,7 @@ def measure() -> Sequence[Row]:
 def measured() -> dict[str, Any]:
     every: list[Manipulation] = [*attacks().values(), *lookalikes().values()]
     subjects = synthetic_subjects(CUSTOMERS, SEED)
-    ratings = tried(subjects, lambda place: every if place < ATTACKED else (), SEED)
+    ratings = try_manipulations(subjects, lambda place: every if place < ATTACKED else (), SEED)
     return results.report(ratings, every)
 
 

@@ -1,4 +1,4 @@
-"""The form of an attack: a change to a ledger, described in words, with parameters, and the same for the same seed."""
+"""What an attack is: a change to a ledger, described in words, with parameters. The same seed gives the same change."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -26,11 +26,13 @@ class Applicant:
 
 
 Change: TypeAlias = Callable[..., pl.DataFrame]
-"""`(applicant, rng, **parameters)` → the changed ledger; unchanged if the applicant can't do it."""
+"""Takes `(applicant, rng, **parameters)` and returns the changed ledger; unchanged if the applicant can't do it."""
 
 
 @dataclass(frozen=True)
 class Manipulation:
+    """A change to a ledger: an attack or a lookalike."""
+
     slug: str
     words: str  # what is done, and what it leaves behind
     held_out: bool  # written without knowledge of the rules
@@ -43,7 +45,7 @@ class Manipulation:
         return {each.name: each.default for each in declared if each.kind is each.KEYWORD_ONLY}
 
     def apply(self, applicant: Applicant, seed: str, **parameters: object) -> pl.DataFrame:
-        """Return the manipulated ledger. It depends on nothing but these values.
+        """Return the changed ledger. It depends only on these values.
 
         Args:
             seed: should contain the customer, too, so that customers are changed in different ways.

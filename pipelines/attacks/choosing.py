@@ -1,4 +1,4 @@
-"""What an attacker learns from a ledger before changing it: accounts, sizes, days, and how the bank words payments."""
+"""Choose accounts, sums, days and texts for an attack, from what an attacker can learn from the ledger."""
 
 import re
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def monthly_turnover(applicant: Applicant) -> Decimal:
     return max(LEAST_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_PER_MONTH)
 
 
-def sum_near(rng: Random, target: Decimal, unit: Decimal = Decimal("0.01")) -> Decimal:
+def draw_sum_near(rng: Random, target: Decimal, unit: Decimal = Decimal("0.01")) -> Decimal:
     """Draw a sum within a fifth of a target, in whole units, at least one."""
     drawn = target * Decimal(rng.randrange(800, 1_201)) / 1_000
     return max(unit, (drawn / unit).to_integral_value() * unit).quantize(Decimal("0.01"))
@@ -88,12 +88,12 @@ def first_day(ledger: pl.DataFrame) -> date:
     return first
 
 
-def invoice(rng: Random) -> str:
+def draw_invoice(rng: Random) -> str:
     return f"{rng.choice(('Inv', 'INV', 'Invoice', 'inv'))} {rng.randrange(1_000, 9_999)}"
 
 
 class Wording:
-    """How an account's bank words payments between people and firms; empty texts if the ledger has none."""
+    """Writes texts as the account's bank writes them for payments; empty ones if the ledger has no texts."""
 
     def __init__(self, ledger: pl.DataFrame, account: str) -> None:
         self._rows = ledger.filter(pl.col("account") == account)
@@ -101,16 +101,16 @@ class Wording:
         self._direct_debit_heads = _heads(self._rows, _DIRECT_DEBIT)
         self._has_words = bool((ledger["description"] != "").any())
 
-    def word(self, rng: Random, day: date, credit: bool, party: str, reference: str) -> str:
+    def write(self, rng: Random, day: date, credit: bool, party: str, reference: str) -> str:
         """Return the text of a payment from (`credit`) or to a party."""
         heads = self._heads[credit] or [f"Transfer {'from' if credit else 'to'} "]
         return self._after_head(rng, day, heads, f"{party} {reference}")
 
-    def word_direct_debit(self, rng: Random, day: date, party: str, reference: str) -> str:
+    def write_direct_debit(self, rng: Random, day: date, party: str, reference: str) -> str:
         """Return the text of a direct debit by a party."""
         return self._after_head(rng, day, self._direct_debit_heads or ["Direct Debit "], f"{party} {reference}")
 
-    def word_like(self, rng: Random, day: date, category: str, otherwise: str) -> str:
+    def write_like(self, rng: Random, day: date, category: str, otherwise: str) -> str:
         """Return the text of one of the account's rows of a category, with another day and other numbers."""
         texts = self._rows.filter(pl.col("category") == category, pl.col("description") != "")["description"]
         return self._after_head(rng, day, texts.to_list() or [otherwise], "")
@@ -124,7 +124,7 @@ class Wording:
 
 
 def _heads(rows: pl.DataFrame, is_alike: pl.Expr) -> Sequence[str]:
-    """Return what comes before the party's name in the texts that `is_alike` matches."""
+    """Return what comes before the party's name in the texts of the rows that `is_alike` matches."""
     named = rows.filter(is_alike).select("description", "counterparty").drop_nulls().iter_rows()
     places = [(text, text.lower().find(name.lower())) for text, name in named]
     return [text[:place] for text, place in places if place > 0]
@@ -134,8 +134,8 @@ def _redraw(rng: Random, digits: str) -> str:
     return "".join(rng.choice("0123456789") for _ in digits)
 
 
-class Desk:
-    """Draws and words payments of one applicant in one account."""
+class PaymentWriter:
+    """Makes payments of one applicant in one account, with sums and texts that fit the account."""
 
     def __init__(self, applicant: Applicant, rng: Random, account: str | None = None) -> None:
         self.applicant, self.rng = applicant, rng
@@ -144,25 +144,25 @@ class Desk:
         self.turnover = monthly_turnover(applicant)
         self.last = applicant.applied_on
 
-    def movement(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
-        text = self.wording.word(self.rng, day, amount > 0, party, reference)
+    def transfer(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
+        text = self.wording.write(self.rng, day, amount > 0, party, reference)
         return Movement(self.account, day, text, amount.quantize(CENT), category, party)
 
-    def debit(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
+    def direct_debit(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
         """Return a direct debit by a party."""
-        text = self.wording.word_direct_debit(self.rng, day, party, reference)
+        text = self.wording.write_direct_debit(self.rng, day, party, reference)
         return Movement(self.account, day, text, amount.quantize(CENT), category, party)
 
-    def cash(self, day: date, amount: Decimal, category: str = "cash_deposit") -> Movement:
+    def cash_deposit(self, day: date, amount: Decimal, category: str = "cash_deposit") -> Movement:
         """Return a cash deposit."""
-        text = self.wording.word_like(self.rng, day, "cash_deposit", "Cash deposit")
+        text = self.wording.write_like(self.rng, day, "cash_deposit", "Cash deposit")
         return Movement(self.account, day, text, amount.quantize(CENT), category)
 
-    def sum(self, share: Decimal, unit: Decimal = CENT) -> Decimal:
+    def draw_sum(self, share: Decimal, unit: Decimal = CENT) -> Decimal:
         """Draw a sum near a share of a month's turnover."""
-        return sum_near(self.rng, self.turnover * share, unit)
+        return draw_sum_near(self.rng, self.turnover * share, unit)
 
-    def customer(self) -> str:
+    def draw_customer(self) -> str:
         """Draw a customer that pays by transfer, or a made-up one."""
         of_account = pl.col("account") == self.account
         paying = of_account & (pl.col("category") == "customer_transfer") & (pl.col("amount") > 0)

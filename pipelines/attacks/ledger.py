@@ -1,8 +1,8 @@
-"""One customer's rows, and the ways to manipulate them so that the printed balances still agree.
+"""One customer's rows, and ways to change them so that the printed balances still agree.
 
-A forger who adds a row to a statement also changes every balance after it. So do these functions by default: an attack
-must not become visible by a mistake that no forger would make. A break that the balances already had stays as large as
-it was.
+A forger who adds a row to a statement also changes every balance after it. By default, so do these functions: an attack
+must not be found because of a mistake that no forger would make. Where balances already disagreed with the rows, they
+still do, by the same amount.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -72,7 +72,7 @@ def insert_rows(ledger: pl.DataFrame, movements: Iterable[Movement]) -> pl.DataF
     new = pl.DataFrame(list(movements), schema={name: LEDGER[name] for name in Movement._fields}, orient="row")
     accounts = ledger.select("account", "account_type", "bank").unique("account")
     marked = new.join(accounts, on="account", validate="m:1").with_columns(touch=pl.lit("inserted", Touch))
-    return pl.concat([_with_openings(ledger), marked], how="diagonal").pipe(_sort).pipe(_settle)
+    return pl.concat([_with_openings(ledger), marked], how="diagonal").pipe(_sort).pipe(_recompute_balances)
 
 
 def add_account(ledger: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -84,7 +84,7 @@ def add_account(ledger: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 def remove_rows(ledger: pl.DataFrame, rows: Collection[int], rebalance: bool = True) -> pl.DataFrame:
     """Remove rows by their numbers. With `rebalance=False` the later balances stay and show the gap."""
     is_left = ~_is_among(rows)
-    return _settle(_with_openings(ledger).filter(is_left)) if rebalance else ledger.filter(is_left)
+    return _recompute_balances(_with_openings(ledger).filter(is_left)) if rebalance else ledger.filter(is_left)
 
 
 def change_texts(ledger: pl.DataFrame, texts: Mapping[int, str]) -> pl.DataFrame:
@@ -95,13 +95,13 @@ def change_texts(ledger: pl.DataFrame, texts: Mapping[int, str]) -> pl.DataFrame
 def change_amounts(ledger: pl.DataFrame, amounts: Mapping[int, Decimal], rebalance: bool = True) -> pl.DataFrame:
     """Replace the amounts of rows, by their numbers. With `rebalance=False` all balances stay and contradict them."""
     changed = _replace(_with_openings(ledger), "amount", amounts).with_columns(_mark("repriced", amounts))
-    return _settle(changed) if rebalance else changed.select(LEDGER.names())
+    return _recompute_balances(changed) if rebalance else changed.select(LEDGER.names())
 
 
 def move_rows(ledger: pl.DataFrame, dates: Mapping[int, date]) -> pl.DataFrame:
     """Move rows, by their numbers, to the end of other days. The balances in between change."""
     moved = _replace(_with_openings(ledger), "date", dates).with_columns(_mark("moved", dates))
-    return _settle(_sort(moved, _is_among(dates)))
+    return _recompute_balances(_sort(moved, _is_among(dates)))
 
 
 def hide_balances(ledger: pl.DataFrame, rows: Collection[int]) -> pl.DataFrame:
@@ -141,15 +141,15 @@ def _sort(ledger: pl.DataFrame, *within_day: pl.Expr) -> pl.DataFrame:
 
 
 def _with_openings(ledger: pl.DataFrame) -> pl.DataFrame:
-    """Add the balance before the account's first row as each printed balance implies it, and whether one is printed."""
+    """Add `_opening`, the account's first balance as the row's balance implies it, and `_printed`, if it has one."""
     return ledger.with_columns(
         _opening=pl.col("balance") - pl.col("amount").cum_sum().over("account"),
         _printed=pl.col("balance").is_not_null(),
     )
 
 
-def _settle(ledger: pl.DataFrame) -> pl.DataFrame:
-    """Recompute the printed balances from the implied openings. A break stays where it was."""
+def _recompute_balances(ledger: pl.DataFrame) -> pl.DataFrame:
+    """Recompute the printed balances from the implied openings. Disagreements stay where they were."""
     opening = pl.col("_opening").forward_fill().backward_fill().over("account")
     printed = pl.col("_printed").forward_fill().backward_fill().over("account")
     balance = pl.when(printed).then(opening + pl.col("amount").cum_sum().over("account"))

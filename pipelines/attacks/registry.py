@@ -1,4 +1,4 @@
-"""All attacks and lookalikes by slug: the words of `attacks.yaml` with the functions that change the ledger."""
+"""All attacks and lookalikes by slug: their words in `attacks.yaml` and the functions that change the ledger."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +16,7 @@ SHARE_HELD_OUT = 3  # one attack in this many is held out
 _CHANGES: Mapping[str, Change] = {**held_out.CHANGES, **payments.CHANGES, **rewriting.CHANGES}
 
 
-class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An attack in words. `lookalikes`: a paragraph for each, by slug."""
 
     words: str
@@ -26,16 +26,16 @@ class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def described() -> Mapping[str, Described]:
+def load_descriptions() -> Mapping[str, Description]:
     """Return the words of all attacks, by slug."""
     text = files("pipelines.attacks").joinpath(FILE).read_text("utf-8")
-    return msgspec.convert(parse(text, FILE), dict[str, Described])
+    return msgspec.convert(parse(text, FILE), dict[str, Description])
 
 
 @cache
 def draw_held_out() -> frozenset[str]:
     """Draw the third of the attacks that is held out."""
-    slugs = sorted(described())
+    slugs = sorted(load_descriptions())
     return frozenset(Random("held out").sample(slugs, -(-len(slugs) // SHARE_HELD_OUT)))
 
 
@@ -44,7 +44,7 @@ def attacks() -> Mapping[str, Attack]:
     """Return all attacks by slug."""
     return {
         slug: Attack(slug, each.words, slug in draw_held_out(), _CHANGES[slug], each.detectability, each.needs)
-        for slug, each in described().items()
+        for slug, each in load_descriptions().items()
     }
 
 
@@ -53,6 +53,6 @@ def lookalikes() -> Mapping[str, Lookalike]:
     """Return all lookalikes by slug."""
     return {
         slug: Lookalike(slug, words, attack in draw_held_out(), _CHANGES[slug], attack)
-        for attack, each in described().items()
+        for attack, each in load_descriptions().items()
         for slug, words in each.lookalikes.items()
     }

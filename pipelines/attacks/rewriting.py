@@ -1,4 +1,4 @@
-"""Attacks and lookalikes that change, move or leave out rows that a ledger has.
+"""Attacks and lookalikes that change, move or leave out existing rows.
 
 Each is written from its paragraph in `attacks.yaml`. Its defaults are our judgement of what an applicant would dare.
 """
@@ -18,13 +18,13 @@ from pipelines.attacks.ledger import change_amounts, change_texts, move_rows, re
 from pipelines.vocabulary.taxonomy import GROUPS
 
 Balances = Literal["printed", "corrected"]
-"""What becomes of the printed balances: they stay and show what was done, or are made to agree."""
+"""What happens to the printed balances: they stay and show the change, or are corrected to agree with it."""
 
 DISTRESS = tuple(slug for slug, group in GROUPS.items() if group == "distress")
 ADVERSE = (*DISTRESS, "tax_interest", "fines", "gambling")
 REFUNDS = ("refund_paid", "chargeback", "dishonoured_receipt")
 FIXED_COSTS = ("rent", "insurance", "bank_fees", "telecommunications", "term_loan_repayment", "asset_finance_repayment")
-HARMLESS = {  # what a bad row is made to look like, and its text where the account has no such row
+HARMLESS = {  # the category that a bad row is made to look like, and the text if the account has no row of it
     "garnishee": ("suppliers", "Boronia Wholesale"),
     "dishonour_fee": ("bank_fees", "Account fee"),
     "overdrawn_fee": ("bank_fees", "Account fee"),
@@ -55,11 +55,11 @@ def month_withheld(
     in_month = pl.col("date").dt.month_start() == _worst_month(applicant)
     in_account = pl.lit(value=True) if touched == "all" else pl.col("account") == trading_account(ledger)
     stays = balances or rng.choice(("printed", "corrected"))
-    return remove_rows(ledger, _numbers(ledger, in_month & in_account), rebalance=stays == "corrected")
+    return remove_rows(ledger, _row_numbers(ledger, in_month & in_account), rebalance=stays == "corrected")
 
 
 def _worst_month(applicant: Applicant) -> date | None:
-    """Return the worst complete month of the last year: least in receipts less three times the bad rows' amounts."""
+    """Return the worst complete month of the last year: least receipts, less three times the amounts of bad rows."""
     month, this_month = pl.col("date").dt.month_start(), applicant.applied_on.replace(day=1)
     worth = pl.when(is_receipt()).then("amount").when(pl.col("category").is_in(ADVERSE)).then(pl.col("amount") * 3)
     months = applicant.ledger.group_by(month=month).agg(worth=worth.sum()).sort("month")[1:]
@@ -73,7 +73,7 @@ def quiet_month(applicant: Applicant, rng: Random) -> pl.DataFrame:
     last = applicant.applied_on - timedelta(days=rng.randrange(45, 300))
     in_month = pl.col("date").is_between(last - timedelta(days=rng.randrange(25, 33)), last)
     stays = pl.col("category").is_in((*FIXED_COSTS, "own_transfer", "card_repayment")).fill_null(value=False)
-    return remove_rows(applicant.ledger, _numbers(applicant.ledger, in_month & ~stays))
+    return remove_rows(applicant.ledger, _row_numbers(applicant.ledger, in_month & ~stays))
 
 
 def texts_blanked(
@@ -88,8 +88,8 @@ def texts_blanked(
     ledger = applicant.ledger
     others = rng.choice((Decimal(0), Decimal("0.3"))) if share is None else share
     blank = rng.choice(("", "-", "---")) if text is None else text
-    bad = set(_numbers(ledger, _is_adverse()))
-    hidden = [row for row in _numbers(ledger, pl.col("description") != "") if row in bad or rng.random() < others]
+    bad = set(_row_numbers(ledger, _is_adverse()))
+    hidden = [row for row in _row_numbers(ledger, pl.col("description") != "") if row in bad or rng.random() < others]
     return change_texts(ledger, dict.fromkeys(hidden, blank))
 
 
@@ -100,7 +100,7 @@ def bank_shortens_texts(applicant: Applicant, rng: Random, *, length: int | None
         length: characters that stay; 0: the kind of row alone; drawn if None.
     """
     stays = rng.choice((0, 14, 18, 22)) if length is None else length
-    named = _texts(applicant.ledger, pl.col("account") == trading_account(applicant.ledger))
+    named = _texts_by_row(applicant.ledger, pl.col("account") == trading_account(applicant.ledger))
     short = {row: text[:stays].strip() if stays else _kind_of(text) for row, text in named.items()}
     return change_texts(applicant.ledger, {row: text for row, text in short.items() if text != named[row]})
 
@@ -122,7 +122,7 @@ def adverse_texts_reworded(applicant: Applicant, rng: Random, *, loans: bool = T
     bad = ledger.filter(_is_adverse() | (pl.col("category").is_in(list(HARMLESS)) & pl.lit(loans)))
     wordings = {account: Wording(ledger, account) for account in bad["account"].unique(maintain_order=True)}
     texts = {
-        row: wordings[account].word_like(rng, day, *HARMLESS[category])
+        row: wordings[account].write_like(rng, day, *HARMLESS[category])
         for row, account, day, category in bad.select("row", "account", "date", "category").iter_rows()
     }
     return change_texts(ledger, texts)
@@ -162,7 +162,7 @@ def refunds_hidden(
         return remove_rows(ledger, refunds["row"].to_list(), rebalance=stays == "corrected")
     wordings = {account: Wording(ledger, account) for account in refunds["account"].unique(maintain_order=True)}
     rows = refunds.select("row", "account", "date").iter_rows()
-    return change_texts(ledger, {row: wordings[at].word_like(rng, day, *_A_PURCHASE) for row, at, day in rows})
+    return change_texts(ledger, {row: wordings[at].write_like(rng, day, *_A_PURCHASE) for row, at, day in rows})
 
 
 _A_PURCHASE = ("suppliers", "Boronia Wholesale")
@@ -226,9 +226,9 @@ def amounts_inflated(
     ledger = applicant.ledger
     raised = rng.choice((Decimal(0), Decimal("0.15"), Decimal("0.3"))) if by is None else by
     recent = pl.col("date") > applicant.applied_on - timedelta(days=180)
-    amounts = _amounts(ledger, recent & is_receipt())
+    amounts = _amounts_by_row(ledger, recent & is_receipt())
     if raised:
-        changed = {row: _raised(amount, raised) for row, amount in amounts.items()}
+        changed = {row: _raise(amount, raised) for row, amount in amounts.items()}
     else:
         chosen = rng.sample(sorted(amounts), -(-len(amounts) // 15))
         changed = {row: Decimal(f"{rng.randrange(1, 3)}{amounts[row]}") for row in chosen}
@@ -240,27 +240,27 @@ def prices_raised(applicant: Applicant, rng: Random, *, by: Decimal | None = Non
     """Raise all receipts by the same share from some month on; balances agree."""
     raised = Decimal(rng.randrange(6, 16)) / 100 if by is None else by
     start = (applicant.applied_on - timedelta(days=rng.randrange(60, 240))).replace(day=1)
-    amounts = _amounts(applicant.ledger, (pl.col("date") >= start) & is_receipt())
-    return change_amounts(applicant.ledger, {row: _raised(amount, raised) for row, amount in amounts.items()})
+    amounts = _amounts_by_row(applicant.ledger, (pl.col("date") >= start) & is_receipt())
+    return change_amounts(applicant.ledger, {row: _raise(amount, raised) for row, amount in amounts.items()})
 
 
 def _is_adverse() -> pl.Expr:
     return pl.col("category").is_in(ADVERSE)
 
 
-def _numbers(ledger: pl.DataFrame, chosen: pl.Expr) -> Collection[int]:
+def _row_numbers(ledger: pl.DataFrame, chosen: pl.Expr) -> Collection[int]:
     return ledger.filter(chosen)["row"].to_list()
 
 
-def _texts(ledger: pl.DataFrame, chosen: pl.Expr) -> Mapping[int, str]:
+def _texts_by_row(ledger: pl.DataFrame, chosen: pl.Expr) -> Mapping[int, str]:
     return dict(ledger.filter(chosen, pl.col("description") != "").select("row", "description").iter_rows())
 
 
-def _amounts(ledger: pl.DataFrame, chosen: pl.Expr) -> Mapping[int, Decimal]:
+def _amounts_by_row(ledger: pl.DataFrame, chosen: pl.Expr) -> Mapping[int, Decimal]:
     return dict(ledger.filter(chosen).select("row", "amount").iter_rows())
 
 
-def _raised(amount: Decimal, share: Decimal) -> Decimal:
+def _raise(amount: Decimal, share: Decimal) -> Decimal:
     return (amount * (1 + share)).quantize(CENT)
 
 

@@ -30,7 +30,7 @@ from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS
 
 POLICY = "working-capital-loan"
 INPUTS: dict[str, Value] = {"requestedAmount": Decimal(100_000), "termMonths": Decimal(12)}
-# Of an applicant whom only rules about transactions can refuse.
+# Attributes of an applicant whom only rules about transactions can refuse.
 ATTRIBUTES: dict[str, Value] = {
     "loan_purpose": "working_capital",
     "bureau_score": Decimal(650),
@@ -66,16 +66,16 @@ def rate(accepted: pl.DataFrame, as_of: date) -> pl.DataFrame:
     facts = Facts(transactions, as_of)
     risk, completeness = (REPORTS[kind].compute(facts) for kind in ("risk", "completeness"))
     reported = pl.DataFrame(
-        list(_reported(risk, completeness)), schema={name: RATED[name] for name in _OF_REPORTS}, orient="row"
+        list(_read_reports(risk, completeness)), schema={name: RATED[name] for name in _OF_REPORTS}, orient="row"
     )
-    rated = reported.join(_decided(facts), on=BY_CUSTOMER, how="left", validate="1:1")
+    rated = reported.join(_apply_policy(facts), on=BY_CUSTOMER, how="left", validate="1:1")
     return rated.select(pl.col(name).cast(kind) for name, kind in RATED.items())
 
 
 _OF_REPORTS = (BY_CUSTOMER, "grade", "value", "codes", "findings")
 
 
-def _reported(risk: pl.DataFrame, completeness: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+def _read_reports(risk: pl.DataFrame, completeness: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
     both = risk.join(completeness, on=BY_CUSTOMER, validate="1:1", suffix="_of_completeness", maintain_order="left")
     for number, printed, other in both.iter_rows():
         report, reasons = msgspec.json.decode(printed), msgspec.json.decode(other)["reasons"]
@@ -84,7 +84,7 @@ def _reported(risk: pl.DataFrame, completeness: pl.DataFrame) -> Iterator[tuple[
         yield number, report["rating"], report["value"], sorted(codes), sorted(found)
 
 
-def _decided(facts: Facts) -> pl.DataFrame:
+def _apply_policy(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, verdict, limit`."""
     plan = _plan()
     values = metrics.values(facts, plan.metrics)

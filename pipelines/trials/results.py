@@ -1,4 +1,4 @@
-"""What a trial shows: how often each attack improves a result or is noticed, and how often lookalikes are.
+"""Summarise a trial: how often each attack improves a result, and how often attacks and lookalikes are noticed.
 
 An attack *improves* a result if it yields a better grade, a value lower by WORTH_VALUE or more, a limit higher by
 WORTH_LIMIT per cent or more, or a more favourable verdict than for the same customer untouched. Customers who are rated
@@ -25,35 +25,39 @@ _IMPROVES = ("grade", "value", "limit", "verdict")
 def report(tried: pl.DataFrame, manipulations: Sequence[Manipulation]) -> dict[str, Any]:
     """Return what a trial (schema TRIED) of these manipulations shows, as data for JSON."""
     return {
-        "untouched": of_untouched(tried),
-        "attacks": of_attacks(tried, [each for each in manipulations if isinstance(each, Attack)]),
-        "lookalikes": of_lookalikes(tried, [each for each in manipulations if isinstance(each, Lookalike)]),
+        "untouched": summarise_untouched(tried),
+        "attacks": summarise_attacks(tried, [each for each in manipulations if isinstance(each, Attack)]),
+        "lookalikes": summarise_lookalikes(tried, [each for each in manipulations if isinstance(each, Lookalike)]),
     }
 
 
-def of_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:
+def summarise_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:
     """Return for each attack: `customers` that it changed, and shares of them; None if there is no such customer.
 
     `grade`, `value`, `limit`, `verdict`: improved, of those not rated A untouched (`belowBest`). `noticed`, and `found`
     (by a new finding): of those with evidence (`withEvidence`).
     """
-    compared = _compared(tried)
+    compared = _compare_with_untouched(tried)
     return [
-        {**_about(each), "detectability": each.detectability, **_of_attack(compared, each.slug)} for each in attacks
+        {**_about(each), "detectability": each.detectability, **_summarise_attack(compared, each.slug)}
+        for each in attacks
     ]
 
 
-def of_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -> list[dict[str, Any]]:
+def summarise_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -> list[dict[str, Any]]:
     """Return for each lookalike: `customers` that it changed, and shares of them; None if there is no such customer.
 
     `found`: with a new finding, a false alarm; `newReason`: with a new reason; `worse`: with a worse grade.
     """
-    compared = _compared(tried)
-    return [{**_about(each), "resembles": each.resembles, **_of_lookalike(compared, each.slug)} for each in lookalikes]
+    compared = _compare_with_untouched(tried)
+    return [
+        {**_about(each), "resembles": each.resembles, **_summarise_lookalike(compared, each.slug)}
+        for each in lookalikes
+    ]
 
 
-def of_untouched(tried: pl.DataFrame) -> dict[str, Any]:
-    """Return figures of the untouched customers: the share rated A or B, and with any and with each finding.
+def summarise_untouched(tried: pl.DataFrame) -> dict[str, Any]:
+    """Return figures of the untouched customers: the shares rated A or B, with any finding, and with each finding.
 
     `auc`: of the value as a forecast of defaults; None where outcomes are unknown or all the same.
     """
@@ -68,18 +72,18 @@ def of_untouched(tried: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _auc(judged: pl.DataFrame) -> float | None:
-    if judged["defaults"].n_unique() < 2:
+def _auc(with_outcome: pl.DataFrame) -> float | None:
+    if with_outcome["defaults"].n_unique() < 2:
         return None
-    return float(measures.auc(judged["defaults"].cast(pl.Int8).to_numpy(), judged["value"].to_numpy()))
+    return float(measures.auc(with_outcome["defaults"].cast(pl.Int8).to_numpy(), with_outcome["value"].to_numpy()))
 
 
 def _about(each: Attack | Lookalike) -> Mapping[str, Any]:
     return {"slug": each.slug, "heldOut": each.held_out}
 
 
-def _compared(tried: pl.DataFrame) -> pl.DataFrame:
-    """Return the changed copies with what is better, worse or new, compared with the same customer untouched."""
+def _compare_with_untouched(tried: pl.DataFrame) -> pl.DataFrame:
+    """Return for each changed copy what is better, worse or new compared with the same customer untouched."""
     untouched = tried.filter(pl.col("manipulation") == UNTOUCHED).select("subject", *_RESULTS)
     changed = tried.filter(pl.col("manipulation") != UNTOUCHED)
     both = changed.join(untouched, on="subject", how="left", validate="m:1", suffix="_before")
@@ -114,7 +118,7 @@ def _has_new(column: str) -> pl.Expr:
     return pl.col(column).list.set_difference(f"{column}_before").list.len() > 0
 
 
-def _of_attack(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
+def _summarise_attack(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
     changed = compared.filter(pl.col("manipulation") == slug)
     below_best, shown = changed.filter("is_below_best"), changed.filter("has_evidence")
     return {
@@ -127,7 +131,7 @@ def _of_attack(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
     }
 
 
-def _of_lookalike(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
+def _summarise_lookalike(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
     carriers = compared.filter(pl.col("manipulation") == slug)
     return {
         "customers": carriers.height,

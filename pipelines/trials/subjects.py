@@ -1,4 +1,4 @@
-"""The customers of a trial: each a ledger as an attacker sees it, and what is known of its accounts."""
+"""The customers of a trial: for each, the ledger as an attacker sees it, and what is known of its accounts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,10 @@ class Details(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """`accounts`: by account number. `defaults`: whether the customer defaulted later; None if unknown."""
+    """A customer of a trial.
+
+    `accounts`: by account number. `defaults`: whether the customer defaulted later; None if unknown.
+    """
 
     name: str
     applicant: Applicant
@@ -38,7 +41,8 @@ class Subject:
 def subjects_of_files(rows: pl.DataFrame, cases: pl.DataFrame) -> list[Subject]:
     """Return the customers of two plain files.
 
-    Attacks choose rows by their categories and counterparties. Here these come from enriching the untouched rows.
+    Attacks choose rows by their categories and counterparties, which are those that enrichment finds for the untouched
+    rows.
 
     Args:
         rows: of `files.parse_transactions`.

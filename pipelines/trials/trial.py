@@ -27,7 +27,7 @@ _NUMBERED = {"customer_number": pl.Int64(), **{name: TRIED[name] for name in lis
 
 
 class Copy(NamedTuple):
-    """A customer's ledger, changed or not, to be rated on a day."""
+    """A customer's ledger, changed or not, that is rated as of a day."""
 
     number: int  # unique in the trial
     subject: int
@@ -38,11 +38,13 @@ class Copy(NamedTuple):
     rows: pl.DataFrame  # schema ACCEPTED
 
 
-def in_turn(manipulations: Sequence[Manipulation], each: int | None) -> Callable[[int], Sequence[Manipulation]]:
-    """Return which manipulations to try on a customer: `each` of them, in turn, so that all get equally many customers.
+def choose_in_turn(manipulations: Sequence[Manipulation], each: int | None) -> Callable[[int], Sequence[Manipulation]]:
+    """Return a function that chooses the manipulations to try on a customer, by the customer's index.
+
+    They are chosen in turn, so that all are tried on equally many customers.
 
     Args:
-        each: all if None.
+        each: how many are tried on one customer; all if None.
     """
     count = len(manipulations)
     if each is None or each >= count:
@@ -50,7 +52,7 @@ def in_turn(manipulations: Sequence[Manipulation], each: int | None) -> Callable
     return lambda place: [manipulations[(place * each + nth) % count] for nth in range(each)]
 
 
-def tried(
+def try_manipulations(
     subjects: Iterable[Subject],
     chosen: Callable[[int], Sequence[Manipulation]],
     seed: int,
@@ -58,7 +60,7 @@ def tried(
 ) -> pl.DataFrame:
     """Return the ratings (schema TRIED) of all customers, untouched and changed.
 
-    A customer whom a manipulation can't change is not in the result for it.
+    If a manipulation can't change a customer, the result has no row for the two.
 
     Args:
         subjects: read one at a time, so that a portfolio of any size can be tried.
@@ -66,20 +68,20 @@ def tried(
         most_rows: rated together, unless one copy alone has more.
     """
     copies = _copies(subjects, chosen, seed)
-    parts = [_rated(part) for part in _slices(copies, most_rows)]
+    parts = [_rate_part(part) for part in _slices(copies, most_rows)]
     return pl.concat([pl.DataFrame(schema=TRIED), *parts])
 
 
 def _copies(subjects: Iterable[Subject], chosen: Callable[[int], Sequence[Manipulation]], seed: int) -> Iterator[Copy]:
     number = 0
     for place, subject in enumerate(subjects):
-        for slug, has_evidence, ledger in _ledgers(place, subject, chosen(place), seed):
+        for slug, has_evidence, ledger in _change_ledgers(place, subject, chosen(place), seed):
             number += 1
             rows = as_accepted(number, ledger, subject.accounts)
             yield Copy(number, place, slug, has_evidence, subject.defaults, subject.applicant.applied_on, rows)
 
 
-def _ledgers(
+def _change_ledgers(
     place: int, subject: Subject, manipulations: Sequence[Manipulation], seed: int
 ) -> Iterator[tuple[str, bool | None, pl.DataFrame]]:
     untouched = subject.applicant.ledger
@@ -103,7 +105,7 @@ def _slices(copies: Iterable[Copy], most_rows: int) -> Iterator[list[Copy]]:
         yield part
 
 
-def _rated(part: Sequence[Copy]) -> pl.DataFrame:
+def _rate_part(part: Sequence[Copy]) -> pl.DataFrame:
     about = pl.DataFrame([copy[:5] for copy in part], schema=_NUMBERED, orient="row")
     ratings = rate(pl.concat([copy.rows for copy in part]), part[0].as_of)
     joined = about.join(ratings, on="customer_number", how="left", validate="1:1", maintain_order="left")

@@ -23,7 +23,7 @@ from pipelines.risk_models import files
 from pipelines.synthetic import Business, portfolio
 from pipelines.trials import results
 from pipelines.trials.subjects import Details, Subject, cases_without_outcomes, subjects_of_files
-from pipelines.trials.trial import in_turn, tried
+from pipelines.trials.trial import choose_in_turn, try_manipulations
 
 MONTHS = 14  # of a synthetic customer's history: readings look back a year
 UNTIL = date(2026, 10, 31)
@@ -73,7 +73,7 @@ def attack(
         else _read_subjects(transactions_file, outcomes_file)
     )
     shown = track(subjects, "attacking", count, console=err, disable=as_json, transient=True)
-    ratings = tried(shown, in_turn(chosen, per_customer), seed)
+    ratings = try_manipulations(shown, choose_in_turn(chosen, per_customer), seed)
     report = results.report(ratings, chosen)
     if as_json:
         print_json(report)

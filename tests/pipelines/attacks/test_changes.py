@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.attacks.attack import Applicant
 from pipelines.attacks.ledger import LEDGER, touched_rows
-from pipelines.attacks.registry import described
+from pipelines.attacks.registry import load_descriptions
 from pipelines.attacks.rewriting import ADVERSE
 from tests.pipelines.attacks.business import APPLICANT, APPLIED, FIRST, LEDGER_BEFORE, MADE, inserted, touched
 from tests.pipelines.attacks.ledgers import breaks
@@ -27,7 +27,7 @@ def consistent(slug: str) -> Mapping[str, str]:
 
 
 def test_everything_described_is_implemented() -> None:
-    assert MADE.keys() == {name for slug, each in described().items() for name in (slug, *each.lookalikes)}
+    assert MADE.keys() == {name for slug, each in load_descriptions().items() for name in (slug, *each.lookalikes)}
 
 
 @pytest.mark.parametrize("slug", MADE)

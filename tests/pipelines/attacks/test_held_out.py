@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.attacks.attack import Attack
 from pipelines.attacks.ledger import LEDGER
-from pipelines.attacks.registry import attacks, described, draw_held_out
+from pipelines.attacks.registry import attacks, draw_held_out, load_descriptions
 from tests.pipelines.attacks.business import APPLICANT, APPLIED, LEDGER_BEFORE, MADE, inserted
 from tests.pipelines.attacks.ledgers import breaks
 
@@ -16,13 +16,13 @@ HELD_OUT = {slug: each for slug, each in MADE.items() if each.held_out}
 
 
 def test_drawn_third_is_implemented_with_its_lookalikes() -> None:
-    expected = {name for slug in draw_held_out() for name in (slug, *described()[slug].lookalikes)}
+    expected = {name for slug in draw_held_out() for name in (slug, *load_descriptions()[slug].lookalikes)}
     assert HELD_OUT.keys() == expected
-    assert len(draw_held_out()) * 3 >= len(described()) >= 15
+    assert len(draw_held_out()) * 3 >= len(load_descriptions()) >= 15
 
 
 def test_every_attack_has_a_lookalike_in_words() -> None:
-    assert [slug for slug, each in described().items() if not each.lookalikes or len(each.words) < 80] == []
+    assert [slug for slug, each in load_descriptions().items() if not each.lookalikes or len(each.words) < 80] == []
 
 
 @pytest.mark.parametrize("first", ["in", "out"])

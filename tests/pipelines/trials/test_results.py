@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from pipelines.attacks.registry import attacks, lookalikes
-from pipelines.trials.results import of_attacks, of_lookalikes, of_untouched
+from pipelines.trials.results import summarise_attacks, summarise_lookalikes, summarise_untouched
 from pipelines.trials.trial import TRIED, UNTOUCHED
 
 PLAIN: dict[str, Any] = {
@@ -29,7 +29,7 @@ def tried(*rows: dict[str, Any]) -> pl.DataFrame:
 
 def result_of_attack(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     frame = tried(row(0, UNTOUCHED, **before), row(0, "round_trip", **after))
-    return of_attacks(frame, [attacks()["round_trip"]])[0]
+    return summarise_attacks(frame, [attacks()["round_trip"]])[0]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_lookalike_is_an_alarm_if_it_brings_a_finding() -> None:
         row(0, "deposit_returned", findings=["round_trip"]),
         *(row(subject, "deposit_returned") for subject in range(1, 4)),
     )
-    result = of_lookalikes(frame, [lookalikes()["deposit_returned"]])[0]
+    result = summarise_lookalikes(frame, [lookalikes()["deposit_returned"]])[0]
     assert (result["customers"], result["found"], result["newReason"]) == (4, 0.25, 0)
 
 
@@ -107,7 +107,7 @@ def test_untouched_customers_are_described() -> None:
         row(2, UNTOUCHED, grade="B", findings=["parked"]),
         row(2, "round_trip", grade="E"),
     )
-    described = of_untouched(frame)
-    assert (described["customers"], described["auc"]) == (3, 1)
-    assert described["good"] == described["found"] == pytest.approx(2 / 3)
-    assert described["foundOf"] == pytest.approx({"parked": 2 / 3, "round_trip": 1 / 3})
+    load_descriptions = summarise_untouched(frame)
+    assert (load_descriptions["customers"], load_descriptions["auc"]) == (3, 1)
+    assert load_descriptions["good"] == load_descriptions["found"] == pytest.approx(2 / 3)
+    assert load_descriptions["foundOf"] == pytest.approx({"parked": 2 / 3, "round_trip": 1 / 3})

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from pipelines.attacks.registry import attacks, lookalikes
 from pipelines.risk_models.files import parse_transactions
 from pipelines.trials.subjects import Subject, cases_without_outcomes, subjects_of_files
-from pipelines.trials.trial import UNTOUCHED, in_turn, tried
+from pipelines.trials.trial import UNTOUCHED, choose_in_turn, try_manipulations
 from tests.pipelines.attacks.business import APPLICANT, LEDGER_BEFORE
 
 pytestmark = pytest.mark.service  # rates whole portfolios, several times
@@ -20,8 +20,8 @@ CHOSEN = [attacks()["month_withheld"], lookalikes()["quiet_month"]]
 
 def test_ratings_do_not_depend_on_what_is_rated_together() -> None:
     subjects = [Subject("vale", APPLICANT, defaults=True)]
-    together = tried(subjects, in_turn(CHOSEN, None), 7)
-    assert_frame_equal(together, tried(subjects, in_turn(CHOSEN, None), 7, most_rows=1))
+    together = try_manipulations(subjects, choose_in_turn(CHOSEN, None), 7)
+    assert_frame_equal(together, try_manipulations(subjects, choose_in_turn(CHOSEN, None), 7, most_rows=1))
     assert together["manipulation"].to_list() == [UNTOUCHED, "month_withheld", "quiet_month"]
     assert together["value"].null_count() == together["verdict"].null_count() == 0
     assert together["defaults"].all()
@@ -30,12 +30,12 @@ def test_ratings_do_not_depend_on_what_is_rated_together() -> None:
 def test_manipulation_that_changes_nothing_is_left_out() -> None:
     without_refunds = LEDGER_BEFORE.filter(pl.col("category") != "refund_paid")
     subject = Subject("vale", replace(APPLICANT, ledger=without_refunds))
-    ratings = tried([subject], lambda _: [attacks()["refunds_hidden"]], 7)
+    ratings = try_manipulations([subject], lambda _: [attacks()["refunds_hidden"]], 7)
     assert ratings["manipulation"].to_list() == [UNTOUCHED]
 
 
 def test_every_manipulation_gets_its_turn() -> None:
-    take = in_turn([*attacks().values()], 5)
+    take = choose_in_turn([*attacks().values()], 5)
     slugs = [each.slug for place in range(len(attacks())) for each in take(place)]
     assert {slug: slugs.count(slug) for slug in attacks()} == dict.fromkeys(attacks(), 5)
 

@@ -1166,7 +1166,7 @@ customer_summaries = Table(
               postgresql_ops={name: "NULLS FIRST"})  # as SQLite sorts
         for name in ("name_key", "rating", "risk_value", "completeness_score", "data_through", "open_alerts")
     ),
-    Index("ix_customer_summaries_report_status", "client_id", "report_status", "customer_number"),
+    Index("ix_customer_summaries_report_status", "client_id", "report_status", "open_alerts", "customer_number"),
     Index("ix_customer_summaries_outcome", "client_id", "outcome", "customer_number"),
     Index("ix_customer_summaries_customer_number", "client_id", "customer_number"),
 )  # fmt: skip

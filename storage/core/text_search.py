@@ -11,7 +11,7 @@ from sqlalchemy.sql.expression import UnaryExpression
 from sqlalchemy.sql.operators import custom_op
 
 _Query: TypeAlias = Select[*tuple[Any, ...]]
-PG_TRGM: Final = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
+_PG_TRGM: Final = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 SHORTEST: Final = 3  # characters of a part: a trigram
 
 _PLUS: Final = custom_op("+")  # keeps a column's index from being used
@@ -29,7 +29,7 @@ _REMOVE: Final = "INSERT INTO {index}({index}, rowid, {text}) VALUES ('delete', 
 
 def install(metadata: MetaData) -> None:
     """Install PostgreSQL's extension, before any table is created."""
-    event.listen(metadata, "before_create", DDL(PG_TRGM).execute_if(dialect="postgresql"))
+    event.listen(metadata, "before_create", DDL(_PG_TRGM).execute_if(dialect="postgresql"))
 
 
 def index_parts(of: Table, key: str, text: str) -> None:

@@ -13,7 +13,7 @@ from storage.core import migrations
 from storage.core.models import metadata
 
 UNKNOWN_TABLES = (
-    "The database was created by another version of Tidemark, before 0.2 or newer than this one: run that version,"
+    "The database was created by another version of Tidemark, older or newer than this one: run that version,"
     " restore a backup, or start with a new home."
 )
 

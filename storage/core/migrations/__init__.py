@@ -1,6 +1,7 @@
 """Migrations of the tables. `storage.core.upgrading` runs them.
 
-The file `0003_….py` has the revision `tables_3`. A revision that is a bare number is of a Tidemark before 0.2.
+The file `0016_….py` has the revision `tables_16`. Databases of earlier revisions are refused
+(`docs/decisions/0026-baseline.md`).
 """
 
 from pathlib import Path

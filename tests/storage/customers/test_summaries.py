@@ -7,15 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from functools import partial
-from importlib import import_module
 from itertools import product
 from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from sqlalchemy import delete, inspect, select, text, update
+from sqlalchemy import delete, select, update
 
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import paging
@@ -256,24 +253,6 @@ def test_a_summary_that_is_missing_or_wrong_is_found(store: Store, now: datetime
         assert summaries.find_differing(w, numbers) == [numbers[1]]
         w.execute(delete(customer_summaries).where(of_second))
         assert summaries.find_differing(w, numbers) == [numbers[1]]
-
-
-def test_summaries_of_existing_customers_are_filled_in_by_the_migration(store: Store, now: datetime) -> None:
-    lender = Lender(store, now, 8)
-    for _ in range(12):
-        lender.act()
-    with store.db.writing() as w:
-        before = summaries_in(w)
-        customer_summaries.drop(w)
-        for name in ("ix_evaluations_client_id_at", "ix_work_items_client_id_snoozed_until"):
-            w.execute(text(f"DROP INDEX {name}"))
-        with Operations.context(MigrationContext.configure(w)):
-            for name in ("0008_customer_summaries", "0014_open_alerts"):
-                import_module(f"storage.core.migrations.versions.{name}").upgrade()
-        made = {each["name"] for each in inspect(w).get_indexes("work_items")}
-        assert "ix_work_items_client_id_snoozed_until" in made
-    with store.db.reading() as r:
-        assert summaries_in(r) == before == expected(r)
 
 
 def test_an_alert_is_open_until_somebody_acts_on_it_and_again_after_a_snooze(store: Store, now: datetime) -> None:

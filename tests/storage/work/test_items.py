@@ -3,17 +3,12 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from importlib import import_module
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from sqlalchemy import select, text
 
 from pipelines.vocabulary.errors import Conflict
-from storage.core.models import attachments, notes, work_actions, work_items
 from storage.core.paging import Page
 from storage.core.store import Store
 from storage.customers.customers import Customer
@@ -27,7 +22,6 @@ from tests.storage.examples import a_client, a_customer
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
 
 HOUR = timedelta(hours=1)
-MIGRATION = import_module("storage.core.migrations.versions.0010_work")
 
 
 class Team:
@@ -225,28 +219,6 @@ def test_the_queue_equals_what_the_records_say(team: Team) -> None:
         latest = {customer.number: (made, outcome) for customer, made, outcome in real}
         waits = {made for made, outcome in latest.values() if outcome in items.UNDECIDED and made not in overridden}
         assert set(team.waiting()) == waits
-
-
-def test_matches_and_decisions_of_an_older_database_become_items(team: Team) -> None:
-    team.alert(team.one)
-    team.decision(team.one, "conditional")
-    latest, overridden = team.decision(team.one, "conditional"), team.decision(team.other, "indeterminate")
-    team.override(overridden)
-    before = [row for row in rows(team.store) if row["item_id"] == latest or row["kind"] == "alert"]
-    with team.store.db.writing() as w:
-        for table in (attachments, notes, work_actions, work_items):
-            table.drop(w)
-        for name in MIGRATION.OF_THE_TIMELINE:
-            w.execute(text(f"DROP INDEX {name}"))
-        with Operations.context(MigrationContext.configure(w)):
-            MIGRATION.upgrade()
-    assert rows(team.store) == before
-
-
-def rows(store: Store) -> list[dict[Any, object]]:
-    with store.db.reading() as r:
-        found = r.execute(select(work_items).order_by(work_items.c.at, work_items.c.number)).mappings()
-        return [{name: value for name, value in row.items() if name != "number"} for row in found]
 
 
 def team_at(team: Team, now: datetime) -> Team:

@@ -69,7 +69,7 @@ def _signed_in(home: Home, service: Service) -> requests.Session:
     now = datetime.now(UTC)
     with home.store() as store, store.db.writing() as w:
         user = users.create(w, home.client_id, "bench@example.com", "Bench", Role.ADMIN, now)
-        token = users.new_link(w, user, now + timedelta(minutes=5))
+        token = users.create_link(w, user, now + timedelta(minutes=5))
     http = requests.Session()
     http.trust_env = False
     origin = {"origin": service.base_url}

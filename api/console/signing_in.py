@@ -114,7 +114,7 @@ def _sign_in_by_password(request: Request, email: str, password: str) -> str | N
     with store.db.reading() as r:
         user = users.with_email(r, email)
     may_sign_in = user is not None and user.may_sign_in(now)
-    is_right = passwords.is_right(password, user.password_hash if user is not None and may_sign_in else None)
+    is_right = passwords.verify_password(password, user.password_hash if user is not None and may_sign_in else None)
     with store.db.writing() as w:
         if user is not None and is_right:
             users.forget_failures(w, user)
@@ -162,11 +162,11 @@ def _change_password(page: Page, old: str, new: str, again: str) -> str:
         InvalidRequest: the old password is wrong, or the new one can't be used.
     """
     user = page.session.user
-    if user.password_hash is not None and not passwords.is_right(old, user.password_hash):
+    if user.password_hash is not None and not passwords.verify_password(old, user.password_hash):
         raise InvalidRequest("User.WrongPassword", "The old password is wrong.")
     if new != again:
         raise InvalidRequest("User.PasswordsDiffer", "The new password was typed in two different ways.")
-    password_hash = passwords.hashed(new)
+    password_hash = passwords.hash_password(new)
     store: Store = page.request.app.state.store
     now = datetime.now(UTC)
     with store.db.writing() as w:

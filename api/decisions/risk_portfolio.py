@@ -42,7 +42,7 @@ def read(store: Store, r: Reading, client: UUID, metrics: list[str], now: dateti
 
 
 def _expected(r: Reading, client: UUID) -> Expected:
-    return risk_models.expected_of(r, [client])[client]
+    return risk_models.read_expected(r, [client])[client]
 
 
 def _slices(store: Store, r: Reading, client: UUID, now: datetime) -> Iterator[Facts]:

@@ -112,7 +112,7 @@ def _known_outcomes(r: Reading, client_id: UUID, sent: SentBacktest) -> pl.DataF
 
 def describe(job: PortfolioJob) -> dict[str, Any]:
     """Return the public fields that a backtest has in lists."""
-    request = Request.of_json(job.request)
+    request = Request.from_json(job.request)
     return portfolio_jobs.describe(job, request.customers) | {
         "against": request.against,
         "againstVersion": request.other_version,
@@ -139,7 +139,7 @@ def describe_version_coverage(r: Reading, policy: StoredPolicy, version: int) ->
     job = stored_jobs.get(r, BACKTEST, policy.client_id, job_id)
     side = AFTER if job.version == version else BEFORE
     coverage = describe_coverage(stored_jobs.result(r, job), side)
-    return {"version": version, "backtestId": job_id, "asOf": Request.of_json(job.request).days, "coverage": coverage}
+    return {"version": version, "backtestId": job_id, "asOf": Request.from_json(job.request).days, "coverage": coverage}
 
 
 def describe_change(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -168,7 +168,7 @@ def render_page(store: Store, job: PortfolioJob, name: str, days: Sequence[Any],
 
 def name_sides(job: PortfolioJob) -> tuple[str, str]:
     """Return in words what is compared: before and after."""
-    request = Request.of_json(job.request)
+    request = Request.from_json(job.request)
     before = {
         Against.VERSION: f"version {request.other_version}",
         Against.RECORDED: "what was decided",
@@ -178,7 +178,7 @@ def name_sides(job: PortfolioJob) -> tuple[str, str]:
 
 
 def _about(job: PortfolioJob, name: str, zone: ZoneInfo) -> About:
-    request = Request.of_json(job.request)
+    request = Request.from_json(job.request)
     return About(name, *name_sides(job), tuple(_facts(job, request, zone)), tuple(_notices(job, request)))
 
 

@@ -84,7 +84,7 @@ def _point_into(document: Checked, pointer: str) -> Checked:
 
 def describe(job: PortfolioJob) -> dict[str, Any]:
     """Return the public fields that a simulation has in lists."""
-    request = Request.of_json(job.request)
+    request = Request.from_json(job.request)
     return portfolio_jobs.describe(job, request.customers) | {
         "rulesetId": job.subject_id,
         "ofDocument": request.document is not None,
@@ -114,7 +114,7 @@ def render_page(store: Store, job: PortfolioJob, ruleset: Ruleset, result: Mappi
 
 
 def _facts(job: PortfolioJob, zone: ZoneInfo) -> Iterator[tuple[str, str]]:
-    request = Request.of_json(job.request)
+    request = Request.from_json(job.request)
     yield "From", day(request.first)
     yield "To", day(request.last)
     yield "Ruleset", "the document in the request" if request.document is not None else f"version {job.version}"

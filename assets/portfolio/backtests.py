@@ -88,7 +88,7 @@ def open_backtest(r: Reading, store: Store, job: PortfolioJob) -> Backtest:
     Raises:
         Corrupt: a stored version is damaged.
     """
-    request = Request.of_json(job.request)
+    request = Request.from_json(job.request)
     now = job.started_at or job.created_at
     stored = policies.with_id(r, job.subject_id)
     other = None if request.other_version is None else policies.version(r, stored, request.other_version)

@@ -53,7 +53,7 @@ def open_simulation(r: Reading, store: Store, job: PortfolioJob) -> Simulation:
     Raises:
         Corrupt: the ruleset's stored version is damaged.
     """
-    request, ruleset = Request.of_json(job.request), simulations.simulated_ruleset(r, job)
+    request, ruleset = Request.from_json(job.request), simulations.simulated_ruleset(r, job)
     days = _days(store, request, job.started_at or job.created_at)
     return Simulation(
         store, request, simulations.population(job, ruleset), simulation.Simulation(job.subject_id, ruleset, days)

@@ -1,1 +1,1 @@
-"""Clients and API keys."""
+"""Clients, their API keys, users and sessions, and requests that a second person approves."""

@@ -1,4 +1,4 @@
-"""Names for what `who` says in answers: a user, an API key, the operator, or the service itself."""
+"""Names for the actors that answers identify by `who`: users, API keys, the operator, and the service itself."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,14 +38,14 @@ _ERASED = (ActorKind.USER, "A removed user")
 _UNKNOWN = (ActorKind.UNKNOWN, "Unknown")
 
 
-def find(r: Reading, client_id: UUID, whos: Iterable[str]) -> list[NamedActor]:
-    """Return a name for each of `whos`, in this order. Ids that aren't the client's are unknown."""
-    asked = list(whos)
-    ids = [UUID(who) for who in asked if who not in _OTHERS and _is_id(who)]
+def name_actors(r: Reading, client_id: UUID, whos: Iterable[str]) -> list[NamedActor]:
+    """Return the named actor for each of `whos`, in this order. Ids that aren't the client's are unknown."""
+    wanted = list(whos)
+    ids = [UUID(who) for who in wanted if who not in _OTHERS and _is_id(who)]
     known = {**_OTHERS, **_users(r, client_id, ids), **_keys(r, client_id, ids)}
     if any(str(id_) not in known for id_ in ids):
         known |= _erased(r, client_id)
-    return [NamedActor(who, *known.get(who, _UNKNOWN)) for who in asked]
+    return [NamedActor(who, *known.get(who, _UNKNOWN)) for who in wanted]
 
 
 def _users(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[ActorKind, str]]:
@@ -60,7 +60,7 @@ def _keys(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[Ac
 
 
 def _erased(r: Reading, client_id: UUID) -> Mapping[str, tuple[ActorKind, str]]:
-    """Return the client's erased users, of whom only the audit trail knows."""
+    """Return the client's erased users, which only the audit trail still names."""
     query = select(audit.c.resource).where(audit.c.client_id == client_id, audit.c.action == ERASED)
     return {resource["userId"]: _ERASED for resource in r.execute(query).scalars()}
 

@@ -59,21 +59,21 @@ def is_needed(r: Reading, client_id: UUID, kind: ApprovalKind) -> bool:
     return kind in r.execute(select(clients.c.four_eyes).where(clients.c.client_id == client_id)).scalar_one()
 
 
-def request(w: Writing, client_id: UUID, asked: Request, who: str, now: datetime) -> tuple[Approval, Approval | None]:
+def request(w: Writing, client_id: UUID, new: Request, who: str, now: datetime) -> tuple[Approval, Approval | None]:
     """Store a request; return it and the pending one for the same subject, which it supersedes.
 
     If the pending one is equal, nothing changes, and it is returned instead.
     """
-    lock_client(w, client_id)  # of two requests for one subject, the second finds the first
-    same_subject = (approvals.c.kind == asked.kind, approvals.c.subject_id == asked.subject_id)
+    lock_client(w, client_id)  # so that the second of two simultaneous requests for a subject sees the first
+    same_subject = (approvals.c.kind == new.kind, approvals.c.subject_id == new.subject_id)
     pending = (approvals.c.client_id == client_id, approvals.c.status == ApprovalStatus.PENDING)
     row = w.execute(_SHOWN.where(*pending, *same_subject).with_for_update()).first()
     earlier = None if row is None else _approval(row)
     if earlier is not None:
-        if earlier.request == asked.request:
+        if earlier.request == new.request:
             return earlier, None
         earlier = _decide(w, earlier, ApprovalStatus.SUPERSEDED, who, now)
-    made = Approval(**vars(asked), approval_id=uuid4(), client_id=client_id, requested_by=who, requested_at=now,
+    made = Approval(**vars(new), approval_id=uuid4(), client_id=client_id, requested_by=who, requested_at=now,
                     status=ApprovalStatus.PENDING)  # fmt: skip
     w.execute(insert(approvals).values(vars(made)))
     return made, earlier
@@ -137,7 +137,7 @@ def withdraw(w: Writing, approval: Approval, who: str, now: datetime) -> Approva
     """Withdraw a pending request.
 
     Raises:
-        Conflict: it isn't pending any more, or somebody else than `who` requested it.
+        Conflict: it isn't pending any more, or `who` did not request it.
     """
     _lock(w, approval)
     if approval.requested_by != who:

@@ -10,7 +10,7 @@ SHORTEST = 12  # characters; NIST SP 800-63B-4 asks for 15 for a password alone 
 LONGEST = 256  # so that hashing a password has a bounded cost
 
 
-def hashed(password: str) -> str:
+def hash_password(password: str) -> str:
     """Return the hash to store.
 
     Raises:
@@ -21,11 +21,14 @@ def hashed(password: str) -> str:
     return _hasher().hash(password)
 
 
-def is_right(password: str, stored: str | None) -> bool:
-    """Return whether the password has this hash. Without a hash, take the same time and return False."""
+def verify_password(password: str, stored: str | None) -> bool:
+    """Return whether the password has this hash.
+
+    Without a hash, return False after the same time, so that the time doesn't show who has a password.
+    """
     if len(password) > LONGEST:
         return False
-    return _hasher().verify(password, stored or _of_nobody()) and stored is not None
+    return _hasher().verify(password, stored or _hash_of_nobody()) and stored is not None
 
 
 @cache
@@ -34,5 +37,5 @@ def _hasher() -> PasswordHash:
 
 
 @cache
-def _of_nobody() -> str:
+def _hash_of_nobody() -> str:
     return _hasher().hash("")

@@ -9,14 +9,14 @@ from sqlalchemy import delete, insert, select, update
 from storage.access import users
 from storage.access.keys import Principal
 from storage.access.roles import GRANTS
-from storage.access.tokens import digest
+from storage.access.tokens import hash_token
 from storage.access.users import User
 from storage.core.database import Reading, Writing
 from storage.core.models import clients, sessions, sign_in_links
 
 LIFETIME = timedelta(hours=12)  # a working day: our judgement
 IDLE = timedelta(hours=1)  # without a request: our judgement
-SEEN_EVERY = timedelta(minutes=1)  # how exactly the last request is stored, so that reading a page rarely writes
+SEEN_EVERY = timedelta(minutes=1)  # the last request is stored this often at most, so that reading a page rarely writes
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def start(w: Writing, user: User, now: datetime) -> str:
     """
     users.require_stored(w, user)
     token = secrets.token_urlsafe(32)
-    values = {"token_hash": digest(token), "user_id": user.user_id, "created_at": now, "seen_at": now}
+    values = {"token_hash": hash_token(token), "user_id": user.user_id, "created_at": now, "seen_at": now}
     w.execute(insert(sessions).values(values | {"expires_at": now + LIFETIME}))
     return token
 
@@ -50,7 +50,7 @@ def find(r: Reading, token: str, now: datetime) -> Session | None:
     """Return the session of a token, or None if it has ended or its user is disabled."""
     row = r.execute(
         select(sessions.c.user_id, sessions.c.seen_at)
-        .where(sessions.c.token_hash == digest(token))
+        .where(sessions.c.token_hash == hash_token(token))
         .where(sessions.c.expires_at > now, sessions.c.seen_at > now - IDLE)
     ).first()
     if row is None or (user := users.get(r, row.user_id)).disabled_at is not None:
@@ -68,11 +68,11 @@ def is_stale(session: Session, now: datetime) -> bool:
 
 def touch(w: Writing, session: Session, now: datetime) -> None:
     """Store that the session was used."""
-    w.execute(update(sessions).where(sessions.c.token_hash == digest(session.token)).values(seen_at=now))
+    w.execute(update(sessions).where(sessions.c.token_hash == hash_token(session.token)).values(seen_at=now))
 
 
 def end(w: Writing, session: Session) -> None:
-    w.execute(delete(sessions).where(sessions.c.token_hash == digest(session.token)))
+    w.execute(delete(sessions).where(sessions.c.token_hash == hash_token(session.token)))
 
 
 def sweep(w: Writing, now: datetime) -> None:

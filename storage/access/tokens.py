@@ -3,5 +3,5 @@
 import hashlib
 
 
-def digest(token: str) -> bytes:
+def hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()

@@ -11,14 +11,14 @@ from sqlalchemy.exc import IntegrityError
 from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.access import keys
 from storage.access.roles import Role
-from storage.access.tokens import digest
+from storage.access.tokens import hash_token
 from storage.core.database import AnyRow, Reading, Writing, values_of
 from storage.core.models import sessions, sign_in_links, users
 from storage.core.paging import Page, Paged, limited, total_of
 
 MOST_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
 LOCKED_FOR = timedelta(minutes=15)  # our judgement
-ERASED = "User.Erased"  # in the audit trail, which is then all that names the user's id
+ERASED = "User.Erased"  # an action in the audit trail, which is the only place that still has the user's id
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def disable(w: Writing, user: User, now: datetime) -> None:
 
 
 def erase(w: Writing, user: User) -> None:
-    """Delete the user, with its sessions and links. Records of what it did have only its id, and stay.
+    """Delete the user, with its sessions and links. Records of what the user did stay; they have only the user's id.
 
     Raises:
         NotFound: it was erased meanwhile.
@@ -115,7 +115,7 @@ def erase(w: Writing, user: User) -> None:
 
 
 def require_stored(w: Writing, user: User) -> None:
-    """Require that the user was not erased since it was read, and is not until this transaction ends.
+    """Require that the user still exists, and keep it from being erased until this transaction ends.
 
     Raises:
         NotFound: it was erased.
@@ -124,10 +124,10 @@ def require_stored(w: Writing, user: User) -> None:
 
 
 def require_other_admin(w: Writing, user: User) -> None:
-    """Require that the client has an admin who can sign in, besides this user. It stays so until this transaction ends.
+    """Require that the client has another admin who can sign in, until this transaction ends.
 
     Raises:
-        Conflict: this user is the only one, and what is about to be done could not be undone by anybody.
+        Conflict: this user is the only one; without it, nobody could manage the client's users.
     """
     if user.role is not Role.ADMIN or user.disabled_at is not None:
         return
@@ -161,18 +161,18 @@ def forget_failures(w: Writing, user: User) -> None:
     _update(w, user.user_id, failures=0, locked_until=None)
 
 
-def new_link(w: Writing, user: User, expires_at: datetime) -> str:
-    """Return the token of a link that signs the user in, once."""
+def create_link(w: Writing, user: User, expires_at: datetime) -> str:
+    """Create a link that signs the user in once, and return its token."""
     require_stored(w, user)
     token = secrets.token_urlsafe(32)
-    values = {"token_hash": digest(token), "user_id": user.user_id, "expires_at": expires_at}
+    values = {"token_hash": hash_token(token), "user_id": user.user_id, "expires_at": expires_at}
     w.execute(insert(sign_in_links).values(values))
     return token
 
 
 def follow_link(w: Writing, token: str, now: datetime) -> User | None:
     """Return the user of a link, which can't be used again; None if it was used, has expired or never existed."""
-    statement = delete(sign_in_links).where(sign_in_links.c.token_hash == digest(token))
+    statement = delete(sign_in_links).where(sign_in_links.c.token_hash == hash_token(token))
     row = w.execute(statement.returning(sign_in_links.c.user_id, sign_in_links.c.expires_at)).first()
     if row is None or row.expires_at <= now:
         return None

@@ -190,7 +190,7 @@ def with_transactions(r: Reading, client_id: UUID) -> list[int]:
 
 
 def knowledge_versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
-    """Return how often the knowledge about each customer has changed.
+    """Return how often the knowledge about each customer has changed, by customer number.
 
     Knowledge is what enrichment uses besides transactions (corrections, related parties, models), for this customer or
     for all customers of its client.

@@ -1,12 +1,12 @@
-"""Summaries of customers: what a list of customers shows, in one row for each, so that reading it has a flat cost.
+"""Summaries of customers: what a list of customers shows, in one row for each customer, so that lists are fast.
 
-A summary is derived from other tables, as `_DERIVED` says. Whoever changes those tables calls `refresh` in the same
-transaction, so a summary always equals what it follows from (`find_differing`).
+A summary is derived from other tables (`_DERIVED`). Whoever changes those tables calls `refresh` in the same
+transaction, so a summary always agrees with them (`find_differing`).
 
-**Why concurrent transactions leave no stale summary.** `refresh` first locks the rows, and computes them in a second
-statement, which sees whatever was committed by those who had the lock before. The rows are locked in order of their
-numbers. Only the commit of a batch refreshes twice; it holds the locks of its customers, which those who store reports
-take, too, and so there is no deadlock.
+**Why concurrent transactions leave no stale summary.** `refresh` first locks the rows, then computes them in a second
+statement, which sees everything that earlier holders of the lock committed. Rows are locked in the order of their
+numbers, to avoid deadlocks. The commit of a batch refreshes twice, but it also holds the locks of its customers, and
+whoever stores reports takes these locks first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,29 +32,29 @@ SLICE: Final = 2_000  # customers in one statement
 _ROW = customer_summaries.c
 
 
-def _of_customer(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
+def _select_of_customer(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
     return select(value).where(*condition).correlate(customer_summaries).scalar_subquery()
 
 
-def _of_reports(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
-    return _of_customer(value, reports.c.customer_number == _ROW.customer_number, *condition)
+def _select_of_reports(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return _select_of_customer(value, reports.c.customer_number == _ROW.customer_number, *condition)
 
 
-def _member(kind: str, path: str) -> ColumnElement[str]:
-    return _of_reports(json_member(reports.c.data, path), reports.c.kind == kind)
+def _report_member(kind: str, path: str) -> ColumnElement[str]:
+    return _select_of_reports(json_member(reports.c.data, path), reports.c.kind == kind)
 
 
 def _report_status() -> ColumnElement[str]:
-    data_version = _of_customer(customers.c.data_version, customers.c.number == _ROW.customer_number)
+    data_version = _select_of_customer(customers.c.data_version, customers.c.number == _ROW.customer_number)
     is_ready = and_(reports.c.data_version == data_version, reports.c.failed.is_(False))
     return case(
-        (_of_reports(func.count(reports.c.data_version)) == 0, ReportStatus.PENDING),
-        (_of_reports(func.count(), is_ready) == len(REPORT_KINDS), ReportStatus.READY),
+        (_select_of_reports(func.count(reports.c.data_version)) == 0, ReportStatus.PENDING),
+        (_select_of_reports(func.count(), is_ready) == len(REPORT_KINDS), ReportStatus.READY),
         else_=ReportStatus.STALE,
     )
 
 
-def _of_last_decision(value: ColumnElement[Any]) -> ColumnElement[Any]:
+def _select_of_last_decision(value: ColumnElement[Any]) -> ColumnElement[Any]:
     decisions = (
         evaluations.c.customer_number == _ROW.customer_number,
         evaluations.c.what_if.is_(False),
@@ -69,7 +69,7 @@ def _outcome() -> ColumnElement[str]:
         decision_overrides.c.evaluation_id == evaluations.c.evaluation_id
     )
     last = overrides.order_by(decision_overrides.c.number.desc()).limit(1).correlate(evaluations).scalar_subquery()
-    return _of_last_decision(func.coalesce(last, evaluations.c.outcome))
+    return _select_of_last_decision(func.coalesce(last, evaluations.c.outcome))
 
 
 # An alert whose snooze has ended is counted from `items.end_snoozes` on, so that no summary depends on the time.
@@ -79,16 +79,18 @@ _OPEN_ALERT: Final = (
     work_items.c.snoozed_until.is_(None),
 )
 _DERIVED: Final[Mapping[str, ColumnElement[Any]]] = {
-    "rating": _member("risk", "rating"),
-    "risk_value": cast(_member("risk", "value"), Float),
-    "calibration": _member("risk", "calibration"),
-    "completeness_score": cast(_member("completeness", "summary.completenessScore"), Float),
-    "completeness_tier": _member("completeness", "summary.completenessTier"),
+    "rating": _report_member("risk", "rating"),
+    "risk_value": cast(_report_member("risk", "value"), Float),
+    "calibration": _report_member("risk", "calibration"),
+    "completeness_score": cast(_report_member("completeness", "summary.completenessScore"), Float),
+    "completeness_tier": _report_member("completeness", "summary.completenessTier"),
     "report_status": _report_status(),
-    "data_through": _of_reports(func.max(reports.c.data_through)),
-    "evaluation_number": _of_last_decision(evaluations.c.number),
+    "data_through": _select_of_reports(func.max(reports.c.data_through)),
+    "evaluation_number": _select_of_last_decision(evaluations.c.number),
     "outcome": _outcome(),
-    "open_alerts": _of_customer(func.count(), work_items.c.customer_number == _ROW.customer_number, *_OPEN_ALERT),
+    "open_alerts": _select_of_customer(
+        func.count(), work_items.c.customer_number == _ROW.customer_number, *_OPEN_ALERT
+    ),
 }
 OF_REPORTS: Final = {
     "risk": ("rating", "risk_value", "calibration", "report_status", "data_through"),
@@ -118,7 +120,7 @@ def _texts(name: str | None, abn: str, reference: str | None) -> dict[str, str |
 
 def refresh(w: Writing, customer_numbers: Iterable[int], columns: Sequence[str]) -> None:
     """Compute these columns of the customers' summaries again."""
-    derive = _deriving(tuple(columns))
+    derive = _build_update(tuple(columns))
     for slice_ in _slices(sorted(customer_numbers)):
         w.execute(_LOCK, {"numbers": slice_})
         w.execute(derive, {"numbers": slice_})
@@ -129,13 +131,13 @@ _LOCK: Final = select(_ROW.customer_number).where(_MINE).order_by(_ROW.customer_
 
 
 @cache
-def _deriving(columns: Sequence[str]) -> Update:
+def _build_update(columns: Sequence[str]) -> Update:
     """Return the statement that computes these columns. Building it takes several times as long as executing it."""
     return update(customer_summaries).where(_MINE).values({name: _DERIVED[name] for name in columns})
 
 
 def find_differing(r: Reading, customer_numbers: Sequence[int]) -> list[int]:
-    """Return those of the customers whose summary is missing, or differs from what it follows from."""
+    """Return those of the customers whose summary is missing, or differs from the tables that it is derived from."""
     texts = (_ROW.name_key, _ROW.search_text, customers.c.name, customers.c.abn, customers.c.reference)
     differs = or_(*(_ROW[name].is_distinct_from(value) for name, value in _DERIVED.items()))
     query = select(customers.c.number, differs, *texts).join(customer_summaries, isouter=True)
@@ -147,8 +149,8 @@ def find_differing(r: Reading, customer_numbers: Sequence[int]) -> list[int]:
     ]
 
 
-def each_differing(db: Database) -> Iterator[int]:
-    """Yield the numbers of all customers whose summary differs, some thousand in a snapshot of their own at a time."""
+def find_all_differing(db: Database) -> Iterator[int]:
+    """Yield the numbers of all customers whose summary differs. Each SLICE of customers has a snapshot of its own."""
     last = 0
     while True:
         with db.reading() as r:

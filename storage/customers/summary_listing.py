@@ -1,7 +1,7 @@
 """List and search a client's customers by their summaries.
 
-Of a million customers a page costs about as much as of a thousand: few matches are sorted, and of many, one index has
-the order. Which it is, `count_some` finds out.
+A page of a million customers costs about as much as a page of a thousand: a few matches are sorted, and many are read
+from an index that has their order. `count_some` finds out whether they are few or many.
 """
 
 from collections.abc import Sequence
@@ -64,8 +64,8 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which customers are listed. Conditions that are None apply to none."""
+class Filter:
+    """Which customers are listed. Conditions that are None don't apply."""
 
     part: str | None = None  # of the name, the ABN or the reference
     rating: str | None = None
@@ -110,7 +110,7 @@ class Summary:
     last_submission_at: datetime | None
 
 
-def find(r: Reading, client_id: UUID, wanted: Wanted, order: Order, page: Page | None = None) -> Paged[Summary]:
+def find(r: Reading, client_id: UUID, wanted: Filter, order: Order, page: Page | None = None) -> Paged[Summary]:
     """Return summaries of the client's customers."""
     conditions = [_ROW.client_id == client_id, *wanted.conditions]
     found = select(customer_summaries).where(*conditions)
@@ -118,7 +118,7 @@ def find(r: Reading, client_id: UUID, wanted: Wanted, order: Order, page: Page |
         found = with_part(r, found, customer_summaries, wanted.part)
     if page is None:
         numbers = r.execute(found.with_only_columns(_ROW.customer_number).order_by(*order.terms())).scalars().all()
-        return Paged(_shown(r, numbers), len(numbers), page)
+        return Paged(_read_summaries(r, numbers), len(numbers), page)
     total = count_some(r, found.with_only_columns(_ROW.customer_number))
     if total <= MOST_COUNTED:
         few = found.limit(MOST_COUNTED).subquery()
@@ -127,15 +127,15 @@ def find(r: Reading, client_id: UUID, wanted: Wanted, order: Order, page: Page |
         part = () if wanted.part is None else (contains(r, customer_summaries, wanted.part),)
         chosen = select(_ROW.customer_number).where(*conditions, *part).order_by(*order.terms())
     numbers = r.execute(limited(chosen, page)).scalars().all()
-    return Paged(_shown(r, numbers), min(total, MOST_COUNTED), page, total > MOST_COUNTED)
+    return Paged(_read_summaries(r, numbers), min(total, MOST_COUNTED), page, total > MOST_COUNTED)
 
 
 def get(r: Reading, customer: Customer) -> Summary:
-    [summary] = _shown(r, [customer.number])
+    [summary] = _read_summaries(r, [customer.number])
     return summary
 
 
-def _shown(r: Reading, numbers: Sequence[int]) -> list[Summary]:
+def _read_summaries(r: Reading, numbers: Sequence[int]) -> list[Summary]:
     """Return the summaries of these customers, in this order."""
     found = dict[int, Summary]()
     for start in range(0, len(numbers), SLICE):

@@ -1,1 +1,1 @@
-"""Policies, evaluations, backtests, and the data that they read."""
+"""Policies, evaluations, backtests and risk models, and the data that they read."""

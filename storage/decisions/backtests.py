@@ -55,7 +55,7 @@ class Request:
         return _encode(vars(self)).decode()
 
     @classmethod
-    def of_json(cls, text: str) -> "Request":
+    def from_json(cls, text: str) -> "Request":
         fields = json.loads(text, parse_int=Decimal, parse_float=Decimal)
         only, other = fields["customers"], fields["other_version"]
         return cls(

@@ -53,7 +53,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         attributes=pl.DataFrame(stated, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.refused_and_repeated(r, versions), schema=INTAKE, orient="row"),
-        statements=documents.behind(r, versions),
+        statements=documents.read_evidence(r, versions),
         resolutions=_resolutions(r, numbers),
     )
 
@@ -73,7 +73,7 @@ def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> lis
     for number, client_id in clients.items():
         of_client[client_id].add(number)
     compared, scorecards = peers.latest_before(r, of_client, as_of), risk_models.in_use(r, of_client)
-    expected = risk_models.expected_of(r, of_client)
+    expected = risk_models.read_expected(r, of_client)
     return [
         ClientPortfolio(frozenset(mine), compared.get(client_id), scorecards.get(client_id), expected[client_id])
         for client_id, mine in sorted(of_client.items())

@@ -30,12 +30,12 @@ def read(r: Reading, client_id: UUID, versions: Mapping[int, int], now: datetime
         now,
         context.read(r, versions, now, as_of),
         stated,
-        _policies(r, client_id, versions, now),
+        _read_policies(r, client_id, versions, now),
         plan_rulesets(rulesets.load_active(r, active)) if active else None,
     )
 
 
-def _policies(r: Reading, client_id: UUID, customers: Mapping[int, int], now: datetime) -> list[TriedPolicy]:
+def _read_policies(r: Reading, client_id: UUID, customers: Mapping[int, int], now: datetime) -> list[TriedPolicy]:
     found = []
     for stored, version in policies.find(r, client_id).items:
         records = backtests.latest_records(r, stored.policy_id, list(customers), now)

@@ -14,14 +14,14 @@ from storage.core.models import Flow, JobStatus, jobs, statement_files, statemen
 _ENDED = (JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)
 
 
-def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
+def read_evidence(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
     """Return the customers' statements in schema STATEMENTS. A file that was sent twice counts once.
 
     Args:
-        versions: customer number → data version. A statement counts from the version that its rows made. If it held
-            nothing new, it counts from the next version, so that a version's evidence never changes.
+        versions: customer number → data version. A statement counts from the version that its rows created. If it had
+            no new rows, it counts from the next version, so that the evidence of a version never changes.
     """
-    submissions = _submissions(r, versions)
+    submissions = _submissions_behind(r, versions)
     files = statement_files.c
     query = (
         select(statements, files.file_name, files.signals, files.sha256)
@@ -38,7 +38,7 @@ def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
     return pl.DataFrame([_as_evidence(row) for row in distinct.values()], schema=STATEMENTS, orient="row")
 
 
-def _submissions(r: Reading, versions: Mapping[int, int]) -> set[Any]:
+def _submissions_behind(r: Reading, versions: Mapping[int, int]) -> set[Any]:
     """Return the ids of the jobs with PDFs that the versions are based on."""
     query = select(jobs.c.job_id, jobs.c.customer_number, jobs.c.retracts, jobs.c.data_version, jobs.c.enriched_rows)
     ended: list[AnyRow] = list(
@@ -51,21 +51,24 @@ def _submissions(r: Reading, versions: Mapping[int, int]) -> set[Any]:
         )
     )
     added_rows = {row.job_id: bool(row.enriched_rows) for row in ended if row.retracts is None}
-    return set(added_rows) - set(_too_late(ended, added_rows, versions)) - set(_retracted(ended, added_rows, versions))
+    return (
+        set(added_rows) - set(_later_than(ended, added_rows, versions)) - set(_retracted(ended, added_rows, versions))
+    )
 
 
-def _too_late(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+def _later_than(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+    """Return the ids of submissions that count only in later versions."""
     mine = (row for row in ended if row.job_id in added_rows)
-    return (row.job_id for row in mine if not _counts(row, added_rows[row.job_id], versions))
+    return (row.job_id for row in mine if not _counts_in_version(row, added_rows[row.job_id], versions))
 
 
 def _retracted(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
     retractions = (row for row in ended if row.retracts in added_rows)
-    return (row.retracts for row in retractions if _counts(row, added_rows[row.retracts], versions))
+    return (row.retracts for row in retractions if _counts_in_version(row, added_rows[row.retracts], versions))
 
 
-def _counts(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:
-    """Return whether a job counts in its customer's version: from the version that it made, else from the next."""
+def _counts_in_version(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:
+    """Return whether a job counts in its customer's version: from the version that it created, or else the next."""
     first = (row.data_version or 0) + (0 if made_a_version else 1)
     return first <= versions[row.customer_number]
 

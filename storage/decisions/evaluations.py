@@ -75,7 +75,7 @@ class Override:
 
 
 def save(w: Writing, new: NewEvaluation) -> None:
-    """Store an evaluation with its record. If it is a decision, it waits for a person instead of an earlier one."""
+    """Store an evaluation with its record. A decision replaces the work item of the customer's earlier decision."""
     decides = not new.what_if and new.shadow_of is None
     if decides:
         lock_number(w, new.customer_number)
@@ -105,7 +105,7 @@ def with_id(r: Reading, evaluation_id: UUID) -> Evaluation:
     return _get(r, _SHOWN.where(evaluations.c.evaluation_id == evaluation_id))
 
 
-def record(r: Reading, evaluation: Evaluation) -> bytes:
+def read_record(r: Reading, evaluation: Evaluation) -> bytes:
     """Return the evaluation's record, as it was written.
 
     Raises:
@@ -141,7 +141,7 @@ def find(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Filter:
     """Which evaluations of all customers are listed. Conditions that are None don't apply."""
 
     policy: StoredPolicy | None = None
@@ -166,10 +166,10 @@ class Wanted:
         return chosen
 
 
-def find_all(r: Reading, client_id: UUID, wanted: Wanted, page: Page | None = None) -> Paged[Evaluation]:
+def find_all(r: Reading, client_id: UUID, wanted: Filter, page: Page | None = None) -> Paged[Evaluation]:
     """Return evaluations of all customers, newest first, without those of challengers.
 
-    An index has all columns of the conditions, so the rows with their records are read only for the page.
+    An index contains all columns of the conditions, so only the page's rows, with their large records, are read.
     """
     mine = select(evaluations.c.number).where(evaluations.c.client_id == client_id, *wanted.conditions)
     newest_first = mine.order_by(evaluations.c.at.desc(), evaluations.c.number.desc())

@@ -1,7 +1,7 @@
 """Decision policies, by client and slug. Each has versions whose documents are never changed.
 
-A version is a draft, then published, then retired, in this order and once each; publishing one retires the one before.
-To go back, save the older content again as a new version. So the versions' dates tell which one applied when.
+A version is a draft, then published, then retired, never the other way round; publishing a version retires the one
+before. To go back, save the older content as a new version. So the versions' dates show which one applied when.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def get(r: Reading, client_id: UUID, slug: str) -> StoredPolicy:
     row = r.execute(_WITH_SLUG, {"client_id": client_id, "slug": slug}).first()
     if row is None:
         raise NotFound("DecisionPolicy.NotFound", "There is no decision policy with this slug.")
-    return _stored(row)
+    return _as_policy(row)
 
 
 _WITH_SLUG: AnySelect = select(policies).where(
@@ -95,7 +95,7 @@ _WITH_SLUG: AnySelect = select(policies).where(
 
 def with_id(r: Reading, policy_id: UUID) -> StoredPolicy:
     """Return an existing policy of any client: for work on one of its evaluations or backtests."""
-    return _stored(r.execute(select(policies).where(policies.c.policy_id == policy_id)).one())
+    return _as_policy(r.execute(select(policies).where(policies.c.policy_id == policy_id)).one())
 
 
 def find(
@@ -121,10 +121,12 @@ def find(
     if not include_archived:
         query = query.where(policies.c.is_archived.is_(False))
     rows = r.execute(limited(query.order_by(policies.c.slug), page))
-    return Paged([_with_version(row) for row in rows], total_of(r, query.with_only_columns(policies.c.slug)), page)
+    return Paged(
+        [_as_policy_and_version(row) for row in rows], total_of(r, query.with_only_columns(policies.c.slug)), page
+    )
 
 
-def all_of(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersion]]:
+def find_with_newest(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersion]]:
     """Return every policy with its newest version, by slug, including drafts and archived policies."""
     newest = (
         select(policy_versions.c.policy_id, func.max(policy_versions.c.version).label("version"))
@@ -133,14 +135,14 @@ def all_of(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersio
     )
     is_newest = and_(*(newest.c[name] == policy_versions.c[name] for name in ("policy_id", "version")))
     query = _WITH_VERSION.join(newest, is_newest).where(policies.c.client_id == client_id)
-    return [_with_version(row) for row in r.execute(query.order_by(policies.c.slug))]
+    return [_as_policy_and_version(row) for row in r.execute(query.order_by(policies.c.slug))]
 
 
 def versions(r: Reading, policy: StoredPolicy, page: Page | None = None) -> Paged[PolicyVersion]:
     """Return all versions of the policy, newest first."""
     query = _select_versions(policy.policy_id)
     rows = r.execute(limited(query.order_by(policy_versions.c.version.desc()), page))
-    return Paged([_version(row) for row in rows], total_of(r, query), page)
+    return Paged([_as_version(row) for row in rows], total_of(r, query), page)
 
 
 def version(r: Reading, policy: StoredPolicy, number: int | None = None) -> PolicyVersion:
@@ -158,11 +160,11 @@ def version(r: Reading, policy: StoredPolicy, number: int | None = None) -> Poli
         row = r.execute(_select_versions(policy.policy_id).where(policy_versions.c.version == number)).first()
         if row is None:
             raise NotFound("DecisionPolicy.VersionNotFound", "The decision policy has no such version.")
-    return _version(row)
+    return _as_version(row)
 
 
 def newest(r: Reading, policy: StoredPolicy) -> PolicyVersion:
-    return _version(r.execute(_newest_first(policy.policy_id)).one())
+    return _as_version(r.execute(_newest_first(policy.policy_id)).one())
 
 
 def save_draft(
@@ -183,7 +185,7 @@ def save_draft(
     last = w.execute(_newest_first(stored.policy_id)).first()
     text, digest = canonical(policy), fingerprint(policy)
     if last is not None and last.fingerprint == digest and last.state != PolicyState.RETIRED:
-        return _version(last)
+        return _as_version(last)
     number = 1 if last is None else last.version + 1
     if number > MOST_VERSIONS:
         raise Conflict("DecisionPolicy.TooManyVersions", f"A policy may have at most {MOST_VERSIONS:,} versions.")
@@ -236,7 +238,7 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     Raises:
         NotFound: no such version.
         Conflict: the version is not a draft, or the policy is archived.
-        Unprocessable: it needs inputs that the published version doesn't declare, so requests don't send them.
+        Unprocessable: it needs inputs that the published version doesn't declare, so that requests don't have them.
     """
     policy = lock(w, policy)
     _require_not_archived(policy)
@@ -244,7 +246,7 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     if chosen.state != PolicyState.DRAFT:
         raise Conflict("DecisionPolicy.NotADraft", "Only a draft can be the challenger of the published version.")
     row = w.execute(_PUBLISHED, {"policy_id": policy.policy_id}).first()
-    undeclared: list[str] = [] if row is None else _undeclared_inputs(chosen, _version(row))
+    undeclared: list[str] = [] if row is None else _undeclared_inputs(chosen, _as_version(row))
     if undeclared:
         says = f"The published version doesn't declare these inputs, or declares another kind: {', '.join(undeclared)}."
         raise Unprocessable("DecisionPolicy.ChallengerInputs", says)
@@ -258,7 +260,7 @@ def remove_challenger(w: Writing, policy: StoredPolicy) -> StoredPolicy:
 def lock(w: Writing, policy: StoredPolicy) -> StoredPolicy:
     """Return the policy as it is now. Other changes of it wait until this transaction ends."""
     query = select(policies).where(policies.c.policy_id == policy.policy_id)
-    return _stored(w.execute(query.with_for_update()).one())
+    return _as_policy(w.execute(query.with_for_update()).one())
 
 
 def _lock_or_create(w: Writing, client_id: UUID, slug: str, now: datetime) -> StoredPolicy:
@@ -304,17 +306,17 @@ def _select_versions(policy_id: UUID) -> AnySelect:
 _WITH_VERSION: AnySelect = select(policies, policy_versions).join_from(policies, policy_versions)
 
 
-def _with_version(row: Sequence[Any]) -> tuple[StoredPolicy, PolicyVersion]:
+def _as_policy_and_version(row: Sequence[Any]) -> tuple[StoredPolicy, PolicyVersion]:
     width = len(policies.c)
-    return _stored(row[:width]), _version(row[width:])
+    return _as_policy(row[:width]), _as_version(row[width:])
 
 
-def _stored(row: Sequence[Any]) -> StoredPolicy:
+def _as_policy(row: Sequence[Any]) -> StoredPolicy:
     policy_id, client_id, slug, is_archived, created_at, challenger, percent = row
     shadow = None if challenger is None else Challenger(challenger, percent)
     return StoredPolicy(policy_id, client_id, slug, is_archived, shadow, created_at)
 
 
-def _version(row: Sequence[Any]) -> PolicyVersion:
+def _as_version(row: Sequence[Any]) -> PolicyVersion:
     policy_id, number, state, *others = row
     return PolicyVersion(policy_id, number, PolicyState(state), *others)

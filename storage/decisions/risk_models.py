@@ -60,7 +60,7 @@ def add(w: Writing, scorecard: Scorecard, client_id: UUID | None, now: datetime)
 def find(r: Reading) -> list[StoredModel]:
     """Return every scorecard, oldest first."""
     query = select(*_SHOWN).order_by(risk_models.c.created_at, risk_models.c.model_id)
-    return [_model(row) for row in r.execute(query)]
+    return [_as_model(row) for row in r.execute(query)]
 
 
 def get(r: Reading, model_id: UUID) -> StoredModel:
@@ -72,7 +72,7 @@ def get(r: Reading, model_id: UUID) -> StoredModel:
     row = r.execute(select(*_SHOWN).where(risk_models.c.model_id == model_id)).first()
     if row is None:
         raise NotFound("RiskModel.NotFound", f"There is no risk model {model_id}.")
-    return _model(row)
+    return _as_model(row)
 
 
 def scorecard(r: Reading, model_id: UUID) -> Scorecard:
@@ -93,7 +93,7 @@ def activate(
     """Use a scorecard for a client's customers from now on. Customers with a risk report get a new one.
 
     Args:
-        anyway: why to use it although it isn't better than the one that comes with Tidemark.
+        anyway: the reason for using it although it isn't better than the one that comes with Tidemark.
 
     Raises:
         NotFound: no such model or client.
@@ -119,7 +119,8 @@ def require_activatable(r: Reading, model: StoredModel, client_id: UUID, anyway:
     require_metrics(found)
     if not anyway and not is_better(model):
         raise Conflict(
-            "RiskModel.NotBetter", f'The risk model is {comparison_of(model)}. To use it, say why: --anyway "reason".'
+            "RiskModel.NotBetter",
+            f'The risk model is {describe_model_comparison(model)}. To use it, say why: --anyway "reason".',
         )
     return found
 
@@ -144,7 +145,7 @@ def is_better(model: StoredModel) -> bool:
     return bool(model.facts.get("comparison", {}).get("better"))
 
 
-def comparison_of(model: StoredModel) -> str:
+def describe_model_comparison(model: StoredModel) -> str:
     """Return the model's comparison in words."""
     comparison = model.facts.get("comparison")
     return describe_comparison(comparison) if comparison else "not compared with the default scorecard"
@@ -153,10 +154,10 @@ def comparison_of(model: StoredModel) -> str:
 def pin(w: Writing, client_id: UUID, who: str, now: datetime, *, previous: bool) -> StoredModel:
     """Keep a client's scorecard as it is, even if a later version of Tidemark comes with another one.
 
-    A scorecard that was fitted never changes; of the one that comes with Tidemark, a copy is stored and used.
+    A fitted scorecard never changes. If the client uses the one that comes with Tidemark, a copy is stored and used.
 
     Args:
-        previous: the scorecard used before the present one.
+        previous: go back to the scorecard used before the present one, and keep that.
 
     Raises:
         NotFound: no such client, or no previous scorecard.
@@ -204,8 +205,8 @@ def in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
     return found
 
 
-def expect(w: Writing, client_id: UUID, expected: Expected, now: datetime) -> None:
-    """Expect this evidence of all customers of a client. Customers with a risk report get a new one.
+def set_expected(w: Writing, client_id: UUID, expected: Expected, now: datetime) -> None:
+    """Set the evidence that is expected of all customers of a client. Customers with a risk report get a new one.
 
     Raises:
         NotFound: there is no such client.
@@ -216,7 +217,7 @@ def expect(w: Writing, client_id: UUID, expected: Expected, now: datetime) -> No
     _refresh(w, client_id, now)
 
 
-def expected_of(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Expected]:
+def read_expected(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Expected]:
     """Return the evidence that is expected of the customers of each of these clients."""
     query = select(clients.c.client_id, clients.c.expected_evidence).where(clients.c.client_id.in_(list(client_ids)))
     return {client_id: Expected.of(names.split()) for client_id, names in r.execute(query)}
@@ -237,5 +238,5 @@ def _refresh(w: Writing, client_id: UUID, now: datetime) -> None:
 _SHOWN = [column for column in risk_models.c if column.name != "content"]
 
 
-def _model(row: AnyRow) -> StoredModel:
+def _as_model(row: AnyRow) -> StoredModel:
     return StoredModel(**values_of(row))

@@ -31,7 +31,7 @@ class Request:
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def of_json(cls, text: str) -> "Request":
+    def from_json(cls, text: str) -> "Request":
         return msgspec.json.decode(text, type=cls)
 
 
@@ -41,7 +41,7 @@ def simulated_ruleset(r: Reading, job: PortfolioJob) -> Ruleset:
     Raises:
         Corrupt: the stored version is damaged.
     """
-    document = Request.of_json(job.request).document
+    document = Request.from_json(job.request).document
     if document is not None:
         return Ruleset.model_validate_json(document)
     return rulesets.version(r, job.subject_id, job.version).ruleset
@@ -50,7 +50,7 @@ def simulated_ruleset(r: Reading, job: PortfolioJob) -> Ruleset:
 def population(job: PortfolioJob, ruleset: Ruleset) -> Population:
     """Return the customers of a simulation: with transactions, in the request, and listed by the ruleset."""
     restrictions = [
-        Request.of_json(job.request).customers,
+        Request.from_json(job.request).customers,
         ruleset.applies_to.customers if isinstance(ruleset.applies_to, Listed) else None,
     ]
     named = [frozenset(ids) for ids in restrictions if ids is not None]

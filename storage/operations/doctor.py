@@ -312,7 +312,7 @@ def _check_orphans(store: Store, now: datetime) -> Iterator[Finding]:
 
 
 def _check_summaries(db: Database) -> Iterator[Finding]:
-    if differing := sum(1 for _ in summaries.each_differing(db)):
+    if differing := sum(1 for _ in summaries.find_all_differing(db)):
         problem = f"the summaries of {differing} customers, which lists of customers show, differ from their data"
         yield error("customers", problem, "report it as a fault of Tidemark; nothing but these lists reads summaries")
 

@@ -57,7 +57,7 @@ def invite(house: House, role: Role) -> tuple[str, str]:
     store = house.service.store()
     with store.db.writing() as w:
         user = users.create(w, house.client_id, email, f"Ada the {role}", role, now)
-        token = users.new_link(w, user, now + timedelta(minutes=5))
+        token = users.create_link(w, user, now + timedelta(minutes=5))
     store.close()
     return email, f"{house.service.base_url}/sign-in/link?token={token}"
 

@@ -43,7 +43,7 @@ def create_user(
     with opened_store() as store, store.db.writing() as w:
         user = stored.create(w, client, email, name, role, at)
         _audit(w, "User.Created", user, at)
-        token = stored.new_link(w, user, at + duration(LINK_LASTS))
+        token = stored.create_link(w, user, at + duration(LINK_LASTS))
     print_record({**_user(user), "link": sign_in_link(url, token)}, as_json=as_json)
 
 
@@ -78,7 +78,7 @@ def make_link(
     at = now()
     with opened_store() as store, store.db.writing() as w:
         user = _with_email(w, email)
-        token = stored.new_link(w, user, at + duration(expires_in))
+        token = stored.create_link(w, user, at + duration(expires_in))
         _audit(w, "User.LinkMade", user, at)
     print_record({"link": sign_in_link(url, token)}, as_json=as_json)
 
@@ -104,7 +104,7 @@ def set_password(email: Email) -> None:
 
     Example: tidemark users password ada@example.com
     """
-    password_hash = passwords.hashed(typer.prompt("New password", hide_input=True))
+    password_hash = passwords.hash_password(typer.prompt("New password", hide_input=True))
     with opened_store() as store, store.db.writing() as w:
         user = _with_email(w, email)
         stored.set_password(w, user, password_hash)

@@ -37,5 +37,5 @@ def list_actors(caller: Anybody, query: Annotated[ActorsQuery, Query()]) -> Resp
     What the client doesn't know has the kind `unknown`.
     """
     with caller.reading() as r:
-        found = actors.find(r, caller.client_id, query.who)
+        found = actors.name_actors(r, caller.client_id, query.who)
     return answer(ActorListView(actors=[ActorView.of(each) for each in found]))

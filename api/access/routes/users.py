@@ -150,4 +150,4 @@ def _user_to_change(w: Writing, caller: Caller, user_id: str) -> User:
 
 def _new_link(w: Writing, caller: Caller, user: User) -> tuple[str, datetime]:
     expires_at = caller.now + LINK_LASTS
-    return f"/sign-in/link?token={users.new_link(w, user, expires_at)}", expires_at
+    return f"/sign-in/link?token={users.create_link(w, user, expires_at)}", expires_at

@@ -14,7 +14,7 @@ from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.paging import MOST_COUNTED
 from storage.core.text_search import SHORTEST
-from storage.customers.summary_listing import Order, Sort, Summary, Wanted
+from storage.customers.summary_listing import Filter, Order, Sort, Summary
 
 RATINGS = ("A", "B", "C", "D", "E")
 LONGEST = 200  # characters of a search
@@ -76,8 +76,8 @@ class SummariesQuery(Paging):
     ] = Sort.CREATED
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(self.search, self.rating, self.outcome, self.report_status, self.open_alerts)
+    def wanted(self) -> Filter:
+        return Filter(self.search, self.rating, self.outcome, self.report_status, self.open_alerts)
 
     @property
     def order(self) -> Order:

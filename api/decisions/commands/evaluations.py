@@ -66,7 +66,7 @@ def show(evaluation_id: Which, as_json: AsJson = False) -> None:
     """
     with opened_store() as store, store.db.reading() as r:
         found = stored_evaluations.with_id(r, evaluation_id)
-        content = stored_evaluations.record(r, found)
+        content = stored_evaluations.read_record(r, found)
         overrides = stored_evaluations.overrides_of(r, found)
     if as_json:
         reported = {"overrides": [vars(each) for each in overrides], "record": msgspec.Raw(content)}
@@ -106,7 +106,7 @@ def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
 def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
     with store.db.reading() as r:
         found = stored_evaluations.with_id(r, evaluation_id)
-        earlier = stored_evaluations.record(r, found)
+        earlier = stored_evaluations.read_record(r, found)
         policy = policies.get(r, found.client_id, found.slug)
         ready = Ready.of(policies.version(r, policy, found.version).policy)
         place, is_stored = _place(r, found)

@@ -242,7 +242,7 @@ def activate(
         with store.db.writing() as w:
             risk_models.activate(w, chosen.model_id, client, OPERATOR.who, now(), anyway=anyway)
             why = {"anyway": anyway} if anyway else {}
-            what = {"modelId": chosen.model_id, "comparison": risk_models.comparison_of(chosen), **why}
+            what = {"modelId": chosen.model_id, "comparison": risk_models.describe_model_comparison(chosen), **why}
             audit.append(w, OPERATOR, "RiskModel.Activated", what, now(), client_id=client)
     print_record(
         {"modelId": chosen.model_id, "usedFor": client, **({"moves": moving} if as_json else {})}, as_json=as_json
@@ -342,12 +342,12 @@ def expect(
     if evidence:
         given = _parse_expected(",".join(evidence))
         with opened_store() as store, store.db.writing() as w:
-            risk_models.expect(w, client, given or EVERYTHING, now())
+            risk_models.set_expected(w, client, given or EVERYTHING, now())
             audit.append(
                 w, OPERATOR, "Client.EvidenceExpected", {"evidence": " ".join(evidence)}, now(), client_id=client
             )
     with opened_store() as store, store.db.reading() as r:
-        found = risk_models.expected_of(r, [client])
+        found = risk_models.read_expected(r, [client])
     if client not in found:
         raise NotFound("Client.NotFound", "There is no client with this id.")
     print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
@@ -440,7 +440,7 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
         numbers = customers.numbers(r, client, parsed_ids.values())
         places = transactions.current_locations(r, numbers.values())
         rows = transactions.scan(store.lake, places).collect()
-        expected = risk_models.expected_of(r, [client]).get(client, EVERYTHING)
+        expected = risk_models.read_expected(r, [client]).get(client, EVERYTHING)
     by_text = {text: numbers.get(parsed) for text, parsed in parsed_ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
     return cohorts.cohort_from_transactions(rows, cases.cases.with_columns(customer_number=number), expected)

@@ -41,7 +41,7 @@ from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.access.approvals import Request
 from storage.core.models import ApprovalKind
 from storage.decisions import evaluations, policies
-from storage.decisions.evaluations import Evaluation, Wanted
+from storage.decisions.evaluations import Evaluation, Filter
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Decisions"])
 Evaluator = Annotated[Caller, Depends(Allow("decision-policies:evaluate"))]
@@ -129,7 +129,7 @@ def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Q
     with caller.reading() as r:
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
         times = (query.created_after, query.created_before)
-        wanted = Wanted(policy, query.outcome, *times, decisions_only=query.decisions_only)
+        wanted = Filter(policy, query.outcome, *times, decisions_only=query.decisions_only)
         found = evaluations.find_all(r, caller.client_id, wanted, query.asked())
     items = [EvaluationSummaryView.of(each) for each in found.items]
     return answer({"evaluations": items, **totals(found), "hasMore": found.has_more})
@@ -144,7 +144,7 @@ def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
     """Read an evaluation with its record: what it read, which rule compared which value with what, and the answer."""
     with caller.reading() as r:
         found = caller.evaluation(r, evaluation_id)
-        record = evaluations.record(r, found)
+        record = evaluations.read_record(r, found)
         overrides = [DecisionOverrideView.of(each) for each in evaluations.overrides_of(r, found)]
         shadows = [each.evaluation_id for each in evaluations.shadows_of(r, found)]
     reported = {

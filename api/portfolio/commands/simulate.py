@@ -118,7 +118,7 @@ def _find_or_save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
 
 
 def _print(job: PortfolioJob, result: Mapping[str, Any]) -> None:
-    request, fired = Request.of_json(job.request), counted(result["customersFired"], "customer")
+    request, fired = Request.from_json(job.request), counted(result["customersFired"], "customer")
     out.print(
         f"From {request.first} to {request.last}: {counted(result['events'], 'event')} for {fired} of "
         f"{result['customers']:,}; {result['atSwitchOn']['customers']:,} on the first day.",

@@ -162,7 +162,7 @@ def grant_access(store: Store, client_id: UUID, base_url: str, key: str) -> Acce
     with store.db.writing() as w:
         user = users.create(w, client_id, USER, "Demo", Role.ADMIN, at)
         audit.append(w, OPERATOR, "User.Created", {"userId": user.user_id}, at, client_id=client_id)
-        token = users.new_link(w, user, at + duration(LINK_LASTS))
+        token = users.create_link(w, user, at + duration(LINK_LASTS))
     command = f"curl -sS '{base_url}/v1/customers?page=1&count=3' \\\n-H 'x-api-key: {key}'"
     return Access(sign_in_link(base_url, token), key, command)
 

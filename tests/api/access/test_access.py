@@ -108,7 +108,7 @@ def test_an_erased_user_is_only_an_id(own_store: Store) -> None:
         admin = new_user(store, client.client_id, Role.ADMIN)
         with store.db.writing() as w:
             user = users.create(w, client.client_id, "grace@lender.example", "Grace Hopper", Role.ADMIN, now)
-            users.new_link(w, user, now + timedelta(hours=1))
+            users.create_link(w, user, now + timedelta(hours=1))
             sessions.start(w, user, now)
         customer, alert = f"/v1/customer/{own['customerId']}", f"/v1/alerts/{own['matchId']}/actions"
         evaluation = f"/v1/evaluations/{own['evaluationId']}"

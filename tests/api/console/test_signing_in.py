@@ -28,7 +28,7 @@ def user(store: Store, client_id: UUID) -> User:
     """An analyst with PASSWORD."""
     made = new_user(store, client_id)
     with store.db.writing() as w:
-        users.set_password(w, made, passwords.hashed(PASSWORD))
+        users.set_password(w, made, passwords.hash_password(PASSWORD))
     return made
 
 
@@ -81,7 +81,7 @@ def test_sign_in_gets_a_new_session(base_url: str, user: User) -> None:
 def test_link_signs_in_once(store: Store, base_url: str, user: User) -> None:
     with store.db.writing() as w:
         now = datetime.now(UTC)
-        good, old = users.new_link(w, user, now + timedelta(hours=1)), users.new_link(w, user, now)
+        good, old = users.create_link(w, user, now + timedelta(hours=1)), users.create_link(w, user, now)
     visitor = Visitor(base_url)
     assert "Sign in" in visitor.get(f"/sign-in/link?token={good}").text, "reading the link's page must not use it"
     assert visitor.send("/sign-in/link", {"token": good}).status_code == 303
@@ -105,7 +105,7 @@ def test_sessions_end(store: Store, base_url: str, client_id: UUID, user: User, 
     with subtests.test("by disabling the user, or a new password"):
         for change in (
             lambda w: users.disable(w, user, datetime.now(UTC)),
-            lambda w: users.set_password(w, user, passwords.hashed(PASSWORD)),
+            lambda w: users.set_password(w, user, passwords.hash_password(PASSWORD)),
         ):
             with store.db.writing() as w:
                 users.enable(w, user)

@@ -77,7 +77,7 @@ def visit_as(store: Store, base_url: str, client_id: UUID, role: Role) -> Visito
     now = datetime.now(UTC)
     user = new_user(store, client_id, role)
     with store.db.writing() as w:
-        token = users.new_link(w, user, now + timedelta(hours=1))
+        token = users.create_link(w, user, now + timedelta(hours=1))
     visitor = Visitor(base_url)
     answer = visitor.send("/sign-in/link", {"token": token})
     assert (answer.status_code, urlsplit(answer.headers["location"]).path) == (303, "/"), answer.text

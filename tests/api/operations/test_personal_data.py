@@ -64,7 +64,7 @@ def test_a_user_is_found_by_name_and_their_sessions_by_id(store: Store, client: 
     now = datetime.now(UTC)
     with store.db.writing() as w:
         user = users.create(w, client.client_id, f"{uuid4()}@example.com", NAME, Role.VIEWER, now)
-        users.new_link(w, user, now + timedelta(minutes=5))
+        users.create_link(w, user, now + timedelta(minutes=5))
         sessions.start(w, user, now)
     assert user.user_id.hex in found(store, user.email)["users"]
     assert {"users", "sign_in_links", "sessions"} <= found(store, str(user.user_id)).keys()

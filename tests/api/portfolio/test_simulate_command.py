@@ -99,7 +99,7 @@ def test_a_file_is_saved_as_an_inactive_ruleset_and_simulated(store: Store, lend
     with store.db.reading() as r:
         stored = rulesets.with_slug(r, lender.customer.client_id, "new")
         [job] = portfolio_jobs.find(r, stored.ruleset_id).items
-    assert (stored.active, Request.of_json(job.request).document is not None) == (False, True)
+    assert (stored.active, Request.from_json(job.request).document is not None) == (False, True)
 
 
 def test_only_the_named_customers_are_simulated(lender: Lender) -> None:

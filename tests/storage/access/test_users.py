@@ -87,12 +87,12 @@ def test_wrong_passwords_at_once_lock_a_user_out_once(store: Store, client_id: U
 def test_link_is_followed_once_by_a_user_who_may_sign_in(store: Store, client_id: UUID, now: datetime) -> None:
     user = new_user(store, client_id, now)
     with store.db.writing() as w:
-        link, expired = (users.new_link(w, user, now + lasts) for lasts in (MINUTE, timedelta()))
+        link, expired = (users.create_link(w, user, now + lasts) for lasts in (MINUTE, timedelta()))
         assert users.follow_link(w, expired, now) is None
         assert users.follow_link(w, link, now) == user
         assert users.follow_link(w, link, now) is None
     with store.db.writing() as w:
-        ends = users.new_link(w, user, now + MINUTE)
+        ends = users.create_link(w, user, now + MINUTE)
         users.disable(w, user, now)
         assert users.follow_link(w, ends, now) is None
 
@@ -100,7 +100,7 @@ def test_link_is_followed_once_by_a_user_who_may_sign_in(store: Store, client_id
 def test_link_followed_twice_at_once_signs_in_once(store: Store, client_id: UUID, now: datetime) -> None:
     user = new_user(store, client_id, now)
     with store.db.writing() as w:
-        link = users.new_link(w, user, now + MINUTE)
+        link = users.create_link(w, user, now + MINUTE)
 
     def follow(_: int) -> bool:
         with store.db.writing() as w:
@@ -113,8 +113,8 @@ def test_link_followed_twice_at_once_signs_in_once(store: Store, client_id: UUID
 def test_tokens_and_passwords_are_not_in_the_database(store: Store, client_id: UUID, now: datetime) -> None:
     user = new_user(store, client_id, now)
     with store.db.writing() as w:
-        users.set_password(w, user, passwords.hashed("correct horse battery"))
-        secrets = [users.new_link(w, user, now + MINUTE), sessions.start(w, user, now), "correct horse battery"]
+        users.set_password(w, user, passwords.hash_password("correct horse battery"))
+        secrets = [users.create_link(w, user, now + MINUTE), sessions.start(w, user, now), "correct horse battery"]
     with store.db.reading() as r:
         for table in (stored_users, stored_sessions, sign_in_links):
             rows = repr(r.execute(table.select()).all())
@@ -151,8 +151,8 @@ def test_sweep_deletes_what_has_ended(store: Store, client_id: UUID, now: dateti
         sessions.start(w, user, now - sessions.LIFETIME)
         sessions.start(w, user, now - sessions.IDLE)
         live = sessions.start(w, user, now)
-        users.new_link(w, user, now)
-        link = users.new_link(w, user, now + MINUTE)
+        users.create_link(w, user, now)
+        link = users.create_link(w, user, now + MINUTE)
     with store.db.writing() as w:
         sessions.sweep(w, now)
     with store.db.writing() as w:
@@ -165,8 +165,8 @@ def test_nothing_that_names_an_erased_user_is_left(store: Store, client_id: UUID
     user = new_user(store, client_id, now)
     with store.db.writing() as w:
         users.set_name(w, user, "Grace Hopper")
-        users.set_password(w, user, passwords.hashed("correct horse battery"))
-        link, token = users.new_link(w, user, now + MINUTE), sessions.start(w, user, now)
+        users.set_password(w, user, passwords.hash_password("correct horse battery"))
+        link, token = users.create_link(w, user, now + MINUTE), sessions.start(w, user, now)
         audit.append(w, audit.OPERATOR, users.ERASED, {"userId": user.user_id}, now, client_id=client_id)
         users.erase(w, user)
     with store.db.writing() as w:
@@ -178,7 +178,7 @@ def test_nothing_that_names_an_erased_user_is_left(store: Store, client_id: UUID
         for act in (
             lambda: users.get(w, user.user_id),
             lambda: users.erase(w, user),
-            lambda: users.new_link(w, user, now),
+            lambda: users.create_link(w, user, now),
             lambda: sessions.start(w, user, now),
         ):
             with pytest.raises(NotFound):
@@ -189,7 +189,7 @@ def test_nothing_that_names_an_erased_user_is_left(store: Store, client_id: UUID
     theirs = new_client(store, now)
     with store.db.reading() as r:
         for whose, name in ((client_id, "A removed user"), (theirs, "Unknown")):
-            assert [each.name for each in actors.find(r, whose, [str(user.user_id)])] == [name]
+            assert [each.name for each in actors.name_actors(r, whose, [str(user.user_id)])] == [name]
 
 
 def test_a_user_is_erased_while_it_signs_in(store: Store, client_id: UUID, now: datetime) -> None:
@@ -237,7 +237,7 @@ def test_actors_have_names_of_their_own_client_only(store: Store, client_id: UUI
         key, _ = keys.create_key(w, client_id, ["customer:reports"], None, "tm_sandbox_", now)
     asked = [str(user.user_id), str(key.key_id), "operator", str(stranger.user_id), "'; --"]
     with store.db.reading() as r:
-        named = actors.find(r, client_id, asked)
+        named = actors.name_actors(r, client_id, asked)
     assert [each.who for each in named] == asked
     assert [each.name for each in named] == ["Ada", f"API key {key.hint}", "Operator", "Unknown", "Unknown"]
 

@@ -32,7 +32,7 @@ from storage.core.store import Store
 from storage.customers import customers as stored_customers
 from storage.customers import summaries, summary_listing
 from storage.customers.customers import Customer, NewCustomer
-from storage.customers.summary_listing import Order, Sort, Summary, Wanted
+from storage.customers.summary_listing import Filter, Order, Sort, Summary
 from storage.decisions import evaluations as stored_evaluations
 from storage.decisions.evaluations import NewEvaluation
 from storage.jobs import batches
@@ -338,9 +338,9 @@ def test_lists_have_the_order_and_the_customers_that_were_asked_for(
         lender.act()
     Lender(store, now, 6)
     with store.db.reading() as r:
-        everything = summary_listing.find(r, lender.client_id, Wanted(), Order()).items
+        everything = summary_listing.find(r, lender.client_id, Filter(), Order()).items
         assert [each.customer_id for each in everything] == [each.customer_id for each in lender.customers]
-        asked = [*product([Wanted()], Sort), *((wanted, lender.drawn.choice([*Sort])) for wanted in WANTED)]
+        asked = [*product([Filter()], Sort), *((wanted, lender.drawn.choice([*Sort])) for wanted in WANTED)]
         for wanted, by in asked:
             order = Order(by, descending=lender.drawn.random() < 0.5)
             right = sorted(filter(WANTED[wanted], everything), key=partial(rank, by), reverse=order.descending)
@@ -359,7 +359,7 @@ def test_the_index_of_parts_is_searched_once(store: Store, now: datetime) -> Non
     with store.db.writing() as w:
         for number in range(200):
             stored_customers.create(w, client_id, NewCustomer(ABN, True, f"Harbour {number}"), now)
-    wanted = Wanted(part="harbour")
+    wanted = Filter(part="harbour")
     with store.db.reading() as r:
         plans = plans_of(r, lambda r: summary_listing.find(r, client_id, wanted, Order(), Page(1, 20)))
     steps = [step for plan in plans for step in plan if "VIRTUAL TABLE" in step]
@@ -386,15 +386,15 @@ def has_part(part: str) -> Callable[[Summary], bool]:
     return lambda each: part in "\n".join(filter(None, (each.name, each.abn, each.reference))).casefold()
 
 
-WANTED: Final[dict[Wanted, Callable[[Summary], bool]]] = {
-    Wanted(): lambda _: True,
-    Wanted(rating="B"): lambda each: each.rating == "B",
-    Wanted(outcome="blocked"): lambda each: each.outcome == "blocked",
-    Wanted(report_status=ReportStatus.STALE): lambda each: each.report_status == "stale",
-    Wanted(with_alerts=True): lambda each: each.open_alerts > 0,
-    Wanted(with_alerts=False, rating="A"): lambda each: each.open_alerts == 0 and each.rating == "A",
-    **{Wanted(part=part): has_part(part) for part in ("harbour", "our b", "öst", ABN[2:7], "l-1", '"quoted" 100% ')},
-    **{Wanted(part=part): has_part(part) for part in ("100_ n", "%%%", "οδο", "小龍商", "no such")},
+WANTED: Final[dict[Filter, Callable[[Summary], bool]]] = {
+    Filter(): lambda _: True,
+    Filter(rating="B"): lambda each: each.rating == "B",
+    Filter(outcome="blocked"): lambda each: each.outcome == "blocked",
+    Filter(report_status=ReportStatus.STALE): lambda each: each.report_status == "stale",
+    Filter(with_alerts=True): lambda each: each.open_alerts > 0,
+    Filter(with_alerts=False, rating="A"): lambda each: each.open_alerts == 0 and each.rating == "A",
+    **{Filter(part=part): has_part(part) for part in ("harbour", "our b", "öst", ABN[2:7], "l-1", '"quoted" 100% ')},
+    **{Filter(part=part): has_part(part) for part in ("100_ n", "%%%", "οδο", "小龍商", "no such")},
 }
 
 
@@ -406,6 +406,6 @@ def test_the_last_submission_and_the_decision_are_shown(store: Store, now: datet
     new = lender.evaluation(customer)
     with store.db.writing() as w:
         stored_evaluations.save(w, new)
-        [found] = summary_listing.find(w, lender.client_id, Wanted(), Order()).items
+        [found] = summary_listing.find(w, lender.client_id, Filter(), Order()).items
     assert found.last_submission_at == now + timedelta(days=2)
     assert (found.evaluation_id, found.decided_at, found.slug) == (new.evaluation_id, new.at, "loan")

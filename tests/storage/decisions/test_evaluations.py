@@ -53,14 +53,14 @@ def test_evaluation_is_stored_unchanged(store: Store, now: datetime) -> None:
     )
     assert (retained.at, retained.as_of, retained.data_version, retained.what_if) == (now, date(2026, 11, 20), 3, False)
     with store.db.reading() as r:
-        assert evaluations.record(r, retained) == RECORD
+        assert evaluations.read_record(r, retained) == RECORD
         assert evaluations.with_id(r, retained.evaluation_id) == retained
 
 
 def test_changed_record_is_reported(store: Store, now: datetime) -> None:
     retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.reading() as r, pytest.raises(Corrupt):
-        evaluations.record(r, replace(retained, sha256=bytes(32)))
+        evaluations.read_record(r, replace(retained, sha256=bytes(32)))
 
 
 def test_evaluations_are_found_by_customer_and_policy_newest_first(store: Store, now: datetime) -> None:

@@ -135,7 +135,7 @@ def test_lists_are_by_slug_without_archived_policies(store: Store, now: datetime
     assert listed(store, client_id, page=Page(2, 1)) == ["overdraft"]
     with store.db.reading() as r:
         assert policies.find(r, client_id, page=Page(2, 1)).total == 2
-        newest = {each.slug: version.state for each, version in policies.all_of(r, client_id)}
+        newest = {each.slug: version.state for each, version in policies.find_with_newest(r, client_id)}
     assert newest == {
         "advance": "published", "loan": "published", "never-published": "draft", "overdraft": "published"
     }  # fmt: skip

@@ -100,7 +100,7 @@ def test_a_refresh_that_was_live_during_a_change_is_followed_by_another(store: S
         risk_models.activate(w, model.model_id, client, "operator", NOW)
     for change in (
         lambda w: risk_models.deactivate(w, client, "operator", NOW),
-        lambda w: risk_models.expect(w, client, Expected.of(["balances"]), NOW),
+        lambda w: risk_models.set_expected(w, client, Expected.of(["balances"]), NOW),
     ):
         run_refresh(store, meanwhile=change)
         run_refresh(store, meanwhile=lambda _: None)
@@ -188,11 +188,11 @@ def test_damaged_model_is_not_used_and_logged(store: Store, caplog: pytest.LogCa
 def test_evidence_is_expected_of_all_customers_of_a_client(store: Store) -> None:
     with store.db.writing() as w:
         client, other = a_client(w), a_client(w)
-        assert risk_models.expected_of(w, [client]) == {client: EVERYTHING}
-        risk_models.expect(w, client, Expected.of(["months", "balances"]), NOW)
-        assert risk_models.expected_of(w, [client, other]) == {
+        assert risk_models.read_expected(w, [client]) == {client: EVERYTHING}
+        risk_models.set_expected(w, client, Expected.of(["months", "balances"]), NOW)
+        assert risk_models.read_expected(w, [client, other]) == {
             client: Expected(words=False, accounts=False),
             other: EVERYTHING,
         }
         with pytest.raises(NotFound):
-            risk_models.expect(w, uuid4(), EVERYTHING, NOW)
+            risk_models.set_expected(w, uuid4(), EVERYTHING, NOW)

@@ -41,7 +41,7 @@ def asked(store: Store, of: StoredRuleset, request: Request) -> PortfolioJob:
     "of", [Request(DAY, DAY), Request(DAY, date(2026, 6, 30), (UUID(int=1), UUID(int=2)), '{"slug":"some"}')]
 )
 def test_a_request_is_read_back_unchanged(of: Request) -> None:
-    assert Request.of_json(of.as_json()) == of
+    assert Request.from_json(of.as_json()) == of
 
 
 def test_the_document_in_the_request_is_simulated_else_the_stored_version(store: Store) -> None:

@@ -24,7 +24,7 @@ from storage.core.models import Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import NewCustomer
-from storage.enrichment.commit import BatchResult, commit_values, values_in
+from storage.enrichment.commit import BatchResult, commit_values, locate_values
 from storage.jobs import batches
 
 UNTIL = date(2026, 10, 31)
@@ -103,7 +103,7 @@ def _copies(originals: Sequence[pl.DataFrame], numbers: Sequence[int]) -> Iterat
 def _commit(store: Store, frame: pl.DataFrame) -> None:
     now = datetime.now(UTC)
     stored = store.lake.put_frame(f"transactions/{now:%Y-%m-%d}/{uuid4()}.parquet", frame)
-    values = values_in(frame, frame["customer_number"].unique().sort())
+    values = locate_values(frame, frame["customer_number"].unique().sort())
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, now)
         versions = {value.customer_number: 0 for value in values}

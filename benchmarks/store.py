@@ -79,7 +79,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
 def _read_page(store: Store, lake: Lake, client_id: UUID, customer_id: UUID) -> None:
     with store.db.reading() as r:
         customer = customers.get(r, client_id, customer_id)
-        listing = transactions.of_customer(r, lake, customer, page=Page(1, 20))
+        listing = transactions.list_transactions(r, lake, customer, page=Page(1, 20))
     if sum(part.collect().height for part in listing.parts) != 20:
         raise RuntimeError(f"{customer_id} has no page of 20 rows")
 

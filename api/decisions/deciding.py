@@ -147,9 +147,9 @@ def read_snapshot(r: Reading, customer: Customer, policy: StoredPolicy, number: 
         policy,
         version,
         None if challenger is None else policies.version(r, policy, challenger.version),
-        transactions.place_of(r, customer),
-        {each.name: each for each in attributes.current(r, customer)},
-        jobs.unfinished(r, customer.number),
+        transactions.find_location(r, customer),
+        {each.name: each for each in attributes.read_current(r, customer)},
+        jobs.find_unfinished_changes(r, customer.number),
     )
 
 

@@ -33,7 +33,7 @@ def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> S
     """Return warnings about the steps that no customer with transactions reaches."""
     plan = planned(policy)
     with store.db.reading() as r:
-        places, _ = transactions.readable(store.lake, transactions.current_locations_of_client(r, client_id))
+        places, _ = transactions.separate_damaged(store.lake, transactions.current_locations_of_client(r, client_id))
     if len(plan.steps) < 2 or not places or sum(place.row_count for place in places) > MOST_ROWS:
         return []
     reached = Counter[int]()
@@ -59,7 +59,7 @@ def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetim
     rows = transactions.scan(store.lake, places).select(COLUMNS).collect()
     with store.db.reading() as r:
         known = context.read(r, versions, now, as_of)
-        reported = attributes.of_all(r, versions)
+        reported = attributes.find_current(r, versions)
     stated: dict[int, dict[str, Attribute]] = {}
     for number, each in reported:
         stated.setdefault(number, {})[each.name] = Attribute(each.value, each.expires_at)

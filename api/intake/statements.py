@@ -77,7 +77,7 @@ def describe_statement(caller: Caller, customer_id: str, statement_id: UUID) -> 
     with caller.reading() as r:
         statement = statements.get(r, caller.customer(r, customer_id), statement_id)
         signals = statements.get_file(r, statement.file_id).signals
-        rows = statements.rows_of(r, caller.store.lake, statement)
+        rows = statements.read_rows(r, caller.store.lake, statement)
     shown = rows.drop("statement_id").rename({"position": "index"}).with_columns(repeated=pl.col("index").is_null())
     return {**vars(statement), "signals": signals, "rows": shown.to_dicts()}
 
@@ -117,7 +117,7 @@ def _parse_page(file: StatementFile, text: str) -> int:
 
 
 def _boxes(r: Reading, caller: Caller, statement: StoredStatement, page: int, row: int) -> list[Box]:
-    rows = statements.rows_of(r, caller.store.lake, statement).filter(pl.col("row") == row)
+    rows = statements.read_rows(r, caller.store.lake, statement).filter(pl.col("row") == row)
     on_page = [Box(**box) for boxes in rows["boxes"] for box in boxes if box["page"] == page]
     if not on_page:
         raise NotFound("Statement.RowNotFound", "The statement has no such row on this page.")
@@ -136,7 +136,7 @@ def find_source(caller: Caller, customer_id: str, transaction_id: UUID) -> dict[
         if row["statement_id"] is None:
             raise NotFound("Transaction.NoSource", "The transaction was not read from a PDF.")
         statement = statements.get(r, customer, UUID(bytes=row["statement_id"]))
-        rows = statements.rows_of(r, caller.store.lake, statement)
+        rows = statements.read_rows(r, caller.store.lake, statement)
     [place] = rows.filter(pl.col("position") == row["position"]).to_dicts()
     return {
         "job_id": statement.job_id,

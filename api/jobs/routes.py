@@ -50,7 +50,7 @@ def list_refused_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Qu
     """List the refused rows of a submission in its order, each with its reason."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        found = outcomes.rejected(r, caller.store.lake, job, query.asked())
+        found = outcomes.find_rejected(r, caller.store.lake, job, query.asked())
     return listing("errors", found, RefusedRowView)
 
 
@@ -59,5 +59,5 @@ def list_duplicate_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, 
     """List the duplicate rows of a submission, each with the transaction that it repeated when the submission ended."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        found = outcomes.duplicates(r, caller.store.lake, job, query.asked())
+        found = outcomes.find_duplicates(r, caller.store.lake, job, query.asked())
     return listing("duplicates", found)

@@ -95,7 +95,7 @@ class Watcher:
 
     def _wake_ended(self) -> None:
         with self._store.db.reading() as r:
-            ended = jobs.terminal(r, list(self._awaited))
+            ended = jobs.find_ended(r, list(self._awaited))
         self._loop.call_soon_threadsafe(self._wake, ended)
 
     def _wake(self, ended: set[UUID]) -> None:
@@ -131,6 +131,6 @@ def _first_refused(r: Reading, lake: Lake, job: Job) -> tuple[Sequence[Mapping[s
     if not job.rejected_rows:
         return [], []
     try:
-        return outcomes.rejected(r, lake, job, Page(1, MOST_ERRORS)).items, []
+        return outcomes.find_rejected(r, lake, job, Page(1, MOST_ERRORS)).items, []
     except Corrupt as error:
         return [], [{"code": error.code, "message": error.detail}]

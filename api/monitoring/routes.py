@@ -160,7 +160,7 @@ def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotated[Paging, Query()]) -> Response:
     """List all versions, newest first, each with its document and time."""
     with caller.reading() as r:
-        found = rulesets.versions(r, caller.ruleset(r, ruleset_id), query.asked())
+        found = rulesets.find_versions(r, caller.ruleset(r, ruleset_id), query.asked())
     return answer({"versions": [describe_version(each) for each in found.items], **totals(found)})
 
 
@@ -202,8 +202,8 @@ def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuer
     with caller.reading() as r:
         found = caller.match(r, match_id)
         customer = caller.customer(r, str(found.customer_id))
-        ruleset = rulesets.version(r, found.ruleset_id, found.version).ruleset
-        fired = fired_rules(rule_matches.record(r, found))
+        ruleset = rulesets.read_version(r, found.ruleset_id, found.version).ruleset
+        fired = fired_rules(rule_matches.read_record(r, found))
         figures = MatchFigures(ruleset, fired, replay.decision_basis(r, customer, found.data_version, found.as_of))
     figure = query.figure or figures.first
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):

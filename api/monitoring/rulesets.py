@@ -49,12 +49,12 @@ def as_yaml(ruleset: Ruleset) -> str:
 def with_counts(r: Reading, stored: StoredRuleset, today: date) -> dict[str, Any]:
     """Return a ruleset's public fields, with how often its rules fired in the last COUNTED_DAYS days."""
     since = today - timedelta(days=COUNTED_DAYS - 1)
-    return describe_ruleset(stored, rule_matches.counts(r, stored, since), rule_matches.fired_now(r, stored))
+    return describe_ruleset(stored, rule_matches.sum_counts(r, stored, since), rule_matches.count_firing(r, stored))
 
 
 def describe_matches(r: Reading, matches: Sequence[Match]) -> Iterator[dict[str, Any]]:
     for match in matches:
-        yield describe_match(match, rule_matches.record(r, match))
+        yield describe_match(match, rule_matches.read_record(r, match))
 
 
 def create(caller: Caller, w: Writing, ruleset: Ruleset) -> StoredRuleset:

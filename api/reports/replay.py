@@ -78,15 +78,18 @@ def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, k
         NotFound: there is no such version yet.
     """
     version, as_of = moment.data_version, moment.as_of
-    stored = None if kind is None or moment.is_given else reports.bundle(r, customer).get(kind)
+    stored = None if kind is None or moment.is_given else reports.read_bundle(r, customer).get(kind)
     if stored is not None and stored.data_json is not None:
         version, as_of = stored.data_version, stored.as_of
     data_version, now = customer.data_version if version is None else version, caller.now
     known_seq = None
     if moment.known_at is None:
-        place = transactions.place_of(r, customer, version)
+        place = transactions.find_location(r, customer, version)
     else:
-        data_version, now = min(data_version, transactions.version_at(r, customer, moment.known_at)), moment.known_at
+        data_version, now = (
+            min(data_version, transactions.find_version_at(r, customer, moment.known_at)),
+            moment.known_at,
+        )
         place, known_seq = _known(r, customer, data_version, moment.known_at)
     day = as_of or caller.today
     known = context.read(r, {customer.number: data_version}, now, day)
@@ -104,12 +107,12 @@ def _known(r: Reading, customer: Customer, data_version: int, moment: datetime) 
         Gone: the version is no longer stored, and one of these was changed since.
     """
     try:
-        return transactions.place_of(r, customer, data_version), None
+        return transactions.find_location(r, customer, data_version), None
     except Gone:
-        chosen = (each.changed_since(r, customer.client_id, moment) for each in (category_models, own_rules))
-        if corrections.changed_since(r, customer, moment) or any(chosen):
+        chosen = (each.was_changed_since(r, customer.client_id, moment) for each in (category_models, own_rules))
+        if corrections.was_changed_since(r, customer, moment) or any(chosen):
             raise
-    return transactions.place_of(r, customer), jobs.last_received(r, customer, moment)
+    return transactions.find_location(r, customer), jobs.find_last_received(r, customer, moment)
 
 
 def decision_basis(r: Reading, customer: Customer, data_version: int, as_of: date) -> Basis:
@@ -118,7 +121,7 @@ def decision_basis(r: Reading, customer: Customer, data_version: int, as_of: dat
     Raises:
         Gone: the version is no longer stored.
     """
-    place = transactions.place_of(r, customer, data_version)
+    place = transactions.find_location(r, customer, data_version)
     return Basis(place, data_version, None, as_of, NO_CONTEXT)
 
 

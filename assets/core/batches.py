@@ -56,7 +56,7 @@ def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iter
             raise
         return
     with store.db.reading() as r:
-        customers = jobs.customers_with_jobs_on(r, day, FLOWS_OF[queue])
+        customers = jobs.find_customers_with_jobs_on(r, day, FLOWS_OF[queue])
     with without_jobs(store, queue, day, customers) as work:
         yield work
 
@@ -94,8 +94,8 @@ def read_claimed_batch(store: Store, token: int, day: date) -> Work:
         Superseded: the batch is no longer open.
     """
     with store.db.writing() as w:
-        batches.guard(w, token)
-        mine = jobs.of_batch(w, token)
+        batches.require_open(w, token)
+        mine = jobs.find_of_batch(w, token)
     return Work(token, day, mine, frozenset(job.customer_number for job in mine))
 
 

@@ -82,10 +82,10 @@ def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
         claimable = (
             _is_worker_free(r, store, queue, now) and batches.waiting_since(r, queue, store.settings, now) is not None
         )
-        if not claimable and not batches.expired(r, store.settings, now):
+        if not claimable and not batches.has_expired(r, store.settings, now):
             return None
     with store.db.writing() as w:
-        batches.reap(w, store.settings, now)
+        batches.release_expired(w, store.settings, now)
         batches.lock_claiming(w)
         return batches.claim(w, queue, store.settings, now) if _is_worker_free(w, store, queue, now) else None
 

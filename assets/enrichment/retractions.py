@@ -48,7 +48,7 @@ class Retracting:
 def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
     """Read the retractions among a batch's jobs."""
     requested = [job for job in batch if job.flow is Flow.RETRACTION]
-    unretracted = jobs.unretracted_submissions(r, {job.customer_number for job in requested}) if requested else []
+    unretracted = jobs.find_unretracted_submissions(r, {job.customer_number for job in requested}) if requested else []
     seqs = {job.job_id: job.received_seq for job in unretracted}
     later = _later_submissions(unretracted, {job.retracts for job in requested})
     refused, damaged = _refused(r, lake, later)
@@ -76,7 +76,7 @@ def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.Dat
     for job in submissions:
         try:
             lake.verified(job.landing_path or "", job.landing_sha256 or b"")
-            refused.append(outcomes.refused_places(r, lake, job))
+            refused.append(outcomes.find_refused_places(r, lake, job))
         except Corrupt as error:
             damaged[job.customer_number] = error
     return pl.concat(refused), damaged

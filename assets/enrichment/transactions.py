@@ -26,7 +26,7 @@ from storage.core.models import SUBMISSIONS, Flow, JobStatus, Queue
 from storage.core.store import Store
 from storage.customers.customers import knowledge_versions, versions
 from storage.enrichment import knowledge, transactions
-from storage.enrichment.commit import BatchResult, Committed, File, NewValue, commit_values, values_in
+from storage.enrichment.commit import BatchResult, Committed, File, NewValue, commit_values, locate_values
 from storage.jobs import outcomes
 from storage.jobs.jobs import RECOMPUTING, Ending, Job
 
@@ -136,7 +136,7 @@ def _read(store: Store, work: Work) -> _Reading:
         known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
         read_versions = versions(r, work.customers)
         places = transactions.current_locations(r, work.customers)
-    good, damaged = transactions.readable(store.lake, places)
+    good, damaged = transactions.separate_damaged(store.lake, places)
     held = transactions.scan(store.lake, good)
     landed = landing.rows_of(store.lake, readable)
     for error in (*damaged.values(), *(error for _, error in (*unreadable, *retracting.impossible))):
@@ -211,12 +211,12 @@ def _segment(store: Store, work: Work, computed: Computed) -> tuple[File | None,
     if rows.is_empty():
         return None, []
     stored = store.lake.put_frame(f"transactions/{work.day}/{uuid4()}.parquet", rows)
-    return (stored, rows.height), values_in(rows, sorted(computed.changed))
+    return (stored, rows.height), locate_values(rows, sorted(computed.changed))
 
 
 def _outcomes(store: Store, work: Work, computed: Computed) -> File | None:
     """Write the rejected and duplicate rows as one file, if there are any."""
-    frame = outcomes.frame(computed.rejected, computed.duplicates)
+    frame = outcomes.combine_outcomes(computed.rejected, computed.duplicates)
     if frame.is_empty():
         return None
     return store.lake.put_frame(f"outcomes/{work.day}/{uuid4()}.parquet", frame), frame.height

@@ -71,7 +71,7 @@ class WatchedCustomers:
 def read_watched_customers(r: Reading, customer_numbers: Iterable[int]) -> WatchedCustomers:
     """Read the rulesets that watch these customers. If there are none, this costs one look-up in an index."""
     numbers = sorted(customer_numbers)
-    active = rulesets.active(r, numbers)
+    active = rulesets.find_active(r, numbers)
     if not active:
         return WatchedCustomers([], {}, {}, frozenset())
     by_client: dict[UUID, list[ActiveRuleset]] = defaultdict(list)
@@ -168,7 +168,7 @@ def _watched_client(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequen
     listed = [each.customers for each in versions]
     concerned = set(numbers) if None in listed else set(numbers).intersection(frozenset().union(*filter(None, listed)))
     stated: dict[int, dict[str, Attribute]] = {number: {} for number in sorted(concerned)}
-    for number, each in attributes.of_all(r, concerned) if plan.attributes else ():
+    for number, each in attributes.find_current(r, concerned) if plan.attributes else ():
         if each.name in plan.attributes:
             stated[number][each.name] = Attribute(each.value, each.expires_at)
     return WatchedClient(versions, plan, stated)

@@ -66,7 +66,7 @@ class Backtest:
         if not (wanted := self.request.attributes):
             return numbers
         held = dict.fromkeys(numbers, 0)
-        for number, each in attributes.of_all(r, numbers):
+        for number, each in attributes.find_current(r, numbers):
             held[number] += each.available(self.now) and _equal(wanted.get(each.name), each.value)
         return [number for number, count in held.items() if count == len(wanted)]
 
@@ -112,7 +112,7 @@ def _equal(one: Value | None, other: Value | None) -> bool:
 
 def _moment(r: Reading, store: Store, request: Request, day: date, now: datetime) -> Moment:
     at = day_end(day, store.settings.zone, now)
-    return Moment(day, at, jobs.last_received_of_all(r, at) if request.knowledge is Knowledge.THEN else None)
+    return Moment(day, at, jobs.find_last_received_of_all(r, at) if request.knowledge is Knowledge.THEN else None)
 
 
 def _compare_day(
@@ -138,7 +138,7 @@ def _attributes(r: Reading, backtest: Backtest, moment: Moment, numbers: Sequenc
     read = {name for plan in backtest.plans for name in plan.labels("attribute")}
     by = moment.at if backtest.request.knowledge is Knowledge.THEN else None
     stated: dict[int, dict[str, Attribute]] = {}
-    for number, each in attributes.of_all(r, numbers, by) if read else ():
+    for number, each in attributes.find_current(r, numbers, by) if read else ():
         if each.name in read:
             stated.setdefault(number, {})[each.name] = Attribute(each.value, each.expires_at)
     return stated

@@ -33,7 +33,7 @@ from storage.portfolio.maintenance import Task
 
 def watched() -> ColumnElement[bool]:
     """Select customers with transactions whose client has an active ruleset."""
-    return and_(maintenance.with_transactions(), rulesets.watching())
+    return and_(maintenance.with_transactions(), rulesets.has_watching_ruleset())
 
 
 @asset(
@@ -67,12 +67,12 @@ def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everyb
     Either way, all requests made before are answered.
     """
     with store.db.reading() as r:
-        requests = evaluation_requests.unanswered(r, bucket)
-    condition = watched() if everybody else and_(watched(), evaluation_requests.concerned(bucket))
+        requests = evaluation_requests.find_unanswered(r, bucket)
+    condition = watched() if everybody else and_(watched(), evaluation_requests.has_request(bucket))
     do = partial(evaluate_now, store, clock=clock)
     outcome = carry_out(store, Task.MONITORING, bucket, condition, do, skips_unfinished=False)
     with store.db.writing() as w:
-        evaluation_requests.answer(w, requests)
+        evaluation_requests.delete_answered(w, requests)
     return outcome
 
 
@@ -81,7 +81,7 @@ def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Out
     with store.db.reading() as r:
         watched_customers = ruleset_evaluation.read_watched_customers(r, work.customers)
         places = transactions.current_locations(r, watched_customers.customers)
-    good, damaged = transactions.readable(store.lake, places)
+    good, damaged = transactions.separate_damaged(store.lake, places)
     place_of = {place.customer_number: place for place in good}
     versions = {number: place.data_version for number, place in place_of.items()}
 

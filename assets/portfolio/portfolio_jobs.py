@@ -123,7 +123,7 @@ def _compute_slice(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
     with store.db.reading() as r:
         numbers = work.narrowed(r, [number for number, _ in portfolio_jobs.customers_of(r, work.population, slice_)])
         places = transactions.current_locations(r, numbers)
-    good, damaged = transactions.readable(store.lake, places)
+    good, damaged = transactions.separate_damaged(store.lake, places)
     failed = list(damaged)
     silent = sorted(set(numbers) - {place.customer_number for place in places})
     pieces = each_slice(store.lake, good, partial(_compute_rows, work, failed)) if good else ()

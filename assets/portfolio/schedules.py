@@ -201,7 +201,7 @@ def requested_ruleset_evaluations_sensor(
     GIVEN_UP_AFTER, because the run may have failed or been lost.
     """
     with store.db.reading() as r:
-        waiting = evaluation_requests.waiting(r)
+        waiting = evaluation_requests.find_waiting(r)
     under_way = _evaluations_under_way(context.instance) if waiting else frozenset()
     runs = [_evaluation_run(each, datetime.now(UTC)) for each in waiting if f"{each.bucket:02d}" not in under_way]
     return runs or SkipReason("There are no requests without a run.")

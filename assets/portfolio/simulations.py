@@ -68,7 +68,7 @@ def _days(store: Store, request: Request, now: datetime) -> list[Day]:
 def _past(r: Reading, of: simulation.Simulation, numbers: Sequence[int]) -> Past:
     """Return the history of the customers' attributes that the ruleset reads."""
     past: dict[int, dict[str, list[Stated]]] = {}
-    for number, each in attributes.changes_of_all(r, numbers, of.plan.attributes):
+    for number, each in attributes.find_changes(r, numbers, of.plan.attributes):
         stated = Stated(each.set_at, each.value, each.expires_at)
         past.setdefault(number, {}).setdefault(each.name, []).append(stated)
     return past

@@ -108,7 +108,7 @@ def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[
     """Rewrite the bucket's live transactions into few, well-filled files, sorted by customer, where it pays."""
     done = compaction.compact(store, int(context.partition_key), lambda: datetime.now(UTC))
     with store.db.reading() as r:
-        places = transactions.locations_in(r, done.bucket)
+        places = transactions.current_locations_in_bucket(r, done.bucket)
     readable = AssetCheckResult(
         check_name="readable",
         passed=done.unreadable == 0,
@@ -213,8 +213,8 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
     bucket, now = int(context.partition_key), datetime.now(UTC)
     as_of = now.astimezone(store.settings.zone).date()
     with store.db.reading() as r:
-        places = transactions.locations_in(r, bucket)
-    good, damaged = transactions.readable(store.lake, places)
+        places = transactions.current_locations_in_bucket(r, bucket)
+    good, damaged = transactions.separate_damaged(store.lake, places)
     versions = {place.customer_number: place.data_version for place in good}
     failed: list[int] = []
     read = each_slice(store.lake, good, partial(_readings, as_of, failed))

@@ -68,7 +68,7 @@ def refresh(store: Store, work: Work, report: Report) -> Refreshed:
     with store.db.reading() as r:
         pinned = _pinned_versions(r, work)
         locations = transactions.pinned_locations(r, pinned)
-    good, damaged = transactions.readable(store.lake, locations)
+    good, damaged = transactions.separate_damaged(store.lake, locations)
     failed, computed = list(damaged), list[NewReport]()
 
     def compute_slice(rows: pl.DataFrame) -> Sequence[NewReport]:
@@ -147,7 +147,7 @@ def report_bundles(context: AssetExecutionContext, store: ResourceParam[Store]) 
 
 def end_refreshes(store: Store, work: Work) -> list[Ending]:
     with store.db.writing() as w:
-        failures = reports.failures(w, [job.customer_number for job in work.jobs])
+        failures = reports.find_failures(w, [job.customer_number for job in work.jobs])
         endings = [_ending(job, failures.get(job.customer_number, ())) for job in work.jobs]
         batches.commit(w, work.token)
         finish(w, endings, datetime.now(UTC))

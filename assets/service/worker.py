@@ -49,7 +49,7 @@ class BatchLedger:
         self._holder = holder
 
     def record_launch(self, run: Run) -> None:
-        self._write(run, lambda w, token: batches.launched(w, token, run.run_id, self._holder))
+        self._write(run, lambda w, token: batches.record_launch(w, token, run.run_id, self._holder))
 
     def release(self, run: Run) -> None:
         settings = self._store.settings
@@ -148,7 +148,7 @@ class Worker:
             return
         with self._store.db.writing() as w:
             leases.release(w, self._lease, self._holder)
-            batches.release_of(w, self._holder, self._store.settings, datetime.now(UTC))
+            batches.release_of_worker(w, self._holder, self._store.settings, datetime.now(UTC))
         self._cleaned_up = True
 
     def _renew(self) -> None:

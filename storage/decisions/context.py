@@ -39,12 +39,12 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
     numbers = list(versions)
     parties = [
         (number, party.name, party.abn)
-        for number, declared in related_parties.of_all(r, numbers).items()
+        for number, declared in related_parties.find_in_force(r, numbers).items()
         for party in declared
     ]
     stated = [
         (number, each.name, _text(each.value))
-        for number, each in attributes.of_all(r, numbers)
+        for number, each in attributes.find_current(r, numbers)
         if each.expires_at is None or each.expires_at > now
     ]
     return Context(
@@ -52,7 +52,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         attributes=pl.DataFrame(stated, schema=ATTRIBUTES, orient="row"),
-        intake=pl.DataFrame(jobs.refused_and_repeated(r, versions), schema=INTAKE, orient="row"),
+        intake=pl.DataFrame(jobs.count_repeated_and_refused(r, versions), schema=INTAKE, orient="row"),
         statements=documents.read_evidence(r, versions),
         resolutions=_resolutions(r, numbers),
     )
@@ -61,7 +61,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
 def _resolutions(r: Reading, customer_numbers: Iterable[int]) -> pl.DataFrame:
     rows = [
         (number, each.kind, each.key, each.reason, each.made_at.date())
-        for number, each in resolutions.of_all(r, customer_numbers)
+        for number, each in resolutions.find_in_force(r, customer_numbers)
     ]
     return pl.DataFrame(rows, schema=RESOLUTIONS, orient="row")
 

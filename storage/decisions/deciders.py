@@ -23,9 +23,9 @@ def read(r: Reading, client_id: UUID, versions: Mapping[int, int], now: datetime
         Corrupt: a stored policy or ruleset is damaged.
     """
     stated: dict[int, dict[str, Attribute]] = {number: {} for number in versions}
-    for number, each in attributes.of_all(r, versions):
+    for number, each in attributes.find_current(r, versions):
         stated[number][each.name] = Attribute(each.value, each.expires_at)
-    active = rulesets.active(r, versions)
+    active = rulesets.find_active(r, versions)
     return Deciders(
         now,
         context.read(r, versions, now, as_of),

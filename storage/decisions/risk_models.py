@@ -24,7 +24,7 @@ from storage.access.keys import require_client
 from storage.core.choices import last_chosen
 from storage.core.database import AnyRow, Reading, Writing, values_of
 from storage.core.models import clients, customers, reports, risk_model_uses, risk_models
-from storage.jobs.jobs import refresh_again
+from storage.jobs.jobs import request_refreshes
 
 log = logging.getLogger(__name__)
 
@@ -232,7 +232,7 @@ def _refresh(w: Writing, client_id: UUID, now: datetime) -> None:
     """Queue the client's customers that have a risk report for a new one."""
     reported = select(reports.c.customer_number).where(reports.c.kind == "risk")
     concerned = select(customers.c.number).where(customers.c.client_id == client_id, customers.c.number.in_(reported))
-    refresh_again(w, client_id, concerned, now)
+    request_refreshes(w, client_id, concerned, now)
 
 
 _SHOWN = [column for column in risk_models.c if column.name != "content"]

@@ -33,7 +33,7 @@ class StoredModel:
 
 
 def add(
-    w: Writing, content: bytes, fingerprint: str, facts: Mapping[str, Any], client_id: UUID | None, now: datetime
+    w: Writing, read_content: bytes, fingerprint: str, facts: Mapping[str, Any], client_id: UUID | None, now: datetime
 ) -> StoredModel:
     """Store a model. It is not used yet."""
     if client_id is not None:
@@ -45,7 +45,7 @@ def add(
             client_id=client_id,
             fingerprint=fingerprint,
             facts=dict(facts),
-            content=content,
+            content=read_content,
             created_at=now,
         )
     )
@@ -55,7 +55,7 @@ def add(
 def find(r: Reading) -> list[StoredModel]:
     """Return every model, oldest first."""
     query = select(*_SHOWN).order_by(category_models.c.created_at, category_models.c.model_id)
-    return [_model(row) for row in r.execute(query)]
+    return [_as_model(row) for row in r.execute(query)]
 
 
 def get(r: Reading, model_id: UUID) -> StoredModel:
@@ -67,10 +67,10 @@ def get(r: Reading, model_id: UUID) -> StoredModel:
     row = r.execute(select(*_SHOWN).where(category_models.c.model_id == model_id)).first()
     if row is None:
         raise NotFound("Model.NotFound", f"There is no model {model_id}.")
-    return _model(row)
+    return _as_model(row)
 
 
-def content(r: Reading, model_id: UUID) -> bytes:
+def read_content(r: Reading, model_id: UUID) -> bytes:
     """Return the model's file, as it was added."""
     found: bytes | None = r.execute(
         select(category_models.c.content).where(category_models.c.model_id == model_id)
@@ -96,9 +96,9 @@ def activate(w: Writing, model_id: UUID, client_id: UUID | None, who: str, now: 
 
 
 def deactivate(w: Writing, client_id: UUID | None, who: str, now: datetime) -> UUID | None:
-    """Stop using a client's own model, or the model for all. Return the model used until now.
+    """Stop using a client's own model, or with None the model for all clients. Return the model used until now.
 
-    The client then uses the model for all; without a model for all, Tidemark's own is used.
+    Without a model of its own, a client uses the model for all; without that, the one that comes with Tidemark.
     """
     used = uses(w).get(client_id)
     if used is not None:
@@ -118,7 +118,7 @@ def in_use(r: Reading, client_ids: Sequence[UUID]) -> dict[UUID, UUID]:
     return {client_id: model_id for client_id, model_id in chosen.items() if model_id is not None}
 
 
-def changed_since(r: Reading, client_id: UUID, moment: datetime) -> bool:
+def was_changed_since(r: Reading, client_id: UUID, moment: datetime) -> bool:
     """Return whether another model was chosen after a time, for the client or for all."""
     uses_ = category_model_uses.c
     concerns = (uses_.client_id == client_id) | uses_.client_id.is_(None)
@@ -145,5 +145,5 @@ def enrich_again(w: Writing, client_id: UUID, now: datetime) -> None:
 _SHOWN = [column for column in category_models.c if column.name != "content"]
 
 
-def _model(row: AnyRow) -> StoredModel:
+def _as_model(row: AnyRow) -> StoredModel:
     return StoredModel(row.model_id, row.client_id, row.fingerprint, row.facts, row.created_at)

@@ -1,7 +1,7 @@
 """List the transactions of all of a client's customers, by date, customer and position.
 
-A page is found by the counts of days (`day_counts`); only the rows of the customers that it shows are read. Everything
-at once is read in parts of some days each.
+A page is found by the counts by day (`day_counts`), so that only its own rows are read. The whole list is read in
+parts of some days each.
 """
 
 import logging
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """A row's values of ORDER: a place that other rows don't move. The default is before the first row."""
+    """A place in the list: a row's values of ORDER, which other rows don't change. The default is before all rows."""
 
     day: int = 0  # since 1970-01-01
     customer_number: int = 0
@@ -46,27 +46,28 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     transaction_id: bytes = b""
 
 
-def everything(r: Reading, lake: Lake, client_id: UUID) -> Listing:
+def list_everything(r: Reading, lake: Lake, client_id: UUID) -> Listing:
     """Return all current transactions of the client."""
     rows = transactions.scan(lake, transactions.current_locations_of_client(r, client_id)).filter(current())
     query = select(func.coalesce(func.sum(customers.c.enriched_rows), 0)).where(customers.c.client_id == client_id)
     total = int(r.execute(query).scalar_one())
-    return Listing(_by_date(rows), total, None, min(total, PART_ROWS))
+    return Listing(_split_by_date(rows), total, None, min(total, PART_ROWS))
 
 
-def page_of(store: Store, client_id: UUID, page: Page) -> Listing:
+def read_page(store: Store, client_id: UUID, page: Page) -> Listing:
     """Return a page of the client's current transactions."""
 
     def read(r: Reading, counts: ClientCounts) -> Listing:
         spans = counts.spans(page.offset, page.offset + page.count)
-        return Listing([_rows(r, store.lake, spans).lazy()], counts.total, page, page.count)
+        return Listing([_read_spans(r, store.lake, spans).lazy()], counts.total, page, page.count)
 
-    return _consistent(store, client_id, read)
+    return _read_consistently(store, client_id, read)
 
 
-def page_after(store: Store, client_id: UUID, cursor: Cursor, count: int) -> tuple[Listing, Cursor | None]:
-    """Return up to `count` of the client's current transactions after a place, and the place of the last of these, or
-    None if no others follow.
+def read_page_after(store: Store, client_id: UUID, cursor: Cursor, count: int) -> tuple[Listing, Cursor | None]:
+    """Return up to `count` of the client's current transactions after a place, and the place of the last one.
+
+    The place is None if no others follow.
     """
 
     def read(r: Reading, counts: ClientCounts) -> tuple[Listing, Cursor | None]:
@@ -75,21 +76,21 @@ def page_after(store: Store, client_id: UUID, cursor: Cursor, count: int) -> tup
         rest = pl.DataFrame(schema=TRANSACTIONS)
         if same_day:
             rest = _rows_after(r, store.lake, cursor).head(count + 1).collect()
-        rows = pl.concat([rest, _rows(r, store.lake, counts.spans(later, later + count))]).head(count)
+        rows = pl.concat([rest, _read_spans(r, store.lake, counts.spans(later, later + count))]).head(count)
         is_last = rest.height + counts.total - later <= count
         listing = Listing([rows.lazy()], counts.total, Page(1, count), count)
         return listing, None if is_last else _place_of_last(rows)
 
-    return _consistent(store, client_id, read)
+    return _read_consistently(store, client_id, read)
 
 
-def _consistent(store: Store, client_id: UUID, read: Callable[[Reading, ClientCounts], T]) -> T:
-    """Return what `read` finds. If counts and lake differ, count again: first what is missing, then everything.
+def _read_consistently(store: Store, client_id: UUID, read: Callable[[Reading, ClientCounts], T]) -> T:
+    """Return the result of `read`. If counts and lake differ, count again: first what is missing, then everything.
 
     Raises:
         Corrupt: files don't hold as many rows as were committed.
     """
-    for remedy in (None, _count_missing, _count_afresh):
+    for remedy in (None, _count_missing, _count_all):
         try:
             if remedy is not None:
                 log.info("counting a client's transactions by day", extra={"clientId": str(client_id)})
@@ -104,11 +105,11 @@ def _consistent(store: Store, client_id: UUID, read: Callable[[Reading, ClientCo
 def _count_missing(store: Store, client_id: UUID) -> None:
     """Count the customers whose counts are missing, and build the client's tree."""
     with store.db.reading() as r:
-        places = transactions.current_locations(r, day_counts.uncounted(r, client_id))
+        places = transactions.current_locations(r, day_counts.find_uncounted(r, client_id))
     _count(store, client_id, places)
 
 
-def _count_afresh(store: Store, client_id: UUID) -> None:
+def _count_all(store: Store, client_id: UUID) -> None:
     with store.db.reading() as r:
         places = transactions.current_locations_of_client(r, client_id)
     _count(store, client_id, places)
@@ -123,16 +124,16 @@ def _count(store: Store, client_id: UUID, places: Sequence[Location]) -> None:
     by_file = sorted(places, key=lambda place: place.path)
     for start in range(0, len(by_file), COUNTED_TOGETHER):
         some = {place.customer_number: place for place in by_file[start : start + COUNTED_TOGETHER]}
-        counts = day_counts.packed(transactions.scan(store.lake, list(some.values())), some)
+        counts = day_counts.pack_counts(transactions.scan(store.lake, list(some.values())), some)
         with store.db.writing() as w:
             day_counts.store_current(
                 w, {number: (place.data_version, counts[number]) for number, place in some.items()}
             )
     with store.db.writing() as w:
-        day_counts.build(w, client_id)
+        day_counts.build_tree(w, client_id)
 
 
-def _rows(r: Reading, lake: Lake, spans: Sequence[Span]) -> pl.DataFrame:
+def _read_spans(r: Reading, lake: Lake, spans: Sequence[Span]) -> pl.DataFrame:
     """Return the rows of the spans, in the order of the list.
 
     Raises:
@@ -144,7 +145,7 @@ def _rows(r: Reading, lake: Lake, spans: Sequence[Span]) -> pl.DataFrame:
         raise Miscounted
     if not spans:
         return pl.DataFrame(schema=TRANSACTIONS)
-    alone, together = _divide(places, spans)
+    alone, together = _divide_spans(places, spans)
     parts = [
         _rows_of_day(lake, places[each.customer_number], each.day).slice(each.skipped, each.taken) for each in alone
     ]
@@ -157,7 +158,7 @@ def _rows(r: Reading, lake: Lake, spans: Sequence[Span]) -> pl.DataFrame:
     return rows
 
 
-def _divide(places: Mapping[int, Location], spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
+def _divide_spans(places: Mapping[int, Location], spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
     """Return the spans to read one by one, and those to find by searching their files."""
     in_file = Counter(places[span.customer_number].path for span in spans)
     alone, together = list[Span](), list[Span]()
@@ -202,7 +203,7 @@ def _place_of_last(rows: pl.DataFrame) -> Cursor:
     return Cursor(*rows.tail(1).select(_DAY, *ORDER[1:]).row(0))
 
 
-def _by_date(rows: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
+def _split_by_date(rows: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
     """Yield the rows in ORDER, some days at a time."""
     counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
     part = (pl.col("rows").cum_sum() - pl.col("rows")) // PART_ROWS

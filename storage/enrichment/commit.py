@@ -35,7 +35,7 @@ from storage.customers.customers import clients_of, knowledge_versions
 from storage.enrichment import day_counts
 from storage.enrichment.related_parties import customers_declaring
 from storage.jobs import batches
-from storage.jobs.jobs import Ending, finish, request_recomputations, with_unfinished_change
+from storage.jobs.jobs import Ending, find_with_unfinished_change, finish, request_recomputations
 from storage.monitoring import evaluation_requests, rulesets
 from storage.monitoring.rule_matches import apply_ruleset_evaluation
 
@@ -50,7 +50,7 @@ class NewValue:
     first_row: int
     row_count: int
     current_rows: int
-    day_counts: bytes  # of current rows, as `day_counts.packed` returns them
+    day_counts: bytes  # of current rows, as `day_counts.pack_counts` returns them
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class BatchResult:
     def superseded(self, locked: LockedCustomers) -> frozenset[int]:
         """Return the customers that a later batch must compute again, because what this one read has changed."""
         data = {number: data_version for number, (data_version, _) in locked.versions.items()}
-        knowledge = _differing(locked.knowledge_versions, self.knowledge_versions)
-        return locked.yielded | _differing(data, self.versions) | knowledge
+        knowledge = _find_differing(locked.knowledge_versions, self.knowledge_versions)
+        return locked.yielded | _find_differing(data, self.versions) | knowledge
 
     def without(self, superseded: frozenset[int]) -> "BatchResult":
         """Return the result of the other customers."""
@@ -107,7 +107,7 @@ class Committed:
     decision: Decision
 
 
-def values_in(rows: pl.DataFrame, customer_numbers: Collection[int]) -> list[NewValue]:
+def locate_values(rows: pl.DataFrame, customer_numbers: Collection[int]) -> list[NewValue]:
     """Return the customers' ranges of rows, in the order of the numbers. A customer without rows has an empty one.
 
     Args:
@@ -121,7 +121,7 @@ def values_in(rows: pl.DataFrame, customer_numbers: Collection[int]) -> list[New
         .collect()
     )
     found = {number: (first, count, live) for number, first, count, live in ranges.rows()}
-    counts = day_counts.packed(rows.lazy(), customer_numbers)
+    counts = day_counts.pack_counts(rows.lazy(), customer_numbers)
     ranges_of = ((number, *found.get(number, (0, 0, 0))) for number in customer_numbers)
     return [NewValue(number, first, count, live, counts[number]) for number, first, count, live in ranges_of]
 
@@ -137,7 +137,7 @@ def commit_values(w: Writing, lake: Lake, computed: BatchResult, now: datetime) 
     locked = _lock_customers(w, computed)
     superseded = computed.superseded(locked)
     accepted = computed.without(superseded)
-    _write(w, lake, accepted, locked, now)
+    _write_values(w, lake, accepted, locked, now)
     decision = _apply_rulesets(w, accepted, now)
     summaries.refresh(w, accepted.replaced, summaries.OF_DATA)
     _record_day_counts(w, accepted, locked)
@@ -158,7 +158,7 @@ def move_pointers(
         versions: each customer's data version and location version from now on. The customers must be locked.
     """
     segment_id = register(w, lake, file, now)
-    rows = [_location(value, segment_id, *versions[value.customer_number], now) for value in values]
+    rows = [_location_row(value, segment_id, *versions[value.customer_number], now) for value in values]
     old = locations.c.customer_number.in_([value.customer_number for value in values])
     w.execute(update(locations).where(old, locations.c.replaced_at.is_(None)).values(replaced_at=now))
     w.execute(insert(locations), rows)
@@ -182,11 +182,11 @@ def move_pointers(
     )
 
 
-def _differing(now: Mapping[int, int], read: Mapping[int, int]) -> frozenset[int]:
+def _find_differing(now: Mapping[int, int], read: Mapping[int, int]) -> frozenset[int]:
     return frozenset(number for number, version in now.items() if version != read[number])
 
 
-def _location(value: NewValue, segment_id: UUID, data: int, location: int, now: datetime) -> dict[str, Any]:
+def _location_row(value: NewValue, segment_id: UUID, data: int, location: int, now: datetime) -> dict[str, Any]:
     return {
         "customer_number": value.customer_number,
         "data_version": data,
@@ -212,11 +212,11 @@ def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
     return LockedCustomers(
         versions={number: (data, location) for number, data, location in rows},
         knowledge_versions=knowledge_versions(w, computed.knowledge_versions),
-        yielded=with_unfinished_change(w, computed.versions) if computed.yielding else frozenset(),
+        yielded=find_with_unfinished_change(w, computed.versions) if computed.yielding else frozenset(),
     )
 
 
-def _write(w: Writing, lake: Lake, accepted: BatchResult, locked: LockedCustomers, now: datetime) -> None:
+def _write_values(w: Writing, lake: Lake, accepted: BatchResult, locked: LockedCustomers, now: datetime) -> None:
     if accepted.outcomes and any(ending.outcomes_path for ending in accepted.endings):
         register(w, lake, accepted.outcomes, now)
     if accepted.segment and accepted.values:
@@ -264,7 +264,7 @@ def _record_day_counts(w: Writing, accepted: BatchResult, locked: LockedCustomer
     versions = {number: data_version + 1 for number, (data_version, _) in locked.versions.items()}
     counted = {value.customer_number: (versions[value.customer_number], value.day_counts) for value in accepted.values}
     if counted:
-        day_counts.record(w, accepted.token, counted)
+        day_counts.record_counts(w, accepted.token, counted)
 
 
 def _request_evaluations(
@@ -277,9 +277,9 @@ def _request_evaluations(
     own rows first and the rows of requests after them.
     """
     used = evaluated.keys if evaluated else frozenset()
-    with_new_rulesets = {each.client_id for each in rulesets.active(w, replaced) if each.key not in used}
+    with_new_rulesets = {each.client_id for each in rulesets.find_active(w, replaced) if each.key not in used}
     requested = set(decision.superseded)
     if with_new_rulesets:
         whose = clients_of(w, replaced - decision.failed)
         requested |= {number for number, client_id in whose.items() if client_id in with_new_rulesets}
-    evaluation_requests.for_customers(w, requested, now)
+    evaluation_requests.request_for_customers(w, requested, now)

@@ -2,8 +2,8 @@
 
 Batches go on meanwhile. A file is written whole and made durable first. Then one transaction moves the customers whose
 value (`data_version`) and place (`location_version`) are still those that were read. The others are skipped: nothing
-points to their rows in the new file, and their current place is right. Nobody waits, and two compactions of one bucket
-only waste each other's work.
+points to their rows in the new file, and their current place is right. Nothing waits for a compaction, and two
+compactions of one bucket at once do no harm, only superfluous work.
 
 A file is rewritten only if that pays. It is **settled** for a bucket if the bucket's customers take up at least half of
 a well-filled file in it, and at least half of its rows are live. All other files are **loose**. Loose files are merged
@@ -27,17 +27,17 @@ from storage.core.database import Reading, Writing
 from storage.core.models import customers, locations, segments
 from storage.core.store import Store
 from storage.enrichment import transactions
-from storage.enrichment.commit import NewValue, move_pointers, values_in
+from storage.enrichment.commit import NewValue, locate_values, move_pointers
 from storage.enrichment.transactions import Location
 
-FILE_ROWS = 150_000  # five row groups; rewriting them takes memory in proportion; our judgement
-FILE_CUSTOMERS = 2_000  # moving them holds SQLite's writers up for a fraction of a second; our judgement
+FILE_ROWS = 150_000  # five row groups, which bounds the memory that rewriting takes; our judgement
+FILE_CUSTOMERS = 2_000  # moving so many makes SQLite's writers wait for a fraction of a second; our judgement
 LOOSE_FILES = 8  # reading a bucket takes time for each of its files; our judgement
 HALF = 0.5
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveValue:
     """A customer's current value, and the size of its file. Live rows are counted over all buckets."""
 
     place: Location
@@ -72,36 +72,36 @@ class Compacted:
 def compact(store: Store, bucket: int, clock: Callable[[], datetime]) -> Compacted:
     """Rewrite a bucket's loose files if it pays, one new file and one transaction at a time."""
     with store.db.reading() as r:
-        live = live_values(r, bucket)
+        live = find_live_values(r, bucket)
     done = Compacted(bucket)
-    for together in files_of(worth_moving(live)):
+    for together in divide_into_files(select_values_to_move(live)):
         done = _rewrite(store, together, clock, done)
     return done
 
 
-def live_values(r: Reading, bucket: int) -> list[Live]:
+def find_live_values(r: Reading, bucket: int) -> list[LiveValue]:
     """Return the bucket's current values, in order of customer number."""
-    files = _files(r, bucket)
-    return [Live(place, *files[place.path]) for place in transactions.locations_in(r, bucket)]
+    files = _measure_files(r, bucket)
+    return [LiveValue(place, *files[place.path]) for place in transactions.current_locations_in_bucket(r, bucket)]
 
 
-def worth_moving(live: Sequence[Live]) -> list[Live]:
+def select_values_to_move(live: Sequence[LiveValue]) -> list[LiveValue]:
     """Return the customers in loose files if merging these pays, else none."""
-    by_file: dict[str, list[Live]] = defaultdict(list)
+    by_file: dict[str, list[LiveValue]] = defaultdict(list)
     for value in live:
         by_file[value.place.path].append(value)
-    loose = [values for values in by_file.values() if not _settled(values)]
-    if len(loose) <= LOOSE_FILES and not any(map(_mostly_dead, loose)):
+    loose = [values for values in by_file.values() if not _is_settled(values)]
+    if len(loose) <= LOOSE_FILES and not any(map(_is_mostly_dead, loose)):
         return []
     return sorted((value for values in loose for value in values), key=lambda value: value.place.customer_number)
 
 
-def files_of(values: Sequence[Live]) -> Iterator[Sequence[Live]]:
+def divide_into_files(values: Sequence[LiveValue]) -> Iterator[Sequence[LiveValue]]:
     """Divide customers, sorted by number, into files.
 
     A customer that fills half a file gets one of its own. The others share files, all but the last at least half full.
     """
-    together: list[Live] = []
+    together: list[LiveValue] = []
     filled = 0.0
     for value in values:
         if value.share_of_a_file >= HALF:
@@ -109,22 +109,22 @@ def files_of(values: Sequence[Live]) -> Iterator[Sequence[Live]]:
             continue
         if filled + value.share_of_a_file > 1:
             yield together
-            together, filled = list[Live](), 0.0
+            together, filled = list[LiveValue](), 0.0
         together.append(value)
         filled += value.share_of_a_file
     if together:
         yield together
 
 
-def _settled(in_one_file: Sequence[Live]) -> bool:
-    return sum(value.share_of_a_file for value in in_one_file) >= HALF and not _mostly_dead(in_one_file)
+def _is_settled(in_one_file: Sequence[LiveValue]) -> bool:
+    return sum(value.share_of_a_file for value in in_one_file) >= HALF and not _is_mostly_dead(in_one_file)
 
 
-def _mostly_dead(in_one_file: Sequence[Live]) -> bool:
+def _is_mostly_dead(in_one_file: Sequence[LiveValue]) -> bool:
     return in_one_file[0].file_live_rows < HALF * in_one_file[0].file_rows
 
 
-def _files(r: Reading, bucket: int) -> dict[str, tuple[int, int, int]]:
+def _measure_files(r: Reading, bucket: int) -> dict[str, tuple[int, int, int]]:
     """Return bytes, rows and live rows of the files that hold the bucket's current values, by path."""
     live = locations.c.replaced_at.is_(None)
     ours = select(locations.c.segment_id).join(customers).where(live, in_bucket(bucket))
@@ -137,15 +137,15 @@ def _files(r: Reading, bucket: int) -> dict[str, tuple[int, int, int]]:
     return {path: (size, rows, int(live_rows)) for path, size, rows, live_rows in r.execute(query)}
 
 
-def _rewrite(store: Store, values: Sequence[Live], clock: Callable[[], datetime], done: Compacted) -> Compacted:
+def _rewrite(store: Store, values: Sequence[LiveValue], clock: Callable[[], datetime], done: Compacted) -> Compacted:
     """Write one file, and move to it the customers that did not change meanwhile."""
-    current = _still_current(store, values)
-    places, damaged = transactions.readable(store.lake, [value.place for value in current])
+    current = _select_still_current(store, values)
+    places, damaged = transactions.separate_damaged(store.lake, [value.place for value in current])
     done = replace(done, unreadable=done.unreadable + len(damaged))
     if not places:
         return replace(done, skipped=done.skipped + len(values) - len(damaged))
     rows = transactions.scan(store.lake, places).sort(SORT_KEY).collect()
-    moved = _values(rows, places)
+    moved = _new_values(rows, places)
     stored = store.lake.put_frame(f"transactions/bucket-{done.bucket:02}/{uuid4()}.parquet", rows)
     with store.db.writing() as w:
         staying = _lock_unchanged(w, places)
@@ -166,7 +166,7 @@ def _rewrite(store: Store, values: Sequence[Live], clock: Callable[[], datetime]
     )
 
 
-def _still_current(store: Store, values: Sequence[Live]) -> list[Live]:
+def _select_still_current(store: Store, values: Sequence[LiveValue]) -> list[LiveValue]:
     """Return the values whose place is still current. A bucket may take longer than replaced places are retained, so
     this is checked for each file.
     """
@@ -175,13 +175,13 @@ def _still_current(store: Store, values: Sequence[Live]) -> list[Live]:
     return [value for value in values if value.place in places]
 
 
-def _values(rows: pl.DataFrame, places: Sequence[Location]) -> list[NewValue]:
+def _new_values(rows: pl.DataFrame, places: Sequence[Location]) -> list[NewValue]:
     """Return each customer's range of rows in the new file, in the order of the places.
 
     Raises:
         Corrupt: a customer's number of rows is not the one that was committed. Nothing is moved.
     """
-    values = values_in(rows, [place.customer_number for place in places])
+    values = locate_values(rows, [place.customer_number for place in places])
     if [value.row_count for value in values] != [place.row_count for place in places]:
         raise Corrupt("Lake.RowsMismatch", "The files do not hold as many rows as were committed.")
     return values

@@ -49,7 +49,7 @@ _SHOWN = (*REACHED_BY, "date", "amount")
 
 @dataclass(frozen=True)
 class NewCorrection:
-    """What to correct, and to what. Exactly one of the first three fields is given, and a category or a name."""
+    """What to correct, and how. Exactly one of the first three fields is given, and a category, a name or both."""
 
     transaction_id: UUID | None = None
     counterparty: str | None = None
@@ -87,8 +87,8 @@ class Correction:
 
 
 @dataclass(frozen=True)
-class Grounds:
-    """Where rows are stored and which single transactions have corrections, read in one snapshot."""
+class StoredRows:
+    """Where the rows of some customers are stored, and the corrections of single transactions, read in one snapshot."""
 
     places: Sequence[Location]
     standing: pl.DataFrame  # CORRECTIONS of single transactions
@@ -107,11 +107,11 @@ class CorrectedRow:
 
 @dataclass(frozen=True)
 class Reach:
-    """What a correction does to stored rows."""
+    """What a correction changes in stored rows."""
 
     counterparty_group: str | None  # the group that the counterparty's name stands for
-    customers: frozenset[int]  # customers with rows that it decides
-    decided: int  # rows
+    customers: frozenset[int]  # customers with rows that it applies to
+    decided: int  # rows that it applies to
     changed: int  # rows among these whose category or counterparty it changes
     by_category: Mapping[str, int]  # changed rows by their category now
     examples: Sequence[Mapping[str, Any]]  # of the changed rows, at most MOST_EXAMPLES
@@ -125,25 +125,25 @@ class Similar:
     reach: Reach
 
 
-def grounds(r: Reading, lake: Lake, customer: Customer, *, client_wide: bool) -> Grounds:
+def read_stored_rows(r: Reading, lake: Lake, customer: Customer, *, client_wide: bool) -> StoredRows:
     """Return what to read for a correction of this customer, or of all customers of its client.
 
     For a whole client, customers whose file is damaged are left out. Their jobs will report the damage.
     """
     places = transactions.current_locations(r, [customer.number])
     if client_wide:
-        places, _ = transactions.readable(lake, transactions.current_locations_of_client(r, customer.client_id))
-    single = live(r, [place.customer_number for place in places], corrections.c.transaction_id.is_not(None))
-    return Grounds(places, single)
+        places, _ = transactions.separate_damaged(lake, transactions.current_locations_of_client(r, customer.client_id))
+    single = find_in_force(r, [place.customer_number for place in places], corrections.c.transaction_id.is_not(None))
+    return StoredRows(places, single)
 
 
-def reach(lake: Lake, on: Grounds, new: NewCorrection) -> Reach:
+def measure_reach(lake: Lake, on: StoredRows, new: NewCorrection) -> Reach:
     """Return what the correction would do to rows as they are stored."""
-    group = None if new.counterparty is None else _group(lake, on, new.counterparty)
+    group = None if new.counterparty is None else _find_group(lake, on, new.counterparty)
     whose, by_category, decided = Counter[int](), Counter[str](), 0
     examples: list[Mapping[str, Any]] = []
-    for rows in _parts(lake, on.places, _SHOWN):
-        found = find_changed_rows(rows, _frame(new, group, rows["customer_number"].unique()), on.standing)
+    for rows in _read_in_parts(lake, on.places, _SHOWN):
+        found = find_changed_rows(rows, _new_as_frame(new, group, rows["customer_number"].unique()), on.standing)
         changed = found.filter("changes")
         whose.update(dict(found.group_by("customer_number").len().rows()))
         by_category.update(dict(changed.group_by("category").len().rows()))
@@ -152,32 +152,36 @@ def reach(lake: Lake, on: Grounds, new: NewCorrection) -> Reach:
     return Reach(group, frozenset(whose), decided, by_category.total(), by_category, examples)
 
 
-def corrected_row(lake: Lake, on: Grounds, transaction_id: UUID) -> CorrectedRow | None:
-    """Return what a single transaction is like; None if there is no transaction with this id."""
+def find_row(lake: Lake, on: StoredRows, transaction_id: UUID) -> CorrectedRow | None:
+    """Return what corrections read of a single transaction; None if there is no transaction with this id."""
     meant = pl.col("transaction_id") == transaction_id.bytes
     columns = ("direction", "counterparty_name", "clean_description")
-    found = [rows.filter(meant).select(columns) for rows in _parts(lake, on.places, ("transaction_id", *columns))]
+    found = [
+        rows.filter(meant).select(columns) for rows in _read_in_parts(lake, on.places, ("transaction_id", *columns))
+    ]
     return next((CorrectedRow(*rows.row(0)) for rows in found if not rows.is_empty()), None)
 
 
-def similar(lake: Lake, on: Grounds, new: NewCorrection, row: CorrectedRow) -> Similar | None:
-    """Return the correction that makes the same of rows similar to a single one, and what it would do to the others.
+def suggest_similar(lake: Lake, on: StoredRows, new: NewCorrection, row: CorrectedRow) -> Similar | None:
+    """Suggest the same correction for all rows that are similar to a single one, and return what it would change.
 
-    Rows are similar if they have the same direction and counterparty or, without one, the same words. Return None if
-    there are no others.
+    Rows are similar if they have the same direction and the same counterparty or, without one, the same words. Return
+    None if no other row is similar.
     """
     words = None if row.counterparty else " ".join(key_of(row.clean_description or "").split(" ")[:MOST_WORDS])
     if not (row.counterparty or words):
         return None
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
     whose = pl.Series("customer_number", [place.customer_number for place in on.places], pl.Int64)
-    others = replace(on, standing=pl.concat([on.standing, _frame(new, None, whose)]))  # the single one decides its row
-    reached = reach(lake, others, wider)
+    others = replace(
+        on, standing=pl.concat([on.standing, _new_as_frame(new, None, whose)])
+    )  # the single one decides its row
+    reached = measure_reach(lake, others, wider)
     return Similar(wider, reached) if reached.decided else None
 
 
 def make(
-    w: Writing, customer: Customer, new: NewCorrection, found_rows: tuple[Grounds, Reach], who: str, now: datetime
+    w: Writing, customer: Customer, new: NewCorrection, found_rows: tuple[StoredRows, Reach], who: str, now: datetime
 ) -> tuple[Correction, Job]:
     """Make a correction. Return it, and the customer's job that applies it.
 
@@ -201,7 +205,7 @@ def revoke(
     w: Writing,
     customer: Customer,
     correction: Correction,
-    found_rows: tuple[Grounds, frozenset[int]] | None,
+    found_rows: tuple[StoredRows, frozenset[int]] | None,
     who: str,
     now: datetime,
 ) -> Job:
@@ -240,28 +244,28 @@ def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Corr
     return Paged([Correction(*row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
-def changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
+def was_changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
     """Return whether a correction that applies to the customer was made or revoked after a time."""
     later = or_(corrections.c.made_at > moment, corrections.c.revoked_at > moment)
     return r.execute(select(corrections.c.number).where(_about(customer), later).limit(1)).first() is not None
 
 
-def counts(lake: Lake, on: Grounds) -> Mapping[UUID, int]:
+def count_decided_rows(lake: Lake, on: StoredRows) -> Mapping[UUID, int]:
     """Return how many rows each correction decides now, by its id."""
     found = Counter[UUID]()
-    for rows in _parts(lake, on.places, ("category_basis",)):
+    for rows in _read_in_parts(lake, on.places, ("category_basis",)):
         found.update({UUID(text): rows_ for text, rows_ in count_corrected_rows(rows).rows()})
     return found
 
 
-def decided_by(lake: Lake, on: Grounds, correction: Correction) -> frozenset[int]:
+def find_decided_customers(lake: Lake, on: StoredRows, correction: Correction) -> frozenset[int]:
     """Return the customers with rows that the correction decides now."""
     named = pl.col("category_basis").str.contains(str(correction.correction_id), literal=True)
-    parts = _parts(lake, on.places, ("customer_number", "category_basis"))
+    parts = _read_in_parts(lake, on.places, ("customer_number", "category_basis"))
     return frozenset(number for rows in parts for number in rows.filter(named)["customer_number"].unique())
 
 
-def live(r: Reading, customer_numbers: Iterable[int], *conditions: ColumnElement[bool]) -> pl.DataFrame:
+def find_in_force(r: Reading, customer_numbers: Iterable[int], *conditions: ColumnElement[bool]) -> pl.DataFrame:
     """Return the corrections in force for these customers, as CORRECTIONS: a client-wide one has a row per customer."""
     numbers = list(customer_numbers)
     in_force = and_(corrections.c.revoked_at.is_(None), *conditions)
@@ -301,7 +305,7 @@ def _as_frame(found: Iterable[Correction]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**CORRECTIONS, "client_id": pl.Binary()})
 
 
-def _frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -> pl.DataFrame:
+def _new_as_frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -> pl.DataFrame:
     """Return a correction that is not made yet, as CORRECTIONS."""
     columns = {
         "correction_id": bytes(16),
@@ -318,15 +322,15 @@ def _frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -
     return whose.join(pl.DataFrame([columns], schema=schema), how="cross").select(CORRECTIONS.names())
 
 
-def _group(lake: Lake, on: Grounds, counterparty: str) -> str:
+def _find_group(lake: Lake, on: StoredRows, counterparty: str) -> str:
     """Return the group of the counterparty that stored rows show under this name, else the name itself."""
     key, groups = key_of(counterparty), Counter[str]()
-    for rows in _parts(lake, on.places, ("counterparty_group", "counterparty_name")):
+    for rows in _read_in_parts(lake, on.places, ("counterparty_group", "counterparty_name")):
         groups.update(dict(count_rows_by_counterparty(rows, key).rows()))
     return key if key in groups or not groups else groups.most_common(1)[0][0]
 
 
-def _parts(lake: Lake, places: Sequence[Location], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+def _read_in_parts(lake: Lake, places: Sequence[Location], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Yield the customers' current rows in parts that fit into memory."""
     for place in (place for place in places if place.row_count > PART_ROWS):
         for start in range(0, place.row_count, PART_ROWS):
@@ -345,7 +349,7 @@ def _change_knowledge(w: Writing, customer: Customer, *, client_wide: bool) -> N
         record_knowledge_change(w, customer)
 
 
-def _queue(w: Writing, customer: Customer, on: Grounds | None, affected: Iterable[int], now: datetime) -> Job:
+def _queue(w: Writing, customer: Customer, on: StoredRows | None, affected: Iterable[int], now: datetime) -> Job:
     """Queue the customer's job, and for a client-wide correction those of other customers that it may affect."""
     job = jobs.request_recomputation(w, customer, Flow.CORRECTION, now)
     if on is not None:

@@ -1,19 +1,20 @@
 """Count current transactions by day, to find a page of all of a client's transactions without reading the lake.
 
-The counts are a tree: of the client, of each of its days, of each day and block of customers, and of each customer's
-days. A reader compares the counts of a level and skips what lies before the page, so its work hardly grows with the
-portfolio. Counts of a customer's days are packed into one value, because as rows they would be as many as a fifth of
+The counts are a tree with four levels: the client, each of its days, each day and block of customers, and each
+customer's days. A reader uses the counts of a level to skip what lies before the page, so its work hardly grows with
+the portfolio. The counts of a customer's days are packed into one value: as rows, they would be as many as a fifth of
 the transactions or more.
 
-**Derived.** A commit changes the counts in its own transaction. If they are lost or wrong, only time is lost: a reader
-compares each count that it uses with the sum of the counts below it, and the lowest with the lake. If they differ, it
-counts again (`client_listing`). A client's tree is first built when it is first read; until then, and after a commit
-found a customer's counts missing, the client has no count at level 0, and nothing maintains the others.
+**The counts are derived.** A commit changes the counts in its own transaction. If they are lost or wrong, only time is
+lost: a reader compares each count that it uses with the sum of the counts below it, and the lowest counts with the
+lake. If they differ, it counts again (`client_listing`). A client's tree is built at its first reading. Until then, and
+after a commit finds a customer's counts missing, the client has no count at level 0, and the other levels are not
+maintained.
 
 **Locks.** Batches of one client that commit at once don't wait for each other: each inserts its changes as rows of its
-own, and readers add them up. A commit with many changes, and one in FOLDED_EVERY, folds all into the counts; this is
-the last thing it does, and only another commit that does the same waits for it. Building a tree excludes the client's
-commits, which have locked the client for reading.
+own, and readers add them up. A commit with many changes, and one in FOLDED_EVERY, folds all changes into the counts.
+This is the last thing that it does, and only another commit that folds waits for it. Building a tree waits for the
+client's commits and makes later ones wait, because each of them locks the client for reading.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,9 +37,9 @@ from storage.core.database import AnyRow, Reading, Writing, insert_into
 from storage.core.models import client_day_counts, customer_day_counts, customers
 
 ALL, DAYS, BLOCKS = range(3)  # levels of the tree
-BLOCK = 128  # customer numbers: a page reads a day's blocks and the customers of one or two; our judgement
+BLOCK = 128  # customer numbers: a page reads a day's blocks, and the customers of one or two blocks; our judgement
 
-FOLDED_EVERY = 64  # commits: about so many changes of a day may have to be added up; our judgement
+FOLDED_EVERY = 64  # commits; a reader may have to add up about so many changes of a day; our judgement
 MANY_CHANGES = 1_000  # rows; our judgement
 
 K = TypeVar("K", int, tuple[int, int])
@@ -76,10 +77,10 @@ class ClientCounts:
     def __init__(self, r: Reading, client_id: UUID) -> None:
         self._r, self._client_id = r, client_id
         found = self._level(client_day_counts.c.level <= DAYS)
-        _require(bool(found) and found[0].level == ALL and found[0].first_token == 0)
+        _require_true(bool(found) and found[0].level == ALL and found[0].first_token == 0)
         self.total: int = found[0].rows
         self._days = [(row.day, row.rows) for row in found[1:]]
-        _require(self.total == sum(rows for _, rows in self._days))
+        _require_true(self.total == sum(rows for _, rows in self._days))
 
     def spans(self, first: int, last: int) -> list[Span]:
         """Return where the rows from number `first` to before number `last` of the list are, in order."""
@@ -116,7 +117,7 @@ class ClientCounts:
         found: list[tuple[DayAndCustomer, int]] = []
         for low, high in _runs(sorted({block for _, block in wanted})):
             of_blocks = customers.c.number.between(low * BLOCK, (high + 1) * BLOCK - 1)
-            for row in _counted(self._r, customers.c.client_id == self._client_id, of_blocks):
+            for row in _read_counts(self._r, customers.c.client_id == self._client_id, of_blocks):
                 days, rows = _valid_counts(row)
                 place = slice(bisect_left(days, first_day), bisect_right(days, last_day))
                 found += [((day, row.number), count) for day, count in zip(days[place], rows[place], strict=True)]
@@ -132,7 +133,7 @@ class ClientCounts:
         return self._r.execute(query.having(or_(rows != 0, table.level == ALL))).all()
 
 
-def packed(rows: pl.LazyFrame, customer_numbers: Iterable[int]) -> dict[int, bytes]:
+def pack_counts(rows: pl.LazyFrame, customer_numbers: Iterable[int]) -> dict[int, bytes]:
     """Return the packed counts of these customers by number.
 
     Args:
@@ -151,7 +152,7 @@ def packed(rows: pl.LazyFrame, customer_numbers: Iterable[int]) -> dict[int, byt
     return {number: _pack(number, *found.get(number, ([], []))) for number in customer_numbers}
 
 
-def record(w: Writing, batch_token: int, counted: Mapping[int, tuple[int, bytes]]) -> None:
+def record_counts(w: Writing, batch_token: int, counted: Mapping[int, tuple[int, bytes]]) -> None:
     """Store customers' new counts, and change those of their clients. Must be the last thing that a commit does.
 
     Args:
@@ -159,12 +160,12 @@ def record(w: Writing, batch_token: int, counted: Mapping[int, tuple[int, bytes]
         counted: data version and packed counts by customer number. The customers and their clients must be locked.
     """
     before: dict[UUID, list[AnyRow]] = defaultdict(list)
-    for row in _counted(w, customers.c.number.in_(list(counted))):
+    for row in _read_counts(w, customers.c.number.in_(list(counted))):
         before[row.client_id].append(row)
-    _store(w, counted)
+    _store_counts(w, counted)
     for client_id in _with_tree(w, before):
         try:
-            _change(w, client_id, batch_token, *_old_and_new(before[client_id], counted))
+            _change_tree(w, client_id, batch_token, *_old_and_new(before[client_id], counted))
         except Miscounted:
             w.execute(delete(client_day_counts).where(_is_root(client_id)))
 
@@ -174,28 +175,28 @@ def store_current(w: Writing, counted: Mapping[int, tuple[int, bytes]]) -> None:
     mine = customers.c.number.in_(list(counted))
     query = select(customers.c.number, customers.c.data_version).where(mine).order_by(customers.c.number)
     current_versions = w.execute(query.with_for_update(key_share=True)).all()
-    _store(w, {number: counted[number] for number, version in current_versions if version == counted[number][0]})
+    _store_counts(w, {number: counted[number] for number, version in current_versions if version == counted[number][0]})
 
 
-def uncounted(r: Reading, client_id: UUID) -> list[int]:
+def find_uncounted(r: Reading, client_id: UUID) -> list[int]:
     """Return the client's customers whose stored counts are missing or can't be right."""
-    return [row.number for row in _counted(r, customers.c.client_id == client_id) if not _is_valid(row)]
+    return [row.number for row in _read_counts(r, customers.c.client_id == client_id) if not _is_valid(row)]
 
 
-def build(w: Writing, client_id: UUID) -> None:
+def build_tree(w: Writing, client_id: UUID) -> None:
     """Build the client's tree from the counts of its customers. Commits of the client wait meanwhile.
 
     Raises:
         Miscounted: a customer's counts are missing or can't be right.
     """
     lock_client(w, client_id)
-    found = {row.number: _valid_counts(row) for row in _counted(w, customers.c.client_id == client_id)}
+    found = {row.number: _valid_counts(row) for row in _read_counts(w, customers.c.client_id == client_id)}
     w.execute(delete(client_day_counts).where(client_day_counts.c.client_id == client_id))
     tree = _tree(_as_frame(found))
     w.execute(insert(client_day_counts), [{"client_id": client_id, "batch_token": 0, **row} for row in tree])
 
 
-def _store(w: Writing, counted: Mapping[int, tuple[int, bytes]]) -> None:
+def _store_counts(w: Writing, counted: Mapping[int, tuple[int, bytes]]) -> None:
     rows = [
         {"customer_number": number, "data_version": version, "counts": counts}
         for number, (version, counts) in sorted(counted.items())
@@ -217,23 +218,23 @@ def _old_and_new(
     old, new = dict[int, tuple[list[int], list[int]]](), dict[int, tuple[list[int], list[int]]]()
     for row in before:
         version, counts = counted[row.number]
-        _require((row.counted_version or 0) == version - 1)
+        _require_true((row.counted_version or 0) == version - 1)
         old[row.number] = ([], []) if row.counts is None else _unpack(row.number, row.counts)
         new[row.number] = _unpack(row.number, counts)
     return _as_frame(old), _as_frame(new)
 
 
-def _change(w: Writing, client_id: UUID, batch_token: int, old: pl.DataFrame, new: pl.DataFrame) -> None:
+def _change_tree(w: Writing, client_id: UUID, batch_token: int, old: pl.DataFrame, new: pl.DataFrame) -> None:
     """Change a tree by the difference of its customers' old and new counts."""
     tree = _tree(pl.concat([new, old.with_columns(-pl.col("rows"))]))
     changes = [{"client_id": client_id, "batch_token": batch_token, **row} for row in tree if row["rows"] != 0]
     if changes:
         w.execute(insert(client_day_counts), changes)
     if len(changes) > MANY_CHANGES or batch_token % FOLDED_EVERY == 0:
-        _fold(w, client_id)
+        _fold_changes(w, client_id)
 
 
-def _fold(w: Writing, client_id: UUID) -> None:
+def _fold_changes(w: Writing, client_id: UUID) -> None:
     """Add the batches' changes to the counts. The lock of the root keeps others from doing the same meanwhile."""
     table = client_day_counts.c
     if w.execute(select(table.rows).where(_is_root(client_id)).with_for_update()).first() is None:
@@ -277,7 +278,7 @@ def _tree(counts: pl.DataFrame) -> list[dict[str, int]]:
     return levels.sort("level", "day", "block", descending=[True, False, False]).to_dicts()
 
 
-def _counted(r: Reading, *conditions: ColumnElement[bool]) -> Sequence[AnyRow]:
+def _read_counts(r: Reading, *conditions: ColumnElement[bool]) -> Sequence[AnyRow]:
     """Return the customers with their current version and rows, and with their counts if they are stored."""
     query = select(
         customers.c.number,
@@ -298,9 +299,9 @@ def _valid_counts(row: AnyRow) -> tuple[list[int], list[int]]:
     """
     if row.data_version == 0:
         return [], []
-    _require(row.counted_version == row.data_version)
+    _require_true(row.counted_version == row.data_version)
     days, rows = _unpack(row.number, row.counts)
-    _require(sum(rows) == row.enriched_rows)
+    _require_true(sum(rows) == row.enriched_rows)
     return days, rows
 
 
@@ -324,7 +325,7 @@ def _unpack(customer_number: int, counts: bytes) -> tuple[list[int], list[int]]:
     Raises:
         Miscounted: the checksum is wrong.
     """
-    _require(counts[:4] == _checksum(customer_number, counts[4:]))
+    _require_true(counts[:4] == _checksum(customer_number, counts[4:]))
     gaps, rows = _decode(counts[4:])
     return list(accumulate(gaps)), rows
 
@@ -381,9 +382,9 @@ def _require_sums(level: Iterable[tuple[K, int]], below: Iterable[tuple[K, int]]
     sums = Counter[K]()
     for key, rows in below:
         sums[key] += rows
-    _require(all(sums[key] == rows for key, rows in level))
+    _require_true(all(sums[key] == rows for key, rows in level))
 
 
-def _require(condition: bool) -> None:
+def _require_true(condition: bool) -> None:
     if not condition:
         raise Miscounted

@@ -1,6 +1,6 @@
-"""Read what is known about customers apart from their transactions, in one snapshot with their versions.
+"""Read what is known about customers apart from their transactions, in the snapshot in which their versions are read.
 
-If any of it changes before a batch commits, the commit leaves the customers concerned to a later batch.
+If any of it changes before a batch commits, the commit leaves these customers to a later batch.
 """
 
 import logging
@@ -40,16 +40,18 @@ def read(r: Reading, lake: Lake, customer_numbers: Iterable[int]) -> Knowledge:
     own_versions = {client_id: (client_id, version) for client_id, version in own_rules.uses(r).items()}
     parties = [
         (number, party.name, party.abn, party.role)
-        for number, declared in related_parties.of_all(r, numbers).items()
+        for number, declared in related_parties.find_in_force(r, numbers).items()
         for party in declared
     ]
     return Knowledge(
-        corrections=corrections.live(r, numbers),
+        corrections=corrections.find_in_force(r, numbers),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
-        models=_of_clients(clients, category_models.in_use(r, list(set(clients.values()))), partial(_model, r)),
+        models=_load_for_clients(
+            clients, category_models.in_use(r, list(set(clients.values()))), partial(_load_model, r)
+        ),
         group_rows=_group_rows(r, lake, numbers),
-        own_lists=_of_clients(clients, own_versions, partial(_lists, r)),
+        own_lists=_load_for_clients(clients, own_versions, partial(_load_lists, r)),
     )
 
 
@@ -58,7 +60,7 @@ def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
     relations = related_parties.customers_declared_by(r, numbers)
     if not relations:
         return pl.DataFrame(schema=GROUP_ROWS)
-    declared = related_parties.of_all(r, numbers)
+    declared = related_parties.find_in_force(r, numbers)
     links = pl.LazyFrame(
         [
             (each.customer_number, each.other_number, party.name)
@@ -69,14 +71,16 @@ def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
         schema={"customer_number": pl.Int64(), "other": pl.Int64(), "party": pl.String()},
         orient="row",
     ).unique(("customer_number", "other"), keep="first", maintain_order=True)
-    good, _ = transactions.readable(lake, transactions.current_locations(r, {each.other_number for each in relations}))
+    good, _ = transactions.separate_damaged(
+        lake, transactions.current_locations(r, {each.other_number for each in relations})
+    )
     held = (
         transactions.scan(lake, good).select(COLUMNS).pipe(select_group_candidates).rename({"customer_number": "other"})
     )
     return links.join(held, on="other", how="inner", validate="m:m").select(*GROUP_ROWS).collect()
 
 
-def _of_clients(
+def _load_for_clients(
     clients: Mapping[int, UUID], used: Mapping[UUID, K], load: Callable[[K], T | None]
 ) -> list[OfCustomers[T]]:
     """Return what the customers' clients have activated, with their customers. What can't be read is left out."""
@@ -88,11 +92,11 @@ def _of_clients(
     return [OfCustomers(of, value) for of, value in loaded if value is not None]
 
 
-def _lists(r: Reading, key: tuple[UUID, int]) -> Lists | None:
+def _load_lists(r: Reading, key: tuple[UUID, int]) -> Lists | None:
     """Return a version of a client's own rules over the shipped ones, or None if it can't be read."""
     if key not in _lists_cached:
         try:
-            lists = load_own_rules(own_rules.content(r, *key)).lists
+            lists = load_own_rules(own_rules.read_content(r, *key)).lists
         except (Corrupt, RuleError) as error:
             log.error("version %d of the own rules of client %s is not used: %s", key[1], key[0], type(error).__name__)
             return None
@@ -100,11 +104,11 @@ def _lists(r: Reading, key: tuple[UUID, int]) -> Lists | None:
     return _lists_cached[key]
 
 
-def _model(r: Reading, model_id: UUID) -> Model | None:
+def _load_model(r: Reading, model_id: UUID) -> Model | None:
     """Return a model, or None if it can't be read. Tidemark's own model is used then."""
     if model_id not in _models:
         try:
-            model = loads(category_models.content(r, model_id))
+            model = loads(category_models.read_content(r, model_id))
         except (Corrupt, Unprocessable) as error:
             log.error("the model %s is not used: %s", model_id, error.detail)
             return None

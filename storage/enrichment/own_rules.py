@@ -39,7 +39,7 @@ def add(w: Writing, client_id: UUID, rules: OwnRules, who: str, now: datetime) -
     require_client(w, client_id)
     same = _SHOWN.where(own_rules.c.client_id == client_id, own_rules.c.fingerprint == rules.fingerprint)
     if (equal := w.execute(same).first()) is not None:
-        return _stored(equal)
+        return _as_stored(equal)
     newest = select(func.max(own_rules.c.version)).where(own_rules.c.client_id == client_id)
     added = StoredRules(client_id, (w.execute(newest).scalar() or 0) + 1, rules.fingerprint, now, who)
     w.execute(insert(own_rules).values(**vars(added), content=rules.content))
@@ -49,7 +49,7 @@ def add(w: Writing, client_id: UUID, rules: OwnRules, who: str, now: datetime) -
 def find(r: Reading, client_id: UUID | None = None) -> list[StoredRules]:
     """Return all versions of one client's own rules, or of all clients', oldest first."""
     query = _SHOWN if client_id is None else _SHOWN.where(own_rules.c.client_id == client_id)
-    return [_stored(row) for row in r.execute(query.order_by(own_rules.c.client_id, own_rules.c.version))]
+    return [_as_stored(row) for row in r.execute(query.order_by(own_rules.c.client_id, own_rules.c.version))]
 
 
 def get(r: Reading, client_id: UUID, version: int) -> StoredRules:
@@ -62,10 +62,10 @@ def get(r: Reading, client_id: UUID, version: int) -> StoredRules:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("OwnRules.NotFound", f"The client has no version {version} of own rules.")
-    return _stored(row)
+    return _as_stored(row)
 
 
-def content(r: Reading, client_id: UUID, version: int) -> bytes:
+def read_content(r: Reading, client_id: UUID, version: int) -> bytes:
     """Return the rules as `OwnRules.content` gave them."""
     query = select(own_rules.c.content).where(own_rules.c.client_id == client_id, own_rules.c.version == version)
     found: bytes | None = r.execute(query).scalar()
@@ -98,7 +98,7 @@ def uses(r: Reading) -> dict[UUID, int]:
     return last_chosen(r, own_rule_uses.c.version)
 
 
-def changed_since(r: Reading, client_id: UUID, moment: datetime) -> bool:
+def was_changed_since(r: Reading, client_id: UUID, moment: datetime) -> bool:
     """Return whether the client chose other rules after a time."""
     later = (own_rule_uses.c.client_id == client_id) & (own_rule_uses.c.used_from > moment)
     return r.execute(select(own_rule_uses.c.number).where(later).limit(1)).first() is not None
@@ -112,5 +112,5 @@ def _use(w: Writing, client_id: UUID, version: int | None, who: str, now: dateti
 _SHOWN = select(*(column for column in own_rules.c if column.name != "content"))
 
 
-def _stored(row: AnyRow) -> StoredRules:
+def _as_stored(row: AnyRow) -> StoredRules:
     return StoredRules(*row)

@@ -36,7 +36,7 @@ class PartyList:
 def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now: datetime) -> None:
     """Replace the list, and queue the customer to be enriched with it. An equal list does not count as a change."""
     lock(w, customer)
-    if list(current(w, customer)) == list(parties):
+    if list(read_current(w, customer)) == list(parties):
         return
     row = {"customer_number": customer.number, "parties": [asdict(party) for party in parties]}
     w.execute(insert(related_parties).values(**row, set_at=now, set_by=who))
@@ -49,19 +49,19 @@ def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now:
         request_recomputation(w, customer, Flow.REENRICHMENT, now)
 
 
-def current(r: Reading, customer: Customer) -> Sequence[Party]:
+def read_current(r: Reading, customer: Customer) -> Sequence[Party]:
     """Return the list in force; empty if there never was one."""
     row = r.execute(_newest_first(customer).limit(1)).first()
     return () if row is None else _list(row).parties
 
 
-def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[PartyList]:
+def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[PartyList]:
     """Return every list, newest first."""
     query = _newest_first(customer)
     return Paged([_list(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
-def of_all(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:
+def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:
     """Return the lists in force, by customer number. Customers without one are left out."""
     mine = related_parties.c.customer_number.in_(list(customer_numbers))
     newest = select(func.max(related_parties.c.number)).where(mine).group_by(related_parties.c.customer_number)

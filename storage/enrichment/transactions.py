@@ -90,7 +90,7 @@ def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None)
     return [Location(*row) for row in r.execute(query)]
 
 
-def each_current_location(db: Database) -> Iterator[Location]:
+def find_all_current_locations(db: Database) -> Iterator[Location]:
     """Yield where the current values of all customers lie, by customer number.
 
     Some thousand are read at a time, each in a snapshot of its own: a slow caller holds no transaction open.
@@ -110,7 +110,7 @@ def current_locations_of_client(r: Reading, client_id: UUID) -> list[Location]:
     return [Location(*row) for row in r.execute(_CURRENT.where(customers.c.client_id == client_id))]
 
 
-def locations_in(r: Reading, bucket: int) -> list[Location]:
+def current_locations_in_bucket(r: Reading, bucket: int) -> list[Location]:
     """Return where the current values of a bucket's customers are stored, in order of customer number."""
     return [Location(*row) for row in r.execute(_CURRENT.where(in_bucket(bucket)))]
 
@@ -124,7 +124,7 @@ def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
     return list(newest.values())
 
 
-def place_of(r: Reading, customer: Customer, data_version: int | None = None) -> Location | None:
+def find_location(r: Reading, customer: Customer, data_version: int | None = None) -> Location | None:
     """Return where a version of the customer's value is stored, by default the current one; None before the first.
 
     Raises:
@@ -145,7 +145,7 @@ _OF_VERSION: AnySelect = LOCATION.where(
 ).order_by(locations.c.location_version.desc())
 
 
-def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
+def find_version_at(r: Reading, customer: Customer, moment: datetime) -> int:
     """Return the version of the customer's value that was in force at a time; 0 before the first.
 
     Locations of old versions may have been deleted or moved, so jobs are read too: each has the version it ended with.
@@ -159,14 +159,14 @@ def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
     return max(r.execute(query).scalar_one() or 0 for query in (of_places, of_jobs))
 
 
-def own_columns_stated(r: Reading, lake: Lake, client_id: UUID | None) -> set[str]:
+def find_own_columns(r: Reading, lake: Lake, client_id: UUID | None) -> set[str]:
     """Return the own columns that at least one stored transaction of the client has (of any client if None)."""
     places = current_locations(r) if client_id is None else current_locations_of_client(r, client_id)
-    good, _ = readable(lake, places)
+    good, _ = separate_damaged(lake, places)
     return list_stated_columns(scan(lake, good).select("own_columns"))
 
 
-def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:
+def separate_damaged(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:
     """Return the places whose file is undamaged, and by customer what is wrong with the other files.
 
     One damaged file must not stop the work on other customers.
@@ -202,7 +202,7 @@ def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
     )
 
 
-def of_customer(
+def list_transactions(
     r: Reading,
     lake: Lake,
     customer: Customer,
@@ -215,7 +215,7 @@ def of_customer(
     Args:
         chosen: only these transactions, with the totals of all pages.
     """
-    place = place_of(r, customer)
+    place = find_location(r, customer)
     if place is None:
         return Listing([], 0, page, 0, None if chosen is None else NO_ROWS)
     rows = place.scan(lake)
@@ -247,7 +247,7 @@ def posted_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Seque
 
 
 def _rows(r: Reading, lake: Lake, customer: Customer) -> pl.LazyFrame:
-    place = place_of(r, customer)
+    place = find_location(r, customer)
     return pl.LazyFrame(schema=TRANSACTIONS) if place is None else place.scan(lake)
 
 

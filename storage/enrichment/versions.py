@@ -1,7 +1,7 @@
 """Which versions of the enrichment computed the stored values, current and retained.
 
-A customer's row names the version of the current value. A retained value does so itself: all of its rows were computed
-at once, so the highest version among its rows is its own. Retracted rows keep an older one.
+A customer's row in the database names the version of the current value. For a retained value it is the highest version
+among its rows, because all of them were computed at once; only retracted rows keep an older version.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from storage.enrichment.transactions import LOCATION, Location
 from storage.portfolio.maintenance import with_transactions
 
 
-def of_customers(r: Reading, client_id: UUID | None = None) -> dict[int, int]:
+def read_enrichment_versions(r: Reading, client_id: UUID | None = None) -> dict[int, int]:
     """Return the version of each current value, sorted by customer number; of one client's customers, or of all."""
     query = select(customers.c.number, customers.c.enrichment_version).where(with_transactions())
     if client_id is not None:
@@ -26,7 +26,7 @@ def of_customers(r: Reading, client_id: UUID | None = None) -> dict[int, int]:
     return {row.number: row.enrichment_version for row in r.execute(query.order_by(customers.c.number))}
 
 
-def places(r: Reading, customer_numbers: Iterable[int]) -> Mapping[int, Sequence[Location]]:
+def find_retained_locations(r: Reading, customer_numbers: Iterable[int]) -> Mapping[int, Sequence[Location]]:
     """Return where all retained values of the customers lie, by customer, the current one first."""
     newest_first = (locations.c.data_version.desc(), locations.c.location_version.desc())
     query = LOCATION.where(locations.c.customer_number.in_(list(customer_numbers))).order_by(*newest_first)
@@ -36,7 +36,7 @@ def places(r: Reading, customer_numbers: Iterable[int]) -> Mapping[int, Sequence
     return found
 
 
-def of_value(lake: Lake, place: Location) -> int | None:
+def read_version_of_value(lake: Lake, place: Location) -> int | None:
     """Return the version that computed the value; None for a value without rows."""
     newest = place.scan(lake).select(pl.col("enrichment_version").max()).collect()
     version: int | None = newest.item()

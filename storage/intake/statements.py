@@ -1,11 +1,11 @@
 """PDF statements: the original files, encrypted; the statements read from them; and the landing of their rows.
 
-A file goes through two transactions. On receipt it is named together with its job, like a landing file. When all files
-of the job have been read, one transaction stores the statements, gives the job its place in the order of receipt and
+A file goes through two transactions. On receipt, one names it together with its job, like a landing file. When all
+files of the job have been read, the other stores the statements, gives the job its place in the order of receipt and
 queues it for enrichment. If the process dies before that, the files are simply read again.
 
-Statements of retracted or failed submissions are not found any more, so a file that is sent again afterwards is read
-again.
+Statements of retracted or failed submissions are not found any more. So if a file of such a submission is sent again,
+it is also read again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -109,8 +109,8 @@ class StoredStatement:
 class ReadFile:
     """A file with its extraction.
 
-    If an identical file was read before, `repeats` is that file's id and `accounts` holds its statements' accounts:
-    they can't be derived again from stored statements, in which card numbers are masked.
+    If an identical file was read before, `repeats` is that file's id, and `accounts` holds the accounts of that file's
+    statements: they can't be derived from the stored statements, in which card numbers are masked.
     """
 
     file: StatementFile
@@ -121,7 +121,7 @@ class ReadFile:
 
 @dataclass(frozen=True)
 class Read:
-    """Everything that was read for one job. Its two files in the lake are durable.
+    """Everything that was read for one job. `landing` and `rows` are files that are durable in the lake.
 
     `statements`, `accounts` and `origin` (the id of the statement's file) are by statement id.
     """
@@ -267,7 +267,7 @@ def land(w: Writing, lake: Lake, token: int, read: Read, now: datetime) -> None:
         Superseded: the batch or the job in it was given up, so that another run reads the files. Nothing was changed.
         Unavailable: a file was removed as an orphan.
     """
-    batches.guard(w, token)
+    batches.require_open(w, token)
     _close_files(w, read.files)
     if read.statements:
         w.execute(insert(statements), _statement_rows(read, now))
@@ -289,7 +289,7 @@ def refuse(
     Raises:
         Superseded: as with `land`.
     """
-    batches.guard(w, token)
+    batches.require_open(w, token)
     _close_files(w, files)
     _update_job(w, token, job, {"warnings": list(warnings), "refused_files": len(files), **_pages(files)})
     jobs.finish(w, [Ending(job, JobStatus.FAILED, None, error=error)], now)
@@ -316,7 +316,7 @@ def _pages(files: Sequence[ReadFile]) -> dict[str, int]:
 
 def _queue_for_enrichment(w: Writing, token: int, read: Read, now: datetime) -> None:
     landed = {
-        "received_seq": jobs.received_now(w),
+        "received_seq": jobs.draw_received_seq(w),
         "landed_at": now,
         "landing_path": read.landing.path,
         "landing_sha256": read.landing.sha256,
@@ -416,7 +416,7 @@ def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
     return _as_statement(row)
 
 
-def rows_of(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFrame:
+def read_rows(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFrame:
     """Return the statement's rows in order, in schema STATEMENT_ROWS. Newer columns are null in older files.
 
     Raises:
@@ -444,7 +444,7 @@ def _restore(lake: Lake, r: Reading, stored: StoredStatement) -> Statement:
         for name in Statement.__dataclass_fields__
         if name not in ("reasons", "entries", "currency")  # stored statements are all in the service's currency
     }
-    return Statement(**values, reasons=tuple(stored.reasons), entries=entries_of(rows_of(r, lake, stored)))
+    return Statement(**values, reasons=tuple(stored.reasons), entries=entries_of(read_rows(r, lake, stored)))
 
 
 def _is_valid() -> ColumnElement[bool]:

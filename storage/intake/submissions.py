@@ -1,7 +1,7 @@
 """Submissions: rows are stored durably in a landing file, then accepted as a job that refers to it.
 
-In this order an accepted submission survives a power cut. A landing file without a job belongs to a submission that was
-never accepted.
+Because of this order an accepted submission survives a power failure. A landing file without a job belongs to a
+submission that was never accepted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

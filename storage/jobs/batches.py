@@ -2,8 +2,9 @@
 
 A batch's token is its fencing token. A run commits only while its batch is open, so a run whose batch was released (its
 lease expired, or its worker died) changes nothing if it comes back late. The jobs of a released batch go back to the
-queue and return in smaller batches, so that one submission that breaks its run can't hold up the others for long. From
-the second interruption on they pause first: its cause, such as a full disk, may be gone by then.
+queue and are claimed again in smaller batches, so that a submission that breaks its run can't delay the others for
+long. From the second interruption on the jobs pause before that, because the cause, such as a full disk, may be gone by
+then.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from storage.core.models import QUEUE_OF, BatchState, Flow, JobStatus, Queue, St
 from storage.core.settings import Settings
 from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
 
-SHRINK_PER_ATTEMPT = 16  # 2,000 jobs, then 125, then 7
+SHRINK_PER_ATTEMPT = 16  # a batch is so many times smaller after each failed attempt: 2,000 jobs, then 125, then 7
 MOST_EXTRACTIONS = 4  # each may have twenty files; a small batch leaves the other jobs to the next free worker
 
 
@@ -51,10 +52,10 @@ def claim(w: Writing, queue: Queue, settings: Settings, now: datetime) -> Batch 
     """
     lock_claiming(w)
     most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if queue is Queue.EXTRACTION else settings.batch_max_jobs
-    chosen = _fitting(_queued(w, queue, settings, now, most), most, settings.batch_max_rows)
+    chosen = _select_fitting(_find_queued(w, queue, settings, now, most), most, settings.batch_max_rows)
     if not chosen:
         return None
-    token, batch_id = _open(w, queue, _day(chosen[0]), settings, now)
+    token, batch_id = _insert_open(w, queue, _day(chosen[0]), settings, now)
     _start(w, token, [row.received_seq for row in chosen], now)
     return Batch(
         token,
@@ -69,10 +70,10 @@ def claim(w: Writing, queue: Queue, settings: Settings, now: datetime) -> Batch 
 
 def open_without_jobs(w: Writing, queue: Queue, day: date, settings: Settings, now: datetime) -> int:
     """Open a batch that recomputes stored values, such as a partition materialised by hand. Return its token."""
-    return _open(w, queue, day, settings, now)[0]
+    return _insert_open(w, queue, day, settings, now)[0]
 
 
-def launched(w: Writing, token: int, run_id: str, worker: UUID) -> None:
+def record_launch(w: Writing, token: int, run_id: str, worker: UUID) -> None:
     w.execute(update(batches).where(batches.c.token == token).values(run_id=run_id, worker=worker))
 
 
@@ -126,13 +127,13 @@ def requeue(w: Writing, token: int) -> None:
     w.execute(unfinished.values(status=JobStatus.QUEUED, batch_token=None, attempts=jobs.c.attempts - 1))
 
 
-def reap(w: Writing, settings: Settings, now: datetime) -> int:
+def release_expired(w: Writing, settings: Settings, now: datetime) -> int:
     """Release every open batch whose lease has expired. Return their number."""
-    query = select(batches.c.token).where(_expired(settings, now))
+    query = select(batches.c.token).where(_has_expired_lease(settings, now))
     return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
 
 
-def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> int:
+def release_of_worker(w: Writing, worker: UUID, settings: Settings, now: datetime) -> int:
     """Release every open batch of a worker that has died. Return their number."""
     query = select(batches.c.token).where(batches.c.worker == worker, batches.c.state == BatchState.OPEN)
     return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
@@ -140,16 +141,16 @@ def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> i
 
 def waiting_since(r: Reading, queue: Queue, settings: Settings, now: datetime) -> datetime | None:
     """Return when the job that would be claimed first was received; None if nothing can be claimed."""
-    queued = _queued(r, queue, settings, now, limit=1)
+    queued = _find_queued(r, queue, settings, now, limit=1)
     return queued[0].received_at if queued else None
 
 
-def expired(r: Reading, settings: Settings, now: datetime) -> bool:
-    """Return whether `reap` would find a batch."""
-    return r.execute(select(batches.c.token).where(_expired(settings, now)).limit(1)).first() is not None
+def has_expired(r: Reading, settings: Settings, now: datetime) -> bool:
+    """Return whether `release_expired` would find a batch."""
+    return r.execute(select(batches.c.token).where(_has_expired_lease(settings, now)).limit(1)).first() is not None
 
 
-def _expired(settings: Settings, now: datetime) -> ColumnElement[bool]:
+def _has_expired_lease(settings: Settings, now: datetime) -> ColumnElement[bool]:
     longest_s = settings.batch_lease_s + leases.LONGEST_LEASE_S
     return and_(batches.c.state == BatchState.OPEN, leases.has_ended(batches.c.lease_expires_at, now, longest_s))
 
@@ -164,7 +165,7 @@ def commit(w: Writing, token: int) -> None:
         raise Superseded(token)
 
 
-def guard(w: Writing, token: int) -> None:
+def require_open(w: Writing, token: int) -> None:
     """Raise Superseded unless the batch is open. It stays open until this transaction ends."""
     query = select(batches.c.token).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
     if w.execute(query.with_for_update()).first() is None:
@@ -177,7 +178,7 @@ def lock_claiming(w: Writing) -> None:
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
 
 
-def _queued(r: Reading, queue: Queue, settings: Settings, now: datetime, limit: int) -> list[AnyRow]:
+def _find_queued(r: Reading, queue: Queue, settings: Settings, now: datetime, limit: int) -> list[AnyRow]:
     query = (
         select(
             jobs.c.received_seq,
@@ -206,7 +207,7 @@ def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement
     """Match jobs that may begin: no other batch of the queue has their customer, and no job of their customer pauses.
     Extraction changes no customer, so there only the job's own pause counts.
     """
-    # a pause can end later than this only if the clock was set back
+    # A pause that would end later than this is over: it can only be due to a clock that was set back.
     longest = now + timedelta(seconds=settings.job_retry_pause_s)
     pauses = and_(jobs.c.not_before > now, jobs.c.not_before <= longest)
     if queue is Queue.EXTRACTION:
@@ -220,7 +221,7 @@ def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement
     return and_(jobs.c.customer_number.not_in(held), jobs.c.customer_number.not_in(pausing))
 
 
-def _fitting(queued: list[AnyRow], most_jobs: int, most_rows: int) -> list[AnyRow]:
+def _select_fitting(queued: list[AnyRow], most_jobs: int, most_rows: int) -> list[AnyRow]:
     """Return the first jobs that fit into one batch: of one day, of limited rows, and fewer after failed attempts."""
     if not queued:
         return []
@@ -233,7 +234,7 @@ def _fitting(queued: list[AnyRow], most_jobs: int, most_rows: int) -> list[AnyRo
     return [row for row, _ in fits][:most]
 
 
-def _open(w: Writing, queue: Queue, day: date, settings: Settings, now: datetime) -> tuple[int, UUID]:
+def _insert_open(w: Writing, queue: Queue, day: date, settings: Settings, now: datetime) -> tuple[int, UUID]:
     batch_id = uuid4()
     statement = insert(batches).values(
         batch_id=batch_id,

@@ -115,7 +115,7 @@ def submit_enrichment(
     now: datetime,
 ) -> Job:
     """Accept a submission whose rows are already durable in the landing file."""
-    row = _new(customer, Flow.ENRICHMENT, job_id, now) | {
+    row = _new_row(customer, Flow.ENRICHMENT, job_id, now) | {
         "submission": _submission(account, appended),
         "landing_path": landing.path,
         "landing_sha256": landing.sha256,
@@ -130,15 +130,15 @@ def submit_enrichment(
 def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, now: datetime) -> Job:
     """Accept a submission of PDF files, which `storage.intake.statements` adds in the same transaction.
 
-    When the files have been read and their rows stored, it moves to the end of the order of receipt, because later
-    submissions may have been enriched meanwhile.
+    When the files have been read and their rows stored, the job moves to the end of the order of receipt, because
+    submissions received after it may have been enriched meanwhile.
     """
-    row = _new(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
+    row = _new_row(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
     w.execute(insert(jobs).values(row))
     return get(w, customer.client_id, job_id)
 
 
-def received_now(w: Writing) -> int:
+def draw_received_seq(w: Writing) -> int:
     """Draw the next `received_seq`, for a job whose rows are being stored now.
 
     Call `lock_receipt` first, as for a new job.
@@ -159,7 +159,7 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
     """
     if customer.enriched_rows == 0:
         raise Unprocessable("Report.NoEnrichedTransactions", "The customer has no enriched transactions.")
-    row = _new(customer, Flow.REPORT_REFRESH, uuid4(), now)
+    row = _new_row(customer, Flow.REPORT_REFRESH, uuid4(), now)
     try:
         w.execute(insert(jobs).values(row))
     except IntegrityError as error:
@@ -180,7 +180,7 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
         raise Conflict("Submission.Unfinished", "The submission has not ended yet.")
     if submission.status is JobStatus.FAILED:
         raise Conflict("Submission.Failed", "The submission failed: it added no rows.")
-    row = _new(customer, Flow.RETRACTION, uuid4(), now) | {"retracts": submission.job_id}
+    row = _new_row(customer, Flow.RETRACTION, uuid4(), now) | {"retracts": submission.job_id}
     lock_receipt(w, customer.number)
     try:
         with w.begin_nested():
@@ -198,7 +198,7 @@ def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datet
     Call this in the transaction that changes corrections, related parties or the model in use, so that neither happens
     without the other.
     """
-    row = _new(customer, flow, uuid4(), now)
+    row = _new_row(customer, flow, uuid4(), now)
     w.execute(insert(jobs).values(row))
     return get(w, customer.client_id, row["job_id"])
 
@@ -207,12 +207,12 @@ def request_recomputations(
     w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
 ) -> None:
     """Queue such a job for each of these customers of a client, as `request_recomputation` does for one."""
-    rows = [_queued(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
+    rows = [_queued_row(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
     if rows:
         w.execute(insert(jobs), rows)
 
 
-def refresh_again(w: Writing, client_id: UUID, concerned: AnySelect, now: datetime) -> None:
+def request_refreshes(w: Writing, client_id: UUID, concerned: AnySelect, now: datetime) -> None:
     """Queue a refresh for each of a client's customers, because something that all their reports read has changed.
 
     A refresh that is already live may have read the old state, so another one follows when it ends.
@@ -267,19 +267,19 @@ def find(
     return Paged([as_job(row) for row in rows], total_of(r, query), page)
 
 
-def terminal(r: Reading, job_ids: Sequence[UUID]) -> set[UUID]:
+def find_ended(r: Reading, job_ids: Sequence[UUID]) -> set[UUID]:
     """Return those of `job_ids` that have ended."""
     query = select(jobs.c.job_id).where(jobs.c.job_id.in_(job_ids), jobs.c.status.not_in(LIVE))
     return set(r.execute(query).scalars())
 
 
-def of_batch(r: Reading, token: int) -> list[Job]:
+def find_of_batch(r: Reading, token: int) -> list[Job]:
     """Return the batch's jobs, in order of receipt."""
     query = select_jobs().where(jobs.c.batch_token == token).order_by(jobs.c.received_seq)
     return [as_job(row) for row in r.execute(query)]
 
 
-def unretracted_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
+def find_unretracted_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
     """Return the customers' submissions that added rows and were not retracted, in order of receipt."""
     query = select_jobs().where(
         jobs.c.customer_number.in_(list(customer_numbers)),
@@ -299,26 +299,26 @@ def received_at() -> ColumnElement[datetime]:
     return func.coalesce(jobs.c.landed_at, jobs.c.created_at)
 
 
-def last_received(r: Reading, customer: Customer, by: datetime) -> int:
+def find_last_received(r: Reading, customer: Customer, by: datetime) -> int:
     """Return the `received_seq` of the customer's last job received up to a time; 0 if there is none."""
     mine = (jobs.c.customer_number == customer.number, received_at() <= by)
     last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
     return last
 
 
-def last_received_of_all(r: Reading, by: datetime) -> int:
+def find_last_received_of_all(r: Reading, by: datetime) -> int:
     """Return the `received_seq` of the last job of any customer received up to a time; 0 if there is none."""
     query = select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(received_at() <= by)
     last: int = r.execute(query).scalar_one()
     return last
 
 
-def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
+def count_repeated_and_refused(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
     """Return for each customer its number, then how many rows its submissions repeated and how many were refused.
 
     Args:
         versions: customer number → data version. Only submissions that added rows up to that version count. A
-            submission of nothing but duplicates added none, so it does not count.
+            submission that contains only duplicates added no rows, so it does not count.
     """
     query = (
         select(jobs.c.customer_number, jobs.c.job_id, jobs.c.retracts, jobs.c.data_version)
@@ -339,7 +339,7 @@ def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[
     return [(number, *both) for number, both in counts.items()]
 
 
-def customers_with_jobs_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSIONS) -> set[int]:
+def find_customers_with_jobs_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSIONS) -> set[int]:
     """Return the numbers of the customers with a job of these flows received on a UTC day."""
     start = datetime.combine(day, time.min, UTC)
     query = select(jobs.c.customer_number).where(
@@ -350,10 +350,10 @@ def customers_with_jobs_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMIS
 
 def has_unfinished_change(r: Reading, customer_number: int) -> bool:
     """Return whether a live job may change the customer's transactions."""
-    return bool(with_unfinished_change(r, [customer_number]))
+    return bool(find_with_unfinished_change(r, [customer_number]))
 
 
-def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
+def find_unfinished_changes(r: Reading, customer_number: int) -> tuple[UUID, ...]:
     """Return the live jobs that may change the customer's transactions, in order of receipt."""
     return tuple(r.execute(_UNFINISHED, {"customer_number": customer_number}).scalars())
 
@@ -369,7 +369,7 @@ _UNFINISHED = (
 )
 
 
-def with_unfinished_change(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
+def find_with_unfinished_change(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
     """Return the customers with a live job that may change their transactions."""
     query = select(jobs.c.customer_number).where(
         jobs.c.customer_number.in_(list(customer_numbers)), jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
@@ -410,7 +410,7 @@ def _forget_passwords(w: Writing, endings: Sequence[Ending]) -> None:
 
 
 def _follow_overtaken(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
-    """Queue another refresh after each that was overtaken (see `refresh_again`)."""
+    """Queue another refresh after each that was overtaken (see `request_refreshes`)."""
     ended = [ending.job.received_seq for ending in endings if ending.job.flow is Flow.REPORT_REFRESH]
     if ended:
         overtaken = select(jobs.c.client_id, jobs.c.customer_number).where(
@@ -461,11 +461,11 @@ def job_outcome(ending: Ending) -> JobOutcome:
     )
 
 
-def _new(customer: Customer, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
-    return _queued(customer.client_id, customer.number, flow, job_id, now)
+def _new_row(customer: Customer, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
+    return _queued_row(customer.client_id, customer.number, flow, job_id, now)
 
 
-def _queued(client_id: UUID, customer_number: int, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
+def _queued_row(client_id: UUID, customer_number: int, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
     return {
         "job_id": job_id,
         "client_id": client_id,

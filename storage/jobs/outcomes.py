@@ -1,4 +1,4 @@
-"""Rows of submissions that added nothing: refused with a reason, or duplicates of a transaction.
+"""Rows of submissions that added no transaction: they were refused, with a reason, or are duplicates of a transaction.
 
 A batch writes them as one Parquet file sorted by job, so that even 50,000 of them do not slow down the commit.
 """
@@ -28,32 +28,32 @@ OUTCOMES = pl.Schema(
 )
 
 
-def frame(rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
+def combine_outcomes(find_rejected: pl.DataFrame, find_duplicates: pl.DataFrame) -> pl.DataFrame:
     """Return refused and duplicate rows together, in schema OUTCOMES, sorted by job and position."""
-    both = pl.concat([rejected, duplicates], how="diagonal")
+    both = pl.concat([find_rejected, find_duplicates], how="diagonal")
     return both.match_to_schema(OUTCOMES, missing_columns="insert").sort("job_id", "position")
 
 
-def rejected(r: Reading, lake: Lake, job: Job, page: Page | None = None) -> Paged[dict[str, Any]]:
+def find_rejected(r: Reading, lake: Lake, job: Job, page: Page | None = None) -> Paged[dict[str, Any]]:
     """Return the job's refused rows: `index` in the submission, `field`, `code`, `message`."""
-    rows = _of(r, lake, job).filter(pl.col("code").is_not_null())
-    return _paged(rows.select(pl.col("position").alias("index"), "field", "code", "message"), page)
+    rows = _read_outcomes(r, lake, job).filter(pl.col("code").is_not_null())
+    return _slice_page(rows.select(pl.col("position").alias("index"), "field", "code", "message"), page)
 
 
-def refused_places(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
+def find_refused_places(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
     """Return `job_id` and `position` of all refused rows of the job."""
-    return _of(r, lake, job).filter(pl.col("code").is_not_null()).select("job_id", "position")
+    return _read_outcomes(r, lake, job).filter(pl.col("code").is_not_null()).select("job_id", "position")
 
 
-def duplicates(r: Reading, lake: Lake, job: Job, page: Page | None = None) -> Paged[dict[str, Any]]:
+def find_duplicates(r: Reading, lake: Lake, job: Job, page: Page | None = None) -> Paged[dict[str, Any]]:
     """Return the job's duplicate rows: `index` in the submission and the `transactionId` that the row repeats."""
-    rows = _of(r, lake, job).filter(pl.col("transaction_id").is_not_null())
-    found = _paged(rows.select(pl.col("position").alias("index"), pl.col("transaction_id")), page)
+    rows = _read_outcomes(r, lake, job).filter(pl.col("transaction_id").is_not_null())
+    found = _slice_page(rows.select(pl.col("position").alias("index"), pl.col("transaction_id")), page)
     items = [{"index": row["index"], "transactionId": UUID(bytes=row["transaction_id"])} for row in found.items]
     return Paged(items, found.total, found.page)
 
 
-def _of(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
+def _read_outcomes(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
     if job.outcomes_path is None:
         return pl.DataFrame(schema=OUTCOMES)
     sha256 = r.execute(select(segments.c.sha256).where(segments.c.path == job.outcomes_path)).scalar_one()
@@ -61,6 +61,6 @@ def _of(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
     return found.filter(pl.col("job_id") == job.job_id.bytes).sort("position").collect()
 
 
-def _paged(rows: pl.DataFrame, page: Page | None) -> Paged[dict[str, Any]]:
+def _slice_page(rows: pl.DataFrame, page: Page | None) -> Paged[dict[str, Any]]:
     shown = rows if page is None else rows.slice(page.offset, page.count)
     return Paged(shown.to_dicts(), rows.height, page)

@@ -34,7 +34,7 @@ class NewAttribute:
 
 @dataclass(frozen=True)
 class Attribute:
-    """A change of an attribute. The value is null if it was removed."""
+    """A change of an attribute. The value is None if the attribute was removed."""
 
     name: str
     value: Value | None
@@ -69,12 +69,14 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
         rulesets.request_for_attributes(w, customer, changes, now)
 
 
-def current(r: Reading, customer: Customer) -> list[Attribute]:
+def read_current(r: Reading, customer: Customer) -> list[Attribute]:
     """Return the customer's attributes by name, expired ones included."""
     return [_attribute(row) for row in _current(r, customer) if row.value is not None]
 
 
-def of_all(r: Reading, customer_numbers: Iterable[int], by: datetime | None = None) -> list[tuple[int, Attribute]]:
+def find_current(
+    r: Reading, customer_numbers: Iterable[int], by: datetime | None = None
+) -> list[tuple[int, Attribute]]:
     """Return the customers' attributes, now or at a time, by customer number and name, expired ones included."""
     of_them = attributes.c.customer_number.in_(list(customer_numbers))
     mine = of_them if by is None else and_(of_them, attributes.c.set_at <= by)
@@ -99,7 +101,7 @@ def last_changes(r: Reading, read: Mapping[int, Set[str]]) -> dict[int, int]:
     return last
 
 
-def changes_of_all(
+def find_changes(
     r: Reading, customer_numbers: Iterable[int], names: Collection[str]
 ) -> Iterator[tuple[int, Attribute]]:
     """Return every change of these names of the customers, removals included, in order."""
@@ -108,7 +110,7 @@ def changes_of_all(
     return ((row.customer_number, _attribute(row)) for row in rows)
 
 
-def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:
+def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:
     """Return every change of the customer's attributes, newest first."""
     query = select(attributes).where(attributes.c.customer_number == customer.number)
     rows = r.execute(limited(query.order_by(attributes.c.number.desc()), page))

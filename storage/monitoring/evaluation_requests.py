@@ -34,35 +34,40 @@ class Waiting:
     since: datetime  # when the oldest request was made
 
 
-def for_customers(w: Writing, customer_numbers: Iterable[int], now: datetime) -> None:
+def request_for_customers(w: Writing, customer_numbers: Iterable[int], now: datetime) -> None:
     """Request a ruleset evaluation of each of these customers, after this transaction."""
     rows = [{"bucket": bucket_of(number), "customer_number": number} for number in sorted(set(customer_numbers))]
-    _request(w, rows, ["customer_number"], now)
+    _insert_requests(w, rows, ["customer_number"], now)
 
 
-def for_client(w: Writing, client_id: UUID, now: datetime) -> None:
+def request_for_client(w: Writing, client_id: UUID, now: datetime) -> None:
     """Request a ruleset evaluation of all of the client's customers, after this transaction."""
     some = select(customers.c.number).where(customers.c.client_id == client_id).limit(MANY)
     numbers = w.execute(some).scalars().all()
     buckets = ALL if len(numbers) == MANY else sorted({bucket_of(number) for number in numbers})
-    _request(w, [{"bucket": bucket, "client_id": client_id} for bucket in buckets], ["client_id", "bucket"], now)
+    _insert_requests(
+        w, [{"bucket": bucket, "client_id": client_id} for bucket in buckets], ["client_id", "bucket"], now
+    )
 
 
-def waiting(r: Reading) -> list[Waiting]:
+def find_waiting(r: Reading) -> list[Waiting]:
     """Return the buckets with requests, the one that has waited longest first."""
     since = func.min(_ROW.requested_at)
     query = select(_ROW.bucket, func.max(_ROW.number), since).group_by(_ROW.bucket)
     return [Waiting(*row) for row in r.execute(query.order_by(since, _ROW.bucket))]
 
 
-def unanswered(r: Reading, bucket: int) -> list[int]:
-    """Return the bucket's requests, for `answer`. An evaluation that begins afterwards sees the changes behind them."""
+def find_unanswered(r: Reading, bucket: int) -> list[int]:
+    """Return the numbers of the bucket's requests, for `delete_answered`.
+
+    A ruleset evaluation that begins afterwards sees the changes that led to the requests.
+    """
     query = select(_ROW.number).where(_ROW.bucket == bucket)
     return list(r.execute(query.order_by(_ROW.customer_number, _ROW.number)).scalars())
 
 
-def concerned(bucket: int) -> ColumnElement[bool]:
-    """Return SQL: whether a customer is in the bucket and has a request, its own or its client's."""
+def has_request(bucket: int) -> ColumnElement[bool]:
+    """Return the SQL condition that a customer is in the bucket and has a request of its own or of its client."""
     of_clients = customers.alias()
     in_bucket = _ROW.bucket == bucket
     own = select(_ROW.customer_number).where(in_bucket, _ROW.customer_number.is_not(None))
@@ -71,8 +76,11 @@ def concerned(bucket: int) -> ColumnElement[bool]:
     return customers.c.number.in_(union_all(own, clients_own))
 
 
-def answer(w: Writing, numbers: Sequence[int]) -> None:
-    """Delete requests that `unanswered` returned, in the same order. Those repeated since have new numbers and stay."""
+def delete_answered(w: Writing, numbers: Sequence[int]) -> None:
+    """Delete requests that `find_unanswered` returned, in the same order.
+
+    Requests that were repeated meanwhile have new numbers and stay.
+    """
     if numbers:
         w.execute(
             delete(ruleset_evaluation_requests).where(_ROW.number == bindparam("evaluated")),
@@ -80,7 +88,7 @@ def answer(w: Writing, numbers: Sequence[int]) -> None:
         )
 
 
-def _request(w: Writing, rows: Sequence[Mapping[str, Any]], key: Sequence[str], now: datetime) -> None:
+def _insert_requests(w: Writing, rows: Sequence[Mapping[str, Any]], key: Sequence[str], now: datetime) -> None:
     """Write requests. The rows are sorted, so that transactions that request the same can't deadlock."""
     if rows:
         new = insert_into(w, ruleset_evaluation_requests)

@@ -4,8 +4,8 @@ A ruleset evaluation is computed before the transaction and applied in it, in th
 rulesets and rule states (`_current_state`); decide (`pipelines.monitoring.deciding`, pure); write (`_reset`, `_fire`,
 `_count`). The decision is made under the locks because another evaluation may have changed a rule's state since: of two
 evaluations of one customer at once, the second reads what the first one wrote, so a trigger is reported once. Deciding
-before the transaction would need a version of the rule states for each customer and a retry when it differs. It would
-save little, because the slow part, evaluating the conditions, is done before the transaction anyway.
+before the transaction would need a version of each customer's rule states, and a retry if it has changed. It would save
+little, because the slow part, evaluating the conditions, is done before the transaction anyway.
 
 States, matches and events are written together with whatever else the transaction changes, or not at all.
 """
@@ -179,13 +179,13 @@ def _event(match: NewMatch) -> NewEvent:
     )
 
 
-def _count(w: Writing, counts: pl.DataFrame, day: date) -> None:
+def _count(w: Writing, sum_counts: pl.DataFrame, day: date) -> None:
     """Add to the day's counts. The rows are sorted, so that transactions that count the same rules can't deadlock."""
-    if counts.is_empty():
+    if sum_counts.is_empty():
         return
     statement = insert_into(w, rule_counts)
     sums = {name: rule_counts.c[name] + statement.excluded[name] for name in COUNTED}
-    in_order = counts.sort("ruleset_id", "rule").to_dicts()
+    in_order = sum_counts.sort("ruleset_id", "rule").to_dicts()
     rows = [{**row, "ruleset_id": UUID(bytes=row["ruleset_id"]), "day": day} for row in in_order]
     w.execute(statement.on_conflict_do_update(index_elements=["ruleset_id", "rule", "day"], set_=sums), rows)
 
@@ -214,7 +214,7 @@ def with_id(r: Reading, match_id: UUID) -> Match:
 def with_ids(r: Reading, client_id: UUID, match_ids: Collection[UUID]) -> dict[UUID, Match]:
     """Return the client's matches with these ids."""
     query = _SHOWN.where(rule_matches.c.client_id == client_id, rule_matches.c.match_id.in_(match_ids))
-    return {row.match_id: _shown(row) for row in r.execute(query)}
+    return {row.match_id: _as_match(row) for row in r.execute(query)}
 
 
 def find(
@@ -239,10 +239,10 @@ def find(
         query = query.where(rule_matches.c.at < created_before)
     rows = r.execute(limited(query.order_by(rule_matches.c.number.desc()), page))
     total = total_of(r, query.with_only_columns(rule_matches.c.number))
-    return Paged([_shown(row) for row in rows], total, page)
+    return Paged([_as_match(row) for row in rows], total, page)
 
 
-def record(r: Reading, match: Match) -> bytes:
+def read_record(r: Reading, match: Match) -> bytes:
     """Return the match's record as JSON: `matchId, clientId, customerId, rulesetId, rulesetVersion, at, asOf,
     dataVersion, cause`, and `observed` as in `Observed.record`.
 
@@ -255,7 +255,7 @@ def record(r: Reading, match: Match) -> bytes:
     return found
 
 
-def counts(r: Reading, ruleset: StoredRuleset, since: date) -> list[Count]:
+def sum_counts(r: Reading, ruleset: StoredRuleset, since: date) -> list[Count]:
     """Return the counts of a ruleset's rules since a day of the service's timezone, by code.
 
     Rules that were never evaluated are left out. Rules that the ruleset no longer has are included.
@@ -266,7 +266,7 @@ def counts(r: Reading, ruleset: StoredRuleset, since: date) -> list[Count]:
     return [Count(rule, *map(int, sums)) for rule, *sums in rows]
 
 
-def fired_now(r: Reading, ruleset: StoredRuleset) -> dict[str, int]:
+def count_firing(r: Reading, ruleset: StoredRuleset) -> dict[str, int]:
     """Return, by rule, for how many customers it fired and was not reset since. Rules with none are left out."""
     mine = rule_states.c.ruleset_id == ruleset.ruleset_id
     query = select(rule_states.c.rule, func.count().label("customers")).where(mine).group_by(rule_states.c.rule)
@@ -285,8 +285,8 @@ def _get(r: Reading, query: AnySelect) -> Match:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("RuleMatch.NotFound", "There is no match with this id.")
-    return _shown(row)
+    return _as_match(row)
 
 
-def _shown(row: AnyRow) -> Match:
+def _as_match(row: AnyRow) -> Match:
     return Match(**values_of(row, cause=Cause(row.cause)))

@@ -142,14 +142,14 @@ def find(
     return Paged([StoredRuleset(*row) for row in rows], total_of(r, query.with_only_columns(_ROW.ruleset_id)), page)
 
 
-def versions(r: Reading, stored: StoredRuleset, page: Page | None = None) -> Paged[RulesetVersion]:
+def find_versions(r: Reading, stored: StoredRuleset, page: Page | None = None) -> Paged[RulesetVersion]:
     """Return all versions of the ruleset, newest first."""
     query = select(monitoring_ruleset_versions).where(_VERSION.ruleset_id == stored.ruleset_id)
     rows = r.execute(limited(query.order_by(_VERSION.version.desc()), page))
     return Paged([RulesetVersion(*row) for row in rows], total_of(r, query), page)
 
 
-def version(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
+def read_version(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
     """Return an existing version of the ruleset."""
     query = select(monitoring_ruleset_versions).where(_VERSION.ruleset_id == ruleset_id, _VERSION.version == number)
     return RulesetVersion(*r.execute(query).one())
@@ -163,13 +163,13 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
 
     Raises:
         InvalidRequest: it lists customers that are not the client's own.
-        Conflict: another ruleset, archived or not, has the slug; or the client has too many rulesets.
+        Conflict: another ruleset, archived or not, has this slug, or the client has too many rulesets.
     """
     require_own_customers(w, client_id, ruleset)
     keys.lock_client(w, client_id)  # for the count below
     ruleset_id = uuid4()
     created = {"client_id": client_id, "version": 1, "created_at": now, "updated_at": now, "created_by": who}
-    new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **created, **_columns(ruleset))
+    new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **created, **_content_columns(ruleset))
     unless_taken = new.on_conflict_do_nothing(index_elements=["client_id", "slug"]).returning(_ROW.ruleset_id)
     if w.execute(unless_taken).first() is None:
         raise _slug_taken(ruleset)
@@ -200,7 +200,7 @@ def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: 
     same_slug = and_(_ROW.client_id == stored.client_id, _ROW.slug == ruleset.slug)
     if w.execute(select(_ROW.ruleset_id).where(same_slug, _ROW.ruleset_id != stored.ruleset_id)).first():
         raise _slug_taken(ruleset)
-    changed = {**_columns(ruleset), "version": stored.version + 1, "updated_at": now}
+    changed = {**_content_columns(ruleset), "version": stored.version + 1, "updated_at": now}
     try:
         with w.begin_nested():
             w.execute(update(monitoring_rulesets).where(_ROW.ruleset_id == stored.ruleset_id).values(changed))
@@ -233,8 +233,9 @@ def unarchive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset
 
 
 def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
-    """Return the ruleset as it is now. Other changes of it, and ruleset evaluations by it, wait until this transaction
-    ends.
+    """Lock the ruleset and return it as it is now.
+
+    Other changes of it, and ruleset evaluations by it, wait until this transaction ends.
     """
     w.execute(select(_ROW.ruleset_id).where(_ROW.ruleset_id == stored.ruleset_id).with_for_update())
     return with_id(w, stored.ruleset_id)
@@ -243,26 +244,27 @@ def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
 # Watching
 
 
-def watching() -> ColumnElement[bool]:
-    """Return SQL: whether a customer's client has a ruleset that watches."""
+def has_watching_ruleset() -> ColumnElement[bool]:
+    """Return the SQL condition that a customer's client has a ruleset that watches."""
     return customers.c.client_id.in_(select(_ROW.client_id).where(_WATCHES))
 
 
-def active(r: Reading, customer_numbers: Iterable[int]) -> list[ActiveRuleset]:
-    """Return the watching rulesets of these customers' clients, ordered by client and slug. If there are none, this
-    costs one look-up in an index.
+def find_active(r: Reading, customer_numbers: Iterable[int]) -> list[ActiveRuleset]:
+    """Return the watching rulesets of these customers' clients, ordered by client and slug.
+
+    If there are none, this costs one look-up in an index.
     """
     whose = select(customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
-    return _active(r, _ROW.client_id.in_(whose))
+    return _find_active(r, _ROW.client_id.in_(whose))
 
 
-def load_active(r: Reading, active: Sequence[ActiveRuleset]) -> list[VersionedRuleset]:
+def load_active(r: Reading, find_active: Sequence[ActiveRuleset]) -> list[VersionedRuleset]:
     """Return the documents of these rulesets, in their order.
 
     Raises:
         Corrupt: a document was changed.
     """
-    return [_load_cached(r, each) for each in active]
+    return [_load_cached(r, each) for each in find_active]
 
 
 def lock_watching(w: Writing, client_ids: Set[UUID]) -> set[RulesetKey]:
@@ -278,15 +280,15 @@ def request_for_attributes(w: Writing, customer: Customer, names: Iterable[str],
     A ruleset whose document can't be read counts as reading them.
     """
     changed = frozenset(names)
-    if any(_may_read(w, each, changed) for each in _active(w, _ROW.client_id == customer.client_id)):
-        evaluation_requests.for_customers(w, [customer.number], now)
+    if any(_may_read(w, each, changed) for each in _find_active(w, _ROW.client_id == customer.client_id)):
+        evaluation_requests.request_for_customers(w, [customer.number], now)
 
 
-def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
+def _may_read(r: Reading, find_active: ActiveRuleset, names: Set[str]) -> bool:
     try:
-        [mine] = load_active(r, [active])
+        [mine] = load_active(r, [find_active])
     except (Corrupt, ValidationError) as error:
-        log.error("ruleset %s can't be read: %s", active.ruleset_id, type(error).__name__)
+        log.error("ruleset %s can't be read: %s", find_active.ruleset_id, type(error).__name__)
         return True
     return not names.isdisjoint(each.name for each in mine.ruleset.attributes)
 
@@ -295,7 +297,7 @@ _WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
 _loaded: OrderedDict[RulesetKey, VersionedRuleset] = OrderedDict()  # never out of date, because versions never change
 
 
-def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
+def _find_active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
     query = select(_ROW.client_id, _ROW.ruleset_id, _ROW.version).where(whose, _WATCHES)
     return [ActiveRuleset(*row) for row in r.execute(query.order_by(_ROW.client_id, _ROW.slug))]
 
@@ -310,7 +312,7 @@ def _load_cached(r: Reading, each: ActiveRuleset) -> VersionedRuleset:
 
 
 def _load_version(r: Reading, each: ActiveRuleset) -> VersionedRuleset:
-    ruleset = version(r, each.ruleset_id, each.version).ruleset
+    ruleset = read_version(r, each.ruleset_id, each.version).ruleset
     scope = ruleset.applies_to
     listed = frozenset(numbers(r, each.client_id, scope.customers).values()) if isinstance(scope, Listed) else None
     return VersionedRuleset(each.ruleset_id, each.version, ruleset, listed)
@@ -322,9 +324,9 @@ def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> Non
         return
     scope = stored.ruleset.applies_to
     if isinstance(scope, Listed):
-        evaluation_requests.for_customers(w, numbers(w, stored.client_id, scope.customers).values(), now)
+        evaluation_requests.request_for_customers(w, numbers(w, stored.client_id, scope.customers).values(), now)
     else:
-        evaluation_requests.for_client(w, stored.client_id, now)
+        evaluation_requests.request_for_client(w, stored.client_id, now)
 
 
 def _delete_states(w: Writing, stored: StoredRuleset, keep: Sequence[str]) -> None:
@@ -354,7 +356,7 @@ def require_own_customers(r: Reading, client_id: UUID, ruleset: Ruleset) -> None
         raise InvalidRequest("Ruleset.UnknownCustomer", "The ruleset lists customers that don't exist.", faults)
 
 
-def _columns(ruleset: Ruleset) -> dict[str, Any]:
+def _content_columns(ruleset: Ruleset) -> dict[str, Any]:
     return {"slug": ruleset.slug, "name": ruleset.name, "active": ruleset.active}
 
 

@@ -44,7 +44,7 @@ def simulated_ruleset(r: Reading, job: PortfolioJob) -> Ruleset:
     document = Request.from_json(job.request).document
     if document is not None:
         return Ruleset.model_validate_json(document)
-    return rulesets.version(r, job.subject_id, job.version).ruleset
+    return rulesets.read_version(r, job.subject_id, job.version).ruleset
 
 
 def population(job: PortfolioJob, ruleset: Ruleset) -> Population:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from storage.core.buckets import BUCKETS, in_bucket
 from storage.core.database import AnyRow, Reading, Writing, insert_into, values_of
 from storage.core.models import LIVE, QUEUE_OF, Queue, customers, jobs, maintenance, reports
-from storage.jobs.jobs import with_unfinished_change
+from storage.jobs.jobs import find_with_unfinished_change
 
 SILENT_AFTER = timedelta(minutes=2)  # without a heartbeat a run counts as dead; longer than a slice takes
 _OF_THE_PORTFOLIO = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.PORTFOLIO]
@@ -110,7 +110,7 @@ def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequ
     Such a job does the same work when it is enriched.
     """
     query = select(customers.c.number).where(customers.c.number.in_(customer_numbers), condition)
-    changing = with_unfinished_change(r, customer_numbers)
+    changing = find_with_unfinished_change(r, customer_numbers)
     return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in changing]
 
 

@@ -32,7 +32,7 @@ class NewReport:
     data_through: date | None
 
 
-def bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
+def read_bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
     """Return the three reports of a customer by kind. `customer` must have been read in the same transaction."""
     rows = {row.kind: row for row in r.execute(select(reports).where(reports.c.customer_number == customer.number))}
     unfinished = has_unfinished_change(r, customer.number)
@@ -63,18 +63,18 @@ def save(
     Raises:
         Superseded: the batch is no longer open.
     """
-    batches.guard(w, token)
+    batches.require_open(w, token)
     shared = {"kind": kind, "report_version": version, "as_of": as_of, "generated_at": now, "failed": False}
     _store(w, kind, [{**_values(report), **shared} for report in computed])
 
 
 def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[int]) -> None:
     """Mark the latest attempt at a kind of report as failed. The last good report remains."""
-    batches.guard(w, token)
+    batches.require_open(w, token)
     _store(w, kind, [{"customer_number": number, "kind": kind, "failed": True} for number in customer_numbers])
 
 
-def failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, list[str]]:
+def find_failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, list[str]]:
     """Return the kinds of report that failed at their latest attempt, in order of REPORT_KINDS, by customer number."""
     query = select(reports.c.customer_number, reports.c.kind).where(
         reports.c.customer_number.in_(list(customer_numbers)), reports.c.failed.is_(True)

@@ -1,7 +1,7 @@
 """Resolutions: a person's explanations of findings and events. Every change is stored.
 
-A resolved finding stays in the report, marked as resolved, but no longer affects its figures. Its key is a digest
-of its code and its transactions: if the transactions change, it has another key and is open again.
+A resolved finding stays in the report, marked as resolved, but no longer affects its figures. Its key is a hash of its
+code and its transactions: if the transactions change, the finding has another key and is open again.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
     lock(w, customer)
     if not _is_reported(w, customer, kind, key):
         raise NotFound("Resolution.NothingFound", f"The customer's risk report has no {kind} with this key.")
-    before = {each.key: each.reason for each in current(w, customer)}
+    before = {each.key: each.reason for each in read_current(w, customer)}
     if before.get(key) == reason:
         return
     row = {"customer_number": customer.number, "kind": kind, "key": key, "reason": reason}
@@ -61,25 +61,25 @@ def _is_reported(r: Reading, customer: Customer, kind: str, key: str) -> bool:
     return any(each["key"] == key for each in found)
 
 
-def current(r: Reading, customer: Customer) -> list[Resolution]:
+def read_current(r: Reading, customer: Customer) -> list[Resolution]:
     """Return the customer's resolutions in force, in the order made."""
-    return [each for _, each in of_all(r, [customer.number])]
+    return [each for _, each in find_in_force(r, [customer.number])]
 
 
-def of_all(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, Resolution]]:
+def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, Resolution]]:
     """Return the customers' resolutions in force, each with the customer's number."""
     mine = resolutions.c.customer_number.in_(list(customer_numbers))
     key = (resolutions.c.customer_number, resolutions.c.key)
     last = select(func.max(resolutions.c.number)).where(mine).group_by(*key)
     query = select(resolutions).where(resolutions.c.number.in_(last), resolutions.c.reason.is_not(None))
     rows = r.execute(query.order_by(resolutions.c.customer_number, resolutions.c.number))
-    return [(row.customer_number, _resolution(row)) for row in rows]
+    return [(row.customer_number, _as_resolution(row)) for row in rows]
 
 
-def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Resolution]:
+def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Resolution]:
     """Return every resolution and revocation, newest first."""
     query = _newest_first(customer)
-    return Paged([_resolution(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+    return Paged([_as_resolution(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
 def _newest_first(customer: Customer) -> AnySelect:
@@ -87,5 +87,5 @@ def _newest_first(customer: Customer) -> AnySelect:
     return select(resolutions).where(mine).order_by(resolutions.c.number.desc())
 
 
-def _resolution(row: AnyRow) -> Resolution:
+def _as_resolution(row: AnyRow) -> Resolution:
     return Resolution(row.kind, row.key, row.reason, row.made_at, row.made_by)

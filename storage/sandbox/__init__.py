@@ -1,1 +1,1 @@
-"""Customers that the sandbox makes, and what has been sent of them."""
+"""Customers that the sandbox generates, and how far their rows were sent."""

@@ -1,6 +1,6 @@
-"""Customers that the sandbox made: from which values, and until which day their rows were sent.
+"""Customers that the sandbox generated: the values that determine each, and the day until which its rows were sent.
 
-These values give the same business again, with the rows of later days (`pipelines.synthetic.sandbox`).
+The same values give the same business again, with the rows of later days (`pipelines.synthetic.sandbox`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

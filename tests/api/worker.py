@@ -24,7 +24,7 @@ from storage.core.models import jobs as job_table
 from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions as stored
-from storage.enrichment.commit import BatchResult, commit_values, values_in
+from storage.enrichment.commit import BatchResult, commit_values, locate_values
 from storage.jobs import batches, jobs, outcomes
 from storage.jobs.jobs import Ending, Job
 from storage.reports import reports
@@ -51,7 +51,7 @@ def end_submissions(
         batch = batches.claim(w, Queue.ENRICHMENT, store.settings, now)
     assert batch is not None
     with store.db.reading() as r:
-        batch_jobs = jobs.of_batch(r, batch.token)
+        batch_jobs = jobs.find_of_batch(r, batch.token)
         bases = customers.versions(r, {job.customer_number for job in batch_jobs})
     claimed = [job for job in batch_jobs if job.flow in SUBMISSIONS]
     others_ended = [Ending(job, JobStatus.COMPLETED, 1) for job in batch_jobs if job.flow not in SUBMISSIONS]
@@ -63,7 +63,9 @@ def end_submissions(
     others = _outcomes(claimed, rejected, duplicates)
     segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", retained)
     left = store.lake.put_frame(f"outcomes/{uuid4()}.parquet", others)
-    values = values_in(retained, sorted({job.customer_number for job in claimed if job.customer_number is not None}))
+    values = locate_values(
+        retained, sorted({job.customer_number for job in claimed if job.customer_number is not None})
+    )
     endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + others_ended
     versions = {value.customer_number: bases[value.customer_number] for value in values}
     result = BatchResult(
@@ -108,7 +110,7 @@ def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.REFRESH, store.settings, now)
         assert batch is not None
-        for job in jobs.of_batch(w, batch.token):
+        for job in jobs.find_of_batch(w, batch.token):
             for kind in REPORT_KINDS:
                 new = NewReport(job.customer_number, job.data_version or 0, data[kind], date(2026, 6, 30))
                 reports.save(w, batch.token, kind, 1, [new], now.date(), now)
@@ -193,7 +195,7 @@ def _outcomes(claimed: Sequence[Job], rejected: Sequence[Row], duplicates: Seque
     def of_each(rows: Sequence[Row]) -> list[dict[str, Any]]:
         return [dict(row) | {"job_id": job.job_id.bytes} for job in claimed for row in rows]
 
-    return outcomes.frame(
+    return outcomes.combine_outcomes(
         pl.DataFrame(of_each(rejected), schema=REJECTED), pl.DataFrame(of_each(duplicates), schema=DUPLICATES)
     )
 

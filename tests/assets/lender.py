@@ -104,7 +104,7 @@ class Lender:
 
     def rows(self, job: Job | None = None) -> list[dict[str, Any]]:
         with self.store.db.reading() as r:
-            found = transactions.of_customer(r, self.store.lake, self.customer, job.job_id if job else None)
+            found = transactions.list_transactions(r, self.store.lake, self.customer, job.job_id if job else None)
             rows = [row for each in found.slices() for row in each.to_dicts()]
         assert len(rows) == found.total
         return rows
@@ -116,7 +116,7 @@ class Lender:
 def risk_status(lender: Lender) -> ReportStatus:
     customer = lender.customer
     with lender.store.db.reading() as r:
-        return reports.bundle(r, customer)["risk"].status
+        return reports.read_bundle(r, customer)["risk"].status
 
 
 def refreshed(lender: Lender) -> None:

@@ -19,7 +19,7 @@ from storage.core.store import Store
 from storage.customers import summaries
 from storage.customers.customers import versions
 from storage.enrichment import transactions
-from storage.enrichment.commit import BatchResult, Committed, commit_values, values_in
+from storage.enrichment.commit import BatchResult, Committed, commit_values, locate_values
 from storage.enrichment.transactions import Location
 from storage.jobs import batches
 from tests.storage.examples import ABN, a_client
@@ -110,7 +110,7 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
 def a_result(token: int, read: Mapping[int, int], stored: Stored, frame: pl.DataFrame, **more: Any) -> BatchResult:
     """Return the result of a batch that replaces the values of the customers in `read`."""
     segment = (stored, frame.height)
-    return BatchResult(token=token, versions=read, segment=segment, values=values_in(frame, sorted(read)), **more)
+    return BatchResult(token=token, versions=read, segment=segment, values=locate_values(frame, sorted(read)), **more)
 
 
 def place_of(store: Store, number: int) -> Location:

@@ -71,7 +71,7 @@ def an_evaluation(
             cause=Cause.DATA,
             as_of=now.date(),
             zone="UTC",
-            rulesets={each.ruleset_id: each for each in rulesets.load_active(r, rulesets.active(r, numbers))},
+            rulesets={each.ruleset_id: each for each in rulesets.load_active(r, rulesets.find_active(r, numbers))},
             seen=[EvaluatedCustomers(cast("Observed", _observation(unrecordable)), outcomes)],
             outcomes=outcomes,
             repeats=repeats,

@@ -74,7 +74,7 @@ def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQue
     _end_snoozes(caller)
     with caller.reading() as r:
         found = summary_listing.find(r, caller.client_id, query.wanted, query.order, query.asked())
-        unfinished = jobs.with_unfinished_change(r, [each.number for each in found.items])
+        unfinished = jobs.find_with_unfinished_change(r, [each.number for each in found.items])
     shown = [describe_summary(each, unfinished) for each in found.items]
     return answer({"customers": shown, **totals(found), "hasMore": found.has_more})
 
@@ -86,7 +86,7 @@ def get_customer_summary(caller: SummaryReader, customer_id: CustomerId) -> Resp
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         summary = summary_listing.get(r, customer)
-        unfinished = jobs.with_unfinished_change(r, [customer.number])
+        unfinished = jobs.find_with_unfinished_change(r, [customer.number])
     return answer(describe_summary(summary, unfinished))
 
 

@@ -37,7 +37,7 @@ def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: Sent
         customer = caller.customer(w, customer_id)
         attributes.put(w, customer, sent.records(), caller.actor.who, caller.now)
         caller.audit(w, "Customer.AttributesSet", customerId=customer.customer_id)
-        found = attributes.current(w, customer)
+        found = attributes.read_current(w, customer)
     return answer(AttributesView(attributes=describe_attributes(found, caller.now)))
 
 
@@ -46,8 +46,8 @@ def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Ann
     """Read the current attributes, and the history of all changes."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        changes = attributes.history(r, customer, query.asked())
-        found = attributes.current(r, customer)
+        changes = attributes.find_history(r, customer, query.asked())
+        found = attributes.read_current(r, customer)
     history = [AttributeChangeView.of(change) for change in changes.items]
     return answer({"attributes": describe_attributes(found, caller.now), "history": history, **totals(changes)})
 
@@ -68,7 +68,7 @@ def get_related_parties(caller: PartiesCaller, customer_id: CustomerId, query: A
     """Read the current list, and the history of earlier lists."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        lists = related_parties.history(r, customer, query.asked())
-        parties = [PartyView.of(party) for party in related_parties.current(r, customer)]
+        lists = related_parties.find_history(r, customer, query.asked())
+        parties = [PartyView.of(party) for party in related_parties.read_current(r, customer)]
     history = [PartyListView.of(each) for each in lists.items]
     return answer({"relatedParties": parties, "history": history, **totals(lists)})

@@ -122,7 +122,7 @@ def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
     """Return the location of the evaluated version of the data, and whether it is still stored."""
     customer = customers.get(r, found.client_id, found.customer_id)
     try:
-        return transactions.place_of(r, customer, found.data_version), True
+        return transactions.find_location(r, customer, found.data_version), True
     except Gone:
         return None, False
 

@@ -322,12 +322,12 @@ def _content_of(r: Reading, model: str) -> bytes:
     model_id = ids.CATEGORY_MODEL.or_file(r, model)
     if model_id is None:
         return content_of(Path(model))
-    return category_models.content(r, category_models.get(r, model_id).model_id)
+    return category_models.read_content(r, category_models.get(r, model_id).model_id)
 
 
 def _concerned(r: Reading, client: UUID | None) -> dict[int, int]:
     """Return the customers for whom a model of the client, or for all clients, would decide, with their versions."""
-    stored = versions.of_customers(r, client)
+    stored = versions.read_enrichment_versions(r, client)
     if client is not None:
         return stored
     own, clients = category_models.uses(r).keys(), customers.clients_of(r, stored)
@@ -342,7 +342,7 @@ def _unfilled(r: Reading, store: "Store", model: Model, client: UUID | None) -> 
     """Return the model's columns that the client's submissions can't fill, judging by those that are stored."""
     if not find_unfillable(model.contexts, set()):
         return []
-    return find_unfillable(model.contexts, transactions.own_columns_stated(r, store.lake, client))
+    return find_unfillable(model.contexts, transactions.find_own_columns(r, store.lake, client))
 
 
 def _say_unfilled(columns: Sequence[str]) -> str:

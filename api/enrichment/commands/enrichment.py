@@ -132,7 +132,7 @@ def diff(
     change = unchanged if own is None else partial(_with_rules, own)
     with opened_store() as store:
         with store.db.reading() as r:
-            stored = versions.of_customers(r, client)
+            stored = versions.read_enrichment_versions(r, client)
         compared = compare_stored(store, stored, Sides(from_version, to_version, change), sample, now(), quiet=as_json)
     if not compared.impact.customers:
         raise NothingToCompare("Enrichment.NothingToCompare", _say_nothing_to_compare(stored, from_version, to_version))
@@ -218,7 +218,7 @@ def _own_rules(store: Store, rules: str, client: UUID) -> OwnRules:
     if not rules.isdecimal():
         return read_rules(Path(rules))
     with store.db.reading() as r:
-        return load_own_rules(own_rules.content(r, client, own_rules.get(r, client, int(rules)).version))
+        return load_own_rules(own_rules.read_content(r, client, own_rules.get(r, client, int(rules)).version))
 
 
 def _show_before(
@@ -226,7 +226,7 @@ def _show_before(
 ) -> dict[str, Any] | None:
     with store.db.reading() as r:
         require_client(r, client)
-        stored = versions.of_customers(r, client)
+        stored = versions.read_enrichment_versions(r, client)
     change = Sides(change=partial(_with_rules, own))
     return show_before(store, stored, change, sample, now(), what, quiet=as_json)
 

@@ -147,7 +147,7 @@ def _sampled(numbers: Sequence[int], sample: int | None) -> list[int]:
 def _pair(store: Store, stored: Mapping[int, int], sides: Sides) -> tuple[pl.DataFrame, pl.DataFrame] | None:
     """Return the transactions (TRANSACTIONS) of customers stored under both versions, or None without any."""
     with store.db.reading() as r:
-        places = versions.places(r, stored)
+        places = versions.find_retained_locations(r, stored)
         known = knowledge.read(r, store.lake, stored)
     computed = sides.after == ENRICHMENT_VERSION
     olds = _stored_under(store, stored, places, sides.before)
@@ -172,7 +172,7 @@ def _stored_under(
         if version in (None, stored[number]):
             found[number] = current_one
         else:
-            older = (each for each in replaced if versions.of_value(store.lake, each) == version)
+            older = (each for each in replaced if versions.read_version_of_value(store.lake, each) == version)
             if (place := next(older, None)) is not None:
                 found[number] = place
     return found

@@ -24,7 +24,7 @@ from api.http.route import Route
 from pipelines.vocabulary.errors import InvalidRequest, NotFound
 from storage.customers.customers import Customer
 from storage.enrichment import corrections
-from storage.enrichment.corrections import CorrectedRow, Grounds, NewCorrection, Reach
+from storage.enrichment.corrections import CorrectedRow, NewCorrection, Reach, StoredRows
 
 router = APIRouter(
     route_class=Route, prefix="/v1/customer/{customerId}/transactions/corrections", tags=["Transactions"]
@@ -51,7 +51,7 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentC
         customer = caller.customer(r, customer_id)
     new = sent.record()
     on, reached, row = _find_rows(caller, customer, new)
-    offered = corrections.similar(caller.store.lake, on, new, row) if sent.preview and row else None
+    offered = corrections.suggest_similar(caller.store.lake, on, new, row) if sent.preview and row else None
     with caller.writing() as w:
         if sent.preview:
             return caller.keep(w, answer(describe_made(reached, None, offered)))
@@ -67,8 +67,8 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         found = corrections.find(r, customer, query.asked())
-        on = corrections.grounds(r, caller.store.lake, customer, client_wide=False)
-    counts = corrections.counts(caller.store.lake, on)
+        on = corrections.read_stored_rows(r, caller.store.lake, customer, client_wide=False)
+    counts = corrections.count_decided_rows(caller.store.lake, on)
     items = [describe_correction(each, counts.get(each.correction_id, 0)) for each in found.items]
     return answer({"corrections": items, **totals(found)})
 
@@ -88,15 +88,15 @@ def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id:
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         correction = corrections.get(r, customer, as_uuid(correction_id))
-        on = corrections.grounds(r, lake, customer, client_wide=True) if correction.client_wide else None
-    found_rows = None if on is None else (on, corrections.decided_by(lake, on, correction))
+        on = corrections.read_stored_rows(r, lake, customer, client_wide=True) if correction.client_wide else None
+    found_rows = None if on is None else (on, corrections.find_decided_customers(lake, on, correction))
     with caller.writing() as w:
         job = corrections.revoke(w, customer, correction, found_rows, caller.actor.who, caller.now)
         caller.audit(w, "Correction.Revoked", customerId=customer.customer_id, correctionId=correction.correction_id)
     return accepted_job(job)
 
 
-def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach, CorrectedRow | None]:
+def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[StoredRows, Reach, CorrectedRow | None]:
     """Find the rows that the correction changes; for a correction of one transaction, also return that row.
 
     This may take long, so it is done before the writing transaction.
@@ -107,12 +107,12 @@ def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[
     """
     lake = caller.store.lake
     with caller.reading() as r:
-        on = corrections.grounds(r, lake, customer, client_wide=new.client_wide)
+        on = corrections.read_stored_rows(r, lake, customer, client_wide=new.client_wide)
     row = None
     if new.transaction_id is not None:
-        row = corrections.corrected_row(lake, on, new.transaction_id)
+        row = corrections.find_row(lake, on, new.transaction_id)
         if row is None:
             raise NotFound("Transaction.NotFound", "The customer has no transaction with this id.")
         if new.direction not in (None, row.direction):
             raise InvalidRequest(WRONG_SIDE.code, WRONG_SIDE.message, (WRONG_SIDE,))
-    return on, corrections.reach(lake, on, new), row
+    return on, corrections.measure_reach(lake, on, new), row

@@ -83,7 +83,9 @@ def list_customer_transactions(
         customer = caller.customer(r, customer_id)
         if query.job_id is not None:
             caller.job_of(r, customer, query.job_id)
-        found = transactions.of_customer(r, caller.store.lake, customer, query.job_id, query.asked(), query.chosen)
+        found = transactions.list_transactions(
+            r, caller.store.lake, customer, query.job_id, query.asked(), query.chosen
+        )
     ids = {customer.number: customer.customer_id}
     also = {} if found.totals is None else {"totals": TotalsView.of(found.totals)}
     return _listing(caller, found, lambda _: ids, also)
@@ -101,13 +103,13 @@ def list_transactions(caller: Reader, query: Annotated[ClientTransactionsQuery, 
             return customers.ids_of(r, numbers)
 
     if query.cursor is not None:
-        found, following = client_listing.page_after(caller.store, caller.client_id, query.cursor, query.count)
+        found, following = client_listing.read_page_after(caller.store, caller.client_id, query.cursor, query.count)
         after = None if following is None else cursor_text(following)
         return _listing(caller, found, ids_of, {"currentPage": None, "nextCursor": after})
     if (page := query.asked()) is not None:
-        return _listing(caller, client_listing.page_of(caller.store, caller.client_id, page), ids_of)
+        return _listing(caller, client_listing.read_page(caller.store, caller.client_id, page), ids_of)
     with caller.reading() as r:
-        found = client_listing.everything(r, caller.store.lake, caller.client_id)
+        found = client_listing.list_everything(r, caller.store.lake, caller.client_id)
     return _listing(caller, found, ids_of)
 
 

@@ -285,7 +285,7 @@ def _sums(r: Reading, stored: StoredRuleset, settings: Settings) -> dict[str, in
 def _version(r: Reading, stored: StoredRuleset, number: int) -> RulesetVersion:
     if number > stored.version:
         raise typer.BadParameter(f"The newest version is {stored.version}.")
-    return stored_rulesets.version(r, stored.ruleset_id, number)
+    return stored_rulesets.read_version(r, stored.ruleset_id, number)
 
 
 def _line(match: Match) -> dict[str, Any]:

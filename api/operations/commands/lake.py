@@ -9,7 +9,7 @@ import typer
 from api.core.commands.console import AsJson, opened_store, print_records
 from storage.core.buckets import bucket_of
 from storage.core.store import Store
-from storage.enrichment.transactions import each_current_location
+from storage.enrichment.transactions import find_all_current_locations
 from storage.portfolio.tables import current_tables
 
 lake = typer.Typer(help="The lake: Parquet files that other programs can read.", no_args_is_help=True)
@@ -31,7 +31,7 @@ def manifest(as_json: AsJson = False) -> None:
 
 
 def _transactions(store: Store) -> Iterator[dict[str, Any]]:
-    for place in each_current_location(store.db):
+    for place in find_all_current_locations(store.db):
         yield {
             "dataset": "transactions",
             "path": store.lake.url_of(place.path),

@@ -31,7 +31,7 @@ def report(
     """
     with opened_store() as store, store.db.reading() as r:
         customer = customers.with_id(r, customer_id)
-        bundle = reports.bundle(r, customer)
+        bundle = reports.read_bundle(r, customer)
     if html is not None or pdf is not None:
         save(page(bundle, about(customer, store.settings.zone)), html, pdf)
     if as_json:

@@ -141,7 +141,7 @@ def read_bundle(caller: Caller, customer_id: str, moment: Moment) -> tuple[Custo
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         if not moment.is_given:
-            return customer, reports.bundle(r, customer)
+            return customer, reports.read_bundle(r, customer)
         basis = replay.find_basis(r, caller, customer, moment)
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         return customer, dict(replay.compute_reports(basis.facts(caller), basis.data_version))

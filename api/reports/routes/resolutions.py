@@ -33,7 +33,7 @@ def resolve_finding(caller: Resolver, customer_id: CustomerId, sent: SentResolut
         customer = caller.customer(w, customer_id)
         resolutions.put(w, customer, sent.kind, sent.key, sent.reason, caller.actor.who, caller.now)
         caller.audit(w, "Customer.ResolutionSet", customerId=customer.customer_id, key=sent.key)
-        found = resolutions.current(w, customer)
+        found = resolutions.read_current(w, customer)
     return answer(ResolutionsView(resolutions=[ResolutionView.of(each) for each in found]))
 
 
@@ -42,7 +42,7 @@ def list_resolutions(caller: Reader, customer_id: CustomerId, query: Annotated[P
     """Read the resolutions in force, and the history of all changes."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        changes = resolutions.history(r, customer, query.asked())
-        found = [ResolutionView.of(each) for each in resolutions.current(r, customer)]
+        changes = resolutions.find_history(r, customer, query.asked())
+        found = [ResolutionView.of(each) for each in resolutions.read_current(r, customer)]
     history = [ResolutionView.of(each) for each in changes.items]
     return answer({"resolutions": found, "history": history, **totals(changes)})

@@ -51,7 +51,7 @@ def listed(store: Store, place: Location) -> int:
     def read(_: int) -> int:
         with store.db.reading() as r:
             customer = customers.with_id(r, customers.ids_of(r, [place.customer_number])[place.customer_number])
-            listing = transactions.of_customer(r, store.lake, customer)
+            listing = transactions.list_transactions(r, store.lake, customer)
         return sum(map(len, in_slices(listing, lambda numbers: dict.fromkeys(numbers, UUID(int=1)))))
 
     with ThreadPoolExecutor(READERS) as readers:
@@ -70,7 +70,7 @@ def bytes_a_row(home: Path, what: str) -> float:
     """Return how much memory a new process takes for each of the rows that it reports."""
     store = Store.open(Settings(home=home))
     with store.db.reading() as r:
-        [place] = transactions.locations_in(r, 1)
+        [place] = transactions.current_locations_in_bucket(r, 1)
     before = most_bytes()
     rows = WORK[what][0](store, place)
     return (most_bytes() - before) / rows

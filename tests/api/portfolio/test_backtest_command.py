@@ -101,7 +101,9 @@ def test_outcomes_of_each_day_are_printed(store: Store, client: UUID) -> None:
 
 def test_changed_customers_are_printed_with_the_rules(store: Store, client: UUID) -> None:
     with store.db.reading() as r:
-        [changed] = [each for each in customers.find(r, client).items if attributes.current(r, each)[0].value == 600]
+        [changed] = [
+            each for each in customers.find(r, client).items if attributes.read_current(r, each)[0].value == 600
+        ]
     for narrowed in ((), ("--customer", changed.customer_id), ("--attribute", "score=600")):
         with working(store):
             result = asked(client, *NEEDED, *map(str, narrowed))

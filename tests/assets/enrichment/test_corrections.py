@@ -51,24 +51,24 @@ class Corrector(Lender):
         mine = customer or self.customer
         lake, now = self.store.lake, datetime.now(UTC)
         with self.store.db.reading() as r:
-            on = corrections.grounds(r, lake, mine, client_wide=new.client_wide)
-        found_rows = on, corrections.reach(lake, on, new)
+            on = corrections.read_stored_rows(r, lake, mine, client_wide=new.client_wide)
+        found_rows = on, corrections.measure_reach(lake, on, new)
         with self.store.db.writing() as w:
             return corrections.make(w, mine, new, found_rows, WHO, now)
 
     def revoke(self, correction: Correction) -> Job:
         lake = self.store.lake
         with self.store.db.reading() as r:
-            on = corrections.grounds(r, lake, self.customer, client_wide=True)
-        found_rows = (on, corrections.decided_by(lake, on, correction)) if correction.client_wide else None
+            on = corrections.read_stored_rows(r, lake, self.customer, client_wide=True)
+        found_rows = (on, corrections.find_decided_customers(lake, on, correction)) if correction.client_wide else None
         with self.store.db.writing() as w:
             return corrections.revoke(w, self.customer, correction, found_rows, WHO, datetime.now(UTC))
 
     def decided(self, correction: Correction) -> int:
         """Return how many rows the correction decides, as the list of corrections shows it."""
         with self.store.db.reading() as r:
-            on = corrections.grounds(r, self.store.lake, self.customer, client_wide=False)
-        return corrections.counts(self.store.lake, on).get(correction.correction_id, 0)
+            on = corrections.read_stored_rows(r, self.store.lake, self.customer, client_wide=False)
+        return corrections.count_decided_rows(self.store.lake, on).get(correction.correction_id, 0)
 
     def categories(self) -> dict[str, tuple[str, str]]:
         """Return each row's category and its source, by description."""
@@ -326,7 +326,7 @@ def test_a_replay_equals_the_report_stored_at_that_time(lender: Corrector, subte
         lender.ask_for_reports()
         refreshed(lender)
         with lender.store.db.reading() as r:
-            bundle = reports.bundle(r, lender.customer)
+            bundle = reports.read_bundle(r, lender.customer)
         stored.append((what, known_at(datetime.now(UTC), bundle["risk"].as_of), shown(bundle)))
 
     first = lender.sent(SALE, RENT, COFFEE, {**SALE, "date": "2026-03-10"})
@@ -396,6 +396,6 @@ def test_a_correction_is_the_cause_of_all_figures_in_a_diff(lender: Corrector) -
 
 def replayed_rows(lender: Corrector, data_version: int) -> pl.DataFrame:
     with lender.store.db.reading() as r:
-        place = transactions.place_of(r, lender.customer, data_version)
+        place = transactions.find_location(r, lender.customer, data_version)
     assert place is not None
     return place.scan(lender.store.lake).collect()

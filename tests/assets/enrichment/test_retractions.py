@@ -55,7 +55,7 @@ def test_a_finished_jobs_result_does_not_change(lender: Lender) -> None:
     lender.retracted(first)
     assert (lender.now(first), lender.now(second)) == (first, second)
     with lender.store.db.reading() as r:
-        [repeated] = outcomes.duplicates(r, lender.store.lake, second).items
+        [repeated] = outcomes.find_duplicates(r, lender.store.lake, second).items
     [coffee] = [row for row in lender.rows(second) if row["description"] == "COFFEE"]
     assert repeated == {"index": 0, "transactionId": UUID(bytes=coffee["transaction_id"])}
 

@@ -206,7 +206,7 @@ def test_reports_state_the_share_of_unreconciled_rows(lender: Lender) -> None:
     lender.ask_for_reports()
     refreshed(lender)
     with lender.store.db.reading() as r:
-        stored = reports.bundle(r, lender.customer)
+        stored = reports.read_bundle(r, lender.customer)
     reported = [json.loads(each.data_json or "")["unreconciled"] for each in stored.values()]
     assert [(each["rows"], each["shareOfRows"]) for each in reported] == [(1, 0.5)] * 3
 
@@ -246,7 +246,7 @@ def test_card_numbers_are_masked_everywhere(lender: Lender) -> None:
     ended(lender, Shelf(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card")
     [row], [found] = lender.rows(), of_customer(lender)
     with lender.store.db.reading() as r:
-        [retained] = statements.rows_of(r, lender.store.lake, found).to_dicts()
+        [retained] = statements.read_rows(r, lender.store.lake, found).to_dicts()
     for text in (row["description"], row["account_number"], found.account_number, retained["description"]):
         assert text is not None
         assert "11111111" not in text.replace(" ", "")
@@ -366,9 +366,9 @@ def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> 
     lender.end_all()
     rows = pl.DataFrame(lender.rows(), infer_schema_length=None).select("since_seq", "superseded_seq", "description")
     with lender.store.db.reading() as r:
-        before = jobs.last_received(r, lender.customer, between)
-        after = jobs.last_received(r, lender.customer, datetime.now(UTC))
-        of_all = jobs.last_received_of_all(r, between)
+        before = jobs.find_last_received(r, lender.customer, between)
+        after = jobs.find_last_received(r, lender.customer, datetime.now(UTC))
+        of_all = jobs.find_last_received_of_all(r, between)
     frame = rows.with_columns(pl.col("superseded_seq").cast(pl.Int64))
     assert as_known(frame, before)["description"].to_list() == ["RENT"]
     assert as_known(frame, of_all)["description"].to_list() == ["RENT"]
@@ -391,8 +391,8 @@ def test_a_day_started_by_hand_includes_customers_whose_pdfs_were_read_then(in_j
     with lender.store.db.writing() as w:
         w.execute(update(all_jobs).where(all_jobs.c.job_id == job.job_id).values(created_at=yesterday))
     with lender.store.db.reading() as r:
-        assert jobs.customers_with_jobs_on(r, datetime.now(UTC).date()) == {lender.customer.number}
-        assert jobs.customers_with_jobs_on(r, yesterday.date()) == set()
+        assert jobs.find_customers_with_jobs_on(r, datetime.now(UTC).date()) == {lender.customer.number}
+        assert jobs.find_customers_with_jobs_on(r, yesterday.date()) == set()
 
 
 # A submission of PDFs among other jobs

@@ -152,7 +152,7 @@ class Portfolio:
         """Decide on a customer as the API does, and store the evaluation."""
         customer, ready, now = self.customer(nth), Ready.of(policy), datetime.now(UTC)
         with self.store.db.reading() as r:
-            stated = attributes.current(r, customer)
+            stated = attributes.read_current(r, customer)
             places = transactions.current_locations(r, [customer.number])
         case = Case(
             evaluation_id=uuid4(),

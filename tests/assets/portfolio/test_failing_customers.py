@@ -85,7 +85,7 @@ def test_a_refresh_names_the_report_that_failed(lenders: list[Lender], monkeypat
         None,
     ]
     with failing.store.db.reading() as r:
-        bundle = reports.bundle(r, failing.customer)
+        bundle = reports.read_bundle(r, failing.customer)
     assert {kind: (view.status, view.failed, view.error and view.error["code"]) for kind, view in bundle.items()} == {
         "completeness": (ReportStatus.READY, False, None),
         "risk": (ReportStatus.PENDING, True, "Report.Failed"),

@@ -144,7 +144,7 @@ def test_a_rule_that_triggers_resets_and_triggers_again_makes_two_matches(borrow
     assert (match.rules, match.cause, match.data_version) == (["LONG"], Cause.DATA, 2)
     assert (match.ruleset_id, match.as_of) == (ruleset.ruleset_id, datetime.now(borrower.store.settings.zone).date())
     with borrower.store.db.reading() as r:
-        reported = rule_matches.record(r, match)
+        reported = rule_matches.read_record(r, match)
     assert b"history_days" in reported
     borrower.sent(item(5, "COFFEE"))
     assert len(borrower.matches) == 1
@@ -159,7 +159,7 @@ def test_a_batch_that_changes_nothing_evaluates_nobody(borrower: Borrower) -> No
     for _ in range(2):
         borrower.trigger()
     with borrower.store.db.reading() as r:
-        assert [count.observed for count in rule_matches.counts(r, ruleset, date.min)] == [1]
+        assert [count.observed for count in rule_matches.sum_counts(r, ruleset, date.min)] == [1]
 
 
 def test_only_the_clients_own_customers_are_evaluated(store: Store) -> None:
@@ -180,7 +180,10 @@ def test_a_rule_with_unavailable_data_never_fires_and_is_counted(borrower: Borro
     borrower.trigger()
     assert borrower.matches == []
     with borrower.store.db.reading() as r:
-        assert rule_matches.counts(r, ruleset, date.min) == [Count("BALANCE", 1, 0, 1, 0), Count("SCORE", 1, 0, 1, 0)]
+        assert rule_matches.sum_counts(r, ruleset, date.min) == [
+            Count("BALANCE", 1, 0, 1, 0),
+            Count("SCORE", 1, 0, 1, 0),
+        ]
 
 
 def test_an_attribute_that_is_set_is_read(borrower: Borrower) -> None:
@@ -424,7 +427,7 @@ def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
     assert (outcome.skipped, outcome.changed) == (1, 0)
     assert (len(borrower.matches), borrower.fired()) == (1, ["LONG"])
     with borrower.store.db.reading() as r:
-        assert rule_matches.counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
+        assert rule_matches.sum_counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
 
 
 def test_concurrent_nightly_evaluations_trigger_one_match(triggered: Borrower) -> None:
@@ -522,7 +525,9 @@ def mates_of_a_bucket(store: Store) -> list[Borrower]:
     for each in (borrower, others[1]):
         each.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     with store.db.writing() as w:  # as if these had been evaluated
-        evaluation_requests.answer(w, evaluation_requests.unanswered(w, bucket_of(borrower.customer.number)))
+        evaluation_requests.delete_answered(
+            w, evaluation_requests.find_unanswered(w, bucket_of(borrower.customer.number))
+        )
     return mates
 
 

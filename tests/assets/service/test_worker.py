@@ -167,7 +167,7 @@ def test_the_lease_of_a_batch_is_renewed_while_its_run_executes_and_released_aft
     until(lambda: bench.status(run) is DagsterRunStatus.STARTED)
     while bench.status(run) is DagsterRunStatus.STARTED:
         with bench.store.db.reading() as r:
-            assert not batches.expired(r, bench.store.settings, datetime.now(UTC))
+            assert not batches.has_expired(r, bench.store.settings, datetime.now(UTC))
         time.sleep(0.05)
     assert bench.status(run) is DagsterRunStatus.FAILURE
     until(lambda: bench.job() == ("Queued", 1))

@@ -28,7 +28,7 @@ def test_a_model_is_stored_as_it_was_added_and_not_used(store: Store) -> None:
         model = a_model(w)
     with store.db.reading() as r:
         assert category_models.find(r) == [model]
-        assert category_models.content(r, model.model_id) == b"content"
+        assert category_models.read_content(r, model.model_id) == b"content"
         assert category_models.uses(r) == {}
 
 

@@ -94,13 +94,13 @@ def require_equal(store: Store, client_id: UUID, held: Held) -> None:
     for count in (1, 4, 1000):
         last = len(expected) // count + 1
         for number in {1, 2, 3, max(last // 2, 1), last, last + 1}:
-            found = client_listing.page_of(store, client_id, page := Page(number, count))
+            found = client_listing.read_page(store, client_id, page := Page(number, count))
             assert found.total == len(expected)
             assert listed(found.slices()) == expected[page.offset : page.offset + count]
     for count in (3, max(len(expected), 1)):
         assert walked(store, client_id, Cursor(), count) == expected
     with store.db.reading() as r:
-        found = client_listing.everything(r, store.lake, client_id)
+        found = client_listing.list_everything(r, store.lake, client_id)
     assert (found.total, listed(found.slices())) == (len(expected), expected)
 
 
@@ -108,18 +108,18 @@ def require_the_rows(store: Store, client_id: UUID, held: Held) -> None:
     """Require that all pages of one size, a walk by cursor and everything at once equal a plain sort."""
     expected = sorted(row for rows in held.values() for row in rows)
     for number in range(1, len(expected) // PAGE + 2):
-        found = client_listing.page_of(store, client_id, page := Page(number, PAGE))
+        found = client_listing.read_page(store, client_id, page := Page(number, PAGE))
         assert found.total == len(expected)
         assert listed(found.slices()) == expected[page.offset : page.offset + PAGE]
     assert walked(store, client_id, Cursor(), PAGE) == expected
     with store.db.reading() as r:
-        assert listed(client_listing.everything(r, store.lake, client_id).slices()) == expected
+        assert listed(client_listing.list_everything(r, store.lake, client_id).slices()) == expected
 
 
 def walked(store: Store, client_id: UUID, cursor: Cursor | None, count: int) -> list[Row]:
     rows: list[Row] = []
     while cursor is not None:
-        found, cursor = client_listing.page_after(store, client_id, cursor, count)
+        found, cursor = client_listing.read_page_after(store, client_id, cursor, count)
         page = listed(found.slices())
         assert len(page) == count or cursor is None
         rows += page
@@ -140,7 +140,7 @@ def require_a_right_tree(store: Store, client_id: UUID) -> None:
     """Require that the tree is built, and what it would be if it were built now."""
     before = tree(store, client_id)
     with store.db.writing() as w:
-        day_counts.build(w, client_id)
+        day_counts.build_tree(w, client_id)
     assert before == tree(store, client_id) != Counter()
 
 
@@ -176,7 +176,7 @@ def a_filled_client(store: Store, now: datetime) -> tuple[UUID, Held]:
     client_id = a_client(store, now)
     numbers = new_customers(store, client_id, 8, now)
     held = commit(store, numbers, Random(5), now)
-    client_listing.page_of(store, client_id, Page(1, 1))
+    client_listing.read_page(store, client_id, Page(1, 1))
     return client_id, held
 
 
@@ -246,12 +246,12 @@ def test_a_customer_whose_file_holds_fewer_rows_than_committed_is_a_problem(stor
     with store.db.writing() as w:
         w.execute(update(customers).where(customers.c.number == number).values(enriched_rows=100))
     with pytest.raises(Corrupt, match="as many rows"):
-        client_listing.page_of(store, client_id, Page(1, 1000))
+        client_listing.read_page(store, client_id, Page(1, 1000))
 
 
 def test_a_cursor_stays_at_its_place_while_rows_come_and_go(store: Store, now: datetime) -> None:
     client_id, held = a_filled_client(store, now)
-    first, cursor = client_listing.page_after(store, client_id, Cursor(), 7)
+    first, cursor = client_listing.read_page_after(store, client_id, Cursor(), 7)
     seen = listed(first.slices())
     assert cursor is not None
     held |= commit(store, sorted(held)[::2], Random(8), now)
@@ -276,7 +276,7 @@ def test_batches_of_one_client_commit_at_once_without_deadlock(store: Store, now
 
     with ThreadPoolExecutor(6) as pool:
         commits = [pool.submit(commit_often, part) for part in range(4)]
-        pages = [pool.submit(client_listing.page_of, store, client_id, Page(1, 20)) for _ in range(20)]
+        pages = [pool.submit(client_listing.read_page, store, client_id, Page(1, 20)) for _ in range(20)]
         for each in commits:
             held |= each.result(timeout=60)
         for page in pages:

@@ -13,7 +13,7 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
 from storage.enrichment.commit import BatchResult, Committed, LockedCustomers, NewValue, commit_values
-from storage.enrichment.day_counts import packed
+from storage.enrichment.day_counts import pack_counts
 from storage.jobs import batches, jobs
 from storage.jobs.batches import Superseded
 from storage.jobs.jobs import Ending, Job
@@ -22,7 +22,9 @@ from storage.reports.reports import NewReport
 from tests.storage.examples import a_client, a_customer, a_submission, submit
 from tests.storage.values import on_postgresql
 
-ONE_ROW = packed(pl.LazyFrame({"customer_number": [1], "date": [date(2026, 6, 1)], "superseded_seq": [None]}), [1])[1]
+ONE_ROW = pack_counts(
+    pl.LazyFrame({"customer_number": [1], "date": [date(2026, 6, 1)], "superseded_seq": [None]}), [1]
+)[1]
 
 
 def claim(store: Store, now: datetime, queue: Queue = Queue.ENRICHMENT) -> int:
@@ -171,7 +173,7 @@ def refresh(store: Store, customer: Customer, now: datetime) -> None:
 def risk_status(store: Store, customer: Customer) -> tuple[ReportStatus, bool]:
     with store.db.reading() as r:
         current = customers.get(r, customer.client_id, customer.customer_id)
-        view = reports.bundle(r, current)["risk"]
+        view = reports.read_bundle(r, current)["risk"]
     return view.status, view.failed
 
 
@@ -217,7 +219,7 @@ def test_a_failed_attempt_keeps_the_last_good_data(store: Store, now: datetime) 
         reports.save_failures(w, token, "risk", [customer.number])
     assert risk_status(store, customer) == (ReportStatus.STALE, True)
     with store.db.reading() as r:
-        assert reports.bundle(r, customer)["risk"].data_json == '{"score":1}'
+        assert reports.read_bundle(r, customer)["risk"].data_json == '{"score":1}'
 
 
 def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now: datetime) -> None:

@@ -14,7 +14,15 @@ from storage.core.models import JobStatus, customers
 from storage.core.store import Store
 from storage.customers.customers import get
 from storage.enrichment import compaction, transactions
-from storage.enrichment.compaction import FILE_CUSTOMERS, FILE_ROWS, LOOSE_FILES, Live, compact, files_of, worth_moving
+from storage.enrichment.compaction import (
+    FILE_CUSTOMERS,
+    FILE_ROWS,
+    LOOSE_FILES,
+    LiveValue,
+    compact,
+    divide_into_files,
+    select_values_to_move,
+)
 from storage.enrichment.transactions import Location
 from storage.operations import retention
 from tests.storage import values
@@ -33,7 +41,7 @@ from tests.storage.values import (
 
 def files_of_bucket(store: Store) -> set[str]:
     with store.db.reading() as r:
-        return {place.path for place in transactions.locations_in(r, BUCKET)}
+        return {place.path for place in transactions.current_locations_in_bucket(r, BUCKET)}
 
 
 def scattered(store: Store, now: datetime, files: int = LOOSE_FILES + 1) -> list[int]:
@@ -203,31 +211,31 @@ def test_a_file_deleted_as_an_orphan_is_never_committed(store: Store, now: datet
     assert [place_of(store, number) for number in numbers] == places
 
 
-def live(number: int, rows: int, file: str, file_rows: int, live_rows: int) -> Live:
-    return Live(Location(number, 1, 1, file, b"", 0, rows), 54 * file_rows, file_rows, live_rows)
+def live(number: int, rows: int, file: str, file_rows: int, live_rows: int) -> LiveValue:
+    return LiveValue(Location(number, 1, 1, file, b"", 0, rows), 54 * file_rows, file_rows, live_rows)
 
 
 def test_a_well_filled_file_is_settled_however_many_loose_ones_there_are() -> None:
     settled = live(1, FILE_ROWS // 2, "a", FILE_ROWS // 2, FILE_ROWS // 2)
     loose = [live(2 + i, 10, f"b{i}", 10, 10) for i in range(LOOSE_FILES + 1)]
-    assert worth_moving([settled, *loose]) == loose
+    assert select_values_to_move([settled, *loose]) == loose
 
 
 def test_many_small_customers_fill_a_file_as_few_large_ones_do() -> None:
     many = [live(i, 1, "a", FILE_CUSTOMERS, FILE_CUSTOMERS) for i in range(FILE_CUSTOMERS // 2)]
     loose = [live(10_000 + i, 10, f"b{i}", 10, 10) for i in range(LOOSE_FILES + 1)]
-    assert worth_moving([*many, *loose]) == loose
+    assert select_values_to_move([*many, *loose]) == loose
 
 
 def test_files_hold_customers_in_order_up_to_a_bound() -> None:
     rows = [FILE_ROWS // 3] * 5 + [3 * FILE_ROWS] + [FILE_ROWS // 3] * 2
     moving = [live(number, count, "a", 1, 1) for number, count in enumerate(rows)]
-    cut = [[each.place.customer_number for each in together] for together in files_of(moving)]
+    cut = [[each.place.customer_number for each in together] for together in divide_into_files(moving)]
     assert cut == [[0, 1, 2], [5], [3, 4, 6], [7]]
 
 
 def test_all_new_files_but_the_last_are_settled() -> None:
     rows = [(i * 7919) % (FILE_ROWS // 2) for i in range(100)]
     moving = [live(number, count, "a", 1, 1) for number, count in enumerate(rows)]
-    filled = [sum(each.share_of_a_file for each in together) for together in files_of(moving)]
+    filled = [sum(each.share_of_a_file for each in together) for together in divide_into_files(moving)]
     assert sum(share < compaction.HALF for share in filled) <= 1

@@ -10,7 +10,7 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
 from storage.enrichment import corrections
-from storage.enrichment.corrections import Grounds, NewCorrection, Reach
+from storage.enrichment.corrections import NewCorrection, Reach, StoredRows
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
 from tests.storage.examples import a_client, a_customer
@@ -19,14 +19,14 @@ from tests.storage.values import commit
 TEA = NewCorrection(words="tea", category="meals")
 
 
-def settled(store: Store, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
+def settled(store: Store, customer: Customer, new: NewCorrection) -> tuple[StoredRows, Reach]:
     with store.db.reading() as r:
-        on = corrections.grounds(r, store.lake, customer, client_wide=new.client_wide)
-    return on, corrections.reach(store.lake, on, new)
+        on = corrections.read_stored_rows(r, store.lake, customer, client_wide=new.client_wide)
+    return on, corrections.measure_reach(store.lake, on, new)
 
 
 def made(
-    store: Store, customer: Customer, new: NewCorrection, now: datetime, on: tuple[Grounds, Reach] | None = None
+    store: Store, customer: Customer, new: NewCorrection, now: datetime, on: tuple[StoredRows, Reach] | None = None
 ) -> tuple[corrections.Correction, Job]:
     on = on or settled(store, customer, new)
     with store.db.writing() as w:
@@ -35,7 +35,7 @@ def made(
 
 def live(store: Store, *of: Customer) -> list[dict[str, Any]]:
     with store.db.reading() as r:
-        found = corrections.live(r, [customer.number for customer in of])
+        found = corrections.find_in_force(r, [customer.number for customer in of])
     return found.sort("customer_number", "position").to_dicts()
 
 
@@ -126,7 +126,7 @@ def test_rows_are_read_in_parts(
     several = [a_customer(store, client_id, now) for _ in range(4)]
     commit(store, {each.number: nth + 1 for nth, each in enumerate(several)}, now)
     with store.db.reading() as r:
-        on = corrections.grounds(r, store.lake, several[0], client_wide=True)
-    parts = list(corrections._parts(store.lake, on.places, ("customer_number",)))
+        on = corrections.read_stored_rows(r, store.lake, several[0], client_wide=True)
+    parts = list(corrections._read_in_parts(store.lake, on.places, ("customer_number",)))
     assert sum(part.height for part in parts) == sum(place.row_count for place in on.places)
     assert set(pl.concat(parts)["customer_number"]) == {each.number for each in several}

@@ -38,7 +38,7 @@ def test_a_long_history_is_listed_in_parts_and_in_order(store: Store, now: datet
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 11}, now)
     with store.db.reading() as r:
-        listing = transactions.of_customer(r, store.lake, customers.get(r, *client_of(store, number)))
+        listing = transactions.list_transactions(r, store.lake, customers.get(r, *client_of(store, number)))
     parts = list(listing.slices())
     assert [part.height for part in parts] == [4, 4, 3]
     assert [row for part in parts for row in part["description"]] == content(number, 1, 11)
@@ -59,9 +59,9 @@ def test_a_clients_list_is_in_order_of_date_on_every_page(store: Store, now: dat
     for page in (None, Page(1, 5), Page(2, 5), Page(3, 5), Page(4, 5), Page(1, 100), Page(9, 1)):
         if page is None:
             with store.db.reading() as r:
-                listing = client_listing.everything(r, store.lake, client_id)
+                listing = client_listing.list_everything(r, store.lake, client_id)
         else:
-            listing = client_listing.page_of(store, client_id, page)
+            listing = client_listing.read_page(store, client_id, page)
         assert listing.total == 15
         assert rows_of(listing) == (expected if page is None else expected[page.offset : page.offset + page.count])
 
@@ -76,5 +76,5 @@ def test_each_current_location_is_read_in_parts_and_only_the_current_ones(
         expected = transactions.current_locations(r)
     for at_once in (1, 2, 3, 4, 5):
         monkeypatch.setattr(transactions, "PLACES_READ_AT_ONCE", at_once)
-        assert list(transactions.each_current_location(store.db)) == expected
+        assert list(transactions.find_all_current_locations(store.db)) == expected
     assert [place.row_count for place in expected] == [1, 2, 1, 1]

@@ -32,7 +32,7 @@ def test_each_client_counts_its_versions_and_equal_rules_are_one(store: Store, n
         assert own_rules.add(w, other, QUABLE, "operator", now).version == 1
         assert [each.version for each in own_rules.find(w, one)] == [1, 2]
         assert len(own_rules.find(w)) == 3
-        assert load_own_rules(own_rules.content(w, one, 2)) == QUABLE
+        assert load_own_rules(own_rules.read_content(w, one, 2)) == QUABLE
         assert own_rules.uses(w) == {}
 
 
@@ -98,6 +98,6 @@ def test_a_later_choice_is_known_to_have_changed(store: Store, now: datetime) ->
     with store.db.writing() as w:
         own_rules.add(w, client_id, ZORBLY, "operator", now)
         own_rules.activate(w, client_id, 1, "operator", later)
-        assert own_rules.changed_since(w, client_id, now)
-        assert not own_rules.changed_since(w, client_id, later)
-        assert not own_rules.changed_since(w, other, now)
+        assert own_rules.was_changed_since(w, client_id, now)
+        assert not own_rules.was_changed_since(w, client_id, later)
+        assert not own_rules.was_changed_since(w, other, now)

@@ -126,7 +126,7 @@ def test_a_pausing_job_delays_no_other_file_of_its_customer(store: Store, now: d
         w.execute(update(all_jobs).where(all_jobs.c.job_id == pausing.job_id).values(not_before=rested))
         batch = batches.claim(w, Queue.EXTRACTION, store.settings, now)
         assert batch is not None
-        assert [job.job_id for job in jobs.of_batch(w, batch.token)] == [other.job_id]
+        assert [job.job_id for job in jobs.find_of_batch(w, batch.token)] == [other.job_id]
         batches.claim(w, Queue.EXTRACTION, store.settings, rested + timedelta(seconds=1))
         assert jobs.get(w, pausing.client_id, pausing.job_id).status is JobStatus.RUNNING
 

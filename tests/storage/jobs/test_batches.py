@@ -62,7 +62,7 @@ def test_an_expired_lease_puts_the_jobs_back_and_the_late_run_changes_nothing(st
     assert batch is not None
     late = now + timedelta(seconds=store.settings.batch_lease_s + 1)
     with store.db.writing() as w:
-        assert batches.reap(w, store.settings, late) == 1
+        assert batches.release_expired(w, store.settings, late) == 1
     assert status_of(store, job) is JobStatus.QUEUED
     with store.db.writing() as w, pytest.raises(Superseded):
         batches.commit(w, batch.token)
@@ -75,16 +75,16 @@ def test_a_renewed_lease_is_not_reaped(store: Store, now: datetime) -> None:
     late = now + timedelta(seconds=store.settings.batch_lease_s + 1)
     with store.db.writing() as w:
         assert batches.renew(w, batch.token, store.settings, late)
-        assert batches.reap(w, store.settings, late) == 0
+        assert batches.release_expired(w, store.settings, late) == 0
 
 
 def test_a_batch_claimed_before_the_clock_was_set_back_is_reaped(store: Store, now: datetime) -> None:
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
     claim(store, now + timedelta(hours=2))
     with store.db.reading() as r:
-        assert batches.expired(r, store.settings, now)
+        assert batches.has_expired(r, store.settings, now)
     with store.db.writing() as w:
-        assert batches.reap(w, store.settings, now) == 1
+        assert batches.release_expired(w, store.settings, now) == 1
     assert status_of(store, job) is JobStatus.QUEUED
 
 
@@ -153,9 +153,9 @@ def test_batches_of_a_dead_worker_are_released_at_once_and_others_stay(store: St
         batch = claim(store, now)
         assert batch is not None
         with store.db.writing() as w:
-            batches.launched(w, batch.token, "run", worker)
+            batches.record_launch(w, batch.token, "run", worker)
     with store.db.writing() as w:
-        assert batches.release_of(w, dead, store.settings, now) == 1
+        assert batches.release_of_worker(w, dead, store.settings, now) == 1
     assert [status_of(store, job) for job in submitted] == [JobStatus.QUEUED, JobStatus.RUNNING]
 
 

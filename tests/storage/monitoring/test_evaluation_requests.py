@@ -13,7 +13,7 @@ from storage.core.database import Writing
 from storage.core.models import customers
 from storage.core.store import Store
 from storage.monitoring import evaluation_requests
-from storage.monitoring.evaluation_requests import Waiting, for_client, for_customers, unanswered
+from storage.monitoring.evaluation_requests import Waiting, find_unanswered, request_for_client, request_for_customers
 from tests.storage.examples import ABN, a_client
 from tests.storage.values import on_postgresql
 
@@ -35,18 +35,18 @@ def numbered(store: Store, client_id: UUID, numbers: list[int], now: datetime) -
 
 def asked(store: Store, bucket: int = BUCKET) -> list[int]:
     with store.db.reading() as r:
-        return unanswered(r, bucket)
+        return find_unanswered(r, bucket)
 
 
 def concerned(store: Store, bucket: int = BUCKET) -> list[int]:
     with store.db.reading() as r:
-        query = select(customers.c.number).where(evaluation_requests.concerned(bucket)).order_by(customers.c.number)
+        query = select(customers.c.number).where(evaluation_requests.has_request(bucket)).order_by(customers.c.number)
         return list(r.execute(query).scalars())
 
 
 def waiting(store: Store) -> list[Waiting]:
     with store.db.reading() as r:
-        return evaluation_requests.waiting(r)
+        return evaluation_requests.find_waiting(r)
 
 
 def do(store: Store, change: Callable[[Writing], None]) -> None:
@@ -58,9 +58,9 @@ def test_a_request_concerns_its_customer_or_all_of_its_client(store: Store, clie
     numbered(store, client_id, [7, 8, 71], now)
     other = a_client(store, now)
     numbered(store, other, [135, 199, 200], now)
-    do(store, lambda w: for_customers(w, [199], now))
+    do(store, lambda w: request_for_customers(w, [199], now))
     assert concerned(store) == [199]
-    do(store, lambda w: for_client(w, client_id, now))
+    do(store, lambda w: request_for_client(w, client_id, now))
     assert (concerned(store), concerned(store, 8)) == ([7, 71, 199], [8])
 
 
@@ -69,7 +69,10 @@ def test_a_repeated_request_stays_when_the_first_is_answered(
     store: Store, client_id: UUID, now: datetime, of: str
 ) -> None:
     def ask(at: datetime) -> None:
-        do(store, lambda w: for_customers(w, [7], at) if of == "a customer" else for_client(w, client_id, at))
+        do(
+            store,
+            lambda w: request_for_customers(w, [7], at) if of == "a customer" else request_for_client(w, client_id, at),
+        )
 
     numbered(store, client_id, [7], now)
     ask(now)
@@ -77,9 +80,9 @@ def test_a_repeated_request_stays_when_the_first_is_answered(
     ask(now + SECOND)
     [anew] = asked(store)
     assert waiting(store) == [Waiting(BUCKET, anew, now)]
-    do(store, lambda w: evaluation_requests.answer(w, [read]))
+    do(store, lambda w: evaluation_requests.delete_answered(w, [read]))
     assert asked(store) == [anew]
-    do(store, lambda w: evaluation_requests.answer(w, [anew]))
+    do(store, lambda w: evaluation_requests.delete_answered(w, [anew]))
     assert (asked(store), waiting(store)) == ([], [])
 
 
@@ -89,17 +92,17 @@ def test_numbers_of_requests_are_never_reused(store: Store, client_id: UUID, now
     seen = list[int]()
     for number in (7, 71, 7):
         with store.db.writing() as w:
-            for_customers(w, [number], now)
+            request_for_customers(w, [number], now)
         seen += asked(store)
-        do(store, lambda w: evaluation_requests.answer(w, unanswered(w, BUCKET)))
+        do(store, lambda w: evaluation_requests.delete_answered(w, find_unanswered(w, BUCKET)))
     assert seen == sorted(set(seen))
     assert len(seen) == 3
 
 
 def test_the_longest_waiting_bucket_comes_first(store: Store, client_id: UUID, now: datetime) -> None:
     numbered(store, client_id, [7, 8], now)
-    do(store, lambda w: for_customers(w, [7], now))
-    do(store, lambda w: for_customers(w, [8], now - SECOND))
+    do(store, lambda w: request_for_customers(w, [7], now))
+    do(store, lambda w: request_for_customers(w, [8], now - SECOND))
     assert [(each.bucket, each.since) for each in waiting(store)] == [(8, now - SECOND), (7, now)]
 
 
@@ -108,22 +111,22 @@ def test_a_client_with_many_customers_gets_a_request_in_every_bucket(
 ) -> None:
     monkeypatch.setattr(evaluation_requests, "MANY", 3)
     numbered(store, client_id, [7, 8], now)
-    do(store, lambda w: for_client(w, client_id, now))
+    do(store, lambda w: request_for_client(w, client_id, now))
     assert sorted(each.bucket for each in waiting(store)) == [7, 8]
     numbered(store, client_id, [7 + BUCKETS, 7 + 2 * BUCKETS], now)
-    do(store, lambda w: for_client(w, client_id, now))
+    do(store, lambda w: request_for_client(w, client_id, now))
     assert sorted(each.bucket for each in waiting(store)) == list(ALL)
 
 
 @on_postgresql
 def test_a_request_made_while_a_run_ends_stays(store: Store, client_id: UUID, now: datetime) -> None:
     numbered(store, client_id, [7], now)
-    do(store, lambda w: for_customers(w, [7], now))
+    do(store, lambda w: request_for_customers(w, [7], now))
     read = asked(store)
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
-            for_customers(w, [7], now)
-            ending = pool.submit(do, store, lambda w: evaluation_requests.answer(w, read))
+            request_for_customers(w, [7], now)
+            ending = pool.submit(do, store, lambda w: evaluation_requests.delete_answered(w, read))
             _, still = wait([ending], timeout=0.5)
             assert still
         ending.result(timeout=10)
@@ -139,11 +142,11 @@ def test_requests_and_answers_do_not_deadlock(store: Store, client_id: UUID, now
     def changed(nth: int) -> None:
         for _ in range(10):
             if nth % 2:
-                do(store, lambda w: for_customers(w, backwards if nth > 2 else numbers, now))
+                do(store, lambda w: request_for_customers(w, backwards if nth > 2 else numbers, now))
             else:
-                do(store, lambda w: evaluation_requests.answer(w, unanswered(w, BUCKET)))
+                do(store, lambda w: evaluation_requests.delete_answered(w, find_unanswered(w, BUCKET)))
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(changed, range(6)))
-    do(store, lambda w: for_customers(w, numbers, now))
+    do(store, lambda w: request_for_customers(w, numbers, now))
     assert len(asked(store)) == len(numbers)

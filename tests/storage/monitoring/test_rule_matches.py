@@ -89,7 +89,7 @@ def test_an_unknown_condition_changes_nothing(watched: Watched, now: datetime) -
         watched.evaluated(now, {"A": value})
     assert len(watched.matches) == 1
     with watched.store.db.reading() as r:
-        assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 4, 2, 2, 1)]
+        assert rule_matches.sum_counts(r, watched.ruleset, now.date()) == [Count("A", 4, 2, 2, 1)]
 
 
 def test_a_rule_that_stays_true_triggers_again_after_the_stated_days(watched: Watched, now: datetime) -> None:
@@ -120,7 +120,7 @@ def test_rules_of_two_rulesets_have_their_own_states(watched: Watched, store: St
     assert {match.slug for match in watched.matches} == {"early-warning", "second"}
     with store.db.reading() as r:
         assert [m.slug for m in rule_matches.find(r, watched.client_id, ruleset=second).items] == ["second"]
-        assert rule_matches.fired_now(r, second) == {"A": 1}
+        assert rule_matches.count_firing(r, second) == {"A": 1}
 
 
 def test_the_event_has_the_matchs_id_and_exactly_the_contracts_fields(watched: Watched, now: datetime) -> None:
@@ -161,7 +161,7 @@ def test_the_record_states_the_observation_and_what_was_evaluated(watched: Watch
     watched.evaluated(now, {"A": True})
     [match] = watched.matches
     with watched.store.db.reading() as r:
-        reported = json.loads(rule_matches.record(r, match))
+        reported = json.loads(rule_matches.read_record(r, match))
         assert rule_matches.get(r, watched.client_id, match.match_id) == match
     assert reported == {
         "asOf": "2026-11-20",
@@ -190,7 +190,7 @@ def test_a_record_that_was_changed_is_refused(watched: Watched, now: datetime) -
         w.exec_driver_sql("DROP TRIGGER rule_matches_rows_are_never_changed")
         w.execute(update(matches_table).values(record=b"{}"))
     with watched.store.db.reading() as r, pytest.raises(Corrupt):
-        rule_matches.record(r, watched.matches[0])
+        rule_matches.read_record(r, watched.matches[0])
 
 
 def test_matches_are_found_by_customer_and_time_newest_first(watched: Watched, now: datetime) -> None:
@@ -235,9 +235,9 @@ def test_evaluations_are_counted_by_day(watched: Watched, now: datetime) -> None
     for at, value in ((now, True), (now, True), (now + DAY, False), (now + 2 * DAY, None)):
         watched.evaluated(at, {"A": value}, {"A": True})
     with watched.store.db.reading() as r:
-        assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 8, 6, 1, 2)]
-        assert rule_matches.counts(r, watched.ruleset, (now + DAY).date()) == [Count("A", 4, 2, 1, 0)]
-        assert rule_matches.fired_now(r, watched.ruleset) == {"A": 1}
+        assert rule_matches.sum_counts(r, watched.ruleset, now.date()) == [Count("A", 8, 6, 1, 2)]
+        assert rule_matches.sum_counts(r, watched.ruleset, (now + DAY).date()) == [Count("A", 4, 2, 1, 0)]
+        assert rule_matches.count_firing(r, watched.ruleset) == {"A": 1}
 
 
 # Changes since the evaluation
@@ -290,7 +290,7 @@ def test_evaluations_at_once_report_a_trigger_once(watched: Watched, store: Stor
     assert sorted(made) == [0] * 7 + [1]
     assert len(watched.matches) == len(watched.events()) == 1
     with store.db.reading() as r:
-        assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 8, 8, 0, 1)]
+        assert rule_matches.sum_counts(r, watched.ruleset, now.date()) == [Count("A", 8, 8, 0, 1)]
 
 
 def test_a_match_that_cannot_be_recorded_stops_no_other_customer(watched: Watched, store: Store, now: datetime) -> None:
@@ -299,7 +299,7 @@ def test_a_match_that_cannot_be_recorded_stops_no_other_customer(watched: Watche
     assert (made.matched, made.failed) == ({watched.other.number}, {watched.one.number})
     assert watched.states.keys() == {(watched.other.number, "A")}
     with store.db.reading() as r:
-        assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 1, 1, 0, 1)]
+        assert rule_matches.sum_counts(r, watched.ruleset, now.date()) == [Count("A", 1, 1, 0, 1)]
     assert len(applied(store, an_evaluation(store, now, holds), now).matches) == 1, (
         "the next evaluation finds the state unchanged"
     )

@@ -36,14 +36,14 @@ def with_transactions(store: Store, client_id: UUID, now: datetime) -> Customer:
 def evaluations_requested(store: Store) -> set[int]:
     """Return the customers with a requested ruleset evaluation."""
     with store.db.reading() as r:
-        concerned = [select(customers.c.number).where(evaluation_requests.concerned(bucket)) for bucket in ALL]
+        concerned = [select(customers.c.number).where(evaluation_requests.has_request(bucket)) for bucket in ALL]
         return {number for query in concerned for number in r.execute(query).scalars()}
 
 
 def all_answered(store: Store) -> None:
     with store.db.writing() as w:
         for bucket in ALL:
-            evaluation_requests.answer(w, evaluation_requests.unanswered(w, bucket))
+            evaluation_requests.delete_answered(w, evaluation_requests.find_unanswered(w, bucket))
 
 
 def states(store: Store) -> list[str]:
@@ -53,7 +53,7 @@ def states(store: Store) -> list[str]:
 
 def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
     with store.db.reading() as r:
-        active = rulesets.active(r, [customer.number])
+        active = rulesets.find_active(r, [customer.number])
         return [(each.ruleset.slug, each.version) for each in rulesets.load_active(r, active)]
 
 
@@ -144,10 +144,10 @@ def test_replacing_makes_a_version_and_keeps_the_older_ones(store: Store, now: d
     assert same == stored
     assert (renamed.version, renamed.slug, renamed.updated_at) == (2, "renamed", now + LATER)
     with store.db.reading() as r:
-        said = rulesets.versions(r, renamed)
+        said = rulesets.find_versions(r, renamed)
         assert [(each.version, each.ruleset.slug) for each in said.items] == [(2, "renamed"), (1, "early-warning")]
-        assert rulesets.versions(r, renamed, Page(2, 1)).items == said.items[1:]
-        assert rulesets.version(r, stored.ruleset_id, 1).document == stored.document
+        assert rulesets.find_versions(r, renamed, Page(2, 1)).items == said.items[1:]
+        assert rulesets.read_version(r, stored.ruleset_id, 1).document == stored.document
 
 
 def test_versions_can_neither_be_rewritten_nor_removed(store: Store, now: datetime) -> None:
@@ -202,7 +202,7 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
     one, _ = with_transactions(store, client_id, now), with_transactions(store, client_id, now)
     created(store, client_id, a_ruleset(appliesTo={"customers": [str(one.customer_id)]}), now)
     with store.db.reading() as r:
-        [watched] = rulesets.load_active(r, rulesets.active(r, [one.number]))
+        [watched] = rulesets.load_active(r, rulesets.find_active(r, [one.number]))
     assert watched.customers == frozenset({one.number})
     assert evaluations_requested(store) == {one.number}
 
@@ -336,7 +336,7 @@ def test_a_slug_reserved_by_an_open_transaction_is_refused(store: Store, now: da
         assert later.result(timeout=10) == "Ruleset.SlugTaken"
     with store.db.reading() as r:
         assert rulesets.get(r, client_id, renamed.ruleset_id) == renamed
-        assert rulesets.versions(r, renamed).total == 1
+        assert rulesets.find_versions(r, renamed).total == 1
 
 
 @on_sqlite
@@ -347,16 +347,16 @@ def test_rulesets_used_last_stay_cached_and_others_are_read_again(
     customer = with_transactions(store, client_id, now)
     for slug in ("a", "b", "c"):
         created(store, client_id, a_ruleset(slug=slug), now)
-    read, version = list[UUID](), rulesets.version
+    read, version = list[UUID](), rulesets.read_version
 
     def counted(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
         read.append(ruleset_id)
         return version(r, ruleset_id, number)
 
-    monkeypatch.setattr(rulesets, "version", counted)
+    monkeypatch.setattr(rulesets, "read_version", counted)
     monkeypatch.setattr(rulesets, "CACHED", 2)
     with store.db.reading() as r:
-        a, b, c = rulesets.active(r, [customer.number])
+        a, b, c = rulesets.find_active(r, [customer.number])
         for each in (a, b, a, c, a, b):
             rulesets.load_active(r, [each])
     assert read == [each.ruleset_id for each in (a, b, c, b)]

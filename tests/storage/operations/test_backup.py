@@ -53,7 +53,7 @@ def enrich_all(store: Store) -> None:
     if batch is None:
         return
     with store.db.reading() as r:
-        claimed = jobs.of_batch(r, batch.token)
+        claimed = jobs.find_of_batch(r, batch.token)
         read = versions(r, {job.customer_number for job in claimed})
         places = transactions.current_locations(r, read)
     held = transactions.scan(store.lake, places).collect()

@@ -217,7 +217,7 @@ def test_ruleset_evaluations_that_wait_too_long_are_a_warning(running: Store, no
     for minutes in (59, 61, 62):
         customer = a_customer(running, client_id, now)
         with running.db.writing() as w:
-            evaluation_requests.for_customers(w, [customer.number], now - timedelta(minutes=minutes))
+            evaluation_requests.request_for_customers(w, [customer.number], now - timedelta(minutes=minutes))
         if minutes == 59:
             assert found(running, now) == []
     [finding] = found(running, now)

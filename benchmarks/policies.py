@@ -202,4 +202,4 @@ def _backtest(home: Home, job_id: UUID) -> tuple[float, int]:
         done = run(store, job_id, lambda: datetime.now(UTC))
         took = time.perf_counter() - began
         with store.db.reading() as r:
-            return took, portfolio_jobs.listing(r, done).total
+            return took, portfolio_jobs.read_listing(r, done).total

@@ -101,7 +101,7 @@ def _fingerprint(caller: Caller, content: bytes) -> bytes:
 
 def _keep(claim: Claim, w: Writing, answer: Response) -> None:
     headers = {name: answer.headers[name] for name in STORED_HEADERS if name in answer.headers}
-    idempotency.keep(w, claim, Answer(answer.status_code, headers, bytes(answer.body)))
+    idempotency.store_answer(w, claim, Answer(answer.status_code, headers, bytes(answer.body)))
 
 
 def _refuse_key(_w: Writing, _answer: Response) -> None:

@@ -41,7 +41,7 @@ class EveryRequest:
         answer = _Answer(scope, send, request_id(Headers(scope=scope).get("x-request-id", ""), own_id))
         scope.setdefault("state", {}).update(request_id=answer.request_id, own_request_id=own_id)
         started = time.perf_counter()
-        with logs.about(requestId=answer.request_id, ownRequestId=own_id), unknown.collecting():
+        with logs.add_fields(requestId=answer.request_id, ownRequestId=own_id), unknown.collecting():
             try:
                 await self._answer(scope, receive, answer)
             finally:

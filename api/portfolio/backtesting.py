@@ -126,7 +126,7 @@ def describe(job: PortfolioJob) -> dict[str, Any]:
 
 def describe_result(r: Reading, job: PortfolioJob) -> dict[str, Any]:
     """Return the public fields of a backtest with its result, if it has one."""
-    days = stored_jobs.result(r, job)
+    days = stored_jobs.read_result(r, job)
     coverage = None if days is None else {side: describe_coverage(days, side) for side in (BEFORE, AFTER)}
     return {**describe(job), "days": days, "coverage": coverage}
 
@@ -138,7 +138,7 @@ def describe_version_coverage(r: Reading, policy: StoredPolicy, version: int) ->
         return {"version": version, "backtestId": None, "asOf": [], "coverage": None}
     job = stored_jobs.get(r, BACKTEST, policy.client_id, job_id)
     side = AFTER if job.version == version else BEFORE
-    coverage = describe_coverage(stored_jobs.result(r, job), side)
+    coverage = describe_coverage(stored_jobs.read_result(r, job), side)
     return {"version": version, "backtestId": job_id, "asOf": Request.from_json(job.request).days, "coverage": coverage}
 
 

@@ -108,13 +108,13 @@ def rows_answer(lake: Lake, rows: Listing, page: Page | None, name: str, public:
         public: returns the public fields of a row of the lake.
     """
     counts = totals(Paged(range(rows.total), rows.total, page))
-    frames = portfolio_jobs.rows_of(lake, rows, page)
+    frames = portfolio_jobs.read_rows(lake, rows, page)
     return streamed(name, counts, (b",".join(encode(public(row)) for row in frame.to_dicts()) for frame in frames))
 
 
 def first_rows(lake: Lake, rows: Listing, count: int, public: Callable[[Row], Row]) -> list[Row]:
     """Return the public fields of the first of a job's rows."""
-    frames = portfolio_jobs.rows_of(lake, rows, Page(1, count))
+    frames = portfolio_jobs.read_rows(lake, rows, Page(1, count))
     return [public(row) for frame in frames for row in frame.to_dicts()]
 
 

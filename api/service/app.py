@@ -129,12 +129,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def _load(store: Store) -> Load:
     with store.db.reading() as r:
-        return delivery_figures.load(r, datetime.now(UTC))
+        return delivery_figures.read_load(r, datetime.now(UTC))
 
 
 def serve(store: Store, listener: socket) -> None:
     """Answer at a listening socket until SIGINT or SIGTERM."""
-    logs.to_stderr("api", store.settings)
+    logs.log_to_stderr("api", store.settings)
     server(store).run(sockets=[listener])
 
 

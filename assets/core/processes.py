@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from storage.core.heartbeat import beat, beat_by
+from storage.core.heartbeat import send_heartbeats, send_heartbeats_by
 
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
@@ -59,7 +59,7 @@ def line_to_parent() -> Connection:
 
 def end_with_parent() -> None:
     """Exit at once when the parent ends; until then, send it heartbeats."""
-    beat(STANDARD_INPUT)
+    send_heartbeats(STANDARD_INPUT)
     _call_when_parent_ends(partial(os._exit, 1))
 
 
@@ -75,10 +75,10 @@ def stop_requested(tethered: bool) -> threading.Event:
         signal.signal(number, lambda *_: os.write(signalled, b"."))
     _call_after(partial(os.read, signals, 1), stop.set)
     if tethered:
-        beat(STANDARD_INPUT)
+        send_heartbeats(STANDARD_INPUT)
         _call_when_parent_ends(stop.set)
     else:
-        beat_by(lambda: None)
+        send_heartbeats_by(lambda: None)
     return stop
 
 

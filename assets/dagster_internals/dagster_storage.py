@@ -159,7 +159,7 @@ class PooledPostgresStorage(PooledStorage):
     def __init__(self, url: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(inst_data)
         address = make_url(url).set(drivername="postgresql+psycopg")
-        self._engine = postgres.engine(address, "AUTOCOMMIT", search_path=DAGSTER_SCHEMA, synchronous_commit="off")
+        self._engine = postgres.make_engine(address, "AUTOCOMMIT", search_path=DAGSTER_SCHEMA, synchronous_commit="off")
         self._runs = _PostgresRuns(address, self._engine)
         self._events = _PostgresEvents(address, self._engine)
         self._schedules = _PostgresSchedules(address, self._engine)
@@ -182,7 +182,7 @@ class PooledPostgresStorage(PooledStorage):
     @contextmanager
     def _one_process_at_a_time(self) -> Iterator[None]:
         transactional = self._engine.execution_options(isolation_level="READ COMMITTED")
-        with transactional.begin() as connection, postgres.in_turn(connection, postgres.Lock.PREPARATION):
+        with transactional.begin() as connection, postgres.hold_advisory_lock(connection, postgres.Lock.PREPARATION):
             if not inspect(self._engine).has_schema(DAGSTER_SCHEMA):
                 with self._engine.begin() as autocommit:
                     autocommit.exec_driver_sql(f"CREATE SCHEMA {DAGSTER_SCHEMA}")

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--nice", type=int, default=0, help="the niceness to add: a higher one gives way to others")
     options = parser.parse_args()
     os.nice(options.nice)
-    logs.to_stderr(f"worker {options.queue}", Settings())
+    logs.log_to_stderr(f"worker {options.queue}", Settings())
     line = line_to_parent()
     reports = Reports(line)
     with capture_interrupts(), DagsterInstance.get() as instance:

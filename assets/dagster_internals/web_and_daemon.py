@@ -50,7 +50,7 @@ def main() -> None:
     options = parser.parse_args()
     end_with_parent()
     settings = Settings()
-    logs.to_stderr("dagster", settings)
+    logs.log_to_stderr("dagster", settings)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # an orderly end, without a warning from Dagster
     with (
         suppress(KeyboardInterrupt),

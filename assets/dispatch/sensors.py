@@ -83,7 +83,7 @@ def _make_due(store: Store, now: datetime) -> tuple[int, int]:
     A read transaction first checks whether there are any: a commit would wake every process that waits for changes.
     """
     with store.db.reading() as r:
-        if not (outbox.any_expired(r, now) or outbox.any_retry_due(r, now)):
+        if not (outbox.has_expired(r, now) or outbox.has_retry_due(r, now)):
             return 0, 0
     with store.db.writing() as w:
         return outbox.release_expired(w, now), outbox.make_retries_due(w, now)
@@ -91,7 +91,7 @@ def _make_due(store: Store, now: datetime) -> tuple[int, int]:
 
 def _deliveries_wait(store: Store, now: datetime) -> bool:
     with store.db.reading() as r:
-        since = outbox.due_since(r)
+        since = outbox.find_due_since(r)
     return since is not None and now - since >= PATIENCE
 
 

@@ -92,7 +92,7 @@ def open_backtest(r: Reading, store: Store, job: PortfolioJob) -> Backtest:
     now = job.started_at or job.created_at
     stored = policies.with_id(r, job.subject_id)
     other = None if request.other_version is None else policies.version(r, stored, request.other_version)
-    outcomes = portfolio_jobs.attachment(r, job)
+    outcomes = portfolio_jobs.read_attachment(r, job)
     return Backtest(
         store,
         job,

@@ -56,8 +56,8 @@ def carry_out(
     """
     with store.db.writing() as w:
         maintenance.begin(w, task, bucket, datetime.now(UTC))
-        due = maintenance.due(w, condition, bucket)
-        maintenance.expect(w, task, bucket, len(due))
+        due = maintenance.find_due(w, condition, bucket)
+        maintenance.add_to_total(w, task, bucket, len(due))
     total = Outcome()
     try:
         for customers in slices(due, SLICE_CUSTOMERS, store.settings.portfolio_slice_rows):
@@ -107,7 +107,7 @@ def _attempt_due(
     store: Store, condition: ColumnElement[bool], customers: Sequence[int], do: Callable[[Work], Outcome]
 ) -> Outcome:
     with store.db.reading() as r:
-        mine = maintenance.still_due(r, condition, customers)
+        mine = maintenance.select_still_due(r, condition, customers)
     return Outcome(skipped=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Outcome())
 
 
@@ -126,7 +126,7 @@ def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcom
 
 def _jobs_wait(store: Store) -> bool:
     with store.db.reading() as r:
-        return maintenance.jobs_wait(r)
+        return maintenance.has_waiting_jobs(r)
 
 
 def _end(store: Store, task: Task, bucket: int, error: str | None) -> None:

@@ -33,7 +33,7 @@ from storage.portfolio.maintenance import Task
 
 def watched() -> ColumnElement[bool]:
     """Select customers with transactions whose client has an active ruleset."""
-    return and_(maintenance.with_transactions(), rulesets.has_watching_ruleset())
+    return and_(maintenance.has_transactions(), rulesets.has_watching_ruleset())
 
 
 @asset(

@@ -70,7 +70,7 @@ def portfolio_job() -> None:
 def requested_portfolio_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request a run of each job until the job has begun. Because of the run key, Dagster starts it only once."""
     with store.db.reading() as r:
-        waiting = portfolio_jobs.waiting(r)
+        waiting = portfolio_jobs.find_waiting(r)
     return [
         RunRequest(run_key=f"{each.flow} {each.job_id}", tags={PORTFOLIO_JOB_TAG: str(each.job_id)}) for each in waiting
     ] or SkipReason("There are no requests.")
@@ -96,7 +96,7 @@ def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> 
         begun = portfolio_jobs.begin(w, waiting.job_id, clock())
     with store.db.reading() as r:
         work = KINDS[begun.kind.flow](r, store, begun)
-        all_customers = portfolio_jobs.customers_of(r, work.population)
+        all_customers = portfolio_jobs.find_customers(r, work.population)
     with store.db.writing() as w:
         portfolio_jobs.list_slices(w, begun, slices(all_customers, SLICE_CUSTOMERS, SLICE_ROWS))
     while slice_ := _next_slice(store, begun):
@@ -105,14 +105,14 @@ def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> 
         with store.db.writing() as w:
             portfolio_jobs.record(w, store.lake, slice_, part, failed, file, clock())
     with store.db.reading() as r:
-        result = work.result(r, work.merge(portfolio_jobs.recorded_tallies(r, begun)))
+        result = work.result(r, work.merge(portfolio_jobs.read_tallies(r, begun)))
     with store.db.writing() as w:
         portfolio_jobs.end(w, begun, result, clock())
 
 
 def _next_slice(store: Store, begun: PortfolioJob) -> Slice | None:
     with store.db.reading() as r:
-        return portfolio_jobs.next_slice(r, begun)
+        return portfolio_jobs.find_next_slice(r, begun)
 
 
 def _compute_slice(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
@@ -121,7 +121,7 @@ def _compute_slice(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
     Returns: the result, and the number of customers left out.
     """
     with store.db.reading() as r:
-        numbers = work.narrowed(r, [number for number, _ in portfolio_jobs.customers_of(r, work.population, slice_)])
+        numbers = work.narrowed(r, [number for number, _ in portfolio_jobs.find_customers(r, work.population, slice_)])
         places = transactions.current_locations(r, numbers)
     good, damaged = transactions.separate_damaged(store.lake, places)
     failed = list(damaged)

@@ -142,7 +142,7 @@ def integrity_check() -> None:
 def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request a run for each bucket with customers that were last enriched by an older version of the enrichment."""
     with store.db.reading() as r:
-        due = maintenance.buckets_due(r, outdated())
+        due = maintenance.find_buckets_due(r, outdated())
     return _runs(due) or SkipReason("Every customer has the current version of the enrichment.")
 
 
@@ -158,14 +158,14 @@ def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipRe
 
 def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
     with store.db.reading() as r:
-        due = maintenance.buckets_due(r, maintenance.with_transactions())
+        due = maintenance.find_buckets_due(r, maintenance.has_transactions())
     return _runs(due) or SkipReason("There are no transactions yet.")
 
 
 def nightly_ruleset_evaluation(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request a run for each bucket with customers that a ruleset watches."""
     with store.db.reading() as r:
-        due = maintenance.buckets_due(r, watched())
+        due = maintenance.find_buckets_due(r, watched())
     return _runs(due) or SkipReason("No ruleset watches any customer.")
 
 
@@ -178,7 +178,7 @@ def nightly_ruleset_evaluation(store: ResourceParam[Store]) -> list[RunRequest] 
 def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request each run at every tick until it has begun. Because of the run key, Dagster starts it only once."""
     with store.db.reading() as r:
-        waiting = maintenance.waiting(r, maintenance.Task.BACKFILL)
+        waiting = maintenance.find_waiting(r, maintenance.Task.BACKFILL)
     return [
         RunRequest(run_key=f"backfill {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
         for each in waiting

@@ -62,13 +62,13 @@ NIGHTLY = FreshnessPolicy.time_window(warn_window=timedelta(hours=30), fail_wind
 
 def outdated() -> ColumnElement[bool]:
     """Select the customers that a backfill enriches again."""
-    return maintenance.outdated(ENRICHMENT_VERSION)
+    return maintenance.is_outdated(ENRICHMENT_VERSION)
 
 
 def stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
     """Select the customers whose reports are refreshed at night."""
     not_before = now.astimezone(settings.zone).date() - timedelta(days=settings.report_max_age_days)
-    return maintenance.stale({kind: report.version for kind, report in REPORTS.items()}, not_before)
+    return maintenance.has_stale_report({kind: report.version for kind, report in REPORTS.items()}, not_before)
 
 
 @asset(
@@ -183,7 +183,7 @@ def _portfolio_table(report: Report) -> AssetsDefinition:
     def table(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
         bucket = int(context.partition_key)
         with store.db.reading() as r:
-            rows = tables.reports_of(r, report.kind, bucket)
+            rows = tables.read_reports(r, report.kind, bucket)
         stored = tables.put(store, name, bucket, rows, datetime.now(UTC))
         metadata = {
             "dagster/row_count": rows.height,
@@ -220,7 +220,7 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
     read = each_slice(store.lake, good, partial(_readings, as_of, failed))
     readings = pl.concat([pl.DataFrame(schema=metrics.READINGS), *chain.from_iterable(read)])
     with store.db.reading() as r:
-        rows = tables.metrics_of(r, readings, versions, as_of)
+        rows = tables.combine_metrics(r, readings, versions, as_of)
     stored = tables.put(store, tables.METRICS, bucket, rows, now)
     metadata: dict[str, Any] = {
         "dagster/row_count": rows.height,
@@ -247,8 +247,8 @@ def peer_percentiles(store: ResourceParam[Store]) -> MaterializeResult:
     """Measure the distribution of each metric over each client's customers, for comparisons in the risk report."""
     now = datetime.now(UTC)
     with store.db.reading() as r:
-        current = [table for table in tables.current_tables(r) if table.name == tables.METRICS]
-    spread = peers.percentiles(store.lake, current)
+        current = [table for table in tables.find_current_tables(r) if table.name == tables.METRICS]
+    spread = peers.compute_percentiles(store.lake, current)
     with store.db.writing() as w:
         peers.put(w, spread, now.astimezone(store.settings.zone).date())
     return MaterializeResult(metadata={"clients": spread["client_id"].n_unique(), "dagster/row_count": spread.height})

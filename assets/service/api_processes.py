@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=API_PORT)
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
-    logs.to_stderr("tidemark", Settings())
+    logs.log_to_stderr("tidemark", Settings())
     stop = stop_requested(tethered=False)
     try:
         listeners = open_listeners(Address(options.host, options.port), options.processes)

@@ -148,7 +148,7 @@ def main() -> None:
     address = Address(LOOPBACK, free_port()) if options.no_ui else Address(options.host, options.dagster_port)
     try:
         settings = Settings()
-        logs.to_stderr("dagster", settings)
+        logs.log_to_stderr("dagster", settings)
         run(settings, address, stop_requested(options.tethered), options.module)
     except (AlreadyRunningError, NeverStartedError, SettingsError) as error:
         raise SystemExit(str(error)) from error

@@ -115,7 +115,7 @@ def shown_token(settings: Settings, on_terminal: bool) -> str:
 
 def check_log(database: Path) -> None:
     """Check the log of a database that was not closed, and keep a damaged one before SQLite overwrites it."""
-    if (lost := sqlite_check.lost_commits(database)) == 0:
+    if (lost := sqlite_check.count_lost_commits(database)) == 0:
         return
     copy = sqlite_check.keep_log(database)
     log.error(
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--no-dagster-ui", action="store_true")
     parser.add_argument("--when-ready", help="a module to run once everything is ready")
     options = parser.parse_args()
-    logs.to_stderr("tidemark", Settings())
+    logs.log_to_stderr("tidemark", Settings())
     dagster = Address(LOOPBACK, options.dagster_port or free_port())
     api = Address(options.host, options.port)
     published = not options.no_dagster_ui

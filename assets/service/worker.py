@@ -234,7 +234,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         settings = Settings()
-        logs.to_stderr("worker", settings)
+        logs.log_to_stderr("worker", settings)
         run(settings, stop_requested(options.tethered), options.module)
     except (AlreadyRunningError, SettingsError) as error:
         raise SystemExit(str(error)) from error

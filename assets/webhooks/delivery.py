@@ -186,8 +186,8 @@ class _Sender:
 
     def _has_work(self, most: int, free: int, now: datetime) -> bool:
         with self._store.db.reading() as r:
-            becomes_due = outbox.any_expired(r, now) or outbox.any_retry_due(r, now)
-            return becomes_due or (min(most, free) > 0 and outbox.any_due(r, free))
+            becomes_due = outbox.has_expired(r, now) or outbox.has_retry_due(r, now)
+            return becomes_due or (min(most, free) > 0 and outbox.has_due(r, free))
 
     def _give_back(self) -> None:
         with self._store.db.writing() as w:

@@ -224,7 +224,7 @@ def _is_local_receiver(settings: Settings, tls: ssl.SSLContext, address: Address
     if local is None or port != local.port:
         return False
     with suppress(OSError):  # without it, the connection fails as an untrusted one
-        tls.load_verify_locations(local_receiver.authority(settings.home))
+        tls.load_verify_locations(local_receiver.authority_file(settings.home))
     return True
 
 

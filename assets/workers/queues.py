@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from assets.core.processes import Child
-from storage.core.heartbeat import Pulse, beat_by, watched_loop
+from storage.core.heartbeat import Pulse, send_heartbeats_by, watched_loop
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Reports:
     def __init__(self, line: Connection) -> None:
         self._line = line
         self._lock = threading.Lock()
-        beat_by(partial(self._send, ALIVE))
+        send_heartbeats_by(partial(self._send, ALIVE))
 
     def free(self) -> None:
         self._send(FREE)

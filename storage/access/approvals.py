@@ -14,9 +14,9 @@ from sqlalchemy import insert, select, update
 
 from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.access.keys import lock_client, require_client
-from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
 from storage.core.models import ApprovalKind, ApprovalStatus, approvals, clients
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def find(
         query = query.where(approvals.c.status == status)
     if subject_id is not None:
         query = query.where(approvals.c.subject_id == subject_id)
-    rows = r.execute(limited(query.order_by(approvals.c.number.desc()), page))
-    return Paged([_approval(row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query.order_by(approvals.c.number.desc()), page))
+    return Paged([_approval(row) for row in rows], count_total(r, query), page)
 
 
 def approve(w: Writing, approval: Approval, who: str, now: datetime) -> Approval:
@@ -176,4 +176,4 @@ _SHOWN: AnySelect = select(*(approvals.c[name] for name in Approval.__dataclass_
 
 
 def _approval(row: AnyRow) -> Approval:
-    return Approval(**values_of(row, kind=ApprovalKind(row.kind), status=ApprovalStatus(row.status)))
+    return Approval(**read_values(row, kind=ApprovalKind(row.kind), status=ApprovalStatus(row.status)))

@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, insert, select, update
 from pipelines.vocabulary.errors import Conflict, NotFound, Unauthenticated
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import api_keys, clients
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 
 SCOPES = (
     "customer:riskscore",
@@ -143,7 +143,7 @@ def find_page(r: Reading, client_id: UUID, page: Page | None) -> Paged[Key]:
     """Return a client's keys, newest first."""
     query = select(api_keys).where(api_keys.c.client_id == client_id)
     query = query.order_by(api_keys.c.created_at.desc(), api_keys.c.key_id)
-    return Paged([_key(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+    return Paged([_key(row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 
 
 def get(r: Reading, client_id: UUID, key_id: UUID) -> Key:

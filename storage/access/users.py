@@ -12,9 +12,9 @@ from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.access import keys
 from storage.access.roles import Role
 from storage.access.tokens import hash_token
-from storage.core.database import AnyRow, Reading, Writing, values_of
+from storage.core.database import AnyRow, Reading, Writing, read_values
 from storage.core.models import sessions, sign_in_links, users
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 
 MOST_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
 LOCKED_FOR = timedelta(minutes=15)  # our judgement
@@ -59,7 +59,7 @@ def find(r: Reading, client_id: UUID | None = None, page: Page | None = None) ->
     query = select(users).order_by(users.c.email)
     if client_id is not None:
         query = query.where(users.c.client_id == client_id)
-    return Paged([_user(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+    return Paged([_user(row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 
 
 def get(r: Reading, user_id: UUID, client_id: UUID | None = None) -> User:
@@ -200,4 +200,4 @@ def _update(w: Writing, user_id: UUID, **values: object) -> None:
 
 
 def _user(row: AnyRow) -> User:
-    return User(**values_of(row, role=Role(row.role)))
+    return User(**read_values(row, role=Role(row.role)))

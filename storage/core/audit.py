@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import insert, select, tuple_
 
-from storage.core.database import Reading, Writing, values_of
+from storage.core.database import Reading, Writing, read_values
 from storage.core.models import audit
 
 Ids = UUID | str | Sequence[UUID]
@@ -89,7 +89,7 @@ def find(
         query = query.where(audit.c.client_id == client_id)
     if since is not None:
         query = query.where(audit.c.at >= since)
-    return [Entry(**values_of(row, outcome=Outcome(row.outcome))) for row in r.execute(query)]
+    return [Entry(**read_values(row, outcome=Outcome(row.outcome))) for row in r.execute(query)]
 
 
 @dataclass(frozen=True)

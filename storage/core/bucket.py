@@ -38,7 +38,7 @@ class Bucket:
 
     @classmethod
     def of(cls, settings: Settings) -> "Bucket":
-        """Return the bucket that the settings name. Nothing is sent yet."""
+        """Return the bucket that the settings name, without connecting to it."""
         patience = timedelta(seconds=settings.s3_timeout_s)
         return cls(settings.lake_url.rstrip("/"), _connect(settings, patience, 5), _connect(settings, PROBE_TIMEOUT, 0))
 
@@ -93,7 +93,7 @@ class Bucket:
                 obstore.delete(self._store, paths)
 
     def probe(self) -> None:
-        """Raise Unreachable unless the bucket answers at once, which it does by lacking an object."""
+        """Raise Unreachable unless the bucket answers quickly. The answer that there is no such object is enough."""
         with suppress(FileNotFoundError), _translated():
             obstore.get(self._impatient, ".probe")
 

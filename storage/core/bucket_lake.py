@@ -13,7 +13,7 @@ from storage.core import file_intents
 from storage.core.bucket import Bucket, Unreachable
 from storage.core.database import Database, Writing
 from storage.core.file_cache import FileCache
-from storage.core.lake import Found, Lake, Stored
+from storage.core.lake import FoundFile, Lake, StoredFile
 
 
 def _utc_now() -> datetime:
@@ -34,24 +34,24 @@ class BucketLake(Lake):
         self._db = db
         self._clock = clock
 
-    def put(self, path: str, content: bytes) -> Stored:
+    def put(self, path: str, content: bytes) -> StoredFile:
         digest = hashlib.sha256(content).digest()
         file_intents.announce(self._db, path, len(content), self._clock())
         self._bucket.create(path, content)
         with suppress(OSError):  # a copy is only an advantage
             self._cache.fill(path, [content], digest)
-        return Stored(path, digest, len(content))
+        return StoredFile(path, digest, len(content))
 
     def require(self, w: Writing, path: str) -> None:
         self._require(file_intents.settle(w, path))
 
     def release(self, w: Writing, files: Sequence[tuple[str, int]]) -> None:
-        file_intents.add(w, files, self._clock())
+        file_intents.announce_released(w, files, self._clock())
 
-    def files(self, folder: str) -> Iterator[Found]:
-        yield from (Found(*intent) for intent in file_intents.unsettled(self._db, folder))
+    def files(self, folder: str) -> Iterator[FoundFile]:
+        yield from (FoundFile(*intent) for intent in file_intents.find_unsettled(self._db, folder))
 
-    def collect(self, w: Writing, files: Sequence[Found]) -> None:
+    def collect(self, w: Writing, files: Sequence[FoundFile]) -> None:
         file_intents.condemn(w, [file.path for file in files], self._clock())
 
     def purge(self) -> None:
@@ -64,12 +64,12 @@ class BucketLake(Lake):
 
     def _condemned(self, after: str) -> list[str]:
         with self._db.reading() as r:
-            return file_intents.condemned(r, after)
+            return file_intents.find_condemned(r, after)
 
     def discard(self, *paths: str) -> None:
         self._remove(paths)
         with self._db.writing() as w:
-            file_intents.forget(w, paths)
+            file_intents.delete_intents(w, paths)
 
     def _remove(self, paths: Sequence[str]) -> None:
         self._bucket.delete(paths)

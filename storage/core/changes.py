@@ -1,8 +1,8 @@
-"""Wait until the database changes; a change is noticed within tens of milliseconds at little cost.
+"""Wait until the database changes. A change is noticed within tens of milliseconds, at little cost.
 
-SQLite counts other connections' commits in `PRAGMA data_version`. Reading it costs microseconds, so checking every
-20 ms is cheaper than any queue. On PostgreSQL every writing transaction ends with a NOTIFY. Silence may also mean that
-the network is down, so the connection is checked from time to time.
+SQLite counts other connections' commits in `PRAGMA data_version`. Reading it takes microseconds, so checking it every
+20 ms is cheaper than any queue. On PostgreSQL every writing transaction ends with a NOTIFY. If there is none for some
+time, the network may be down, so the connection is then checked.
 """
 
 import sqlite3

@@ -1,4 +1,4 @@
-"""What clients have chosen: tables that only grow. A client's last row applies; null means that it chose nothing."""
+"""Choices of clients, in tables that only grow. A client's last row applies; null means that it has no choice now."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from sqlalchemy import Column, select
 from storage.core.database import Reading
 
 
-def last_chosen(r: Reading, chosen: Column[Any]) -> dict[Any, Any]:
+def find_last_chosen(r: Reading, chosen: Column[Any]) -> dict[Any, Any]:
     """Return, by client, the last value of a column that is not null.
 
     Args:

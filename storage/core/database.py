@@ -52,7 +52,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = make_url(url)
         is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.engine = _sqlite(url) if is_sqlite else postgres.engine(self.url, "READ COMMITTED")
+        self.engine = _make_sqlite_engine(url) if is_sqlite else postgres.make_engine(self.url, "READ COMMITTED")
         self._up_to_date = False
         self._one_writer = threading.Lock()
 
@@ -98,11 +98,11 @@ class Database:
     def revisions(self) -> tuple[str | None, str | None]:
         """Return the revision of the tables, and the newest that this program knows."""
         with self.engine.connect() as connection:
-            return _revision(connection), migrations.NEWEST
+            return _read_revision(connection), migrations.NEWEST
 
     def _upgrade(self) -> None:
         with self._transaction() as connection, self._in_turn(connection):
-            if (revision := _revision(connection)) != migrations.NEWEST:
+            if (revision := _read_revision(connection)) != migrations.NEWEST:
                 # Alembic takes half a second to import: only a database that is behind pays for it.
                 from storage.core import upgrading  # noqa: PLC0415
 
@@ -141,7 +141,7 @@ class Database:
         if self.is_sqlite:
             yield
             return
-        with postgres.in_turn(connection, postgres.Lock.MIGRATION):
+        with postgres.hold_advisory_lock(connection, postgres.Lock.MIGRATION):
             yield
 
     def close(self) -> None:
@@ -153,12 +153,12 @@ def insert_into(w: Writing, table: Table) -> postgresql.Insert | sqlite.Insert:
     return postgresql.insert(table) if w.dialect.name == "postgresql" else sqlite.insert(table)
 
 
-def values_of(row: AnyRow, **decoded: Any) -> dict[str, Any]:
+def read_values(row: AnyRow, **decoded: Any) -> dict[str, Any]:
     """Return a row's values by name, for a class with these fields. `decoded`: values that replace encoded ones."""
     return {**row._asdict(), **decoded}
 
 
-def _revision(connection: Connection) -> str | None:
+def _read_revision(connection: Connection) -> str | None:
     """Return the revision of a database's tables, or None for a database without any."""
     if not inspect(connection).has_table("alembic_version"):
         return None
@@ -166,7 +166,7 @@ def _revision(connection: Connection) -> str | None:
     return revision
 
 
-def _sqlite(url: str) -> Engine:
+def _make_sqlite_engine(url: str) -> Engine:
     # isolation_level None: the driver begins no transaction itself; the listener below chooses the kind
     driver = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     engine = create_engine(url, connect_args=driver, pool_size=16, max_overflow=48, hide_parameters=True)

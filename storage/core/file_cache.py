@@ -24,7 +24,7 @@ from storage.core import durable
 IN_USE_S = 900  # more than it takes to fetch and read the files of one scan; our judgement
 ABANDONED_S = 86_400  # longer than any process is suspended while it writes a copy; our judgement
 SHARE_BETWEEN_TRIMS = 16  # a process trims whenever it has added a 16th of the bound
-DRAFT = "."  # begins the name of a copy that is still being written
+DRAFT = "."  # how the name of a copy begins while it is being written
 
 
 class FileCache:

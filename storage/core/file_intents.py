@@ -1,8 +1,8 @@
 """Intents: rows for files that are being written to a bucket, so that orphans are found without listing the bucket.
 
 An intent is committed before its file is written, and deleted in the transaction that names the file. So every object
-of the bucket is named by a row or has an intent, whenever a process is killed. A sweep first *condemns* an old intent:
-no transaction can settle it from then on, so none can name its file, which may be removed at leisure.
+of the bucket is named by a row or has an intent, whenever a process is killed. A sweep first *condemns* an old intent.
+From then on no transaction can settle it or name its file, so the file can be removed at any later time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,24 +38,24 @@ def settle(w: Writing, path: str) -> bool:
     return w.execute(delete(file_intents).where(*mine)).rowcount == 1
 
 
-def add(w: Writing, files: Iterable[tuple[str, int]], now: datetime) -> None:
+def announce_released(w: Writing, files: Iterable[tuple[str, int]], now: datetime) -> None:
     """Insert intents for files (path, bytes) that this transaction ceases to name."""
     rows = [{"path": path, "bytes": size, "at": now} for path, size in files]
     if rows:
         w.execute(insert_into(w, file_intents).on_conflict_do_nothing(), rows)
 
 
-def forget(w: Writing, paths: Iterable[str]) -> None:
+def delete_intents(w: Writing, paths: Iterable[str]) -> None:
     """Delete the intents of files that were removed."""
     w.execute(delete(file_intents).where(file_intents.c.path.in_(list(paths))))
 
 
-def unsettled(db: Database, folder: str) -> Iterator[tuple[str, int, datetime]]:
+def find_unsettled(db: Database, folder: str) -> Iterator[tuple[str, int, datetime]]:
     """Yield path, bytes and time of all intents below a folder that are not condemned, in order of path."""
     path, after = file_intents.c.path, f"{folder}/"
     query = select(path, file_intents.c.bytes, file_intents.c.at).where(file_intents.c.condemned_at.is_(None))
     while True:
-        with db.reading() as r:  # "0" follows "/"
+        with db.reading() as r:  # "0" is the character after "/", so these are all paths that begin with the folder
             page = query.where(path > after, path < f"{folder}0").order_by(path).limit(SLICE)
             rows = [(row.path, row.bytes, row.at) for row in r.execute(page)]
         if not rows:
@@ -69,7 +69,7 @@ def condemn(w: Writing, paths: Iterable[str], now: datetime) -> None:
     w.execute(update(file_intents).where(file_intents.c.path.in_(list(paths))).values(condemned_at=now))
 
 
-def condemned(r: Reading, after: str) -> list[str]:
+def find_condemned(r: Reading, after: str) -> list[str]:
     """Return the paths of a slice of condemned files, in order, from after a path on."""
     query = select(file_intents.c.path).where(file_intents.c.condemned_at.is_not(None), file_intents.c.path > after)
     return list(r.execute(query.order_by(file_intents.c.path).limit(SLICE)).scalars())

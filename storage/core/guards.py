@@ -13,12 +13,12 @@ REFUSE = DDL(
 )
 
 
-def guard(metadata: MetaData) -> None:
+def create_refuse_function(metadata: MetaData) -> None:
     """Create the function that PostgreSQL's triggers call, before any table is created."""
     event.listen(metadata, "before_create", REFUSE.execute_if(dialect="postgresql"))
 
 
-def refuse(table: Table, change: Literal["UPDATE", "DELETE"], columns: str = "") -> None:
+def refuse_changes(table: Table, change: Literal["UPDATE", "DELETE"], columns: str = "") -> None:
     """Add a trigger that refuses to change a table's rows (or only these columns), or to remove rows."""
     message = f"{table.name} rows are never {REFUSALS[change]}"
     name = message.replace(" ", "_")

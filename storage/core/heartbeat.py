@@ -63,30 +63,30 @@ def watched_loop(name: str) -> Iterator[Callable[[], None]]:
         _loops.discard(loop)
 
 
-def overdue_loops() -> list[str]:
+def find_overdue_loops() -> list[str]:
     """Return the names of overdue loops. Call this once for each heartbeat."""
     return [loop.name for loop in list(_loops) if loop.is_overdue()]
 
 
 def _end_if_overdue() -> None:
     """End the process if a loop is overdue. Another thread logs it, because the log itself may be blocked."""
-    if names := overdue_loops():
+    if names := find_overdue_loops():
         message = "ending this process because its work hangs (%s): no round within %d s"
         threading.Thread(target=log.error, args=(message, ", ".join(names), ROUND_WITHIN_S), daemon=True).start()
         time.sleep(LOGGING_S)
         os._exit(1)
 
 
-def beat(descriptor: int) -> None:
+def send_heartbeats(descriptor: int) -> None:
     """Send heartbeats in a thread until the other end is closed.
 
     They use a duplicated descriptor: if the caller closes its own, the number may soon belong to another file.
     """
     duplicate = os.dup(descriptor)
-    beat_by(lambda: os.write(duplicate, b"."))
+    send_heartbeats_by(lambda: os.write(duplicate, b"."))
 
 
-def beat_by(send: Callable[[], object]) -> None:
+def send_heartbeats_by(send: Callable[[], object]) -> None:
     """Call `send` every two seconds in a thread, until it raises OSError because the other end is closed.
 
     The thread also ends the process when a watched loop is overdue.
@@ -146,7 +146,7 @@ class Pulse:
 
 
 def take_beats(line: Connection) -> bool:
-    """Take what was sent by `beat`; return whether there was anything."""
+    """Take what was sent by `send_heartbeats`; return whether there was anything."""
     os.set_blocking(line.fileno(), False)  # not `line.poll`, which fails if the limit on open files is 0
     try:
         return bool(os.read(line.fileno(), 65_536))

@@ -67,7 +67,7 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer 
     return Answer(row.status, row.headers, row.body)
 
 
-def keep(w: Writing, mine: Claim, answer: Answer) -> None:
+def store_answer(w: Writing, mine: Claim, answer: Answer) -> None:
     """Store the answer, in the transaction of the request's effect.
 
     Raises:
@@ -94,7 +94,7 @@ def sweep(w: Writing, now: datetime, at_most: int) -> int:
 
 
 def _take(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
-    """Claim the key if it is free: never used, expired, or claimed by a request that died. Return whether it was."""
+    """Claim the key if it is free: never used, expired, or claimed by a request that died. Return whether it is."""
     fresh = {
         "fingerprint": fingerprint,
         "holder": mine.holder,

@@ -2,8 +2,8 @@
 
 A file is durable before the database refers to it (see `durable.create`). So every path in the database has its file,
 and a file without a row is an orphan that nothing reads. Flipped bits in Parquet usually decode to wrong values without
-an error. Therefore a process checks the hash when it first opens a file, and again if it has verified so many others
-since that it no longer remembers this one.
+an error. Therefore a process checks the hash of a file when it first opens it. It checks it again once it has verified
+so many other files that it no longer remembers this one (MOST_REMEMBERED).
 """
 
 import hashlib
@@ -32,7 +32,7 @@ PROBE_BYTES = 4_096
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFile:
     """A durable file: its path relative to the root, its SHA-256 and its size in bytes."""
 
     path: str
@@ -41,7 +41,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     """A file in the lake, whether or not the database refers to it."""
 
     path: str
@@ -59,14 +59,14 @@ class Lake:
         self._verified: dict[tuple[str, bytes], None] = {}  # oldest check first
         self._lock = Lock()
 
-    def put(self, path: str, content: bytes) -> Stored:
+    def put(self, path: str, content: bytes) -> StoredFile:
         """Write `content` durably under `path`, which must be new."""
         target = self.root / path
         durable.make_folder(target.parent)
         durable.create(target, content)
-        return Stored(path, hashlib.sha256(content).digest(), len(content))
+        return StoredFile(path, hashlib.sha256(content).digest(), len(content))
 
-    def put_frame(self, path: str, frame: "pl.DataFrame") -> Stored:
+    def put_frame(self, path: str, frame: "pl.DataFrame") -> StoredFile:
         """Write a frame as Parquet (zstd-3, statistics, row groups of 30,000)."""
         buffer = BytesIO()
         frame.write_parquet(
@@ -90,12 +90,15 @@ class Lake:
             raise Unavailable("Service.Unavailable", "The data was not stored in time. Try again.")
 
     def release(self, w: Writing, files: Sequence[tuple[str, int]]) -> None:
-        """Let a sweep remove files (path, bytes) that this transaction ceases to name: a day from now, or `discard`."""
+        """Let a sweep remove files (path, bytes) that this transaction no longer names.
+
+        The sweep removes them after a day; `discard` removes them at once.
+        """
         for path, _ in files:
             with suppress(FileNotFoundError):
                 os.utime(self.root / path)  # its age as an orphan starts now
 
-    def files(self, folder: str) -> Iterator[Found]:
+    def files(self, folder: str) -> Iterator[FoundFile]:
         """Yield all files below a folder, unfinished ones included, in no particular order.
 
         Files that are removed meanwhile are left out.
@@ -105,14 +108,14 @@ class Lake:
                 with suppress(FileNotFoundError):
                     found = os.stat(os.path.join(parent, name))
                     path = os.path.relpath(os.path.join(parent, name), self.root)
-                    yield Found(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+                    yield FoundFile(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
-    def collect(self, w: Writing, files: Sequence[Found]) -> None:
+    def collect(self, w: Writing, files: Sequence[FoundFile]) -> None:
         """Remove orphans, in a transaction that no other transaction which names files can overlap."""
         self.discard(*[file.path for file in files])
 
     def purge(self) -> None:
-        """Finish the removal of collected orphans, if that takes longer than a transaction may."""
+        """Finish the removal of collected orphans, where it can't be done within a transaction."""
 
     def discard(self, *paths: str) -> None:
         """Remove files that nothing refers to, and that nothing will refer to."""
@@ -157,7 +160,7 @@ class Lake:
         return None
 
     def try_writing(self) -> str | None:
-        """Do as `probe`, but also write a file to a bucket, and delete it."""
+        """Do the same as `probe`, and in a bucket also write and delete a file."""
         return self.probe()
 
     def _is_remembered(self, path: str, sha256: bytes) -> bool:

@@ -2,8 +2,8 @@
 
 If many processes may have the same role at once, each holds a name of its own in the role's family: `worker/…`.
 
-A lease says who may act, but does not stop a former holder that is still running: its writes are refused by the
-fencing of batches.
+A lease says who may act, but does not stop a former holder that is still running. The fencing of batches refuses the
+writes of such a process.
 """
 
 import time
@@ -71,7 +71,7 @@ def has_ended(
     return or_(expires_at <= now, expires_at > now + timedelta(seconds=longest_s))
 
 
-def ready(r: Reading, now: datetime) -> bool:
+def can_process_jobs(r: Reading, now: datetime) -> bool:
     """Return whether jobs can be processed: there is a dispatcher and a worker."""
     return is_held(r, DISPATCHER, now) and is_held(r, WORKER, now)
 

@@ -28,12 +28,12 @@ MOST_FOREIGN_CHARACTERS = 300
 MASKED = re.compile(r"tm_(?:sandbox|live)_[\w-]+|(?<![\w-])[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}(?![\w-])")
 MASK = "***"
 
-_about: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
+_fields_added: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
 
 log = logging.getLogger(__name__)
 
 
-def to_stderr(part: str, settings: Settings) -> None:
+def log_to_stderr(part: str, settings: Settings) -> None:
     """Make this process log to standard error: warnings of all loggers, and information of our own.
 
     Args:
@@ -50,13 +50,13 @@ def to_stderr(part: str, settings: Settings) -> None:
 
 
 @contextmanager
-def about(**fields: object) -> Iterator[None]:
+def add_fields(**fields: object) -> Iterator[None]:
     """Add fields, such as `requestId`, to every line that is logged inside."""
-    before = _about.set({**_about.get(), **fields})
+    before = _fields_added.set({**_fields_added.get(), **fields})
     try:
         yield
     finally:
-        _about.reset(before)
+        _fields_added.reset(before)
 
 
 class Line(logging.Formatter):
@@ -73,7 +73,7 @@ class Line(logging.Formatter):
             "part": self._part,
             "logger": record.name,
             "message": record.getMessage() if record.name.startswith(OURS) else _shorten(record.getMessage()),
-            **_about.get(),
+            **_fields_added.get(),
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[1] is not None:

@@ -31,8 +31,8 @@ from sqlalchemy import (
 
 from pipelines.scorecards.expected import NAMES as EVIDENCE
 from storage.core.column_types import UtcDateTime
-from storage.core.guards import guard, refuse
-from storage.core.text_search import index_parts, install
+from storage.core.guards import create_refuse_function, refuse_changes
+from storage.core.text_search import index_parts, install_extension
 
 metadata = MetaData(
     naming_convention={
@@ -43,8 +43,8 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-guard(metadata)
-install(metadata)
+create_refuse_function(metadata)
+install_extension(metadata)
 
 Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite auto-increments only INTEGER PRIMARY KEY
 
@@ -695,8 +695,8 @@ audit = Table(
     Index("ix_audit_client_id_who", "client_id", "who", "at", "number"),
     Index("ix_audit_client_id_action", "client_id", "action", "at", "number"),
 )
-refuse(audit, "UPDATE")
-refuse(audit, "DELETE")
+refuse_changes(audit, "UPDATE")
+refuse_changes(audit, "DELETE")
 
 # The portfolio's report tables: one Parquet file per table and bucket. The current row has no `replaced_at`.
 portfolio_tables = Table(
@@ -874,8 +874,10 @@ policy_versions = Table(
     Index("uq_policy_versions_published", "policy_id", unique=True, sqlite_where=text("state = 'published'"),
           postgresql_where=text("state = 'published'")),
 )  # fmt: skip
-refuse(policy_versions, "UPDATE", "policy_id, version, document, fingerprint, acknowledged, created_at, created_by")
-refuse(policy_versions, "DELETE")
+refuse_changes(
+    policy_versions, "UPDATE", "policy_id, version, document, fingerprint, acknowledged, created_at, created_by"
+)
+refuse_changes(policy_versions, "DELETE")
 
 # Evaluations, which are never changed.
 evaluations = Table(
@@ -903,7 +905,7 @@ evaluations = Table(
     Index("ix_evaluations_policy_id_number", "policy_id", "number"),
     Index("ix_evaluations_customer_number_at", "customer_number", "at", "number"),
 )
-refuse(evaluations, "UPDATE")
+refuse_changes(evaluations, "UPDATE")
 
 # Decisions that a person made instead, which are never changed.
 decision_overrides = Table(
@@ -917,7 +919,7 @@ decision_overrides = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
 )
-refuse(decision_overrides, "UPDATE")
+refuse_changes(decision_overrides, "UPDATE")
 
 # Requests for actions that need a second person or key, and what became of them.
 approvals = Table(
@@ -940,8 +942,10 @@ approvals = Table(
     Index("uq_approvals_pending", "client_id", "kind", "subject_id", unique=True,
           sqlite_where=text("status = 'pending'"), postgresql_where=text("status = 'pending'")),
 )  # fmt: skip
-refuse(approvals, "UPDATE", "approval_id, client_id, kind, subject_id, subject, request, requested_by, requested_at")
-refuse(approvals, "DELETE")
+refuse_changes(
+    approvals, "UPDATE", "approval_id, client_id, kind, subject_id, subject, request, requested_by, requested_at"
+)
+refuse_changes(approvals, "DELETE")
 
 # Monitoring rulesets. The documents are in their versions; this table says which version applies, and what is queried
 # often.
@@ -972,8 +976,8 @@ monitoring_ruleset_versions = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("created_by", String(40), nullable=False),  # as in the audit trail
 )
-refuse(monitoring_ruleset_versions, "UPDATE")
-refuse(monitoring_ruleset_versions, "DELETE")
+refuse_changes(monitoring_ruleset_versions, "UPDATE")
+refuse_changes(monitoring_ruleset_versions, "DELETE")
 
 # Rules that have fired for a customer and whose condition has not been false since. Other rules have no row.
 rule_states = Table(
@@ -1042,7 +1046,7 @@ rule_matches = Table(
     Index("ix_rule_matches_client_id_at", "client_id", "at"),
     Index("ix_rule_matches_customer_number_at", "customer_number", "at", "number"),
 )
-refuse(rule_matches, "UPDATE")
+refuse_changes(rule_matches, "UPDATE")
 
 # What waits for people: an alert for each match, and decisions that a person has to complete. This is the current state
 # of each; what people did with it is in `work_actions`.
@@ -1087,7 +1091,7 @@ work_actions = Table(
     Index("ix_work_actions_item_id_number", "item_id", "number"),
     Index("ix_work_actions_customer_number_at", "customer_number", "at", "number"),
 )
-refuse(work_actions, "UPDATE")
+refuse_changes(work_actions, "UPDATE")
 
 # People's notes on customers. A deleted note keeps its row, without the text.
 notes = Table(

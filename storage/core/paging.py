@@ -49,14 +49,14 @@ class Paged(Generic[T]):
         return -(-self.total // self.page.count)
 
 
-def total_of(r: Reading, query: AnySelect) -> int:
+def count_total(r: Reading, query: AnySelect) -> int:
     return r.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
 
 
 def count_some(r: Reading, query: AnySelect) -> int:
     """Count the items up to one more than MOST_COUNTED, at a cost that doesn't grow with their number."""
-    return total_of(r, query.limit(MOST_COUNTED + 1))
+    return count_total(r, query.limit(MOST_COUNTED + 1))
 
 
-def limited(query: AnySelect, page: Page | None) -> AnySelect:
+def limit_to_page(query: AnySelect, page: Page | None) -> AnySelect:
     return query if page is None else query.limit(page.count).offset(page.offset)

@@ -82,7 +82,7 @@ class Connection(psycopg.Connection[Any]):
             return cast(T, end.value)
 
 
-def engine(url: URL, isolation_level: IsolationLevel, **session: str) -> Engine:
+def make_engine(url: URL, isolation_level: IsolationLevel, **session: str) -> Engine:
     """Create an engine with a pool of `Connection`s.
 
     Args:
@@ -127,7 +127,7 @@ def connect(url: URL) -> Connection:
 
 
 @contextmanager
-def in_turn(connection: sqlalchemy.Connection, lock: int) -> Iterator[None]:
+def hold_advisory_lock(connection: sqlalchemy.Connection, lock: int) -> Iterator[None]:
     """Hold an advisory lock until the transaction ends, with no limits on statements and waits except TURN_WITHIN_S."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, Connection)

@@ -6,11 +6,11 @@ from uuid import UUID, uuid4
 from sqlalchemy import insert
 
 from storage.core.database import Writing
-from storage.core.lake import Lake, Stored
+from storage.core.lake import Lake, StoredFile
 from storage.core.models import segments
 
 
-def register(w: Writing, lake: Lake, file: tuple[Stored, int], now: datetime) -> UUID:
+def register(w: Writing, lake: Lake, file: tuple[StoredFile, int], now: datetime) -> UUID:
     """Insert a durable file's row; return the segment's id.
 
     Args:

@@ -39,7 +39,7 @@ from storage.core import durable, own_addresses
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 KEY_BYTES = 32
 PREFIX = "tidemark_"  # of environment variables, in capitals or not
-NO_SETTINGS = {"base_url"}  # variables that `tidemark up` sets for the processes it starts
+NO_SETTINGS = {"base_url"}  # variables that are no settings: `tidemark up` sets them for the processes that it starts
 DEFAULT_ZONE = "Australia/Sydney"
 # Twice the longest time between looking a file up and reading it (storage.operations.retention).
 SHORTEST_RETENTION = timedelta(hours=2)

@@ -29,7 +29,7 @@ class Store:
         try:
             if db.is_sqlite:
                 db.migrate()
-            vault_keys.check(db, settings)
+            vault_keys.check_master_key(db, settings)
         except BaseException:
             db.close()
             raise

@@ -27,7 +27,7 @@ _ADD: Final = "INSERT INTO {index}(rowid, {text}) VALUES (new.{key}, new.{text})
 _REMOVE: Final = "INSERT INTO {index}({index}, rowid, {text}) VALUES ('delete', old.{key}, old.{text})"
 
 
-def install(metadata: MetaData) -> None:
+def install_extension(metadata: MetaData) -> None:
     """Install PostgreSQL's extension, before any table is created."""
     event.listen(metadata, "before_create", DDL(_PG_TRGM).execute_if(dialect="postgresql"))
 
@@ -43,8 +43,8 @@ def index_parts(of: Table, key: str, text: str) -> None:
     event.listen(of, "after_create", DDL(_ON_POSTGRESQL.format(**names)).execute_if(dialect="postgresql"))
 
 
-def with_part(r: Connection, query: _Query, of: Table, part: str) -> _Query:
-    """Limit a query of an indexed table to the rows whose text contains the casefolded part, by way of the index."""
+def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query:
+    """Limit a query of an indexed table to the rows whose text contains the casefolded part, found by the index."""
     if r.dialect.name == "postgresql":
         return query.where(contains(r, of, part))
     name = _index_name(of)

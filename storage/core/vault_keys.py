@@ -1,7 +1,7 @@
 """Data keys, which seal secrets. They are stored in the database, each wrapped (encrypted) with the master key.
 
-A new master key only means wrapping a few keys again, in one transaction; sealed values don't change. A new data key
-means sealing every value again (see `storage.operations.resealing`); until that is done both keys are in use.
+A new master key only requires wrapping a few keys again, in one transaction; sealed values don't change. A new data key
+requires sealing every value again (`storage.operations.resealing`); until that is done, both keys are in use.
 
 **Why a rotation may be interrupted anywhere.** Every wrapped key states the fingerprint of its master key. A master key
 in the home's file is replaced in three steps: write the new key durably to `master.key.next-FINGERPRINT`; wrap all keys
@@ -37,12 +37,12 @@ from sqlalchemy import Column, ColumnElement, LargeBinary, delete, func, insert,
 from pipelines.vocabulary.errors import Conflict, Unavailable
 from storage.core import audit, durable
 from storage.core.audit import OPERATOR
-from storage.core.database import UNREACHABLE, Database, Reading, Writing, insert_into, values_of
+from storage.core.database import UNREACHABLE, Database, Reading, Writing, insert_into, read_values
 from storage.core.models import attachments, statement_files, subscriptions, vault_keys
 from storage.core.settings import Settings, SettingsError, key_text, new_key
 from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, KeyRing, Vault, prefix, read_key_id
 
-RETIRED_RETAINED = timedelta(days=2)  # longer than any process goes on sealing with a key that it has read
+RETIRED_RETAINED = timedelta(days=2)  # longer than any process continues to seal with a key that it has read
 CHECKS = 3  # attempts to read rows and files that match, while a rotation changes both
 
 log = logging.getLogger(__name__)
@@ -116,12 +116,12 @@ def open_vault(db: Database, settings: Settings) -> Vault:
 def _is_still_in_use(db: Database, last: KeyRing) -> bool:
     """Return whether the data key that was read last is the one in use; False if the database can't be reached."""
     try:
-        return _in_use(_read(db)).key_id == last.current
+        return _in_use(_read_all(db)).key_id == last.current
     except UNREACHABLE:
         return False
 
 
-def check(db: Database, settings: Settings) -> None:
+def check_master_key(db: Database, settings: Settings) -> None:
     """Check that the master key opens the data keys, if the database can be reached.
 
     Raises:
@@ -143,42 +143,42 @@ def load_ring(db: Database, settings: Settings) -> KeyRing:
         SettingsError: the master key doesn't open them.
     """
     for attempt in range(CHECKS):
-        keys = _read(db)
+        keys = _read_all(db)
         if not keys:
             _create_first_keys(db, settings.master_key_bytes)
-            keys = _read(db)
+            keys = _read_all(db)
         try:
-            found = ring(keys, settings)
+            found = open_ring(keys, settings)
         except WrongMasterKey:
             if attempt == CHECKS - 1:
                 raise
         else:
             try:
-                _finish(settings, _in_use(keys).wrapped_by)
+                _rename_new_key_file(settings, _in_use(keys).wrapped_by)
             except OSError as error:  # not fatal: the key is also found under the file's temporary name
                 log.warning("the new master key's file can't be renamed yet: %s", error)
             return found
     raise AssertionError
 
 
-def _read(db: Database) -> list[DataKey]:
+def _read_all(db: Database) -> list[DataKey]:
     with db.reading() as r:
-        return stored(r)
+        return read_data_keys(r)
 
 
-def stored(r: Reading) -> list[DataKey]:
+def read_data_keys(r: Reading) -> list[DataKey]:
     """Return all data keys, in order of their ids."""
     rows = r.execute(select(vault_keys).order_by(vault_keys.c.key_id))
-    return [DataKey(**values_of(row, purpose=Purpose(row.purpose))) for row in rows]
+    return [DataKey(**read_values(row, purpose=Purpose(row.purpose))) for row in rows]
 
 
-def master_key_of(r: Reading) -> str | None:
+def find_master_key_fingerprint(r: Reading) -> str | None:
     """Return the fingerprint of the master key of the data keys in use; None if there are no data keys yet."""
-    keys = stored(r)
+    keys = read_data_keys(r)
     return _in_use(keys).wrapped_by if keys else None
 
 
-def ring(keys: Sequence[DataKey], settings: Settings) -> KeyRing:
+def open_ring(keys: Sequence[DataKey], settings: Settings) -> KeyRing:
     """Return the keys that the settings' master key opens.
 
     Raises:
@@ -206,7 +206,7 @@ def _master_key(settings: Settings, wanted: str) -> bytes:
     The new key's file is read before `master.key`: if it is renamed between the two reads, the second one finds it.
     """
     if settings.keeps_key_file:
-        candidates = [settings.key_in(waiting_file(settings, wanted)), settings.key_in(settings.key_file)]
+        candidates = [settings.key_in(waiting_key_file(settings, wanted)), settings.key_in(settings.key_file)]
         where = str(settings.key_file)
     else:
         candidates, where = [settings.given_key("master_key")], "TIDEMARK_MASTER_KEY"
@@ -258,7 +258,7 @@ def rotate_master_key(db: Database, settings: Settings, now: datetime) -> Rotate
     with suppress(WrongMasterKey):  # the environment's old key can't open keys wrapped with the new one
         load_ring(db, settings)  # creates missing keys, and finishes an interrupted rotation
     with db.writing() as w:
-        keys = _lock(w)
+        keys = _lock_keys(w)
         before = _in_use(keys).wrapped_by
         if settings.keeps_key_file:
             _master_key(settings, before)  # raises before a new key is created in vain
@@ -267,26 +267,26 @@ def rotate_master_key(db: Database, settings: Settings, now: datetime) -> Rotate
         if fingerprint(new) != before:
             _wrap_again(w, keys, _master_key(settings, before), new)
             audit.append(w, OPERATOR, "MasterKey.Rotated", {"before": before, "now": fingerprint(new)}, now)
-    _finish(settings, fingerprint(new))
+    _rename_new_key_file(settings, fingerprint(new))
     return Rotated(before, fingerprint(new), resumed)
 
 
-def _lock(w: Writing) -> list[DataKey]:
+def _lock_keys(w: Writing) -> list[DataKey]:
     """Lock all keys against replacement until this transaction ends. Inserts that refer to a key are not blocked."""
     w.execute(select(vault_keys.c.key_id).order_by(vault_keys.c.key_id).with_for_update(key_share=True))
-    return stored(w)
+    return read_data_keys(w)
 
 
-def waiting_file(settings: Settings, wanted: str) -> Path:
+def waiting_key_file(settings: Settings, wanted: str) -> Path:
     """Return the path of a new master key's file until it is renamed to `master.key`."""
     return settings.home / f"{settings.key_file.name}.next-{wanted}"
 
 
-def waiting(settings: Settings) -> bytes | None:
+def find_waiting_master_key(settings: Settings) -> bytes | None:
     """Return the new master key of an unfinished rotation; None if there is none."""
     for path in settings.home.glob(f"{settings.key_file.name}.next-*"):
         key = settings.key_in(path)
-        if key is not None and path == waiting_file(settings, fingerprint(key)):
+        if key is not None and path == waiting_key_file(settings, fingerprint(key)):
             return key
     return None
 
@@ -304,11 +304,11 @@ def _new_master_key(settings: Settings) -> tuple[bytes, bool]:
         )
     for draft in settings.home.glob(f".{settings.key_file.name}.next-*"):  # left by a process that died while writing
         draft.unlink(missing_ok=True)
-    begun = waiting(settings)
+    begun = find_waiting_master_key(settings)
     if begun is not None:
         return begun, True
     new = new_key()
-    durable.create(waiting_file(settings, fingerprint(new)), key_text(new))
+    durable.create(waiting_key_file(settings, fingerprint(new)), key_text(new))
     return new, False
 
 
@@ -322,7 +322,7 @@ def _given_new_master_key(settings: Settings) -> bytes:
 
 
 def _wrap_again(w: Writing, keys: Sequence[DataKey], old: bytes, new: bytes) -> None:
-    """Wrap the keys again, with the new master key. Those that the old one doesn't open are lost anyway."""
+    """Wrap the keys again, with the new master key. Keys that the old one doesn't open are useless anyway."""
     for each in keys:
         key = _unwrap(each, old) if each.wrapped_by == fingerprint(old) else None
         if key is not None:
@@ -330,11 +330,11 @@ def _wrap_again(w: Writing, keys: Sequence[DataKey], old: bytes, new: bytes) -> 
             w.execute(update(vault_keys).where(vault_keys.c.key_id == each.key_id).values(values))
 
 
-def _finish(settings: Settings, wanted: str) -> None:
+def _rename_new_key_file(settings: Settings, wanted: str) -> None:
     """Rename the file of the master key with this fingerprint to `master.key`: the keys are now wrapped with it."""
     if not settings.keeps_key_file:
         return
-    path = waiting_file(settings, wanted)
+    path = waiting_key_file(settings, wanted)
     key = settings.key_in(path)
     if key is not None and fingerprint(key) == wanted:
         with suppress(FileNotFoundError):  # another process was first
@@ -348,7 +348,7 @@ def replace_data_key(w: Writing, settings: Settings, now: datetime) -> int:
     Raises:
         SettingsError: the master key doesn't open the keys.
     """
-    keys = _lock(w)
+    keys = _lock_keys(w)
     master_key = _master_key(settings, _in_use(keys).wrapped_by)
     return _replace(w, keys, Purpose.SEALING, master_key, now)
 
@@ -370,24 +370,24 @@ def abandon(db: Database, settings: Settings, now: datetime) -> None:
     """
     master_key = settings.master_key_bytes
     with db.writing() as w:
-        keys = _lock(w)
-        if not keys or _opens(settings, keys):
+        keys = _lock_keys(w)
+        if not keys or _can_open(settings, keys):
             raise Conflict("Key.StillUsable", "The master key opens the data keys: no key needs to be abandoned.")
         for purpose in Purpose:
             _replace(w, keys, purpose, master_key, now)
 
 
-def _opens(settings: Settings, keys: Sequence[DataKey]) -> bool:
+def _can_open(settings: Settings, keys: Sequence[DataKey]) -> bool:
     try:
-        return bool(ring(keys, settings))
+        return bool(open_ring(keys, settings))
     except WrongMasterKey:
         return False
 
 
-def sealed_under(r: Reading) -> dict[int, Sealed]:
+def count_sealed(r: Reading) -> dict[int, Sealed]:
     """Return how many values are sealed with each data key, by its id. Keys without values are left out."""
-    secrets = _by_prefix(r, subscriptions.c.secret)
-    passwords = _by_prefix(r, statement_files.c.password)
+    secrets = _count_by_prefix(r, subscriptions.c.secret)
+    passwords = _count_by_prefix(r, statement_files.c.password)
     originals = Counter[int]()
     for files in (statement_files.c, attachments.c):
         query = select(files.data_key, func.count()).where(files.data_key.is_not(None), files.path.is_not(None))
@@ -396,13 +396,13 @@ def sealed_under(r: Reading) -> dict[int, Sealed]:
     return {each: Sealed(secrets.get(each, 0), originals[each], passwords.get(each, 0)) for each in ids}
 
 
-def _by_prefix(r: Reading, column: Column[bytes]) -> dict[int, int]:
+def _count_by_prefix(r: Reading, column: Column[bytes]) -> dict[int, int]:
     under = _prefix_of(column).label("under")
     query = select(under, func.count()).where(column.is_not(None)).group_by(under)
     return {read_key_id(found): count for found, count in r.execute(query)}
 
 
-def not_under(column: Column[bytes], key_id: int) -> ColumnElement[bool]:
+def is_sealed_with_another(column: Column[bytes], key_id: int) -> ColumnElement[bool]:
     """Return SQL: whether a value is sealed with another data key."""
     return column.is_not(None) & (_prefix_of(column) != prefix(key_id))
 
@@ -411,7 +411,7 @@ def _prefix_of(column: Column[bytes]) -> ColumnElement[bytes]:
     return func.substr(column, 1, KEY_ID_BYTES, type_=LargeBinary)
 
 
-def forget(db: Database, now: datetime) -> list[int]:
+def delete_unused_keys(db: Database, now: datetime) -> list[int]:
     """Delete data keys that were retired RETIRED_RETAINED ago and seal nothing; return their ids."""
     with db.reading() as r:
         if not _forgettable(r, now):  # usually there are none: then no lock is taken
@@ -425,6 +425,10 @@ def forget(db: Database, now: datetime) -> list[int]:
 
 
 def _forgettable(r: Reading, now: datetime) -> list[int]:
-    sealed = sealed_under(r)
-    old = [key.key_id for key in stored(r) if key.retired_at is not None and key.retired_at < now - RETIRED_RETAINED]
+    sealed = count_sealed(r)
+    old = [
+        key.key_id
+        for key in read_data_keys(r)
+        if key.retired_at is not None and key.retired_at < now - RETIRED_RETAINED
+    ]
     return [key_id for key_id in old if key_id not in sealed]

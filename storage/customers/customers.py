@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from pipelines.vocabulary.errors import NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import clients, customers
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers import summaries
 
 MOST_OTHERS = 11  # customers with the same ABN that a creation reports
@@ -131,8 +131,8 @@ def find(
         query = query.where(customers.c.abn == abn)
     if reference is not None:
         query = query.where(customers.c.reference == reference)
-    rows = r.execute(limited(query, page))
-    return Paged([Customer(*row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query, page))
+    return Paged([Customer(*row) for row in rows], count_total(r, query), page)
 
 
 def numbers(r: Reading, client_id: UUID, customer_ids: Iterable[UUID]) -> dict[UUID, int]:

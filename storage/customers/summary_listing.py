@@ -15,10 +15,10 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.sql.selectable import FromClause
 
 from pipelines.vocabulary.report_status import ReportStatus
-from storage.core.database import AnySelect, Reading, values_of
+from storage.core.database import AnySelect, Reading, read_values
 from storage.core.models import SUBMISSIONS, customer_summaries, customers, evaluations, jobs, policies
-from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limited
-from storage.core.text_search import contains, with_part
+from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limit_to_page
+from storage.core.text_search import contains, filter_by_part
 from storage.customers.customers import Customer
 
 SLICE: Final = 1_000  # customers in one statement
@@ -115,7 +115,7 @@ def find(r: Reading, client_id: UUID, wanted: Filter, order: Order, page: Page |
     conditions = [_ROW.client_id == client_id, *wanted.conditions]
     found = select(customer_summaries).where(*conditions)
     if wanted.part is not None:
-        found = with_part(r, found, customer_summaries, wanted.part)
+        found = filter_by_part(r, found, customer_summaries, wanted.part)
     if page is None:
         numbers = r.execute(found.with_only_columns(_ROW.customer_number).order_by(*order.terms())).scalars().all()
         return Paged(_read_summaries(r, numbers), len(numbers), page)
@@ -126,7 +126,7 @@ def find(r: Reading, client_id: UUID, wanted: Filter, order: Order, page: Page |
     else:
         part = () if wanted.part is None else (contains(r, customer_summaries, wanted.part),)
         chosen = select(_ROW.customer_number).where(*conditions, *part).order_by(*order.terms())
-    numbers = r.execute(limited(chosen, page)).scalars().all()
+    numbers = r.execute(limit_to_page(chosen, page)).scalars().all()
     return Paged(_read_summaries(r, numbers), min(total, MOST_COUNTED), page, total > MOST_COUNTED)
 
 
@@ -140,7 +140,7 @@ def _read_summaries(r: Reading, numbers: Sequence[int]) -> list[Summary]:
     found = dict[int, Summary]()
     for start in range(0, len(numbers), SLICE):
         for row in r.execute(_SHOWN.where(customers.c.number.in_(numbers[start : start + SLICE]))):
-            found[row.number] = Summary(**values_of(row, report_status=ReportStatus(row.report_status)))
+            found[row.number] = Summary(**read_values(row, report_status=ReportStatus(row.report_status)))
     return [found[number] for number in numbers]
 
 

@@ -72,7 +72,7 @@ def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> lis
     of_client: defaultdict[UUID, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
         of_client[client_id].add(number)
-    compared, scorecards = peers.latest_before(r, of_client, as_of), risk_models.in_use(r, of_client)
+    compared, scorecards = peers.find_latest_before(r, of_client, as_of), risk_models.in_use(r, of_client)
     expected = risk_models.read_expected(r, of_client)
     return [
         ClientPortfolio(frozenset(mine), compared.get(client_id), scorecards.get(client_id), expected[client_id])

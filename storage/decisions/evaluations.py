@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, insert, select
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import customers, decision_overrides, evaluations, policies, policy_versions
-from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limited, total_of
+from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, count_total, limit_to_page
 from storage.customers import summaries
 from storage.customers.customers import Customer, lock_number
 from storage.decisions.policies import StoredPolicy
@@ -135,8 +135,8 @@ def find(
         query = query.where(evaluations.c.policy_id == policy.policy_id)
     if not shadows:
         query = query.where(evaluations.c.shadow_of.is_(None))
-    rows = r.execute(limited(query.order_by(evaluations.c.number.desc()), page))
-    total = total_of(r, query.with_only_columns(evaluations.c.number))
+    rows = r.execute(limit_to_page(query.order_by(evaluations.c.number.desc()), page))
+    total = count_total(r, query.with_only_columns(evaluations.c.number))
     return Paged([Evaluation(*row) for row in rows], total, page)
 
 
@@ -173,7 +173,7 @@ def find_all(r: Reading, client_id: UUID, wanted: Filter, page: Page | None = No
     """
     mine = select(evaluations.c.number).where(evaluations.c.client_id == client_id, *wanted.conditions)
     newest_first = mine.order_by(evaluations.c.at.desc(), evaluations.c.number.desc())
-    numbers = limited(newest_first, page).subquery()
+    numbers = limit_to_page(newest_first, page).subquery()
     query = _SHOWN.join(numbers, numbers.c.number == evaluations.c.number)
     rows = r.execute(query.order_by(evaluations.c.at.desc(), evaluations.c.number.desc()))
     items = [Evaluation(*row) for row in rows]

@@ -18,7 +18,7 @@ from pipelines.decisions.canonical import canonical, fingerprint
 from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
 from storage.core.database import AnySelect, Reading, Writing, insert_into
 from storage.core.models import PolicyState, clients, policies, policy_versions
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 
 MOST_POLICIES = 200  # of a client
 MOST_VERSIONS = 10_000  # of a policy
@@ -120,9 +120,9 @@ def find(
     query = _WITH_VERSION.where(policies.c.client_id == client_id, is_shown)
     if not include_archived:
         query = query.where(policies.c.is_archived.is_(False))
-    rows = r.execute(limited(query.order_by(policies.c.slug), page))
+    rows = r.execute(limit_to_page(query.order_by(policies.c.slug), page))
     return Paged(
-        [_as_policy_and_version(row) for row in rows], total_of(r, query.with_only_columns(policies.c.slug)), page
+        [_as_policy_and_version(row) for row in rows], count_total(r, query.with_only_columns(policies.c.slug)), page
     )
 
 
@@ -141,8 +141,8 @@ def find_with_newest(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, Po
 def versions(r: Reading, policy: StoredPolicy, page: Page | None = None) -> Paged[PolicyVersion]:
     """Return all versions of the policy, newest first."""
     query = _select_versions(policy.policy_id)
-    rows = r.execute(limited(query.order_by(policy_versions.c.version.desc()), page))
-    return Paged([_as_version(row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query.order_by(policy_versions.c.version.desc()), page))
+    return Paged([_as_version(row) for row in rows], count_total(r, query), page)
 
 
 def version(r: Reading, policy: StoredPolicy, number: int | None = None) -> PolicyVersion:

@@ -21,8 +21,8 @@ from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound, Unprocessable
 from storage.access.keys import require_client
-from storage.core.choices import last_chosen
-from storage.core.database import AnyRow, Reading, Writing, values_of
+from storage.core.choices import find_last_chosen
+from storage.core.database import AnyRow, Reading, Writing, read_values
 from storage.core.models import clients, customers, reports, risk_model_uses, risk_models
 from storage.jobs.jobs import request_refreshes
 
@@ -189,7 +189,7 @@ def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> UUID | N
 
 def uses(r: Reading) -> dict[UUID, UUID]:
     """Return the id of the scorecard in use for each client that has one."""
-    return last_chosen(r, risk_model_uses.c.model_id)
+    return find_last_chosen(r, risk_model_uses.c.model_id)
 
 
 def in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
@@ -239,4 +239,4 @@ _SHOWN = [column for column in risk_models.c if column.name != "content"]
 
 
 def _as_model(row: AnyRow) -> StoredModel:
-    return StoredModel(**values_of(row))
+    return StoredModel(**read_values(row))

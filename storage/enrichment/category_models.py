@@ -16,7 +16,7 @@ from sqlalchemy import insert, select
 
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
 from storage.access.keys import require_client
-from storage.core.choices import last_chosen
+from storage.core.choices import find_last_chosen
 from storage.core.database import AnyRow, Reading, Writing
 from storage.core.models import Flow, category_model_uses, category_models, clients
 from storage.customers.customers import record_knowledge_change_for_all, with_transactions
@@ -33,7 +33,7 @@ class StoredModel:
 
 
 def add(
-    w: Writing, read_content: bytes, fingerprint: str, facts: Mapping[str, Any], client_id: UUID | None, now: datetime
+    w: Writing, content: bytes, fingerprint: str, facts: Mapping[str, Any], client_id: UUID | None, now: datetime
 ) -> StoredModel:
     """Store a model. It is not used yet."""
     if client_id is not None:
@@ -45,7 +45,7 @@ def add(
             client_id=client_id,
             fingerprint=fingerprint,
             facts=dict(facts),
-            content=read_content,
+            content=content,
             created_at=now,
         )
     )
@@ -108,7 +108,7 @@ def deactivate(w: Writing, client_id: UUID | None, who: str, now: datetime) -> U
 
 def uses(r: Reading) -> dict[UUID | None, UUID]:
     """Return the model in use for each client that has one of its own and, with key None, for all others."""
-    return last_chosen(r, category_model_uses.c.model_id)
+    return find_last_chosen(r, category_model_uses.c.model_id)
 
 
 def in_use(r: Reading, client_ids: Sequence[UUID]) -> dict[UUID, UUID]:

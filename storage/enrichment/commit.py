@@ -27,7 +27,7 @@ from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from pipelines.monitoring import Decision, RulesetEvaluation
 from pipelines.vocabulary.schemas import current
 from storage.core.database import Writing
-from storage.core.lake import Lake, Stored
+from storage.core.lake import Lake, StoredFile
 from storage.core.models import Flow, clients, customers, locations
 from storage.core.segments import register
 from storage.customers import summaries
@@ -39,7 +39,7 @@ from storage.jobs.jobs import Ending, find_with_unfinished_change, finish, reque
 from storage.monitoring import evaluation_requests, rulesets
 from storage.monitoring.rule_matches import apply_ruleset_evaluation
 
-File = tuple[Stored, int]  # a durable file and its number of rows
+File = tuple[StoredFile, int]  # a durable file and its number of rows
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from pipelines.vocabulary.schemas import current
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.lake import Lake
 from storage.core.models import Flow, corrections, customers
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, record_knowledge_change, record_knowledge_change_for_all
 from storage.enrichment import transactions
 from storage.enrichment.transactions import Location
@@ -241,7 +241,7 @@ def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
 def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Correction]:
     """Return the corrections of the customer and of all its client's customers, newest first, revoked ones included."""
     query = _newest_first(customer)
-    return Paged([Correction(*row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+    return Paged([Correction(*row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 
 
 def was_changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:

@@ -13,7 +13,7 @@ from sqlalchemy import func, insert, select
 from pipelines.enrichment.own_rules import OwnRules
 from pipelines.vocabulary.errors import Corrupt, NotFound
 from storage.access.keys import require_client
-from storage.core.choices import last_chosen
+from storage.core.choices import find_last_chosen
 from storage.core.database import AnyRow, Reading, Writing
 from storage.core.models import own_rule_uses, own_rules
 from storage.enrichment.category_models import enrich_again
@@ -95,7 +95,7 @@ def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> int | No
 
 def uses(r: Reading) -> dict[UUID, int]:
     """Return the version in use for each client that has one."""
-    return last_chosen(r, own_rule_uses.c.version)
+    return find_last_chosen(r, own_rule_uses.c.version)
 
 
 def was_changed_since(r: Reading, client_id: UUID, moment: datetime) -> bool:

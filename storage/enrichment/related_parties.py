@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, delete, func, insert, select
 
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import Flow, customers, related_abns, related_parties
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, lock, record_knowledge_change, versions
 from storage.jobs.jobs import request_recomputation
 
@@ -58,7 +58,7 @@ def read_current(r: Reading, customer: Customer) -> Sequence[Party]:
 def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[PartyList]:
     """Return every list, newest first."""
     query = _newest_first(customer)
-    return Paged([_list(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+    return Paged([_list(row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 
 
 def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:

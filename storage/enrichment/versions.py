@@ -15,12 +15,12 @@ from storage.core.database import Reading
 from storage.core.lake import Lake
 from storage.core.models import customers, locations
 from storage.enrichment.transactions import LOCATION, Location
-from storage.portfolio.maintenance import with_transactions
+from storage.portfolio.maintenance import has_transactions
 
 
 def read_enrichment_versions(r: Reading, client_id: UUID | None = None) -> dict[int, int]:
     """Return the version of each current value, sorted by customer number; of one client's customers, or of all."""
-    query = select(customers.c.number, customers.c.enrichment_version).where(with_transactions())
+    query = select(customers.c.number, customers.c.enrichment_version).where(has_transactions())
     if client_id is not None:
         query = query.where(customers.c.client_id == client_id)
     return {row.number: row.enrichment_version for row in r.execute(query.order_by(customers.c.number))}

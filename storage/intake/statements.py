@@ -23,11 +23,11 @@ from pipelines.intake.pdf.page.result import Extraction, Kind, Reason, Refusal, 
 from pipelines.intake.statement_rows import entries_of
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.schemas import STATEMENT_ROWS
-from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
-from storage.core.lake import Lake, Stored
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
+from storage.core.lake import Lake, StoredFile
 from storage.core.models import Flow, JobStatus, Stage, segments, statement_files, statements
 from storage.core.models import jobs as all_jobs
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.core.segments import register
 from storage.core.store import Store
 from storage.core.vault import Vault
@@ -47,7 +47,7 @@ class NewFile:
     file_name: str
     sha256: bytes
     size: int
-    stored: Stored | None = None
+    stored: StoredFile | None = None
     data_key: int | None = None  # the data key that the original is sealed under
     password: bytes | None = None  # sealed
     refusal: Refusal | None = None
@@ -131,8 +131,8 @@ class Read:
     statements: Mapping[UUID, Statement]
     accounts: Mapping[UUID, Account]
     origin: Mapping[UUID, UUID]
-    landing: Stored
-    rows: tuple[Stored, int]  # STATEMENT_ROWS, with their number
+    landing: StoredFile
+    rows: tuple[StoredFile, int]  # STATEMENT_ROWS, with their number
     landed_rows: int
     repeated_rows: int
     warnings: Sequence[Mapping[str, str]]
@@ -222,7 +222,7 @@ def list_files(r: Reading, job: Job) -> list[StatementFile]:
 def find_files(r: Reading, job: Job, page: Page | None = None) -> Paged[StatementFile]:
     """Return a page of the job's files, in the order of the request."""
     query = _FILES.where(statement_files.c.job_id == job.job_id).order_by(statement_files.c.position)
-    return Paged([_as_file(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+    return Paged([_as_file(row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 
 
 def get_file(r: Reading, file_id: UUID) -> StatementFile:
@@ -399,8 +399,8 @@ def find(
     if job_id is not None:
         query = query.where(statements.c.job_id == job_id)
     newest_first = (statements.c.extracted_at.desc(), statements.c.job_id, statements.c.position)
-    rows = r.execute(limited(query.order_by(*newest_first), page))
-    return Paged([_as_statement(row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query.order_by(*newest_first), page))
+    return Paged([_as_statement(row) for row in rows], count_total(r, query), page)
 
 
 def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
@@ -469,12 +469,12 @@ _VALID_STATEMENTS = _STATEMENTS.join(all_jobs, all_jobs.c.job_id == statements.c
 
 
 def _as_file(row: AnyRow) -> StatementFile:
-    return StatementFile(**values_of(row, signals=_signals(row.signals)))
+    return StatementFile(**read_values(row, signals=_signals(row.signals)))
 
 
 def _as_statement(row: AnyRow) -> StoredStatement:
     reasons = tuple(Reason(**reason) for reason in row.reasons)
-    values = values_of(row, reasons=reasons, kind=Kind(row.kind), verdict=Verdict(row.verdict))
+    values = read_values(row, reasons=reasons, kind=Kind(row.kind), verdict=Verdict(row.verdict))
     for name in ("credit_limit", "opening_balance", "closing_balance"):
         values[name] = None if values[name] is None else Decimal(values[name])
     return StoredStatement(**{name: values[name] for name in StoredStatement.__dataclass_fields__})

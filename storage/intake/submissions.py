@@ -14,7 +14,7 @@ import polars as pl
 from pipelines.intake import rows
 from pipelines.intake.accounts import Account, Oddity
 from storage.core.database import Writing
-from storage.core.lake import Stored
+from storage.core.lake import StoredFile
 from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.jobs import jobs
@@ -26,7 +26,7 @@ class Landing:
     """The stored rows of a submission that is not accepted yet."""
 
     job_id: UUID
-    file: Stored
+    file: StoredFile
     row_count: int
     warnings: Sequence[Mapping[str, str]]
 

@@ -13,10 +13,10 @@ from sqlalchemy.exc import IntegrityError
 from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
 from pipelines.webhooks.events import JobOutcome
 from storage.core import postgres
-from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
-from storage.core.lake import Stored
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
+from storage.core.lake import StoredFile
 from storage.core.models import LIVE, SUBMISSIONS, Flow, JobStatus, Stage, customers, jobs, statement_files
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer
 from storage.webhooks import outbox
 
@@ -99,7 +99,7 @@ def select_jobs() -> AnySelect:
 
 def as_job(row: AnyRow) -> Job:
     stage = None if row.stage is None else Stage(row.stage)
-    return Job(**values_of(row, flow=Flow(row.flow), stage=stage, status=JobStatus(row.status)))
+    return Job(**read_values(row, flow=Flow(row.flow), stage=stage, status=JobStatus(row.status)))
 
 
 def submit_enrichment(
@@ -108,7 +108,7 @@ def submit_enrichment(
     account: "Account",
     *,
     appended: bool,
-    landing: Stored,
+    landing: StoredFile,
     job_id: UUID,
     rows: int,
     warnings: Sequence[Mapping[str, str]],
@@ -263,8 +263,8 @@ def find(
         query = query.where(jobs.c.created_at > created_after)
     if created_before is not None:
         query = query.where(jobs.c.created_at < created_before)
-    rows = r.execute(limited(query, page))
-    return Paged([as_job(row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query, page))
+    return Paged([as_job(row) for row in rows], count_total(r, query), page)
 
 
 def find_ended(r: Reading, job_ids: Sequence[UUID]) -> set[UUID]:

@@ -28,9 +28,9 @@ OUTCOMES = pl.Schema(
 )
 
 
-def combine_outcomes(find_rejected: pl.DataFrame, find_duplicates: pl.DataFrame) -> pl.DataFrame:
+def combine_outcomes(rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
     """Return refused and duplicate rows together, in schema OUTCOMES, sorted by job and position."""
-    both = pl.concat([find_rejected, find_duplicates], how="diagonal")
+    both = pl.concat([rejected, duplicates], how="diagonal")
     return both.match_to_schema(OUTCOMES, missing_columns="insert").sort("job_id", "position")
 
 

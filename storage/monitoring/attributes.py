@@ -15,7 +15,7 @@ from sqlalchemy import and_, bindparam, func, insert, select
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import attributes
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, lock
 from storage.monitoring import rulesets
 
@@ -113,8 +113,8 @@ def find_changes(
 def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:
     """Return every change of the customer's attributes, newest first."""
     query = select(attributes).where(attributes.c.customer_number == customer.number)
-    rows = r.execute(limited(query.order_by(attributes.c.number.desc()), page))
-    return Paged([_attribute(row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query.order_by(attributes.c.number.desc()), page))
+    return Paged([_attribute(row) for row in rows], count_total(r, query), page)
 
 
 def _current(r: Reading, customer: Customer) -> Iterable[AnyRow]:

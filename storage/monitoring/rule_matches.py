@@ -25,9 +25,9 @@ from sqlalchemy import bindparam, delete, func, insert, select
 from pipelines.monitoring import Cause, CurrentCustomer, CurrentState, Decision, NewMatch, RulesetEvaluation, decide
 from pipelines.monitoring.moving import FIRING
 from pipelines.vocabulary.errors import Corrupt, NotFound
-from storage.core.database import UNREACHABLE, AnyRow, AnySelect, Reading, Writing, insert_into, values_of
+from storage.core.database import UNREACHABLE, AnyRow, AnySelect, Reading, Writing, insert_into, read_values
 from storage.core.models import customers, monitoring_rulesets, rule_counts, rule_matches, rule_states
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer
 from storage.monitoring import attributes, rulesets
 from storage.monitoring.rulesets import StoredRuleset
@@ -179,13 +179,13 @@ def _event(match: NewMatch) -> NewEvent:
     )
 
 
-def _count(w: Writing, sum_counts: pl.DataFrame, day: date) -> None:
+def _count(w: Writing, counts: pl.DataFrame, day: date) -> None:
     """Add to the day's counts. The rows are sorted, so that transactions that count the same rules can't deadlock."""
-    if sum_counts.is_empty():
+    if counts.is_empty():
         return
     statement = insert_into(w, rule_counts)
     sums = {name: rule_counts.c[name] + statement.excluded[name] for name in COUNTED}
-    in_order = sum_counts.sort("ruleset_id", "rule").to_dicts()
+    in_order = counts.sort("ruleset_id", "rule").to_dicts()
     rows = [{**row, "ruleset_id": UUID(bytes=row["ruleset_id"]), "day": day} for row in in_order]
     w.execute(statement.on_conflict_do_update(index_elements=["ruleset_id", "rule", "day"], set_=sums), rows)
 
@@ -237,8 +237,8 @@ def find(
         query = query.where(rule_matches.c.at > created_after)
     if created_before is not None:
         query = query.where(rule_matches.c.at < created_before)
-    rows = r.execute(limited(query.order_by(rule_matches.c.number.desc()), page))
-    total = total_of(r, query.with_only_columns(rule_matches.c.number))
+    rows = r.execute(limit_to_page(query.order_by(rule_matches.c.number.desc()), page))
+    total = count_total(r, query.with_only_columns(rule_matches.c.number))
     return Paged([_as_match(row) for row in rows], total, page)
 
 
@@ -289,4 +289,4 @@ def _get(r: Reading, query: AnySelect) -> Match:
 
 
 def _as_match(row: AnyRow) -> Match:
-    return Match(**values_of(row, cause=Cause(row.cause)))
+    return Match(**read_values(row, cause=Cause(row.cause)))

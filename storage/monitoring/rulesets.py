@@ -29,7 +29,7 @@ from pipelines.vocabulary.errors import Conflict, Corrupt, Fault, InvalidRequest
 from storage.access import keys
 from storage.core.database import AnySelect, Reading, Writing, insert_into
 from storage.core.models import customers, monitoring_ruleset_versions, monitoring_rulesets, rule_states
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
@@ -138,15 +138,15 @@ def find(
     query = _SHOWN.where(_ROW.client_id == client_id)
     if not include_archived:
         query = query.where(_ROW.archived_at.is_(None))
-    rows = r.execute(limited(query.order_by(_ROW.slug), page))
-    return Paged([StoredRuleset(*row) for row in rows], total_of(r, query.with_only_columns(_ROW.ruleset_id)), page)
+    rows = r.execute(limit_to_page(query.order_by(_ROW.slug), page))
+    return Paged([StoredRuleset(*row) for row in rows], count_total(r, query.with_only_columns(_ROW.ruleset_id)), page)
 
 
 def find_versions(r: Reading, stored: StoredRuleset, page: Page | None = None) -> Paged[RulesetVersion]:
     """Return all versions of the ruleset, newest first."""
     query = select(monitoring_ruleset_versions).where(_VERSION.ruleset_id == stored.ruleset_id)
-    rows = r.execute(limited(query.order_by(_VERSION.version.desc()), page))
-    return Paged([RulesetVersion(*row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query.order_by(_VERSION.version.desc()), page))
+    return Paged([RulesetVersion(*row) for row in rows], count_total(r, query), page)
 
 
 def read_version(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
@@ -258,13 +258,13 @@ def find_active(r: Reading, customer_numbers: Iterable[int]) -> list[ActiveRules
     return _find_active(r, _ROW.client_id.in_(whose))
 
 
-def load_active(r: Reading, find_active: Sequence[ActiveRuleset]) -> list[VersionedRuleset]:
+def load_active(r: Reading, active: Sequence[ActiveRuleset]) -> list[VersionedRuleset]:
     """Return the documents of these rulesets, in their order.
 
     Raises:
         Corrupt: a document was changed.
     """
-    return [_load_cached(r, each) for each in find_active]
+    return [_load_cached(r, each) for each in active]
 
 
 def lock_watching(w: Writing, client_ids: Set[UUID]) -> set[RulesetKey]:
@@ -284,11 +284,11 @@ def request_for_attributes(w: Writing, customer: Customer, names: Iterable[str],
         evaluation_requests.request_for_customers(w, [customer.number], now)
 
 
-def _may_read(r: Reading, find_active: ActiveRuleset, names: Set[str]) -> bool:
+def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
     try:
-        [mine] = load_active(r, [find_active])
+        [mine] = load_active(r, [active])
     except (Corrupt, ValidationError) as error:
-        log.error("ruleset %s can't be read: %s", find_active.ruleset_id, type(error).__name__)
+        log.error("ruleset %s can't be read: %s", active.ruleset_id, type(error).__name__)
         return True
     return not names.isdisjoint(each.name for each in mine.ruleset.attributes)
 

@@ -1,7 +1,7 @@
 """Schedules and sensors that should run and don't, as last recorded by the leading dispatcher.
 
-A stopped one fails silently: nothing is swept or refreshed, or a safety net is missing, and no request shows it.
-Therefore readiness and the doctor read this table. They can't ask Dagster, which this layer doesn't know.
+If one is stopped, nothing fails visibly: nothing is swept or refreshed, or a safety net is missing. Therefore the
+readiness check and the doctor read this table. They can't ask Dagster, because this layer doesn't use it.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ class Automation(NamedTuple):
         return f"{self.kind} {self.name}"
 
 
-def stopped(r: Reading) -> dict[Automation, datetime]:
+def find_stopped(r: Reading) -> dict[Automation, datetime]:
     """Return the stopped schedules and sensors with the time when each was first found stopped, by kind and name."""
     rows = r.execute(select(stopped_automations).order_by(stopped_automations.c.kind, stopped_automations.c.name))
     return {Automation(Kind(row.kind), row.name): row.found_at for row in rows}
@@ -38,7 +38,7 @@ def stopped(r: Reading) -> dict[Automation, datetime]:
 
 def record(w: Writing, now_stopped: Collection[Automation], now: datetime) -> None:
     """Record which schedules and sensors are stopped now."""
-    recorded = stopped(w)
+    recorded = find_stopped(w)
     for kind, name in recorded.keys() - set(now_stopped):
         table = stopped_automations.c
         w.execute(delete(stopped_automations).where(table.kind == kind, table.name == name))

@@ -30,8 +30,8 @@ from storage.core.database import Database
 from storage.core.lake import Lake
 from storage.core.postgres import DAGSTER_SCHEMA
 from storage.core.store import Store
-from storage.core.vault_keys import master_key_of
-from storage.operations.integrity import Problem, all_named
+from storage.core.vault_keys import find_master_key_fingerprint
+from storage.operations.integrity import Problem, find_all_named
 
 SQLITE_SNAPSHOT = "tidemark.db"
 POSTGRES_SNAPSHOT = "tidemark.dump"  # for pg_restore
@@ -93,7 +93,7 @@ def _take_sqlite_snapshot(db: Database, folder: Path, prolong: Callable[[], None
     target.chmod(0o600)
     copied = Database(f"sqlite:///{target}")
     with copied.reading() as r:
-        snapshot = _Snapshot(target, list(all_named(r)), master_key_of(r))
+        snapshot = _Snapshot(target, list(find_all_named(r)), find_master_key_fingerprint(r))
     copied.close()
     return snapshot
 
@@ -105,7 +105,7 @@ def _take_postgres_snapshot(db: Database, folder: Path, prolong: Callable[[], No
     with db.reading() as r:
         r.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         exported: str = r.execute(text("SELECT pg_export_snapshot()")).scalar_one()
-        snapshot = _Snapshot(target, list(all_named(r)), master_key_of(r))
+        snapshot = _Snapshot(target, list(find_all_named(r)), find_master_key_fingerprint(r))
         _run_pg_dump(db, target, exported, prolong)
     return snapshot
 

@@ -109,10 +109,10 @@ def _check_store(store: Store, clock: Callable[[], datetime], deep: bool) -> Ite
         yield from _check_batches(r, now)
         yield from _check_deliveries(r, now)
         yield from _check_ruleset_evaluations(r, now)
-        yield from starmap(_report_stopped, automations.stopped(r).items())
-        yield from map(_report_paused, subscriptions.paused(r))
+        yield from starmap(_report_stopped, automations.find_stopped(r).items())
+        yield from map(_report_paused, subscriptions.find_paused(r))
         yield from _check_retention(r, now - store.settings.retention)
-        yield from map(_report_damage, integrity.damages(r))
+        yield from map(_report_damage, integrity.read_damages(r))
         yield from _check_last_pass(r, now)
 
 
@@ -179,7 +179,7 @@ def _check_database(settings: Settings, db: Database) -> Iterator[Finding]:
 def _check_log(settings: Settings) -> Iterator[Finding]:
     """Check SQLite's log before anything opens the database: SQLite drops what comes after a damaged page."""
     file = sqlite_check.database_file(settings)
-    if file is not None and (lost := sqlite_check.lost_commits(file)):
+    if file is not None and (lost := sqlite_check.count_lost_commits(file)):
         copy = sqlite_check.keep_log(file)
         problem = f"its log is damaged, and at least {lost} transactions after the damage are lost"
         yield error(
@@ -211,11 +211,11 @@ def _check_clocks(r: Reading, db: Database, now: datetime) -> Iterator[Finding]:
 
 def _check_secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
     """Check that the master key opens the data keys, and a data key opens the newest webhook secret."""
-    keys = vault_keys.stored(r)
+    keys = vault_keys.read_data_keys(r)
     if not keys:
         return  # nothing was ever encrypted
     try:
-        held = vault_keys.ring(keys, settings)
+        held = vault_keys.open_ring(keys, settings)
         query = select(all_subscriptions.c.subscription_id, all_subscriptions.c.secret)
         newest = r.execute(query.order_by(all_subscriptions.c.created_at.desc()).limit(1)).first()
         if newest is not None:
@@ -224,10 +224,10 @@ def _check_secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
         yield error("master key", str(problem), "restore it; if it is lost, see docs/how-to/operations.md, Keys")
     except Corrupt:
         yield error("secrets", "a stored webhook secret can't be opened", "rotate the secrets of its subscriptions")
-    if settings.keeps_key_file and vault_keys.waiting(settings) is not None:
+    if settings.keeps_key_file and vault_keys.find_waiting_master_key(settings) is not None:
         yield warning("master key", "its rotation was interrupted", "run tidemark secrets rotate to finish it")
     active = {key.key_id for key in keys if key.retired_at is None}
-    if vault_keys.sealed_under(r).keys() - active:
+    if vault_keys.count_sealed(r).keys() - active:
         problem = "some values are still encrypted under a retired data key"
         remedy = "run tidemark secrets rotate --reseal to continue; tidemark secrets status shows what is left"
         yield note("secrets", problem, remedy)
@@ -258,7 +258,7 @@ def _check_batches(r: Reading, now: datetime) -> Iterator[Finding]:
 
 
 def _check_deliveries(r: Reading, now: datetime) -> Iterator[Finding]:
-    since = outbox.due_since(r)
+    since = outbox.find_due_since(r)
     if since is not None and now - since > DELIVERY_OVERDUE:
         problem = f"webhook deliveries have been due since {since:%Y-%m-%d %H:%M}Z"
         yield warning("deliveries", problem, "start a worker; see tidemark deliveries list")
@@ -305,7 +305,7 @@ def _check_retention(r: Reading, retained_since: datetime) -> Iterator[Finding]:
 
 
 def _check_orphans(store: Store, now: datetime) -> Iterator[Finding]:
-    count, size = retention.orphans(store, now)
+    count, size = retention.count_orphans(store, now)
     if count:
         problem = f"the database doesn't name {count} files of the lake ({size / 2**20:.1f} MiB)"
         yield note("orphans", problem, "nothing: the next sweep removes them")
@@ -327,7 +327,7 @@ def _report_damage(damage: Damage) -> Finding:
 
 
 def _check_last_pass(r: Reading, now: datetime) -> Iterable[Finding]:
-    finished = integrity.last_finished(r)
+    finished = integrity.find_last_finished(r)
     if finished is None or now - finished > PASS_OVERDUE:
         problem = f"all files were last checked on {finished:%Y-%m-%d}" if finished else "all files were never checked"
         yield note("lake", problem, "turn the schedules on, or run tidemark doctor --deep")

@@ -35,7 +35,7 @@ def check_work(store: Store, now: datetime) -> Parts:
         with store.db.reading() as r:
             has_dispatcher = leases.is_held(r, leases.DISPATCHER, now)
             has_worker = leases.is_held(r, leases.WORKER, now)
-            stopped = automations.stopped(r)
+            stopped = automations.find_stopped(r)
     except SQLAlchemyError:
         return database_failure("The database can't be used.")
     return {

@@ -128,10 +128,10 @@ def check(
             _record(w, problems, clock())
             update_pass(w, PASS, {"position": slice_[-1][0]})
         if time.monotonic() - began > stop_after_s:
-            return Checked(files, read, complete=False, damages=_damages(store))
+            return Checked(files, read, complete=False, damages=_read_all_damages(store))
     with store.db.writing() as w:
         update_pass(w, PASS, {"position": None, "finished_at": clock()})
-    return Checked(files, read, complete=True, damages=_damages(store))
+    return Checked(files, read, complete=True, damages=_read_all_damages(store))
 
 
 def examine(lake: Lake, path: str, sha256: bytes) -> tuple[Problem | None, int]:
@@ -154,7 +154,7 @@ def examine(lake: Lake, path: str, sha256: bytes) -> tuple[Problem | None, int]:
     return (None if digest.digest() == sha256 else Problem.CHANGED), size
 
 
-def all_named(r: Reading) -> Iterator[tuple[str, bytes]]:
+def find_all_named(r: Reading) -> Iterator[tuple[str, bytes]]:
     """Yield path and SHA-256 of every file that the database names in this transaction's snapshot."""
     for kind in _KINDS:
         for slice_ in _slices(lambda query: r.execute(query).all(), kind, None):
@@ -173,14 +173,14 @@ def select_named(r: Reading, paths: Iterable[str]) -> set[str]:
     return set(r.execute(query).scalars())
 
 
-def damages(r: Reading) -> list[Damage]:
+def read_damages(r: Reading) -> list[Damage]:
     """Return the known damaged files in order of path."""
     rows = r.execute(select(damaged_files).order_by(damaged_files.c.path)).all()
     customers_by_path = _customers_by_path(r, [row.path for row in rows])
     return [Damage(row.path, Problem(row.problem), row.found_at, customers_by_path[row.path]) for row in rows]
 
 
-def last_finished(r: Reading, name: str = PASS) -> datetime | None:
+def find_last_finished(r: Reading, name: str = PASS) -> datetime | None:
     """Return when the last complete pass ended."""
     return r.execute(select(passes.c.finished_at).where(passes.c.name == name)).scalar()
 
@@ -228,9 +228,9 @@ def update_pass(w: Writing, name: str, values: Mapping[str, Any]) -> None:
     w.execute(statement.on_conflict_do_update(index_elements=[passes.c.name], set_=dict(values)))
 
 
-def _damages(store: Store) -> list[Damage]:
+def _read_all_damages(store: Store) -> list[Damage]:
     with store.db.reading() as r:
-        return damages(r)
+        return read_damages(r)
 
 
 def _customers_by_path(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UUID]]:

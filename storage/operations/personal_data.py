@@ -1,8 +1,8 @@
-"""Find what is stored about a person: to answer a request for access to it, or to see that nothing is left of it.
+"""Find what is stored about a person, to answer a request for access or to check that everything was deleted.
 
 The search reads every table of the database (with PostgreSQL, Dagster's too), every file that the database names, and
-every other file in the home: logs, and with SQLite Dagster's records. A letter is not stored, but written anew from its
-evaluation and its customer.
+every other file in the home: logs, and with SQLite Dagster's records. Letters are not stored: each is generated from
+its evaluation and its customer when it is requested.
 """
 
 import json
@@ -20,7 +20,7 @@ from sqlalchemy import Connection, MetaData, RowMapping, Table, inspect, select
 
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.store import Store
-from storage.operations.integrity import all_named
+from storage.operations.integrity import find_all_named
 from storage.operations.resealing import SEALED_FILES
 
 ROWS_AT_ONCE: Final = 10_000
@@ -52,13 +52,13 @@ def find(store: Store, texts: Sequence[str], pdf_text: PdfText) -> Iterator[Trac
         for table in _tables(connection):
             for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(select(table)).mappings():
                 if search.is_in([*row.values()]):
-                    yield Trace(table.fullname, _key(table, row))
-    yield from _in_sealed_files(store, search)
+                    yield Trace(table.fullname, _row_key(table, row))
+    yield from _search_sealed_files(store, search)
     with store.db.reading() as r:
-        named = [(path, sha256) for path, sha256 in all_named(r) if path.endswith(".parquet")]
+        named = [(path, sha256) for path, sha256 in find_all_named(r) if path.endswith(".parquet")]
     for path, sha256 in named:
-        yield from _in_file(path, partial(_content, store, path, sha256), search)
-    yield from _in_home(store, search)
+        yield from _search_file(path, partial(_read_content, store, path, sha256), search)
+    yield from _search_home(store, search)
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 class _Search:
-    """Looks for the casefolded texts."""
+    """A search for texts, which must be casefolded."""
 
     def __init__(self, texts: Sequence[str], pdf_text: PdfText) -> None:
         self._texts = texts
@@ -115,11 +115,11 @@ def _tables(connection: Connection) -> Iterator[Table]:
             yield from found.sorted_tables
 
 
-def _key(table: Table, row: RowMapping) -> str:
+def _row_key(table: Table, row: RowMapping) -> str:
     return ", ".join(str(row[column.name]) for column in table.primary_key.columns)
 
 
-def _in_sealed_files(store: Store, search: _Search) -> Iterator[Trace]:
+def _search_sealed_files(store: Store, search: _Search) -> Iterator[Trace]:
     for files in SEALED_FILES:
         columns = files.table.c
         with store.db.reading() as r:
@@ -127,18 +127,18 @@ def _in_sealed_files(store: Store, search: _Search) -> Iterator[Trace]:
                 select(files.id, columns.path, columns.stored_sha256).where(columns.path.is_not(None))
             ).all()
         for file_id, path, sha256 in named:
-            yield from _in_file(path, partial(_opened, store, path, sha256, files.context(file_id)), search)
+            yield from _search_file(path, partial(_open_sealed, store, path, sha256, files.context(file_id)), search)
 
 
-def _opened(store: Store, path: str, sha256: bytes, context: bytes) -> bytes:
-    return store.vault.open(_content(store, path, sha256), context)
+def _open_sealed(store: Store, path: str, sha256: bytes, context: bytes) -> bytes:
+    return store.vault.open(_read_content(store, path, sha256), context)
 
 
-def _content(store: Store, path: str, sha256: bytes) -> bytes:
+def _read_content(store: Store, path: str, sha256: bytes) -> bytes:
     return store.lake.verified(path, sha256).read_bytes()
 
 
-def _in_file(path: str, read: Callable[[], bytes], search: _Search) -> Iterator[Trace]:
+def _search_file(path: str, read: Callable[[], bytes], search: _Search) -> Iterator[Trace]:
     try:
         found = search.is_in_content(read())
     except (Corrupt, OSError):
@@ -147,18 +147,18 @@ def _in_file(path: str, read: Callable[[], bytes], search: _Search) -> Iterator[
         yield Trace(path.partition("/")[0], path, is_read=found is not None)
 
 
-def _in_home(store: Store, search: _Search) -> Iterator[Trace]:
+def _search_home(store: Store, search: _Search) -> Iterator[Trace]:
     """Search the files of the home besides the lake and the database, which were searched before."""
     home, lake = store.settings.home.resolve(), store.lake.root.resolve()
     database = store.db.engine.url.database if store.db.is_sqlite else None
     # Not every file whose name begins so: the copy of a damaged log was not searched before.
     searched = set() if database is None else {Path(f"{Path(database).resolve()}{end}") for end in DATABASE_FILES}
     for path in sorted(home.rglob("*")):
-        if path.is_file() and not path.is_relative_to(lake) and path not in searched and _is_in_long(path, search):
+        if path.is_file() and not path.is_relative_to(lake) and path not in searched and _is_in_long_file(path, search):
             yield Trace("home", str(path.relative_to(home)))
 
 
-def _is_in_long(path: Path, search: _Search) -> bool:
+def _is_in_long_file(path: Path, search: _Search) -> bool:
     before = b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):

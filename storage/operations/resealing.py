@@ -26,12 +26,12 @@ from sqlalchemy import Column, ColumnElement, Table, delete, select, true, updat
 from pipelines.vocabulary.errors import Corrupt
 from storage.core import vault, vault_keys
 from storage.core.database import AnyRow, AnySelect, Writing
-from storage.core.lake import Stored
+from storage.core.lake import StoredFile
 from storage.core.models import attachments as attachment_files
 from storage.core.models import damaged_files, statement_files, subscriptions
 from storage.core.store import Store
 from storage.core.vault import read_key_id
-from storage.core.vault_keys import not_under
+from storage.core.vault_keys import is_sealed_with_another
 from storage.intake import statements
 from storage.work import attachments
 
@@ -94,7 +94,9 @@ SEALED_FILES = (
         *(statement_files, statement_files.c.file_id, statements.original_context),
         *(statements.FOLDER, ".pdf.sealed"),
     ),
-    SealedFiles(attachment_files, attachment_files.c.attachment_id, attachments.context, attachments.FOLDER, ".sealed"),
+    SealedFiles(
+        attachment_files, attachment_files.c.attachment_id, attachments.sealing_context, attachments.FOLDER, ".sealed"
+    ),
 )
 
 
@@ -130,7 +132,9 @@ class _Pass:
 
     def reseal_all(self, clock: Callable[[], datetime]) -> None:
         for kind in (SECRETS, PASSWORDS):
-            for values in self._slices(kind.id, kind.value.label("value"), where=not_under(kind.value, self._key_id)):
+            for values in self._slices(
+                kind.id, kind.value.label("value"), where=is_sealed_with_another(kind.value, self._key_id)
+            ):
                 self._reseal_values(kind, values)
         for files in SEALED_FILES:
             path, data_key = files.table.c.path, files.table.c.data_key
@@ -200,7 +204,7 @@ class _Pass:
         self.resealed[ORIGINAL] += moved
 
 
-def _replace_original(w: Writing, files: SealedFiles, old: AnyRow, new: Stored, data_key: int) -> int:
+def _replace_original(w: Writing, files: SealedFiles, old: AnyRow, new: StoredFile, data_key: int) -> int:
     """Name a resealed file instead of the old one. Return 1, or 0 if another transaction did so first."""
     columns = files.table.c
     values = {"path": new.path, "stored_sha256": new.sha256, "data_key": data_key}

@@ -1,5 +1,6 @@
-"""Retention: replaced versions are kept for a set time and then swept, together with orphans: files that the
-database doesn't name.
+"""Retention: keep replaced versions for a set time, then sweep them, together with orphans.
+
+Orphans are files that the database doesn't name.
 
 What is kept, and for how long:
 
@@ -50,8 +51,8 @@ The age of a file (`ORPHAN_AGE`) is therefore not needed for correctness: it onl
 
 **Why a sweep may refuse.** If the clock runs far ahead, the retention time was shortened by mistake, or another
 database is used with this lake, too much seems removable. So a sweep that would remove an unexpected share
-(`unexpected`) removes nothing until an operator confirms it. Each sweep records when it ended, so that the next one
-knows how much time has passed.
+(`describe_unexpected`) removes nothing until an operator confirms it. Each sweep records when it ended, so that the
+next one knows how much time has passed.
 """
 
 import logging
@@ -68,10 +69,10 @@ from pipelines.vocabulary.errors import Conflict
 from storage.access import sessions
 from storage.core import idempotency, leases, vault_keys
 from storage.core.database import Reading, Writing
-from storage.core.lake import Found, Lake
+from storage.core.lake import FoundFile, Lake
 from storage.core.models import damaged_files, locations, portfolio_tables, rule_counts, segments
 from storage.core.store import Store
-from storage.operations.integrity import last_finished, select_named, update_pass
+from storage.operations.integrity import find_last_finished, select_named, update_pass
 
 # The sweep touches no other folder, because its files may be named elsewhere.
 LANDING = "landing"
@@ -108,7 +109,7 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
             `confirmed`.
     """
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock) as prolong:
-        if not confirmed and (surprise := unexpected(store, clock())) is not None:
+        if not confirmed and (surprise := describe_unexpected(store, clock())) is not None:
             raise Conflict(UNEXPECTED, f"Nothing was removed: {surprise} If so: tidemark sweep --confirm")
         keys = _delete_in_slices(store, lambda w: idempotency.sweep(w, clock(), SLICE), prolong)
         _delete_in_slices(store, lambda w: _delete_counts(w, (clock() - COUNTS_RETAINED).date()), prolong)
@@ -119,12 +120,12 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
             freed += sum(size for _, size in slice_.files)
             store.lake.discard(*[path for path, _ in slice_.files])
             prolong()
-        orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
-        vault_keys.forget(store.db, clock())
+        count_orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
+        vault_keys.delete_unused_keys(store.db, clock())
         with store.db.writing() as w:
             sessions.sweep(w, clock())
             update_pass(w, SWEEP, {"finished_at": clock()})
-    return Swept(versions, files, orphans, keys, freed + freed_by_orphans)
+    return Swept(versions, files, count_orphans, keys, freed + freed_by_orphans)
 
 
 def collect_orphans(store: Store, clock: Callable[[], datetime], prolong: Callable[[], None]) -> tuple[int, int]:
@@ -139,14 +140,15 @@ def collect_orphans(store: Store, clock: Callable[[], datetime], prolong: Callab
     return removed, freed
 
 
-def unexpected(store: Store, now: datetime) -> str | None:
+def describe_unexpected(store: Store, now: datetime) -> str | None:
     """Return a sentence about what a sweep would remove in unexpected numbers; None if there is nothing.
 
-    It checks two things: replaced versions that the time since the last sweep doesn't explain, or any if none is
-    recorded; and landing files, which are kept for ever, so that the database names all of them.
+    It checks two things. Replaced versions are unexpected if the time since the last sweep doesn't explain them;
+    without a recorded sweep, all are. Unnamed landing files are unexpected because landing files are kept for ever, so
+    that the database should name all of them.
     """
     with store.db.reading() as r:
-        last = last_finished(r, SWEEP)
+        last = find_last_finished(r, SWEEP)
         unexplained, replaced = _count_unexplained(r, last, now, store.settings.retention)
     if unexplained > EXPECTED_SHARE * replaced:
         since = f"the last sweep was on {last:%Y-%m-%d at %H:%M} UTC" if last else "no sweep is recorded yet"
@@ -191,7 +193,7 @@ def _count_unnamed_submissions(store: Store, now: datetime) -> tuple[int, int]:
     return unnamed, received
 
 
-def orphans(store: Store, now: datetime) -> tuple[int, int]:
+def count_orphans(store: Store, now: datetime) -> tuple[int, int]:
     """Return the number of files that a sweep would take for orphans, and their bytes."""
     count = size = 0
     for files in _slices(_old_files(store.lake, now - ORPHAN_AGE)):
@@ -267,12 +269,12 @@ def _delete_segments(w: Writing, candidates: set[UUID]) -> list[tuple[str, int]]
     return files
 
 
-def _old_files(lake: Lake, written_before: datetime) -> Iterator[Found]:
+def _old_files(lake: Lake, written_before: datetime) -> Iterator[FoundFile]:
     for folder in FOLDERS:
         yield from (file for file in lake.files(folder) if file.modified < written_before)
 
 
-def _remove_unnamed(store: Store, files: list[Found]) -> list[Found]:
+def _remove_unnamed(store: Store, files: list[FoundFile]) -> list[FoundFile]:
     """Remove the orphans among the files, and return them.
 
     It checks in a read transaction before it locks, because mostly there are none.
@@ -284,14 +286,14 @@ def _remove_unnamed(store: Store, files: list[Found]) -> list[Found]:
     with store.db.writing() as w:
         if store.lake.is_listed:
             _lock_naming_tables(w)
-        orphans = _select_unnamed(w, suspects)
-        for file in orphans:
+        count_orphans = _select_unnamed(w, suspects)
+        for file in count_orphans:
             log.warning("removing %s: nothing names it", file.path)
-        store.lake.collect(w, orphans)
-    return orphans
+        store.lake.collect(w, count_orphans)
+    return count_orphans
 
 
-def _select_unnamed(r: Reading, files: Sequence[Found]) -> list[Found]:
+def _select_unnamed(r: Reading, files: Sequence[FoundFile]) -> list[FoundFile]:
     named = select_named(r, [file.path for file in files])
     return [file for file in files if file.path not in named]
 

@@ -45,11 +45,12 @@ def was_left_open(file: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def lost_commits(file: Path) -> int:
+def count_lost_commits(file: Path) -> int:
     """Return how many committed transactions SQLite would ignore in the log, because a page before them is damaged.
 
-    The last transaction of all doesn't count: a power failure leaves it incomplete, and nobody was told that it was
-    committed. Damage within it is therefore not found. A log that is in use is read twice, because it changes.
+    The very last transaction doesn't count: a power failure may leave it incomplete, and nobody was told that it was
+    committed. So damage within it is not found. If there is other damage, the log is read again, because a log in use
+    changes.
     """
     return (_count_lost(file) and _count_lost(file)) if was_left_open(file) else 0
 

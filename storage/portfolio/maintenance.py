@@ -1,7 +1,7 @@
 """Maintenance of the portfolio: the customers for whom it is due, requests for it, and the progress of each bucket.
 
-What is due follows from the data, not from a list: a customer is brought up to date in one commit and is then no longer
-due. So a run that was killed continues where it stopped when it is started again.
+Which customers are due is derived from the data, not from a list. One commit brings a customer up to date, and it is
+then no longer due. So a run that was killed continues where it stopped when it is started again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 
 from storage.core.buckets import BUCKETS, in_bucket
-from storage.core.database import AnyRow, Reading, Writing, insert_into, values_of
+from storage.core.database import AnyRow, Reading, Writing, insert_into, read_values
 from storage.core.models import LIVE, QUEUE_OF, Queue, customers, jobs, maintenance, reports
 from storage.jobs.jobs import find_with_unfinished_change
 
@@ -22,7 +22,7 @@ _OF_THE_PORTFOLIO = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.
 
 
 class Task(StrEnum):
-    BACKFILL = "backfill"  # enrich customers again whose value an older version of the enrichment made
+    BACKFILL = "backfill"  # enrich customers again whose value was computed by an older version of the enrichment
     REFRESH = "refresh"  # compute stale and old reports again
     MONITORING = "monitoring"  # evaluate customers by their clients' rulesets
 
@@ -67,16 +67,16 @@ class BucketProgress:
         return now - self.requested_at < SILENT_AFTER
 
 
-def with_transactions() -> ColumnElement[bool]:
+def has_transactions() -> ColumnElement[bool]:
     return customers.c.data_version > 0
 
 
-def outdated(enrichment_version: int) -> ColumnElement[bool]:
+def is_outdated(enrichment_version: int) -> ColumnElement[bool]:
     """Select customers whose value was made by another version of the enrichment."""
-    return and_(with_transactions(), customers.c.enrichment_version != enrichment_version)
+    return and_(has_transactions(), customers.c.enrichment_version != enrichment_version)
 
 
-def stale(report_versions: Mapping[str, int], not_before: date) -> ColumnElement[bool]:
+def has_stale_report(report_versions: Mapping[str, int], not_before: date) -> ColumnElement[bool]:
     """Select customers with a report that failed, covers older data, has another version, or is older than
     `not_before`.
 
@@ -92,19 +92,19 @@ def stale(report_versions: Mapping[str, int], not_before: date) -> ColumnElement
     return and_(customers.c.enriched_rows > 0, stale_report)
 
 
-def due(r: Reading, condition: ColumnElement[bool], bucket: int) -> list[tuple[int, int]]:
+def find_due(r: Reading, condition: ColumnElement[bool], bucket: int) -> list[tuple[int, int]]:
     """Return the bucket's customers that meet the condition, in order of number, each with its number of rows."""
     query = select(customers.c.number, customers.c.enriched_rows).where(in_bucket(bucket), condition)
     return [(number, rows) for number, rows in r.execute(query.order_by(customers.c.number))]
 
 
-def buckets_due(r: Reading, condition: ColumnElement[bool]) -> list[int]:
+def find_buckets_due(r: Reading, condition: ColumnElement[bool]) -> list[int]:
     """Return the buckets with at least one customer that meets the condition."""
     query = select(customers.c.number % BUCKETS).where(condition).distinct()
     return sorted(r.execute(query).scalars())
 
 
-def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequence[int]) -> list[int]:
+def select_still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequence[int]) -> list[int]:
     """Return the customers that still meet the condition, without those whose transactions a live job may change.
 
     Such a job does the same work when it is enriched.
@@ -114,7 +114,7 @@ def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequ
     return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in changing]
 
 
-def jobs_wait(r: Reading) -> bool:
+def has_waiting_jobs(r: Reading) -> bool:
     """Return whether an unfinished job of another queue exists; the portfolio's own jobs don't count."""
     waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_PORTFOLIO))
     return r.execute(waiting.limit(1)).first() is not None
@@ -123,11 +123,11 @@ def jobs_wait(r: Reading) -> bool:
 def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
     """Request a task for the buckets where it is not under way."""
     wanted = set(buckets)
-    under_way = {each.bucket for each in progress(w, task, wanted) if each.is_under_way(now)}
+    under_way = {each.bucket for each in read_progress(w, task, wanted) if each.is_under_way(now)}
     _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - under_way)])
 
 
-def waiting(r: Reading, task: Task) -> list[BucketProgress]:
+def find_waiting(r: Reading, task: Task) -> list[BucketProgress]:
     """Return the requests of a task that have not begun, oldest first."""
     requested, begun = maintenance.c.requested_at, maintenance.c.started_at
     query = select(maintenance).where(
@@ -136,7 +136,7 @@ def waiting(r: Reading, task: Task) -> list[BucketProgress]:
     return [_progress(row) for row in r.execute(query.order_by(requested, maintenance.c.bucket))]
 
 
-def progress(r: Reading, task: Task, buckets: Iterable[int]) -> list[BucketProgress]:
+def read_progress(r: Reading, task: Task, buckets: Iterable[int]) -> list[BucketProgress]:
     """Return the task's progress in these buckets, by bucket, without those where it never ran."""
     query = select(maintenance).where(maintenance.c.task == task, maintenance.c.bucket.in_(list(buckets)))
     return [_progress(row) for row in r.execute(query.order_by(maintenance.c.bucket))]
@@ -144,7 +144,7 @@ def progress(r: Reading, task: Task, buckets: Iterable[int]) -> list[BucketProgr
 
 def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
     """Record that a run begins. The counts of an interrupted run before it are kept."""
-    before = progress(w, task, [bucket])
+    before = read_progress(w, task, [bucket])
     resumed = bool(before) and before[0].completed_at is None and before[0].state(now) is not State.WAITING
     done = before[0].done if resumed else 0
     fresh = {"total": done, "started_at": now, "beat_at": now, "completed_at": None, "error": None}
@@ -152,7 +152,7 @@ def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
     _upsert(w, [{"task": task, "bucket": bucket, **fresh, **zeros}])
 
 
-def expect(w: Writing, task: Task, bucket: int, remaining: int) -> None:
+def add_to_total(w: Writing, task: Task, bucket: int, remaining: int) -> None:
     """Record the number of customers that the run still has to do."""
     w.execute(_update(task, bucket).values(total=maintenance.c.total + remaining))
 
@@ -185,4 +185,4 @@ def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _progress(row: AnyRow) -> BucketProgress:
-    return BucketProgress(**values_of(row, task=Task(row.task)))
+    return BucketProgress(**read_values(row, task=Task(row.task)))

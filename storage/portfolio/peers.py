@@ -26,7 +26,7 @@ SPREAD = pl.Schema(
 )
 
 
-def percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.DataFrame:
+def compute_percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.DataFrame:
     """Compute SPREAD from tables of metrics, for each client and metric with enough customers.
 
     Percentiles are lower percentiles: always values that occur. Of n sorted values, the p-th percentile is the one at
@@ -64,7 +64,7 @@ def put(w: Writing, spread: pl.DataFrame, day: date) -> None:
         w.execute(insert(peers), rows)
 
 
-def latest_before(r: Reading, client_ids: Iterable[UUID], as_of: date) -> dict[UUID, pl.DataFrame]:
+def find_latest_before(r: Reading, client_ids: Iterable[UUID], as_of: date) -> dict[UUID, pl.DataFrame]:
     """Return each client's peers (`context.PEERS`) of the last night before `as_of`, if it has any."""
     last = (
         select(peers.c.client_id, func.max(peers.c.day).label("day"))

@@ -21,15 +21,15 @@ from sqlalchemy import BigInteger, ColumnElement, cast, func, insert, select, up
 from pipelines.figures.tallies import Tallies
 from pipelines.monitoring.simulation import MOST_FIRINGS
 from pipelines.vocabulary.errors import NotFound
-from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
-from storage.core.lake import Lake, Stored
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
+from storage.core.lake import Lake, StoredFile
 from storage.core.models import TERMINAL, Flow, JobStatus, customers, jobs, portfolio_jobs, segments
 from storage.core.models import portfolio_job_slices as slices
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.core.segments import register
 from storage.jobs.jobs import Ending, Job, as_job, finish, select_jobs
 from storage.jobs.jobs import get as get_job
-from storage.portfolio.maintenance import with_transactions
+from storage.portfolio.maintenance import has_transactions
 
 ROWS_AT_ONCE = 1_000  # how many rows of a list are converted and sent at a time
 
@@ -153,22 +153,22 @@ def with_id(r: Reading, job_id: UUID) -> PortfolioJob:
 def find(r: Reading, subject_id: UUID, page: Page | None = None) -> Paged[PortfolioJob]:
     """Return the jobs about a policy or a ruleset, newest first."""
     query = _select().where(portfolio_jobs.c.subject_id == subject_id).order_by(jobs.c.received_seq.desc())
-    rows = r.execute(limited(query, page))
-    return Paged([_portfolio_job(row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query, page))
+    return Paged([_portfolio_job(row) for row in rows], count_total(r, query), page)
 
 
-def waiting(r: Reading) -> list[Job]:
+def find_waiting(r: Reading) -> list[Job]:
     """Return the jobs that have not begun, in order of receipt."""
     mine = select_jobs().where(jobs.c.flow.in_(KINDS), jobs.c.status == JobStatus.QUEUED)
     return [as_job(row) for row in r.execute(mine.order_by(jobs.c.received_seq))]
 
 
-def attachment(r: Reading, job: PortfolioJob) -> pl.DataFrame | None:
+def read_attachment(r: Reading, job: PortfolioJob) -> pl.DataFrame | None:
     content: bytes | None = r.execute(select(portfolio_jobs.c.attachment).where(_is(job.job_id))).scalar_one()
     return None if content is None else pl.read_parquet(BytesIO(content))
 
 
-def result(r: Reading, job: PortfolioJob) -> Any:
+def read_result(r: Reading, job: PortfolioJob) -> Any:
     """Return the job's result, with decimals for numbers with a point; None until it is done."""
     text = r.execute(select(portfolio_jobs.c.result).where(_is(job.job_id))).scalar_one()
     return None if text is None else json.loads(text, parse_float=Decimal)
@@ -196,13 +196,13 @@ class Slice:
     last_customer: int
 
 
-def customers_of(r: Reading, population: Population, within: Slice | None = None) -> list[tuple[int, int]]:
+def find_customers(r: Reading, population: Population, within: Slice | None = None) -> list[tuple[int, int]]:
     """Return the numbers of the customers, in order, each with its number of rows."""
     query = select(customers.c.number, customers.c.enriched_rows, customers.c.customer_id).where(
         customers.c.client_id == population.client_id
     )
     if population.with_transactions:
-        query = query.where(with_transactions())
+        query = query.where(has_transactions())
     if within is not None:
         query = query.where(customers.c.number.between(within.first_customer, within.last_customer))
     named = population.named
@@ -234,7 +234,7 @@ def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -
     w.execute(insert(slices), [{"job_id": job.job_id, **row} for row in rows or [empty]])
 
 
-def next_slice(r: Reading, job: PortfolioJob) -> Slice | None:
+def find_next_slice(r: Reading, job: PortfolioJob) -> Slice | None:
     """Return the first slice that is not recorded."""
     left = (slices.c.job_id == job.job_id, slices.c.completed_at.is_(None))
     query = select(slices.c.slice, slices.c.first_customer, slices.c.last_customer).where(*left)
@@ -251,12 +251,14 @@ class Part:
     customers: int
 
 
-def put_rows(lake: Lake, job: PortfolioJob, rows: pl.DataFrame) -> Stored | None:
+def put_rows(lake: Lake, job: PortfolioJob, rows: pl.DataFrame) -> StoredFile | None:
     """Write a slice's rows to a file of the lake, for `record`; return None if there are no rows."""
     return lake.put_frame(f"{job.kind.folder}/{job.job_id}/{uuid4()}.parquet", rows) if rows.height else None
 
 
-def record(w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file: Stored | None, now: datetime) -> None:
+def record(
+    w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file: StoredFile | None, now: datetime
+) -> None:
     """Record a slice. If two runs compute it, only the first is recorded.
 
     Args:
@@ -268,16 +270,16 @@ def record(w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file:
     """
     mine = update(slices).where(slices.c.job_id == slice_.job.job_id, slices.c.slice == slice_.number)
     counted = {"done": part.customers, "failed": failed, "row_counts": _row_counts(slice_.job.kind, part.rows)}
-    values = {"completed_at": now, "tallies": _packed(part.tallies), **counted}
+    values = {"completed_at": now, "tallies": _pack(part.tallies), **counted}
     is_first = w.execute(mine.where(slices.c.completed_at.is_(None)).values(values)).rowcount
     if is_first and file is not None:
         w.execute(mine.values(segment_id=register(w, lake, (file, part.rows.height), now)))
 
 
-def recorded_tallies(r: Reading, job: PortfolioJob) -> list[Tallies]:
+def read_tallies(r: Reading, job: PortfolioJob) -> list[Tallies]:
     """Return the tallies of the recorded slices."""
     query = select(slices.c.tallies).where(slices.c.job_id == job.job_id, slices.c.tallies.is_not(None))
-    return [_unpacked(content) for content in r.execute(query.order_by(slices.c.slice)).scalars()]
+    return [_unpack(content) for content in r.execute(query.order_by(slices.c.slice)).scalars()]
 
 
 def end(w: Writing, job: PortfolioJob, result: Any, now: datetime) -> None:
@@ -308,14 +310,14 @@ def _end(
     finish(w, [Ending(live, status, None, error=error)], now)
 
 
-def _packed(tallies: Tallies) -> bytes:
+def _pack(tallies: Tallies) -> bytes:
     buffers = {name: BytesIO() for name in tallies}
     for name, buffer in buffers.items():
         tallies[name].write_ipc(buffer, compression="zstd")
     return msgspec.msgpack.encode({name: buffer.getvalue() for name, buffer in buffers.items()})
 
 
-def _unpacked(content: bytes) -> Tallies:
+def _unpack(content: bytes) -> Tallies:
     return {name: pl.read_ipc(BytesIO(frame)) for name, frame in _frames(content).items()}
 
 
@@ -337,7 +339,7 @@ class Listing:
     total: int
 
 
-def listing(r: Reading, job: PortfolioJob, value: str | None = None) -> Listing:
+def read_listing(r: Reading, job: PortfolioJob, value: str | None = None) -> Listing:
     """Return the listing of a finished job.
 
     Args:
@@ -359,7 +361,7 @@ def _wanted(kind: Kind, value: str | None) -> pl.Expr:
     return column.is_not_null() if value is None else column.cast(pl.String) == value
 
 
-def rows_of(lake: Lake, of: Listing, page: Page | None) -> Iterator[pl.DataFrame]:
+def read_rows(lake: Lake, of: Listing, page: Page | None) -> Iterator[pl.DataFrame]:
     """Yield a page's rows in pieces, in the order of the slices. Only files with rows of the page are read.
 
     Raises:
@@ -402,6 +404,6 @@ def _sum_over_slices(column: ColumnElement[int]) -> ColumnElement[int]:
 
 
 def _portfolio_job(row: AnyRow) -> PortfolioJob:
-    values = values_of(row, kind=KINDS[Flow(row.flow)], status=JobStatus(row.status))
+    values = read_values(row, kind=KINDS[Flow(row.flow)], status=JobStatus(row.status))
     del values["flow"]
     return PortfolioJob(**values)

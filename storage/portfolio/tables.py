@@ -16,7 +16,7 @@ from pipelines.vocabulary.schemas import TIMESTAMP
 from pipelines.vocabulary.schemas import UUID as UUID_TYPE
 from storage.core.buckets import in_bucket
 from storage.core.database import AnySelect, Reading
-from storage.core.lake import Stored
+from storage.core.lake import StoredFile
 from storage.core.models import REPORT_KINDS, customers, portfolio_tables, reports, segments
 from storage.core.segments import register
 from storage.core.store import Store
@@ -79,7 +79,7 @@ METRIC_COLUMNS: Columns = {
 }
 
 
-def schema_of(columns: Columns) -> pl.Schema:
+def make_schema(columns: Columns) -> pl.Schema:
     return pl.Schema({name: kind for name, (kind, _) in columns.items()})
 
 
@@ -94,7 +94,7 @@ class PortfolioTable:
     rows: int
 
 
-def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
+def read_reports(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
     """Return the bucket's reports of one kind, with REPORT_COLUMNS of the kind."""
     query: AnySelect = (
         select(
@@ -119,21 +119,21 @@ def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
         pl.col("data").str.json_path_match(path).cast(kinds[name][0], strict=False).alias(name)
         for name, path in _HEADLINES[kind].items()
     )
-    return pl.DataFrame(rows, schema=schema_of(_REPORT), orient="row").with_columns(headlines)
+    return pl.DataFrame(rows, schema=make_schema(_REPORT), orient="row").with_columns(headlines)
 
 
-def metrics_of(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], as_of: date) -> pl.DataFrame:
+def combine_metrics(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], as_of: date) -> pl.DataFrame:
     """Return readings (`customer_number, metric, value, cause`) with METRIC_COLUMNS, sorted."""
     query = select(customers.c.number, customers.c.customer_id, customers.c.client_id)
     mine = query.where(customers.c.number.in_(list(versions)))
     reported = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(mine)]
-    about = pl.DataFrame(reported, schema=schema_of(_CUSTOMER), orient="row")
+    about = pl.DataFrame(reported, schema=make_schema(_CUSTOMER), orient="row")
     joined = readings.join(about, on="customer_number", validate="m:1").with_columns(as_of=pl.lit(as_of))
     shown = joined.select(pl.col(name).cast(kind) for name, (kind, _) in METRIC_COLUMNS.items())
     return shown.sort("customer_number", "metric")
 
 
-def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime) -> Stored:
+def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime) -> StoredFile:
     """Store `table` and make it the current one of its name and bucket."""
     stored = store.lake.put_frame(f"portfolio/{name}/{bucket:02d}/{uuid4()}.parquet", table)
     with store.db.writing() as w:
@@ -148,7 +148,7 @@ def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime
     return stored
 
 
-def current_tables(r: Reading) -> list[PortfolioTable]:
+def find_current_tables(r: Reading) -> list[PortfolioTable]:
     """Return all current tables, by name and bucket."""
     query = (
         select(portfolio_tables.c.name, portfolio_tables.c.bucket, segments.c.path, segments.c.sha256, segments.c.rows)

@@ -14,7 +14,7 @@ from sqlalchemy import func, insert, select
 from pipelines.vocabulary.errors import NotFound
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import reports, resolutions
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, lock
 from storage.jobs.jobs import request_refresh
 
@@ -79,7 +79,7 @@ def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int
 def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Resolution]:
     """Return every resolution and revocation, newest first."""
     query = _newest_first(customer)
-    return Paged([_as_resolution(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+    return Paged([_as_resolution(row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 
 
 def _newest_first(customer: Customer) -> AnySelect:

@@ -14,7 +14,7 @@ from sqlalchemy import insert, select, update
 from pipelines.intake import rows
 from pipelines.intake.accounts import identify
 from pipelines.intake.lines import as_lines
-from storage.core.database import Reading, Writing, values_of
+from storage.core.database import Reading, Writing, read_values
 from storage.core.models import sandbox_customers
 from storage.core.store import Store
 from storage.customers.customers import Customer
@@ -45,7 +45,7 @@ def behind(r: Reading, through: date, feed_days: int) -> list[SandboxCustomer]:
         .where(sandbox_customers.c.until > through - timedelta(days=feed_days))
         .order_by(sandbox_customers.c.customer_number)
     )
-    return [SandboxCustomer(**values_of(row)) for row in rows]
+    return [SandboxCustomer(**read_values(row)) for row in rows]
 
 
 def advance(w: Writing, made: SandboxCustomer, through: date) -> bool:

@@ -66,7 +66,7 @@ class Load:
     oldest_job_s: Mapping[str, float]  # unfinished, by flow
 
 
-def summary(r: Reading, subscription: Subscription, now: datetime) -> Summary:
+def read_summary(r: Reading, subscription: Subscription, now: datetime) -> Summary:
     """Return the summary of a subscription as of now."""
     mine = deliveries.c.subscription_id == subscription.subscription_id
     counts = select(deliveries.c.status, func.count(), func.min(deliveries.c.due_at)).where(outbox.is_open(), mine)
@@ -78,11 +78,11 @@ def summary(r: Reading, subscription: Subscription, now: datetime) -> Summary:
         waiting=due[0] + sending[0],
         retrying=by_status.get(DeliveryStatus.RETRYING, none)[0],
         oldest_waiting_at=due[1],
-        periods=[_period(r, subscription.subscription_id, name, now - ago) for name, ago in PERIODS.items()],
+        periods=[_read_period(r, subscription.subscription_id, name, now - ago) for name, ago in PERIODS.items()],
     )
 
 
-def _period(r: Reading, subscription_id: UUID, name: str, since: datetime) -> Period:
+def _read_period(r: Reading, subscription_id: UUID, name: str, since: datetime) -> Period:
     mine = and_(attempts.c.subscription_id == subscription_id, attempts.c.started_at >= since, COUNTED)
     kinds = select(attempts.c.error, attempts.c.status_code, func.count()).where(mine)
     total, by_error, by_status_code = 0, Counter[str](), Counter[int]()
@@ -119,14 +119,14 @@ def _percentile(r: Reading, mine: ColumnElement[bool], total: int, percent: int)
     return duration
 
 
-def load(r: Reading, now: datetime) -> Load:
+def read_load(r: Reading, now: datetime) -> Load:
     """Return the load of all clients, for the operator's monitoring."""
-    since = outbox.due_since(r)
-    unfinished, oldest = _unfinished_jobs(r)
+    since = outbox.find_due_since(r)
+    unfinished, oldest = _count_unfinished_jobs(r)
     return Load(
-        deliveries=_open_deliveries(r),
+        deliveries=_count_open_deliveries(r),
         oldest_due_s=0.0 if since is None else _age_s(since, now),
-        attempts_last_hour=_last_hour(r, now),
+        attempts_last_hour=_count_last_hour(r, now),
         paused_subscriptions=r.execute(select(func.count()).where(subscriptions.c.paused_at.is_not(None))).scalar_one(),
         jobs=unfinished,
         oldest_job_s={flow: _age_s(oldest[flow], now) if flow in oldest else 0.0 for flow in Flow},
@@ -138,7 +138,7 @@ def _age_s(since: datetime, now: datetime) -> float:
     return max(0.0, (now - since).total_seconds())
 
 
-def _open_deliveries(r: Reading) -> dict[str, int]:
+def _count_open_deliveries(r: Reading) -> dict[str, int]:
     counted = (
         select(deliveries.c.status, deliveries.c.subscription_id, func.count().label("times"))
         .where(outbox.is_open())
@@ -155,7 +155,7 @@ def _open_deliveries(r: Reading) -> dict[str, int]:
     return counts
 
 
-def _last_hour(r: Reading, now: datetime) -> dict[str, int]:
+def _count_last_hour(r: Reading, now: datetime) -> dict[str, int]:
     recent = select(attempts.c.error, attempts.c.status_code, func.count()).where(
         attempts.c.started_at >= now - LAST_HOUR
     )
@@ -165,7 +165,7 @@ def _last_hour(r: Reading, now: datetime) -> dict[str, int]:
     return counts
 
 
-def _unfinished_jobs(r: Reading) -> tuple[dict[tuple[str, str], int], dict[str, datetime]]:
+def _count_unfinished_jobs(r: Reading) -> tuple[dict[tuple[str, str], int], dict[str, datetime]]:
     """Return the numbers of unfinished jobs by flow and status (with zeros), and the oldest's time by flow."""
     query = select(jobs.c.flow, jobs.c.status, func.count(), func.min(jobs.c.created_at)).where(LIVE_JOBS)
     counts = {(str(flow), str(status)): 0 for flow in Flow for status in LIVE}

@@ -14,9 +14,9 @@ from sqlalchemy import ColumnElement, and_, bindparam, exists, select, update
 
 from pipelines.vocabulary.errors import Conflict, NotFound
 from pipelines.webhooks.events import EventType
-from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
 from storage.core.models import DeliveryStatus, attempts, deliveries, events, subscriptions
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.webhooks.outbox import UNREADABLE_SECRET, Attempt, literal_status
 
 RESENT_AT_ONCE = 10_000  # how many deliveries one request makes due
@@ -75,7 +75,7 @@ def find(r: Reading, wanted: Filter, page: Page | None = None) -> Paged[int]:
     if wanted.event_type is not None or wanted.customer_number is not None:
         query = query.join(events, events.c.event_id == deliveries.c.event_id)
     newest_first = query.order_by(deliveries.c.number.desc())
-    return Paged(r.execute(limited(newest_first, page)).scalars().all(), total_of(r, query), page)
+    return Paged(r.execute(limit_to_page(newest_first, page)).scalars().all(), count_total(r, query), page)
 
 
 def _conditions(wanted: Filter) -> Iterator[ColumnElement[bool]]:
@@ -138,7 +138,7 @@ def get(r: Reading, client_id: UUID | None, delivery_id: UUID) -> Delivery:
     return rows[0]
 
 
-def latest(r: Reading, limit: int, subscription_id: UUID | None = None, failed: bool = False) -> list[Delivery]:
+def find_latest(r: Reading, limit: int, subscription_id: UUID | None = None, failed: bool = False) -> list[Delivery]:
     """Return the newest deliveries for an operator: all clients' or a subscription's, all or only failed ones."""
     query = _newest_deliveries().limit(limit)
     if subscription_id is not None:
@@ -180,7 +180,7 @@ def resend_all(
     """Make due again the deliveries that were created since a time and have this status (failed or retrying).
 
     Tests, and deliveries of deleted subscriptions, are not resent. One call makes at most RESENT_AT_ONCE due, those due
-    longest ago first. To resend all, call this with the same `now` until there are no more. A delivery that was made
+    longest ago first. To resend all, call this with the same `now` until no more are left. A delivery that was made
     due with that `now` is not selected again, even if it has failed since.
 
     Returns:
@@ -249,17 +249,17 @@ def _select_deliveries() -> AnySelect:
 
 def _with_attempts(r: Reading, query: AnySelect) -> list[Delivery]:
     rows = r.execute(query).all()
-    tries = _attempts(r, query)
+    tries = _read_attempts(r, query)
     return [_delivery(row, tuple(tries[row.delivery_id])) for row in rows]
 
 
-def _attempts(r: Reading, query: AnySelect) -> defaultdict[UUID, list[Attempt]]:
+def _read_attempts(r: Reading, query: AnySelect) -> defaultdict[UUID, list[Attempt]]:
     """Return the attempts of each delivery that `query` finds, in order."""
     selected = query.subquery()
     attempts_query = select(attempts).join(selected, selected.c.delivery_id == attempts.c.delivery_id)
     tries: defaultdict[UUID, list[Attempt]] = defaultdict(list)
     for row in r.execute(attempts_query.order_by(attempts.c.started_at, attempts.c.attempt_id)):
-        values = values_of(row)
+        values = read_values(row)
         tries[values["delivery_id"]].append(Attempt(**{name: values[name] for name in _ATTEMPT_FIELDS}))
     return tries
 
@@ -269,4 +269,4 @@ _ATTEMPT_FIELDS = [field.name for field in fields(Attempt)]
 
 def _delivery(row: AnyRow, tries: tuple[Attempt, ...]) -> Delivery:
     event_type, status = EventType(row.event_type), DeliveryStatus(row.status)
-    return Delivery(**values_of(row, event_type=event_type, status=status, attempts=tries))
+    return Delivery(**read_values(row, event_type=event_type, status=status, attempts=tries))

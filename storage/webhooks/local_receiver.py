@@ -1,7 +1,8 @@
 """The receiver that `tidemark listen --subscribe` runs on this machine.
 
-While it runs, a file in the home names its port. A sandbox's deliveries may then reach this port of loopback, and trust
-the receiver's certificate authority, whose key exists no more. So nothing has to be set, and no process restarted.
+While it runs, a file in the home names its port. A sandbox's deliveries may then reach this port on the loopback
+interface, and they trust the receiver's certificate authority, whose key was discarded. So no setting and no restart is
+needed.
 """
 
 from collections.abc import Sequence
@@ -46,6 +47,6 @@ def find(settings: Settings) -> LocalReceiver | None:
         return None
 
 
-def authority(home: Path) -> Path:
+def authority_file(home: Path) -> Path:
     """Return the file with the certificate of the receiver's authority."""
     return home / FOLDER / AUTHORITY

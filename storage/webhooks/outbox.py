@@ -247,7 +247,7 @@ def _due_row(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
     }
 
 
-def any_due(r: Reading, free: int = SLOTS) -> bool:
+def has_due(r: Reading, free: int = SLOTS) -> bool:
     """Return whether a claim would find something. Check this before a claim, which wakes all watchers by its commit.
 
     Args:
@@ -256,8 +256,8 @@ def any_due(r: Reading, free: int = SLOTS) -> bool:
     return bool(_next_numbers(r, 1, free))
 
 
-def due_since(r: Reading) -> datetime | None:
-    """Return the time since when the oldest due delivery is due (created, resent or retried); None if nothing is due.
+def find_due_since(r: Reading) -> datetime | None:
+    """Return when the oldest due delivery became due (created, resent or retried); None if nothing is due.
 
     Deliveries that wait for a paused subscription don't count.
     """
@@ -319,8 +319,9 @@ def _next_numbers(r: Reading, limit: int, free: int) -> list[int]:
 
 
 def _share_slots(turns: Iterable[tuple[int, int, UUID]], in_progress: Counter[UUID], free: int) -> list[int]:
-    """Return the numbers of the deliveries to claim: the next is always one of the client with the fewest in progress,
-    until that client has its share too.
+    """Return the numbers of the deliveries to claim, within each client's share of the free slots.
+
+    The next delivery is always one of the client that has the fewest in progress.
     """
     ranked = []
     for turn, number, client_id in sorted(turns):
@@ -371,8 +372,9 @@ def is_open() -> ColumnElement[bool]:
 
 
 def literal_status(status: DeliveryStatus) -> ColumnElement[str]:
-    """Return the status as a literal in the SQL text. With a bound parameter, neither database would use a partial
-    index of deliveries with this status.
+    """Return the status as a literal in the SQL text.
+
+    With a bound parameter, neither database would use a partial index of deliveries with this status.
     """
     return literal_column(f"'{status}'", String)
 
@@ -426,7 +428,7 @@ def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
     """
     if not ended:
         return []
-    reported = {row.delivery_id: row for row in w.execute(_facts().where(_among(ended)))}
+    reported = {row.delivery_id: row for row in w.execute(_select_facts().where(_among(ended)))}
     _store_attempts(w, ended, reported)
     receivers = _lock_receivers(w, {row.subscription_id for row in reported.values()})
     held = {row.delivery_id: row for row in w.execute(_held_by(holder, ended))}
@@ -470,7 +472,7 @@ class _HeldEnd:
         return should_retry(tries, receiver.max_retries, attempt.status_code, attempt.error)
 
 
-def _facts() -> AnySelect:
+def _select_facts() -> AnySelect:
     return select(
         deliveries.c.number,
         deliveries.c.delivery_id,
@@ -523,7 +525,7 @@ def _lock_receivers(w: Writing, subscription_ids: Iterable[UUID]) -> dict[UUID, 
 
 def _held_by(holder: UUID, ended: Sequence[Ended]) -> AnySelect:
     held = and_(deliveries.c.status == DeliveryStatus.SENDING, deliveries.c.lease_holder == holder)
-    return _facts().where(_among(ended), held).order_by(deliveries.c.number).with_for_update()
+    return _select_facts().where(_among(ended), held).order_by(deliveries.c.number).with_for_update()
 
 
 def _update_receivers(w: Writing, ends: Sequence[_HeldEnd], receivers: Mapping[UUID, AnyRow]) -> list[Pause]:
@@ -580,7 +582,7 @@ def cancel_due(w: Writing, subscription_id: UUID) -> None:
     w.execute(update(deliveries).where(mine, deliveries.c.number.in_(first)).values(cancelled))
 
 
-def any_retry_due(r: Reading, now: datetime) -> bool:
+def has_retry_due(r: Reading, now: datetime) -> bool:
     return bool(_find_retries_due(r, now, 1))
 
 
@@ -604,10 +606,10 @@ def _find_retries_due(r: Reading, now: datetime, most: int) -> Sequence[int]:
 
 @cache
 def _retries_due() -> AnySelect:
-    """Return a query of deliveries whose retry time has come. A time further away than any wait counts as come, because
-    then the clock was set back.
+    """Return a query of deliveries whose retry is due.
 
-    It does one index look-up for each number of tries and each of the two cases.
+    A retry time that is further away than any wait also counts as due: it was set before the clock was set back. The
+    query does one index look-up for each number of tries and each of these two cases.
     """
     cases = [
         and_(_IS_RETRYING, deliveries.c.attempt_count == literal_column(str(tries), Integer), has_come)
@@ -625,7 +627,7 @@ def _retry_times(now: datetime) -> dict[str, Any]:
     return {"now": now} | {f"latest_{tries}": now + longest_wait(tries) for tries in range(1, MAX_RETRIES + 1)}
 
 
-def any_expired(r: Reading, now: datetime) -> bool:
+def has_expired(r: Reading, now: datetime) -> bool:
     return r.execute(select(deliveries.c.number).where(_is_expired(now)).limit(1)).first() is not None
 
 

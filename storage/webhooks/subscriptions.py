@@ -19,9 +19,9 @@ from sqlalchemy import delete as delete_from
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest, NotFound
 from pipelines.webhooks.events import SECRET_BYTES, EventType, decode_secret, new_secret
 from storage.access import keys
-from storage.core.database import AnyRow, AnySelect, Reading, Writing, insert_into, values_of
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, insert_into, read_values
 from storage.core.models import customers, subscription_customers, subscriptions
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.core.vault import Vault
 from storage.customers.customers import numbers
 from storage.webhooks import outbox
@@ -91,12 +91,12 @@ def create(
         InvalidRequest: `Webhook.UnknownCustomer` for ids of customers that are not the client's own, with pointers.
         Conflict: `Webhook.TooManySubscriptions`.
     """
-    scope = own_customers(w, client_id, customer_ids)
+    scope = require_own_customers(w, client_id, customer_ids)
     _check_number_of_subscriptions(w, client_id)
     subscription_id, secret = uuid4(), new_secret(secrets.token_bytes(SECRET_BYTES))
     row = {"subscription_id": subscription_id, "client_id": client_id, "event_type": event_type, "webhook_url": url}
     row |= vars(on_failure)
-    w.execute(insert(subscriptions).values(**row, secret=_sealed(vault, subscription_id, secret), created_at=now))
+    w.execute(insert(subscriptions).values(**row, secret=_seal(vault, subscription_id, secret), created_at=now))
     _add(w, subscription_id, scope)
     return get(w, client_id, subscription_id), secret
 
@@ -125,7 +125,7 @@ def get(r: Reading, client_id: UUID | None, subscription_id: UUID) -> Subscripti
 def find(r: Reading, client_id: UUID | None, page: Page | None = None) -> Paged[Subscription]:
     """Return the client's subscriptions, or without `client_id` all clients', in order of creation."""
     query = _select(client_id).order_by(subscriptions.c.created_at, subscriptions.c.subscription_id)
-    return Paged(_with_customers(r, limited(query, page)), total_of(r, query), page)
+    return Paged(_with_customers(r, limit_to_page(query, page)), count_total(r, query), page)
 
 
 def delete(w: Writing, client_id: UUID, subscription_id: UUID) -> Subscription:
@@ -187,7 +187,7 @@ def resume(w: Writing, client_id: UUID | None, subscription_id: UUID) -> tuple[S
     return get(w, client_id, subscription_id), changes
 
 
-def paused(r: Reading) -> list[Subscription]:
+def find_paused(r: Reading) -> list[Subscription]:
     """Return all clients' paused subscriptions, those paused for the longest time first."""
     query = _select(None).where(subscriptions.c.paused_at.is_not(None))
     return _with_customers(r, query.order_by(subscriptions.c.paused_at, subscriptions.c.subscription_id))
@@ -201,7 +201,7 @@ def rotate(w: Writing, client_id: UUID, subscription_id: UUID, vault: Vault) -> 
     """
     _lock(w, client_id, subscription_id)
     secret = new_secret(secrets.token_bytes(SECRET_BYTES))
-    w.execute(_this(subscription_id).values(secret=_sealed(vault, subscription_id, secret)))
+    w.execute(_this(subscription_id).values(secret=_seal(vault, subscription_id, secret)))
     return secret
 
 
@@ -213,7 +213,7 @@ def add_customers(w: Writing, client_id: UUID, subscription_id: UUID, customer_i
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
     """
     _lock(w, client_id, subscription_id)
-    _add(w, subscription_id, own_customers(w, client_id, customer_ids))
+    _add(w, subscription_id, require_own_customers(w, client_id, customer_ids))
     return get(w, client_id, subscription_id)
 
 
@@ -225,7 +225,7 @@ def remove_customers(w: Writing, client_id: UUID, subscription_id: UUID, custome
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
     """
     _lock(w, client_id, subscription_id)
-    removed = own_customers(w, client_id, customer_ids)
+    removed = require_own_customers(w, client_id, customer_ids)
     w.execute(
         delete_from(subscription_customers).where(
             subscription_customers.c.subscription_id == subscription_id,
@@ -244,7 +244,7 @@ def open_secret(vault: Vault, subscription_id: UUID, sealed: bytes) -> bytes:
     return vault.open(sealed, subscription_id.bytes)
 
 
-def _sealed(vault: Vault, subscription_id: UUID, secret: str) -> bytes:
+def _seal(vault: Vault, subscription_id: UUID, secret: str) -> bytes:
     return vault.seal(decode_secret(secret), subscription_id.bytes)
 
 
@@ -267,11 +267,11 @@ def _lock(w: Writing, client_id: UUID | None, subscription_id: UUID) -> Subscrip
 
 def _with_customers(r: Reading, query: AnySelect) -> list[Subscription]:
     rows = r.execute(query).all()
-    scopes = _scopes(r, query)
+    scopes = _read_scopes(r, query)
     return [_subscription(row, tuple(scopes[row.subscription_id])) for row in rows]
 
 
-def _scopes(r: Reading, query: AnySelect) -> defaultdict[UUID, list[UUID]]:
+def _read_scopes(r: Reading, query: AnySelect) -> defaultdict[UUID, list[UUID]]:
     """Return the customers of each subscription that `query` finds, in order of creation."""
     selected = query.subquery()
     scoped = (
@@ -287,10 +287,10 @@ def _scopes(r: Reading, query: AnySelect) -> defaultdict[UUID, list[UUID]]:
 
 
 def _subscription(row: AnyRow, customer_ids: tuple[UUID, ...]) -> Subscription:
-    return Subscription(**values_of(row, event_type=EventType(row.event_type), customer_ids=customer_ids))
+    return Subscription(**read_values(row, event_type=EventType(row.event_type), customer_ids=customer_ids))
 
 
-def own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:
+def require_own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:
     """Return the numbers of the customers, who must all belong to the client.
 
     Raises:

@@ -12,9 +12,9 @@ from sqlalchemy import insert, select, update
 
 from pipelines.vocabulary.errors import Gone, NotFound
 from storage.core.database import AnySelect, Reading, Writing
-from storage.core.lake import Lake, Stored
+from storage.core.lake import Lake, StoredFile
 from storage.core.models import attachments, damaged_files
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.core.store import Store
 from storage.core.vault import read_key_id
 from storage.customers.customers import Customer
@@ -31,7 +31,7 @@ class NewAttachment:
     file_name: str
     sha256: bytes  # of the file as sent
     size: int
-    stored: Stored
+    stored: StoredFile
     data_key: int
 
 
@@ -53,12 +53,12 @@ def seal(
     store: Store, attachment_id: UUID, file_name: str, sha256: bytes, content: bytes, now: datetime
 ) -> NewAttachment:
     """Encrypt a file and store it durably, before the transaction that names it."""
-    sealed = store.vault.seal(content, context(attachment_id))
+    sealed = store.vault.seal(content, sealing_context(attachment_id))
     stored = store.lake.put(f"{FOLDER}/{now:%Y-%m-%d}/{attachment_id}.sealed", sealed)
     return NewAttachment(attachment_id, file_name, sha256, len(content), stored, read_key_id(sealed))
 
 
-def context(attachment_id: UUID) -> bytes:
+def sealing_context(attachment_id: UUID) -> bytes:
     """Return the context that a file is sealed for."""
     return b"attachment:" + attachment_id.bytes
 
@@ -100,7 +100,7 @@ def get(r: Reading, customer: Customer, attachment_id: UUID) -> Attachment:
     Raises:
         NotFound: unknown, or another customer's.
     """
-    row = r.execute(_of(customer).where(attachments.c.attachment_id == attachment_id)).first()
+    row = r.execute(_select_of_customer(customer).where(attachments.c.attachment_id == attachment_id)).first()
     if row is None:
         raise NotFound("Attachment.NotFound", "The customer has no attachment with this id.")
     return Attachment(*row)
@@ -108,9 +108,9 @@ def get(r: Reading, customer: Customer, attachment_id: UUID) -> Attachment:
 
 def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attachment]:
     """Return the customer's attachments, newest first."""
-    query = _of(customer)
-    rows = r.execute(limited(query.order_by(attachments.c.created_at.desc(), attachments.c.number.desc()), page))
-    return Paged([Attachment(*row) for row in rows], total_of(r, query), page)
+    query = _select_of_customer(customer)
+    rows = r.execute(limit_to_page(query.order_by(attachments.c.created_at.desc(), attachments.c.number.desc()), page))
+    return Paged([Attachment(*row) for row in rows], count_total(r, query), page)
 
 
 def open_content(store: Store, attachment: Attachment) -> bytes:
@@ -123,9 +123,9 @@ def open_content(store: Store, attachment: Attachment) -> bytes:
     if attachment.path is None or attachment.stored_sha256 is None:
         raise Gone("Attachment.Gone", "The attachment was deleted.")
     path = store.lake.verified(attachment.path, attachment.stored_sha256)
-    return store.vault.open(path.read_bytes(), context(attachment.attachment_id))
+    return store.vault.open(path.read_bytes(), sealing_context(attachment.attachment_id))
 
 
-def _of(customer: Customer) -> AnySelect:
+def _select_of_customer(customer: Customer) -> AnySelect:
     own = [attachments.c[name] for name in Attachment.__dataclass_fields__]
     return select(*own).where(attachments.c.customer_number == customer.number)

@@ -1,11 +1,11 @@
 """Work items: what waits for people, and what they did with it.
 
-A match is an alert. A decision waits for a person while it is the latest real one of its customer and policy, its
-outcome leaves something to decide, and nobody has overridden it. An item is written in the transaction of its match or
-evaluation, so neither exists without the other.
+Each match is an alert. A decision waits for a person as long as it is the latest of its customer and policy (what-ifs
+don't count), its outcome leaves something to decide, and nobody has overridden it. An item is written in the
+transaction of its match or evaluation, so neither exists without the other.
 
-Actions are never changed, and every one applies in any state. They are ordered by a lock on the item, so that of two at
-once the last one decides its state, and both are in its history.
+Actions are never changed, and each applies in any state. A lock on the item orders them: of two simultaneous actions
+the last one determines the state, and both are in the item's history.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, insert, or_, select
 
 from pipelines.decisions import INDETERMINATE
 from pipelines.vocabulary.errors import Conflict
-from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
 from storage.core.json_member import json_member
 from storage.core.models import (
     customers,
@@ -31,7 +31,7 @@ from storage.core.models import (
     work_actions,
 )
 from storage.core.models import work_items as items
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers import summaries
 from storage.customers.customers import Customer
 
@@ -117,7 +117,7 @@ class PastAction(Action):
 
 @dataclass(frozen=True)
 class Unassigned:
-    """Stands for nobody in a search for an assignee."""
+    """Stands for no assignee in a search."""
 
 
 NOBODY = Unassigned()
@@ -135,8 +135,8 @@ def open_alerts(w: Writing, new: Sequence[NewItem]) -> None:
 def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:
     """Close the item of the customer's earlier decision by the policy, and open one if the new outcome needs a person.
 
-    Whoever was assigned to the earlier one is assigned to the new one. The customer must be locked, so that of two
-    decisions at once the later one stays.
+    The new item keeps the assignee of the earlier one. The customer must be locked, so that of two simultaneous
+    decisions the later one remains open.
     """
     replaced = w.execute(_OPEN_OF_SUBJECT, {"number": new.customer_number, "subject_id": new.subject_id}).all()
     for row in replaced:
@@ -182,12 +182,12 @@ def act(w: Writing, client_id: UUID, item_id: UUID, action: Action, who: str, no
         raise Conflict("Evaluation.NotWaiting", "The decision doesn't wait for a person.")
     recorded = {"item_id": item_id, "customer_number": row.customer_number, "at": now, "who": who}
     w.execute(insert(work_actions).values(**vars(action), **recorded))
-    w.execute(update(items).where(items.c.number == row.number).values(_changed(action)))
+    w.execute(update(items).where(items.c.number == row.number).values(_changed_columns(action)))
     if row.kind == ItemKind.ALERT:
         summaries.refresh(w, [row.customer_number], summaries.OF_ALERTS)
 
 
-def _changed(action: Action) -> dict[str, Any]:
+def _changed_columns(action: Action) -> dict[str, Any]:
     if action.action is ItemAction.ASSIGN:
         return {"assignee": action.assignee}
     return {"state": STATE_AFTER[action.action], "snoozed_until": action.until}
@@ -221,15 +221,15 @@ def _ended_snoozes(client_id: UUID, now: datetime) -> Sequence[ColumnElement[boo
 def get(r: Reading, client_id: UUID, item_id: UUID, now: datetime) -> Item:
     """Return the client's item, which must exist: that of a match, or of a decision that has waited."""
     row = r.execute(_SHOWN.where(items.c.item_id == item_id, items.c.client_id == client_id)).one()
-    return _item(row, now)
+    return _as_item(row, now)
 
 
-def history(r: Reading, item: Item) -> list[PastAction]:
+def find_history(r: Reading, item: Item) -> list[PastAction]:
     """Return what people did with an item, newest first."""
     mine = work_actions.c.item_id == item.item_id
     own = [work_actions.c[name] for name in PastAction.__dataclass_fields__]
     rows = r.execute(select(*own).where(mine).order_by(work_actions.c.number.desc()))
-    return [PastAction(**values_of(row, action=ItemAction(row.action))) for row in rows]
+    return [PastAction(**read_values(row, action=ItemAction(row.action))) for row in rows]
 
 
 def find_waiting(
@@ -276,9 +276,9 @@ def _find(
     They are counted and skipped without what is shown of them, which makes late pages several times faster.
     """
     these = select(items.c.number).where(items.c.client_id == client_id, *conditions)
-    on_page = limited(these.order_by(items.c.number.desc()), page).subquery()
+    on_page = limit_to_page(these.order_by(items.c.number.desc()), page).subquery()
     shown = _SHOWN.join(on_page, on_page.c.number == items.c.number).order_by(items.c.number.desc())
-    return Paged([_item(row, now) for row in r.execute(shown)], total_of(r, these), page)
+    return Paged([_as_item(row, now) for row in r.execute(shown)], count_total(r, these), page)
 
 
 def _is_assigned(assignee: str | Unassigned | None) -> Sequence[ColumnElement[bool]]:
@@ -327,8 +327,8 @@ _SHOWN: AnySelect = (
 )
 
 
-def _item(row: AnyRow, now: datetime) -> Item:
+def _as_item(row: AnyRow, now: datetime) -> Item:
     snoozed = row.snoozed_until is not None and row.snoozed_until > now
     state = ItemState.SNOOZED if snoozed else ItemState(row.state)
     until = row.snoozed_until if snoozed else None
-    return Item(**values_of(row, kind=ItemKind(row.kind), state=state, snoozed_until=until, rules=row.rules or ()))
+    return Item(**read_values(row, kind=ItemKind(row.kind), state=state, snoozed_until=until, rules=row.rules or ()))

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 from pipelines.vocabulary.errors import Fault, InvalidRequest, NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import evaluations, notes, rule_matches
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer
 
 MAX_TEXT = 10_000  # characters
@@ -77,7 +77,7 @@ def get(r: Reading, customer: Customer, note_id: UUID) -> Note:
     Raises:
         NotFound: unknown, or another customer's.
     """
-    row = r.execute(_of(customer).where(notes.c.note_id == note_id)).first()
+    row = r.execute(_select_of_customer(customer).where(notes.c.note_id == note_id)).first()
     if row is None:
         raise NotFound("Note.NotFound", "The customer has no note with this id.")
     return Note(*row)
@@ -91,15 +91,15 @@ def find(
     page: Page | None = None,
 ) -> Paged[Note]:
     """Return the customer's notes, or those about an evaluation or a match, newest first."""
-    query = _of(customer)
+    query = _select_of_customer(customer)
     if evaluation_id is not None:
         query = query.where(notes.c.evaluation_id == evaluation_id)
     if match_id is not None:
         query = query.where(notes.c.match_id == match_id)
-    rows = r.execute(limited(query.order_by(notes.c.created_at.desc(), notes.c.number.desc()), page))
-    return Paged([Note(*row) for row in rows], total_of(r, query), page)
+    rows = r.execute(limit_to_page(query.order_by(notes.c.created_at.desc(), notes.c.number.desc()), page))
+    return Paged([Note(*row) for row in rows], count_total(r, query), page)
 
 
-def _of(customer: Customer) -> AnySelect:
+def _select_of_customer(customer: Customer) -> AnySelect:
     own = [notes.c[name] for name in Note.__dataclass_fields__]
     return select(*own).where(notes.c.customer_number == customer.number)

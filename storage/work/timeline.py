@@ -41,7 +41,7 @@ from storage.work.items import DECIDED_BY, POLICY_NAME
 
 
 class EntryKind(StrEnum):
-    """What happened. Their order is that of entries of one moment, the later ones first."""
+    """What happened. Entries with the same time are listed in this order."""
 
     WORKED = "item_worked"
     RAISED = "alert_raised"
@@ -88,7 +88,7 @@ class Entry:
         return self.place.at, -RANKS[self.place.kind], self.place.tie
 
 
-def page(r: Reading, customer: Customer, after: Place | None, count: int) -> tuple[list[Entry], Place | None]:
+def read_page(r: Reading, customer: Customer, after: Place | None, count: int) -> tuple[list[Entry], Place | None]:
     """Return the entries after a place, newest first, and the place of the last one if there are more."""
     read = [_read(r, source, customer, after, count + 1) for source in _SOURCES]
     entries = list(islice(merge(*read, key=lambda entry: entry.key, reverse=True), count + 1))

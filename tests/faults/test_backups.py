@@ -24,7 +24,7 @@ from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.enrichment import transactions
 from storage.operations.doctor import Severity, examine
-from storage.operations.integrity import all_named
+from storage.operations.integrity import find_all_named
 from tests.faults.commands import run
 from tests.faults.faults import KillAtWrite
 from tests.faults.ledger import Row
@@ -110,7 +110,7 @@ def assert_whole(folder: Path, copy: Path) -> None:
     shutil.copy(folder / "tidemark.db", copy)
     db = Database(f"sqlite:///{copy}")
     with db.reading() as r:
-        named = list(all_named(r))
+        named = list(find_all_named(r))
     db.close()
     assert [path for path, digest in named if sha256(folder / "lake" / path) != digest] == []
 

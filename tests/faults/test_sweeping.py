@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.operations.retention import orphans
+from storage.operations.retention import count_orphans
 from tests.faults.commands import run
 from tests.faults.faults import KillAtCall, KillAtWrite, faked_clock, set_clock
 from tests.faults.invariants import Aftermath, violations
@@ -56,7 +56,7 @@ def retract_and_sweep(world: World, lender: Lender, *behind: str) -> None:
     sweep(world, *behind)
     assert violations(Aftermath(world, lender)) == []
     sweep(world)
-    assert orphans(world.store, datetime.now(UTC) + timedelta(days=2)) == (0, 0)
+    assert count_orphans(world.store, datetime.now(UTC) + timedelta(days=2)) == (0, 0)
     assert not any(sweep(world).values())
 
 

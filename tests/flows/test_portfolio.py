@@ -197,7 +197,7 @@ def is_in_progress(store: Store) -> bool:
 
 def progress(store: Store) -> list[BucketProgress]:
     with store.db.reading() as r:
-        return maintenance.progress(r, Task.BACKFILL, [BUCKET])
+        return maintenance.read_progress(r, Task.BACKFILL, [BUCKET])
 
 
 def start_backfill(service: Service) -> subprocess.Popen[str]:

@@ -13,7 +13,7 @@ from sqlalchemy import delete, event, func, insert, select, update
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from storage.core.buckets import BUCKETS, bucket_of
 from storage.core.database import Reading, Writing
-from storage.core.lake import Lake, Stored
+from storage.core.lake import Lake, StoredFile
 from storage.core.models import Queue, customer_summaries, customers
 from storage.core.store import Store
 from storage.customers import summaries
@@ -107,7 +107,7 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
         return commit_values(w, store.lake, result, now)
 
 
-def a_result(token: int, read: Mapping[int, int], stored: Stored, frame: pl.DataFrame, **more: Any) -> BatchResult:
+def a_result(token: int, read: Mapping[int, int], stored: StoredFile, frame: pl.DataFrame, **more: Any) -> BatchResult:
     """Return the result of a batch that replaces the values of the customers in `read`."""
     segment = (stored, frame.height)
     return BatchResult(token=token, versions=read, segment=segment, values=locate_values(frame, sorted(read)), **more)
@@ -133,7 +133,7 @@ class InterruptedLake(Lake):
         super().__init__(lake.root)
         self._then = then
 
-    def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
+    def put_frame(self, path: str, frame: pl.DataFrame) -> StoredFile:
         stored = super().put_frame(path, frame)
         self._then()
         return stored

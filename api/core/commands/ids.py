@@ -51,7 +51,7 @@ class Ids:
         return None if digits is None or Path(typed).exists() else self._id(r, digits)
 
     def _id(self, r: Reading, digits: str) -> UUID:
-        found = [UUID(digits)] if len(digits) == DIGITS else short_ids.starting_with(r, self.column, digits)
+        found = [UUID(digits)] if len(digits) == DIGITS else short_ids.find_ids_starting_with(r, self.column, digits)
         if not found:
             raise typer.BadParameter(f"no {self.noun}'s id starts with {digits}")
         if len(found) > 1:

@@ -10,7 +10,7 @@ from api.core.commands.console import AsJson, opened_store, print_records
 from storage.core.buckets import bucket_of
 from storage.core.store import Store
 from storage.enrichment.transactions import find_all_current_locations
-from storage.portfolio.tables import current_tables
+from storage.portfolio.tables import find_current_tables
 
 lake = typer.Typer(help="The lake: Parquet files that other programs can read.", no_args_is_help=True)
 
@@ -46,7 +46,7 @@ def _transactions(store: Store) -> Iterator[dict[str, Any]]:
 
 def _tables(store: Store) -> Iterator[dict[str, Any]]:
     with store.db.reading() as r:
-        tables = current_tables(r)
+        tables = find_current_tables(r)
     for table in tables:
         yield {
             "dataset": table.name,

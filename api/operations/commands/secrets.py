@@ -27,10 +27,14 @@ def status(as_json: AsJson = False) -> None:
     with opened_store() as store:
         store.vault.refresh()  # keys are created when first needed
         with store.db.reading() as r:
-            keys, sealed, master = vault_keys.stored(r), vault_keys.sealed_under(r), vault_keys.master_key_of(r)
+            keys, sealed, master = (
+                vault_keys.read_data_keys(r),
+                vault_keys.count_sealed(r),
+                vault_keys.find_master_key_fingerprint(r),
+            )
         settings = store.settings
         source = str(settings.key_file) if settings.keeps_key_file else "TIDEMARK_MASTER_KEY"
-        unfinished = settings.keeps_key_file and vault_keys.waiting(settings) is not None
+        unfinished = settings.keeps_key_file and vault_keys.find_waiting_master_key(settings) is not None
     record = {"masterKey": master, "source": source, "rotationUnfinished": unfinished}
     records = [_key(key, sealed.get(key.key_id, Sealed()), master) for key in keys]
     if as_json:
@@ -73,7 +77,7 @@ def _reseal(as_json: bool) -> None:
     """Replace the data key. Exit with status 1 if something could not be decrypted."""
     with opened_store() as store:
         done = resealing.reseal(store, now)
-        gone = vault_keys.forget(store.db, now())
+        gone = vault_keys.delete_unused_keys(store.db, now())
     record = {
         "dataKey": done.data_key,
         "made": done.made,
@@ -103,7 +107,7 @@ def abandon(yes: Yes = False, as_json: AsJson = False) -> None:
     try:
         vault_keys.abandon(db, settings, now())
         with db.reading() as r:
-            print_record({"masterKey": vault_keys.master_key_of(r)}, as_json=as_json)
+            print_record({"masterKey": vault_keys.find_master_key_fingerprint(r)}, as_json=as_json)
     finally:
         db.close()
 

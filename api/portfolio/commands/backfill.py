@@ -50,10 +50,10 @@ def backfill(bucket: Bucket = None, everything: Everything = False, as_json: AsJ
 def _request(store: Store, wanted: Sequence[int]) -> list[int]:
     """Request the work of those buckets that have any, and return these buckets."""
     with store.db.writing() as w:
-        due = maintenance.buckets_due(w, maintenance.outdated(ENRICHMENT_VERSION))
+        due = maintenance.find_buckets_due(w, maintenance.is_outdated(ENRICHMENT_VERSION))
         requested = sorted(set(wanted).intersection(due))
         maintenance.request(w, Task.BACKFILL, requested, now())
-        if requested and not leases.ready(w, now()):
+        if requested and not leases.can_process_jobs(w, now()):
             err.print("Requested. It begins when Dagster and a worker run (`tidemark up`).", highlight=False)
     return requested
 
@@ -65,7 +65,7 @@ def _follow(store: Store, requested: Sequence[int], *, print_progress: bool) -> 
         bar = progress.add_task("waiting", total=None)
         while True:
             with store.db.reading() as r:
-                buckets = maintenance.progress(r, Task.BACKFILL, requested)
+                buckets = maintenance.read_progress(r, Task.BACKFILL, requested)
             states = [each.state(now()) for each in buckets]
             ended = sum(state in (State.DONE, State.FAILED) for state in states)
             progress.update(

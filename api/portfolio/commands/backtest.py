@@ -96,7 +96,7 @@ def backtest(
         wait_until_completed(store, job)
         with store.db.reading() as r:
             done = portfolio_jobs.with_id(r, job.job_id)
-            result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
+            result, listing = portfolio_jobs.read_result(r, done), portfolio_jobs.read_listing(r, done)
         first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.describe_change)
         if page is not None:
             name = champion.policy.name

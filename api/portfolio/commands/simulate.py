@@ -75,7 +75,7 @@ def simulate(
         wait_until_completed(store, job)
         with store.db.reading() as r:
             done = portfolio_jobs.with_id(r, job.job_id)
-            result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
+            result, listing = portfolio_jobs.read_result(r, done), portfolio_jobs.read_listing(r, done)
             simulated = simulations.simulated_ruleset(r, done)
         if page is not None:
             write(page, simulating.render_page(store, done, simulated, result, listing).encode())

@@ -88,7 +88,7 @@ def list_changed_customers(
     """List the customers whose outcome or limits change, with the rules that cause it."""
     with caller.reading() as r:
         job = caller.backtest(r, slug, backtest_id)
-        changed = portfolio_jobs.listing(r, require_done(job), query.change)
+        changed = portfolio_jobs.read_listing(r, require_done(job), query.change)
     return rows_answer(caller.store.lake, changed, query.asked(), "customers", backtesting.describe_change)
 
 
@@ -99,5 +99,5 @@ def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId)
     with caller.reading() as r:
         job = require_done(caller.backtest(r, slug, backtest_id))
         name = policies.version(r, caller.policy(r, slug), job.version).policy.name
-        days, changes = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
+        days, changes = portfolio_jobs.read_result(r, job), portfolio_jobs.read_listing(r, job)
     return page_answer(backtesting.render_page(caller.store, job, name, days, changes), CONTENT_POLICY)

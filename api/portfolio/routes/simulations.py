@@ -59,7 +59,7 @@ def get_simulation(caller: Watcher, simulation_id: SimulationId) -> Response:
     """Read a simulation: its request, its progress, and its result for each month."""
     with caller.reading() as r:
         job = caller.simulation(r, simulation_id)
-        return answer({**simulating.describe(job), "result": portfolio_jobs.result(r, job)})
+        return answer({**simulating.describe(job), "result": portfolio_jobs.read_result(r, job)})
 
 
 @router.get(
@@ -70,7 +70,7 @@ def get_simulation(caller: Watcher, simulation_id: SimulationId) -> Response:
 def list_firings(caller: Watcher, simulation_id: SimulationId, query: Annotated[Paging, Query()]) -> Response:
     """List the rules that would have fired, by customer and day, with the values that matched."""
     with caller.reading() as r:
-        firings = portfolio_jobs.listing(r, require_done(caller.simulation(r, simulation_id)))
+        firings = portfolio_jobs.read_listing(r, require_done(caller.simulation(r, simulation_id)))
     return rows_answer(caller.store.lake, firings, query.asked(), "firings", simulating.describe_firing)
 
 
@@ -83,5 +83,5 @@ def get_simulation_page(caller: Watcher, simulation_id: SimulationId) -> Respons
     with caller.reading() as r:
         job = require_done(caller.simulation(r, simulation_id))
         ruleset = simulations.simulated_ruleset(r, job)
-        result, firings = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
+        result, firings = portfolio_jobs.read_result(r, job), portfolio_jobs.read_listing(r, job)
     return page_answer(simulating.render_page(caller.store, job, ruleset, result, firings), CONTENT_POLICY)

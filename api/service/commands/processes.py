@@ -72,7 +72,9 @@ def api(
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
     store = _open_store()
     if tethered:
-        heartbeat.beat(STANDARD_INPUT)  # only now, so that a process that can't open its store is not restarted
+        heartbeat.send_heartbeats(
+            STANDARD_INPUT
+        )  # only now, so that a process that can't open its store is not restarted
     from api.service import app  # noqa: PLC0415
 
     app.serve(store, socket.socket(fileno=listener))

@@ -33,7 +33,7 @@ def list_deliveries(
     Example: tidemark deliveries list --failed
     """
     with opened_store() as store, store.db.reading() as r:
-        found = delivery_log.latest(r, limit, subscription, failed)
+        found = delivery_log.find_latest(r, limit, subscription, failed)
     columns = ("deliveryId", "eventType", "status", "dateCreated", "statusCode", "error")
     print_records([_record(each) for each in found], as_json=as_json, empty="No such deliveries.", columns=columns)
 

@@ -47,7 +47,7 @@ def summary(subscription: Which, as_json: AsJson = False) -> None:
     Example: tidemark subscriptions summary c1a9…
     """
     with opened_store() as store, store.db.reading() as r:
-        found = delivery_figures.summary(r, stored.get(r, None, subscription), now())
+        found = delivery_figures.read_summary(r, stored.get(r, None, subscription), now())
     if as_json:
         print_json(SummaryView.of(found).model_dump(by_alias=True))
         return

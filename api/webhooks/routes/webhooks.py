@@ -134,7 +134,7 @@ def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId
     """Summarise the deliveries of the last 24 hours and 7 days, and those that are waiting."""
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
-        return answer(SummaryView.of(delivery_figures.summary(r, known, caller.now)))
+        return answer(SummaryView.of(delivery_figures.read_summary(r, known, caller.now)))
 
 
 @router.post(

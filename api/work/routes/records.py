@@ -143,6 +143,6 @@ def get_timeline(caller: Worker, customer_id: CustomerId, query: Annotated[Timel
     """Read what happened to a customer, newest first: submissions, reports, decisions, alerts and people's work."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        entries, following = timeline.page(r, customer, query.cursor, query.count)
+        entries, following = timeline.read_page(r, customer, query.cursor, query.count)
     shown = [describe_entry(each, caller.store.settings.zone) for each in entries]
     return answer({"entries": shown, "nextCursor": None if following is None else cursor_text(following)})

@@ -159,7 +159,7 @@ def _may_be_assigned(r: Reading, client_id: UUID, assignee: UUID) -> bool:
 def _alert(r: Reading, caller: Caller, match: Match) -> dict[str, Any]:
     item = items.get(r, caller.client_id, match.match_id, caller.now)
     [described] = describe_matches(r, [match])
-    return {**describe_alert(item, described), "history": describe_history(items.history(r, item))}
+    return {**describe_alert(item, described), "history": describe_history(items.find_history(r, item))}
 
 
 def _in_slices(caller: Caller, found: Sequence[Item]) -> Iterator[bytes]:

@@ -102,7 +102,7 @@ def test_a_failed_count_is_503(own_store: Store, monkeypatch: pytest.MonkeyPatch
     def fails(*_: Any) -> Load:
         raise RuntimeError("nobody foresaw it")
 
-    monkeypatch.setattr(delivery_figures, "load", fails)
+    monkeypatch.setattr(delivery_figures, "read_load", fails)
     with answering(own_store) as url:
         answer = scraped(url)
     assert (answer.status_code, answer.json()["code"]) == (503, "Service.Unavailable")

@@ -65,7 +65,7 @@ def asked(client: UUID, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def work_off() -> None:
         with store.db.reading() as r:
-            waiting = portfolio_jobs.waiting(r)
+            waiting = portfolio_jobs.find_waiting(r)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 
@@ -146,7 +146,7 @@ def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path,
 def test_without_waiting_the_job_is_printed(store: Store, client: UUID) -> None:
     result = asked(client, *NEEDED, "--no-wait", "--json")
     with store.db.reading() as r:
-        [job] = portfolio_jobs.waiting(r)
+        [job] = portfolio_jobs.find_waiting(r)
     assert json.loads(result.stdout) == {"jobId": str(job.job_id), "status": "Queued"}
 
 

@@ -57,7 +57,7 @@ def asked(lender: Lender, what: str | Path, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def work_off() -> None:
         with store.db.reading() as r:
-            waiting = portfolio_jobs.waiting(r)
+            waiting = portfolio_jobs.find_waiting(r)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 

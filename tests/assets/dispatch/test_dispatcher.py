@@ -16,7 +16,7 @@ from assets.core.graphql import RefusedError, execution_params
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, Turn, dispatch, dispatch_queue
 from storage.core import heartbeat, leases
-from storage.core.heartbeat import overdue_loops
+from storage.core.heartbeat import find_overdue_loops
 from storage.core.models import Queue, jobs
 from storage.core.store import Store
 from storage.jobs import batches
@@ -177,9 +177,9 @@ def test_a_blocked_dispatcher_is_noticed(store: Store, monkeypatch: pytest.Monke
 
     with dispatching(store, Launcher(), leading):
         until(lambda: rounds > 1)
-        assert "dispatch enrichment" in [name for _ in range(6) for name in overdue_loops()]
+        assert "dispatch enrichment" in [name for _ in range(6) for name in find_overdue_loops()]
         free.set()
-        until(lambda: overdue_loops() == [])
+        until(lambda: find_overdue_loops() == [])
 
 
 def test_an_unexpected_error_does_not_end_the_leadership(store: Store) -> None:

@@ -22,7 +22,7 @@ from pipelines.figures.facts import as_known
 from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.report_status import ReportStatus
-from storage.core.lake import Stored
+from storage.core.lake import StoredFile
 from storage.core.models import JobStatus, Queue, Stage, events, statement_files
 from storage.core.models import jobs as all_jobs
 from storage.core.store import Store
@@ -540,7 +540,7 @@ def test_a_run_that_dies_before_its_commit_names_no_file(lender: Lender) -> None
     store = lender.store
 
     class Dying(type(store.lake)):
-        def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
+        def put_frame(self, path: str, frame: pl.DataFrame) -> StoredFile:
             stored = super().put_frame(path, frame)
             if path.startswith("statements/"):
                 raise KilledError

@@ -131,7 +131,7 @@ class Portfolio:
     def run(self, job: Job) -> list[Any]:
         done = work.run(self.store, job.job_id, lambda: datetime.now(UTC))
         with self.store.db.reading() as r:
-            result: list[Any] = portfolio_jobs.result(r, done)
+            result: list[Any] = portfolio_jobs.read_result(r, done)
             return result
 
     def backtest(self, job: Job) -> PortfolioJob:
@@ -140,13 +140,13 @@ class Portfolio:
 
     def rows(self, job: Job, change: str | None = None, page: Page | None = None) -> list[dict[str, Any]]:
         with self.store.db.reading() as r:
-            listing = portfolio_jobs.listing(r, self.backtest(job), change)
-        frames = portfolio_jobs.rows_of(self.store.lake, listing, page)
+            listing = portfolio_jobs.read_listing(r, self.backtest(job), change)
+        frames = portfolio_jobs.read_rows(self.store.lake, listing, page)
         return [row for frame in frames for row in frame.to_dicts()]
 
     def files(self, job: Job) -> int:
         with self.store.db.reading() as r:
-            return len(portfolio_jobs.listing(r, self.backtest(job)).files)
+            return len(portfolio_jobs.read_listing(r, self.backtest(job)).files)
 
     def decide(self, nth: int, policy: Policy, version: int, **also: Any) -> NewEvaluation:
         """Decide on a customer as the API does, and store the evaluation."""
@@ -475,4 +475,4 @@ def test_jobs_that_belong_to_no_customer_are_listed_with_the_others(portfolio: P
     assert (job.customer_id, job.customer_number) == (None, 0)
     with portfolio.store.db.reading() as r:
         assert jobs.find(r, portfolio.client_id).items[0].job_id == job.job_id
-        assert [each.job_id for each in portfolio_jobs.waiting(r)] == [job.job_id]
+        assert [each.job_id for each in portfolio_jobs.find_waiting(r)] == [job.job_id]

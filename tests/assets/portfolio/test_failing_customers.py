@@ -46,7 +46,7 @@ def broken_by(lender: Lender, works: Callable[[Facts], pl.DataFrame]) -> Callabl
 
 def metrics_table(store: Store) -> pl.DataFrame:
     with store.db.reading() as r:
-        [table] = [each for each in tables.current_tables(r) if each.name == tables.METRICS]
+        [table] = [each for each in tables.find_current_tables(r) if each.name == tables.METRICS]
     return pl.read_parquet(store.lake.verified(table.path, table.sha256))
 
 
@@ -118,7 +118,7 @@ def test_a_headline_that_is_not_a_number_is_null_in_the_buckets_table(store: Sto
         odd = (models.reports.c.customer_number == lenders[1].customer.number, models.reports.c.kind == "risk")
         w.execute(update(models.reports).where(*odd).values(data='{"value": "1e400"}'))
     with store.db.reading() as r:
-        found = tables.reports_of(r, "risk", BUCKET)
+        found = tables.read_reports(r, "risk", BUCKET)
     assert [value is None for value in found["value"]] == [False, True, False]
 
 

@@ -23,7 +23,7 @@ from storage.core.store import Store
 from storage.enrichment.transactions import current_locations
 from storage.portfolio import maintenance
 from storage.portfolio.maintenance import BucketProgress, Task
-from storage.portfolio.tables import reports_of
+from storage.portfolio.tables import read_reports
 from tests.assets.conftest import Filled
 from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
 
@@ -59,7 +59,7 @@ def backfilled(store: Store, do: Callable[[Work], Outcome] | None = None) -> Out
 
 def progress(store: Store) -> BucketProgress:
     with store.db.reading() as r:
-        [found] = maintenance.progress(r, Task.BACKFILL, [BUCKET])
+        [found] = maintenance.read_progress(r, Task.BACKFILL, [BUCKET])
     return found
 
 
@@ -149,12 +149,12 @@ def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Stor
 
     with store.db.reading() as r:
         condition = tables.stale(store.settings, datetime.now(UTC))
-        assert [number for number, _ in maintenance.due(r, condition, BUCKET)] == [lenders[0].customer.number]
+        assert [number for number, _ in maintenance.find_due(r, condition, BUCKET)] == [lenders[0].customer.number]
     outcome = carry_out(store, Task.REFRESH, BUCKET, condition, partial(tables.refresh_all, store))
     assert outcome == Outcome(customers=1, changed=1)
     assert [risk_status(each) for each in lenders] == [ReportStatus.READY, ReportStatus.READY, ReportStatus.PENDING]
     with store.db.reading() as r:
-        assert reports_of(r, "risk", BUCKET)["is_current"].to_list() == [True, True]
+        assert read_reports(r, "risk", BUCKET)["is_current"].to_list() == [True, True]
 
 
 def test_between_slices_maintenance_rests_while_jobs_wait(

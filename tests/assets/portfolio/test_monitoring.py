@@ -654,19 +654,19 @@ def test_the_nightly_schedule_evaluates_the_buckets_of_watched_customers(store: 
 def test_a_ruleset_created_during_a_run_is_evaluated_or_requests_another_run(
     triggered: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = maintenance.due
+    due = maintenance.find_due
 
     def overtaken(*arguments: Any) -> Any:
         """The run knows its customers; a ruleset can be created only once the run has begun."""
         found = due(*arguments)
-        monkeypatch.setattr(maintenance, "due", due)
+        monkeypatch.setattr(maintenance, "find_due", due)
         coming.append(pool.submit(triggered.watch))
         with suppress(TimeoutError):
             coming[0].result(timeout=1)
         return found
 
     coming: list[Future[StoredRuleset]] = []
-    monkeypatch.setattr(maintenance, "due", overtaken)
+    monkeypatch.setattr(maintenance, "find_due", overtaken)
     with ThreadPoolExecutor(1) as pool:
         triggered.evaluated()
     coming[0].result()

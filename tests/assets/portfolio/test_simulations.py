@@ -117,13 +117,13 @@ class Portfolio:
     def run(self, job: Job) -> Any:
         done = work.run(self.store, job.job_id, lambda: datetime.now(UTC))
         with self.store.db.reading() as r:
-            return portfolio_jobs.result(r, done)
+            return portfolio_jobs.read_result(r, done)
 
     def firings(self, job: Job) -> list[tuple[int, date, str]]:
         with self.store.db.reading() as r:
-            listing = portfolio_jobs.listing(r, self.simulation(job))
+            listing = portfolio_jobs.read_listing(r, self.simulation(job))
         return [
-            row[:3] for frame in portfolio_jobs.rows_of(self.store.lake, listing, None) for row in frame.iter_rows()
+            row[:3] for frame in portfolio_jobs.read_rows(self.store.lake, listing, None) for row in frame.iter_rows()
         ]
 
 
@@ -317,7 +317,7 @@ def test_a_client_without_customers_gets_an_empty_result(store: Store) -> None:
     done = work.run(store, job.job_id, lambda: datetime.now(UTC))
     assert (done.status, done.customers_total) == (JobStatus.COMPLETED, 0)
     with store.db.reading() as r:
-        result = portfolio_jobs.result(r, done)
+        result = portfolio_jobs.read_result(r, done)
     assert (result["customers"], result["events"], result["byCustomer"]) == (0, 0, [])
 
 

@@ -39,7 +39,7 @@ class Dagster(DagsterGraphQL):
 
 def recorded(store: Store) -> set[Automation]:
     with store.db.reading() as r:
-        return set(automations.stopped(r))
+        return set(automations.find_stopped(r))
 
 
 def test_a_schedule_stopped_at_the_start_is_turned_on(store: Store, caplog: pytest.LogCaptureFixture) -> None:

@@ -21,7 +21,7 @@ from assets.core.runs import BATCH_TAG, QUEUE_TAG
 from assets.dagster_internals import dagster_home
 from assets.service import worker
 from storage.core import heartbeat, leases
-from storage.core.heartbeat import overdue_loops
+from storage.core.heartbeat import find_overdue_loops
 from storage.core.models import Queue, jobs
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -138,7 +138,7 @@ def working(settings: Settings) -> Iterator[Callable[[], None]]:
 def test_the_loops_of_a_worker_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "ROUND_WITHIN_S", 0.0)
     queues = {f"queue {queue}" for queue in Queue if queue not in worker.IDLE_S}
-    assert set(overdue_loops()) >= {"leases", "deliveries"} | queues
+    assert set(find_overdue_loops()) >= {"leases", "deliveries"} | queues
 
 
 @needs_worker

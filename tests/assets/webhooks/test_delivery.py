@@ -94,7 +94,7 @@ class Sender:
 
     def log(self) -> Sequence[Delivery]:
         with self.store.db.reading() as r:
-            return delivery_log.latest(r, 1_000)
+            return delivery_log.find_latest(r, 1_000)
 
     def reported(self, url: str) -> Delivery:
         """Subscribe, cause one event, deliver it, and return its only delivery."""

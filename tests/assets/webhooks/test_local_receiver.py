@@ -80,7 +80,7 @@ def test_only_its_own_port_is_reached_and_only_in_a_sandbox(
 
 def _last_error(store: Store) -> str | None:
     with store.db.reading() as r:
-        [found] = delivery_log.latest(r, 1)
+        [found] = delivery_log.find_latest(r, 1)
     return found.attempts[-1].error if found.attempts else None
 
 

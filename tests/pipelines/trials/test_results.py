@@ -107,7 +107,7 @@ def test_untouched_customers_are_described() -> None:
         row(2, UNTOUCHED, grade="B", findings=["parked"]),
         row(2, "round_trip", grade="E"),
     )
-    load_descriptions = summarise_untouched(frame)
-    assert (load_descriptions["customers"], load_descriptions["auc"]) == (3, 1)
-    assert load_descriptions["good"] == load_descriptions["found"] == pytest.approx(2 / 3)
-    assert load_descriptions["foundOf"] == pytest.approx({"parked": 2 / 3, "round_trip": 1 / 3})
+    described = summarise_untouched(frame)
+    assert (described["customers"], described["auc"]) == (3, 1)
+    assert described["good"] == described["found"] == pytest.approx(2 / 3)
+    assert described["foundOf"] == pytest.approx({"parked": 2 / 3, "round_trip": 1 / 3})

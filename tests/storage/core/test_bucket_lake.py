@@ -176,7 +176,7 @@ def test_an_orphan_of_a_killed_writer_is_collected(store: Store, emulator: Emula
     age(store, ORPHAN_AGE - HOUR)
     assert sweep(store, utc_now).orphans == 0
     age(store, 2 * HOUR)
-    assert retention.orphans(store, utc_now()) == (1, killed.size)
+    assert retention.count_orphans(store, utc_now()) == (1, killed.size)
     swept = sweep(store, utc_now)
     assert (swept.orphans, swept.bytes_freed) == (1, killed.size)
     assert emulator.paths(prefix) == set()

@@ -17,8 +17,8 @@ from storage.core.heartbeat import (
     HUNG_AFTER_S,
     ROUND_WITHIN_S,
     Pulse,
-    beat,
-    overdue_loops,
+    find_overdue_loops,
+    send_heartbeats,
     take_beats,
     watched_loop,
 )
@@ -92,11 +92,11 @@ def test_a_loop_is_overdue_after_many_beats_without_a_round() -> None:
     with watched_loop("leases") as report_round:
         for _ in range(2 * bearable):
             report_round()
-            assert overdue_loops() == []
+            assert find_overdue_loops() == []
         for _ in range(bearable - 1):
-            assert overdue_loops() == []
-        assert overdue_loops() == ["leases"]
-    assert overdue_loops() == [], "it has ended"
+            assert find_overdue_loops() == []
+        assert find_overdue_loops() == ["leases"]
+    assert find_overdue_loops() == [], "it has ended"
 
 
 Line = tuple[Connection, Connection]
@@ -115,7 +115,7 @@ def test_beats_are_sent_repeatedly(line: Line, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # put back what the test runner has there
     ours, theirs = line
     assert not take_beats(ours)
-    beat(theirs.fileno())
+    send_heartbeats(theirs.fileno())
     for _ in range(3):
         until(lambda: take_beats(ours))
 
@@ -126,7 +126,7 @@ def test_beats_never_go_to_another_file_with_the_same_descriptor(
     monkeypatch.setattr(heartbeat, "BEAT_EVERY_S", 0.001)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     ours, theirs = line
-    beat(theirs.fileno())
+    send_heartbeats(theirs.fileno())
     with (tmp_path / "other").open("wb") as other:
         os.dup2(other.fileno(), theirs.fileno())
         for _ in range(3):
@@ -138,7 +138,7 @@ WITHOUT_MEMORY_FOR_A_THREAD = """
 import sys, time
 from storage.core import heartbeat
 heartbeat.BEAT_EVERY_S = 0.01
-heartbeat.beat(sys.stdout.fileno())
+heartbeat.send_heartbeats(sys.stdout.fileno())
 class Reported:  # in the way in which Python reports that a thread could not begin
     def __init__(self, failure): self.failure = failure
     def __del__(self): raise self.failure
@@ -177,7 +177,7 @@ import logging, sys, threading, time
 from storage.core import heartbeat
 logging.basicConfig(stream=sys.stderr, format="%(message)s")
 heartbeat.BEAT_EVERY_S, heartbeat.ROUND_WITHIN_S, heartbeat.LOGGING_S = 0.02, 0.4, 0.2
-heartbeat.beat(sys.stdout.fileno())
+heartbeat.send_heartbeats(sys.stdout.fileno())
 def work(name, rounds):
     with heartbeat.watched_loop(name) as report_round:
         for _ in range(rounds):

@@ -41,7 +41,7 @@ def _claimed(store: Store, client_id: UUID, at: datetime) -> Claim:
 
 def _keep(store: Store, claim: Claim) -> None:
     with store.db.writing() as w:
-        idempotency.keep(w, claim, ANSWER)
+        idempotency.store_answer(w, claim, ANSWER)
 
 
 def test_stored_answer_is_repeated_for_24_hours(store: Store, client_id: UUID, now: datetime) -> None:

@@ -64,7 +64,7 @@ def test_family_of_roles_counts_holders_with_a_current_lease(store: Store, now: 
 def test_jobs_are_processed_while_dispatcher_and_worker_hold_their_roles(store: Store, now: datetime) -> None:
     def ready(after_s: int) -> bool:
         with store.db.reading() as r:
-            return leases.ready(r, now + timedelta(seconds=after_s))
+            return leases.can_process_jobs(r, now + timedelta(seconds=after_s))
 
     assert not ready(after_s=0)
     hold(store, ONE, now, leases.DISPATCHER)

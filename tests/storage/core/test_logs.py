@@ -32,7 +32,7 @@ def raised(error: Exception, cause: Exception | None = None) -> object:
 
 
 def test_both_forms_have_the_same_fields() -> None:
-    with logs.about(requestId="lender 7"):
+    with logs.add_fields(requestId="lender 7"):
         text, as_json = (line(form, "GET %s", "/v1/jobs", fields={"ms": 2.5}) for form in FORMS)
     found = json.loads(as_json)
     time = found.pop("time")
@@ -53,7 +53,7 @@ def test_both_forms_have_the_same_fields() -> None:
     "evil", ["a\r\nINFO forged", "\x1b[31mred", "\x9b31m", "a\u2028b", "\u202egnp.exe", "\ud800", "\0"]
 )
 def test_value_cannot_start_a_line_or_control_the_terminal(form: Line, evil: str) -> None:
-    with logs.about(requestId=evil):
+    with logs.add_fields(requestId=evil):
         written = line(form, "name: %s", evil)
     assert written.isprintable()
     written.encode()
@@ -62,7 +62,7 @@ def test_value_cannot_start_a_line_or_control_the_terminal(form: Line, evil: str
 @each_form
 @pytest.mark.parametrize("secret", [KEY, "51824753556", "51 824 753 556", f"x-api-key={KEY}"])
 def test_keys_and_abns_are_masked(form: Line, secret: str) -> None:
-    with logs.about(requestId=secret):
+    with logs.add_fields(requestId=secret):
         written = line(form, "called with\n%s", secret)
     assert secret not in written
     assert "670888" not in written
@@ -71,7 +71,7 @@ def test_keys_and_abns_are_masked(form: Line, secret: str) -> None:
 
 @each_form
 def test_request_id_is_not_masked_as_an_abn(form: Line) -> None:
-    with logs.about(requestId="4f1c8f0e-8d0b-4b52-9b43-518247535561"):
+    with logs.add_fields(requestId="4f1c8f0e-8d0b-4b52-9b43-518247535561"):
         assert "518247535561" in line(form, "reported")
 
 
@@ -107,7 +107,7 @@ def test_a_process_logs_in_the_chosen_form(monkeypatch: pytest.MonkeyPatch, chos
     retained = logging.root.handlers[:], logging.root.level, sys.excepthook, threading.excepthook
     monkeypatch.setattr(sys, "stderr", written := StringIO())
     try:
-        logs.to_stderr("worker", Settings(log_format=chosen))
+        logs.log_to_stderr("worker", Settings(log_format=chosen))
         logging.getLogger("somebody.else").info("of no interest")
         logging.getLogger("assets.workers.queues").info("of interest")
         thread = threading.Thread(target=lambda: 1 // 0, name="lost")

@@ -18,5 +18,5 @@ def test_ids_are_found_by_their_first_digits(store: Store, now: datetime) -> Non
             for count in range(short_ids.FEWEST_DIGITS, short_ids.DIGITS + 1):
                 digits = each.hex[:count]
                 same = [other for other in IDS if other.hex.startswith(digits)]
-                assert sorted(short_ids.starting_with(w, clients.c.client_id, digits)) == sorted(same)
-        assert short_ids.starting_with(w, clients.c.client_id, "2f0c82") == []
+                assert sorted(short_ids.find_ids_starting_with(w, clients.c.client_id, digits)) == sorted(same)
+        assert short_ids.find_ids_starting_with(w, clients.c.client_id, "2f0c82") == []

@@ -170,7 +170,7 @@ def test_a_database_lost_after_a_wrong_master_key_is_unavailable(store: Store, m
         raise error
 
     monkeypatch.setattr(vault_keys, "load_ring", lambda *_: fail(WrongMasterKey("rotated by another process")))
-    monkeypatch.setattr(vault_keys, "_read", lambda _: fail(ConnectionError("the database has gone away")))
+    monkeypatch.setattr(vault_keys, "_read_all", lambda _: fail(ConnectionError("the database has gone away")))
     with pytest.raises(Unavailable):
         store.vault.refresh()
     assert store.vault.open(sealed, b"of") == b"secret"  # with the keys that were read before
@@ -234,7 +234,7 @@ def test_rotation_of_the_master_key_may_be_killed_before_any_step(
         with started(store.settings) as another:
             assert lender.opens(another), f"killed before step {nth}"
         with store.db.reading() as r:
-            there = vault_keys.master_key_of(r)
+            there = vault_keys.find_master_key_fingerprint(r)
         assert there == key_in(store.settings), "who opened it has finished what could be finished"
         rotate()
         assert key_in(store.settings) != before
@@ -262,11 +262,11 @@ def test_resealing_may_be_killed_before_any_step(
             break
     assert nth > 10, "it surely has more steps"
     with store.db.reading() as r:
-        stored = [each.key_id for each in vault_keys.stored(r) if each.purpose is Purpose.SEALING]
+        stored = [each.key_id for each in vault_keys.read_data_keys(r) if each.purpose is Purpose.SEALING]
     assert len(stored) > len(used) / 2
-    assert vault_keys.forget(store.db, now + vault_keys.RETIRED_RETAINED) == []
+    assert vault_keys.delete_unused_keys(store.db, now + vault_keys.RETIRED_RETAINED) == []
     later = now + vault_keys.RETIRED_RETAINED + timedelta(seconds=1)
-    assert vault_keys.forget(store.db, later) == [each for each in stored if each != key(store)]
+    assert vault_keys.delete_unused_keys(store.db, later) == [each for each in stored if each != key(store)]
     assert lender.opens(store)
 
 
@@ -276,7 +276,7 @@ def key(store: Store) -> int:
 
 def sealed(store: Store) -> dict[int, Sealed]:
     with store.db.reading() as r:
-        return vault_keys.sealed_under(r)
+        return vault_keys.count_sealed(r)
 
 
 def test_unfinished_resealing_continues_instead_of_restarting(lender: Lender, now: datetime) -> None:
@@ -299,7 +299,7 @@ def test_value_that_cannot_be_opened_is_reported_and_keeps_its_key(lender: Lende
     done = resealing.reseal(store, lambda: now)
     assert done.unreadable == [f"password of statement file {lender.file_id}", path]
     assert sealed(store) == {first: Sealed(0, 1, 1), done.data_key: Sealed(1, 0, 0)}
-    assert vault_keys.forget(store.db, now + timedelta(days=365)) == []
+    assert vault_keys.delete_unused_keys(store.db, now + timedelta(days=365)) == []
 
 
 def test_old_file_of_an_original_stays_for_readers_and_is_swept_a_day_later(lender: Lender, now: datetime) -> None:
@@ -323,7 +323,7 @@ def test_retired_key_is_deleted_by_a_sweep(lender: Lender, now: datetime) -> Non
     resealing.reseal(lender.store, lambda: now)
     retention.sweep(lender.store, lambda: now + vault_keys.RETIRED_RETAINED + timedelta(seconds=1))
     with lender.store.db.reading() as r:
-        assert first not in {each.key_id for each in vault_keys.stored(r)}
+        assert first not in {each.key_id for each in vault_keys.read_data_keys(r)}
 
 
 def test_data_key_copied_to_another_id_opens_nothing(lender: Lender, now: datetime) -> None:
@@ -418,7 +418,7 @@ def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: L
 def test_process_that_starts_during_a_rotation_finds_its_keys(
     lender: Lender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, read = lender.store, vault_keys.stored
+    store, read = lender.store, vault_keys.read_data_keys
     rotations = iter([lambda: vault_keys.rotate_master_key(store.db, store.settings, now)])
 
     def read_before_a_rotation(r: Reading) -> list[vault_keys.DataKey]:
@@ -427,7 +427,7 @@ def test_process_that_starts_during_a_rotation_finds_its_keys(
             rotate()
         return keys
 
-    monkeypatch.setattr(vault_keys, "stored", read_before_a_rotation)
+    monkeypatch.setattr(vault_keys, "read_data_keys", read_before_a_rotation)
     with started(store.settings) as another:
         assert lender.opens(another)
     assert next(rotations, None) is None
@@ -463,7 +463,7 @@ def test_lost_master_key_is_abandoned_and_the_service_works(lender: Lender, now:
 @on_sqlite
 def test_doctor_reports_unfinished_rotations(lender: Lender, now: datetime) -> None:
     store = lender.store
-    new = vault_keys.waiting_file(store.settings, fingerprint(b"n" * 32))
+    new = vault_keys.waiting_key_file(store.settings, fingerprint(b"n" * 32))
     new.write_bytes(b64encode(b"n" * 32))
     new.chmod(0o600)
     with store.db.writing() as w:

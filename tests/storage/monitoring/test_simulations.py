@@ -67,4 +67,4 @@ def test_customers_without_transactions_are_not_simulated(store: Store) -> None:
     customer = a_customer(store, of.client_id, NOW)
     job = asked(store, of, Request(DAY, DAY, (customer.customer_id,)))
     with store.db.reading() as r:
-        assert portfolio_jobs.customers_of(r, simulations.population(job, ruleset())) == []
+        assert portfolio_jobs.find_customers(r, simulations.population(job, ruleset())) == []

@@ -22,7 +22,7 @@ def test_good_files_are_counted_and_the_pass_is_recorded(store: Store, now: date
     checked = check(store, lambda: now)
     assert (checked.files, checked.complete, checked.damages) == (3, True, [])
     with store.db.reading() as r:
-        assert integrity.last_finished(r) == now
+        assert integrity.find_last_finished(r) == now
 
 
 def flip_a_bit(path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from assets.service import up
 from storage.core.store import Store
-from storage.operations.sqlite_check import Checked, database_file, lost_commits, quick_check, was_left_open
+from storage.operations.sqlite_check import Checked, count_lost_commits, database_file, quick_check, was_left_open
 from tests.conftest import migrated_file
 from tests.storage.values import on_sqlite
 
@@ -88,7 +88,7 @@ def test_commits_behind_a_damaged_page_of_the_log_are_missed(tmp_path: Path, sub
         with subtests.test(place):
             database = left_open(tmp_path / place, 10)
             flip(tmp_path / place / "killed.db-wal", at)
-            assert lost_commits(database) == found
+            assert count_lost_commits(database) == found
             assert quick_check(database, 30) == Checked(complete=True)  # it doesn't see the log
             assert rows(database) == 10 - dropped
 
@@ -101,11 +101,11 @@ def flip(file: Path, at: int) -> None:
 
 def test_an_intact_or_unfinished_log_has_lost_nothing(tmp_path: Path) -> None:
     database, log = left_open(tmp_path, 10), tmp_path / "killed.db-wal"
-    assert lost_commits(database) == 0
+    assert count_lost_commits(database) == 0
     log.write_bytes(log.read_bytes()[:-100])
-    assert lost_commits(database) == 0
+    assert count_lost_commits(database) == 0
     log.write_bytes(log.read_bytes()[:20])
-    assert lost_commits(database) == 0
+    assert count_lost_commits(database) == 0
 
 
 def test_frames_of_an_earlier_round_of_the_log_are_not_lost(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_frames_of_an_earlier_round_of_the_log_are_not_lost(tmp_path: Path) -> N
         for end in ("", "-wal"):
             shutil.copy(tmp_path / f"killed.db{end}", tmp_path / f"again.db{end}")
     assert (tmp_path / "again.db-wal").stat().st_size > 5 * FRAME_BYTES
-    assert lost_commits(tmp_path / "again.db") == 0
+    assert count_lost_commits(tmp_path / "again.db") == 0
 
 
 def test_a_damaged_log_is_kept_and_reported_before_sqlite_overwrites_it(

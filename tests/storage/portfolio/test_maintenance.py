@@ -35,12 +35,12 @@ def with_report(store: Store, customer: Customer, **values: Any) -> None:
 
 def stale(store: Store) -> list[tuple[int, int]]:
     with store.db.reading() as r:
-        return maintenance.due(r, maintenance.stale(VERSIONS, TODAY - timedelta(days=6)), BUCKET)
+        return maintenance.find_due(r, maintenance.has_stale_report(VERSIONS, TODAY - timedelta(days=6)), BUCKET)
 
 
 def progress(store: Store, task: Task = Task.BACKFILL) -> BucketProgress:
     with store.db.reading() as r:
-        [found] = maintenance.progress(r, task, [BUCKET])
+        [found] = maintenance.read_progress(r, task, [BUCKET])
     return found
 
 
@@ -49,9 +49,9 @@ def test_a_backfill_is_due_for_customers_enriched_by_another_version(store: Stor
     with_data(store, now, enrichment_version=2)
     a_customer(store, a_client(store, now), now)  # without transactions
     with store.db.reading() as r:
-        assert maintenance.due(r, maintenance.outdated(2), BUCKET) == [(behind.number, 5)]
-        assert maintenance.buckets_due(r, maintenance.outdated(2)) == [BUCKET]
-        assert maintenance.buckets_due(r, maintenance.with_transactions()) == [1, 2]
+        assert maintenance.find_due(r, maintenance.is_outdated(2), BUCKET) == [(behind.number, 5)]
+        assert maintenance.find_buckets_due(r, maintenance.is_outdated(2)) == [BUCKET]
+        assert maintenance.find_buckets_due(r, maintenance.has_transactions()) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -86,24 +86,24 @@ def test_customers_with_an_unfinished_submission_are_left_to_it(store: Store, no
     one, other = with_data(store, now), with_data(store, now)
     a_submission(store, other, now)
     with store.db.reading() as r:
-        assert maintenance.still_due(r, maintenance.outdated(2), [one.number, other.number]) == [one.number]
-        assert maintenance.still_due(r, maintenance.outdated(1), [one.number, other.number]) == []
-        assert maintenance.jobs_wait(r)
+        assert maintenance.select_still_due(r, maintenance.is_outdated(2), [one.number, other.number]) == [one.number]
+        assert maintenance.select_still_due(r, maintenance.is_outdated(1), [one.number, other.number]) == []
+        assert maintenance.has_waiting_jobs(r)
 
 
 def test_a_task_is_requested_begun_counted_and_ended(store: Store, now: datetime) -> None:
     later = now + timedelta(seconds=5)
     with store.db.writing() as w:
         maintenance.request(w, Task.BACKFILL, [BUCKET, 7], now)
-        assert [each.bucket for each in maintenance.waiting(w, Task.BACKFILL)] == [BUCKET, 7]
-        assert maintenance.waiting(w, Task.REFRESH) == []
+        assert [each.bucket for each in maintenance.find_waiting(w, Task.BACKFILL)] == [BUCKET, 7]
+        assert maintenance.find_waiting(w, Task.REFRESH) == []
     assert progress(store).state(now) is State.WAITING
 
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
-        maintenance.expect(w, Task.BACKFILL, BUCKET, 4)
+        maintenance.add_to_total(w, Task.BACKFILL, BUCKET, 4)
         maintenance.advance(w, Task.BACKFILL, BUCKET, later, 3, changed=2, failed=1)
-        assert [each.bucket for each in maintenance.waiting(w, Task.BACKFILL)] == [7]
+        assert [each.bucket for each in maintenance.find_waiting(w, Task.BACKFILL)] == [7]
     running = progress(store)
     assert (running.total, running.done, running.changed, running.failed) == (4, 3, 2, 1)
     assert running.state(later) is State.RUNNING
@@ -118,10 +118,10 @@ def test_a_resumed_run_keeps_the_counts_and_a_new_run_counts_from_zero(store: St
     later = now + timedelta(hours=1)
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, now)
-        maintenance.expect(w, Task.BACKFILL, BUCKET, 4)
+        maintenance.add_to_total(w, Task.BACKFILL, BUCKET, 4)
         maintenance.advance(w, Task.BACKFILL, BUCKET, now, 3, changed=2, failed=0)
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
-        maintenance.expect(w, Task.BACKFILL, BUCKET, 1)
+        maintenance.add_to_total(w, Task.BACKFILL, BUCKET, 1)
     resumed = progress(store)
     assert (resumed.total, resumed.done, resumed.changed) == (4, 3, 2)
 
@@ -130,7 +130,7 @@ def test_a_resumed_run_keeps_the_counts_and_a_new_run_counts_from_zero(store: St
     assert progress(store).state(later) is State.FAILED
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
-        maintenance.expect(w, Task.BACKFILL, BUCKET, 6)
+        maintenance.add_to_total(w, Task.BACKFILL, BUCKET, 6)
     fresh = progress(store)
     assert (fresh.total, fresh.done, fresh.error, fresh.state(later)) == (6, 0, None, State.RUNNING)
 
@@ -143,9 +143,9 @@ def test_a_repeated_request_changes_nothing_while_the_first_waits_or_runs(store:
     assert progress(store).requested_at == now
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
-        maintenance.expect(w, Task.BACKFILL, BUCKET, 1)
+        maintenance.add_to_total(w, Task.BACKFILL, BUCKET, 1)
         maintenance.request(w, Task.BACKFILL, [BUCKET], later)
-        assert maintenance.waiting(w, Task.BACKFILL) == []
+        assert maintenance.find_waiting(w, Task.BACKFILL) == []
         maintenance.end(w, Task.BACKFILL, BUCKET, later)
         maintenance.request(w, Task.BACKFILL, [BUCKET], later + timedelta(seconds=1))
     assert progress(store).state(later) is State.WAITING

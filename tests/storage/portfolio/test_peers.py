@@ -32,7 +32,7 @@ def table(store: Store, client_id: UUID, values: Sequence[int | None], now: date
 
 def spread(store: Store) -> pl.DataFrame:
     with store.db.reading() as r:
-        return peers.percentiles(store.lake, tables.current_tables(r))
+        return peers.compute_percentiles(store.lake, tables.find_current_tables(r))
 
 
 def test_percentiles_rise_from_the_lowest_reading_to_the_highest(store: Store, now: datetime) -> None:
@@ -50,7 +50,7 @@ def test_percentiles_need_a_minimum_of_customers(store: Store, now: datetime, cu
 
 
 def test_without_tables_there_are_no_peers(store: Store) -> None:
-    assert peers.percentiles(store.lake, []).is_empty()
+    assert peers.compute_percentiles(store.lake, []).is_empty()
 
 
 def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, now: datetime) -> None:
@@ -63,7 +63,7 @@ def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, n
 
     def on(day: date) -> dict[UUID, Decimal]:
         with store.db.reading() as r:
-            found = peers.latest_before(r, [client_id, other], day)
+            found = peers.find_latest_before(r, [client_id, other], day)
         return {of: frame["quantiles"][0][0] for of, frame in found.items()}
 
     assert on(NIGHT) == {}
@@ -79,5 +79,7 @@ def test_measuring_a_night_again_replaces_it_and_removes_old_nights(store: Store
         with store.db.writing() as w:
             peers.put(w, spread(store), day)
     with store.db.reading() as r:
-        assert peers.latest_before(r, [client_id], NIGHT) == {}
-        assert peers.latest_before(r, [client_id], NIGHT + timedelta(days=1))[client_id]["metric"].to_list() == ["m"]
+        assert peers.find_latest_before(r, [client_id], NIGHT) == {}
+        assert peers.find_latest_before(r, [client_id], NIGHT + timedelta(days=1))[client_id]["metric"].to_list() == [
+            "m"
+        ]

@@ -60,7 +60,7 @@ def rows(numbers: list[int]) -> pl.DataFrame:
 
 def slice_of(store: Store, job: PortfolioJob) -> Slice | None:
     with store.db.reading() as r:
-        return portfolio_jobs.next_slice(r, job)
+        return portfolio_jobs.find_next_slice(r, job)
 
 
 def record(store: Store, job: PortfolioJob, slice_: Slice, failed: int = 0) -> None:
@@ -89,8 +89,8 @@ def end(store: Store, job: PortfolioJob, result: Mapping[str, Any]) -> Portfolio
 
 def listed(store: Store, job: PortfolioJob, change: str | None = None, page: Page | None = None) -> list[int]:
     with store.db.reading() as r:
-        listing = portfolio_jobs.listing(r, job, change)
-    frames = portfolio_jobs.rows_of(store.lake, listing, page)
+        listing = portfolio_jobs.read_listing(r, job, change)
+    frames = portfolio_jobs.read_rows(store.lake, listing, page)
     return [number for frame in frames for number in frame["customer_number"]]
 
 
@@ -120,15 +120,15 @@ def test_a_requested_job_is_read_back_unchanged(store: Store, client_id: UUID) -
     assert (job.created_by, job.status, job.is_done) == ("somebody", JobStatus.QUEUED, False)
     assert (job.customers_total, job.customers_done, job.customers_failed) == (None, 0, 0)
     with store.db.reading() as r:
-        found = portfolio_jobs.attachment(r, job)
-        assert portfolio_jobs.result(r, job) is None
+        found = portfolio_jobs.read_attachment(r, job)
+        assert portfolio_jobs.read_result(r, job) is None
         assert jobs.get(r, client_id, job.job_id).flow is Flow.POLICY_BACKTEST
     assert job.has_attachment
     assert found is not None
     assert found.equals(attached)
     without = asked(store, client_id)
     with store.db.reading() as r:
-        assert (without.has_attachment, portfolio_jobs.attachment(r, without)) == (False, None)
+        assert (without.has_attachment, portfolio_jobs.read_attachment(r, without)) == (False, None)
 
 
 def test_a_job_is_found_only_by_its_client_kind_and_subject(store: Store, client_id: UUID) -> None:
@@ -153,8 +153,8 @@ def test_jobs_are_listed_newest_first_and_wait_in_order_of_receipt(store: Store,
     with store.db.reading() as r:
         found = portfolio_jobs.find(r, SUBJECT, Page(2, 1))
         assert ([each.job_id for each in found.items], found.total) == ([second.job_id], 3)
-        assert [each.job_id for each in portfolio_jobs.waiting(r)][:2] == [first.job_id, second.job_id]
-        assert len(portfolio_jobs.waiting(r)) == 3
+        assert [each.job_id for each in portfolio_jobs.find_waiting(r)][:2] == [first.job_id, second.job_id]
+        assert len(portfolio_jobs.find_waiting(r)) == 3
 
 
 def test_slices_are_listed_once(store: Store, client_id: UUID) -> None:
@@ -176,9 +176,9 @@ def test_a_slice_holds_the_clients_customers_of_its_range(store: Store, client_i
     a_customer(store, a_client(store, NOW), NOW)
     population = Population(client_id, None, with_transactions=False)
     with store.db.reading() as r:
-        assert [number for number, _ in portfolio_jobs.customers_of(r, population)] == numbers
+        assert [number for number, _ in portfolio_jobs.find_customers(r, population)] == numbers
         within = Slice(asked(store, client_id), 0, numbers[1], numbers[2])
-        assert [number for number, _ in portfolio_jobs.customers_of(r, population, within)] == numbers[1:]
+        assert [number for number, _ in portfolio_jobs.find_customers(r, population, within)] == numbers[1:]
 
 
 def test_of_two_runs_the_first_records_a_slice(store: Store, client_id: UUID) -> None:
@@ -198,12 +198,12 @@ def test_tallies_come_back_in_order_and_are_removed_with_the_result(store: Store
     job = begun(store, client_id, [1, 4], [5])
     record_all(store, job)
     with store.db.reading() as r:
-        tallies = [each["counts"] for each in portfolio_jobs.recorded_tallies(r, job)]
+        tallies = [each["counts"] for each in portfolio_jobs.read_tallies(r, job)]
     assert [each["n"].to_list() for each in tallies] == [[4], [1]]
     assert tallies[0].schema["side"] == pl.Enum(["before"])
     done = end(store, job, {"events": 3})
     with store.db.reading() as r:
-        assert portfolio_jobs.result(r, done) == {"events": 3}
+        assert portfolio_jobs.read_result(r, done) == {"events": 3}
         assert r.execute(select(func.count(portfolio_job_slices.c.tallies))).scalar_one() == 0
     assert done.status is JobStatus.COMPLETED
 
@@ -218,7 +218,7 @@ def test_a_job_ends_once(store: Store, client_id: UUID) -> None:
     with store.db.writing() as w:
         portfolio_jobs.fail(w, job, {"code": "Backtest.Failed", "message": "It failed."}, NOW)
         assert portfolio_jobs.with_id(w, job.job_id) == done
-        assert portfolio_jobs.result(w, done) == {"events": 3}
+        assert portfolio_jobs.read_result(w, done) == {"events": 3}
 
 
 def test_a_failed_job_has_its_error(store: Store, client_id: UUID) -> None:
@@ -249,7 +249,7 @@ def test_no_more_rows_are_listed_than_the_kind_allows(
     monkeypatch.setitem(portfolio_jobs.KINDS, Flow.RULESET_SIMULATION, few)
     with store.db.reading() as r:
         job = portfolio_jobs.with_id(r, job.job_id)
-        assert portfolio_jobs.listing(r, job).total == 4
+        assert portfolio_jobs.read_listing(r, job).total == 4
     assert listed(store, job) == [1, 2, 3, 11]
     assert [listed(store, job, page=Page(nth, 3)) for nth in (1, 2, 3)] == [[1, 2, 3], [11], []]
 
@@ -258,9 +258,9 @@ def test_a_damaged_file_is_reported(store: Store, client_id: UUID) -> None:
     job = begun(store, client_id, [1, 3])
     record_all(store, job)
     with store.db.reading() as r:
-        [(path, _, _)] = portfolio_jobs.listing(r, job).files
+        [(path, _, _)] = portfolio_jobs.read_listing(r, job).files
     assert path.startswith(f"backtests/{job.job_id}/")
     (store.lake.root / path).write_bytes(b"damaged")
     fresh = type(store.lake)(store.lake.root)
     with store.db.reading() as r, pytest.raises(Corrupt):
-        list(portfolio_jobs.rows_of(fresh, portfolio_jobs.listing(r, job), None))
+        list(portfolio_jobs.read_rows(fresh, portfolio_jobs.read_listing(r, job), None))

@@ -34,9 +34,9 @@ def test_a_table_holds_the_current_reports_of_its_bucket_with_their_exact_data(s
     customer = with_report(store, now)
     with_report(store, now)  # of the next bucket
     with store.db.reading() as r:
-        table = tables.reports_of(r, "risk", bucket=1)
-        assert tables.reports_of(r, "completeness", bucket=1).is_empty()
-    assert table.schema == tables.schema_of(tables.REPORT_COLUMNS["risk"])
+        table = tables.read_reports(r, "risk", bucket=1)
+        assert tables.read_reports(r, "completeness", bucket=1).is_empty()
+    assert table.schema == tables.make_schema(tables.REPORT_COLUMNS["risk"])
     [row] = table.to_dicts()
     assert (row["customer_id"], row["data"]) == (customer.customer_id.bytes, '{"value": 7.10}')
     assert row["is_current"]
@@ -49,21 +49,21 @@ def test_a_report_that_covers_older_data_is_not_current(store: Store, now: datet
     with store.db.writing() as w:
         w.execute(models.customers.update().values(data_version=1))
     with store.db.reading() as r:
-        assert tables.reports_of(r, "risk", customer.number)["is_current"].to_list() == [False]
+        assert tables.read_reports(r, "risk", customer.number)["is_current"].to_list() == [False]
 
 
 def test_a_table_replaces_the_one_before_which_stays_for_its_readers(store: Store, now: datetime) -> None:
     customer = with_report(store, now)
     with store.db.reading() as r:
-        first_rows = tables.reports_of(r, "risk", customer.number)
+        first_rows = tables.read_reports(r, "risk", customer.number)
     first = tables.put(store, "risk_portfolio", customer.number, first_rows, now)
     saved(store, customer, now, '{"value": 9}', data_version=1)
     with store.db.reading() as r:
-        second_rows = tables.reports_of(r, "risk", customer.number)
+        second_rows = tables.read_reports(r, "risk", customer.number)
     tables.put(store, "risk_portfolio", customer.number, second_rows, now + timedelta(days=1))
 
     with store.db.reading() as r:
-        [current] = tables.current_tables(r)
+        [current] = tables.find_current_tables(r)
         replaced = r.execute(
             select(models.portfolio_tables.c.replaced_at).order_by(models.portfolio_tables.c.created_at)
         ).all()
@@ -77,7 +77,7 @@ def test_a_report_of_older_data_never_takes_the_place_of_a_newer_one(store: Stor
     customer = with_report(store, now, '{"value": 9}', data_version=2)
     saved(store, customer, now, '{"value": 7.10}', data_version=1)
     with store.db.reading() as r:
-        assert tables.reports_of(r, "risk", customer.number)["data"].to_list() == ['{"value": 9}']
+        assert tables.read_reports(r, "risk", customer.number)["data"].to_list() == ['{"value": 9}']
 
 
 def test_the_metrics_of_a_bucket_have_the_public_ids_of_their_customers(store: Store, now: datetime) -> None:
@@ -89,10 +89,10 @@ def test_the_metrics_of_a_bucket_have_the_public_ids_of_their_customers(store: S
         "cause": ["stale", None],
     }
     with store.db.reading() as r:
-        table = tables.metrics_of(
+        table = tables.combine_metrics(
             r, pl.DataFrame({"customer_number": [customer.number] * 2, **said}), {customer.number: 4}, now.date()
         )
-    assert table.schema == tables.schema_of(tables.METRIC_COLUMNS)
+    assert table.schema == tables.make_schema(tables.METRIC_COLUMNS)
     shown = table.select("customer_id", "data_version", "metric", "value", "cause").rows()
     customer_id = customer.customer_id.bytes
     assert shown == [(customer_id, 4, "a", Decimal(7), None), (customer_id, 4, "b", None, "stale")]

@@ -41,12 +41,12 @@ def record_attempts(
 def summary(store: Store, subscription: Subscription, now: datetime) -> Summary:
     with store.db.reading() as r:
         current = subscriptions.get(r, None, subscription.subscription_id)
-        return delivery_figures.summary(r, current, now)
+        return delivery_figures.read_summary(r, current, now)
 
 
 def load(store: Store, now: datetime) -> Load:
     with store.db.reading() as r:
-        return delivery_figures.load(r, now)
+        return delivery_figures.read_load(r, now)
 
 
 def test_a_summary_counts_attempts_by_outcome(store: Store, customer: Customer, now: datetime) -> None:

@@ -63,7 +63,7 @@ def claim(
 ) -> list[Claimed]:
     """Claim as a sender with so many free slots does, and check that `any_due` agrees."""
     with store.db.writing() as w:
-        expected = limit > 0 and outbox.any_due(w, free)
+        expected = limit > 0 and outbox.has_due(w, free)
         claimed = outbox.claim_due(w, holder, limit, LEASE_S, now, free)
     assert claimed == [] or expected
     return claimed
@@ -89,7 +89,7 @@ def record(store: Store, claimed: Sequence[Claimed], now: datetime) -> None:
 
 def log(store: Store) -> list[Delivery]:
     with store.db.reading() as r:
-        return delivery_log.latest(r, 100)
+        return delivery_log.find_latest(r, 100)
 
 
 def test_an_event_is_due_for_every_subscription_that_matches(store: Store, now: datetime) -> None:
@@ -159,7 +159,7 @@ def test_a_claimed_delivery_is_not_claimed_again(store: Store, now: datetime) ->
     assert len(claim(store, now)) == 1
     assert claim(store, now, ANOTHER) == []
     with store.db.reading() as r:
-        assert not outbox.any_due(r)
+        assert not outbox.has_due(r)
 
 
 def test_many_senders_claim_each_delivery_once(store: Store, now: datetime) -> None:
@@ -258,9 +258,9 @@ def test_a_delivery_with_an_expired_lease_is_claimed_again_with_the_same_bytes(s
     first = claim(store, now)
     soon, late = now + timedelta(seconds=LEASE_S - 1), now + timedelta(seconds=LEASE_S)
     with store.db.writing() as w:
-        assert not outbox.any_expired(w, soon)
+        assert not outbox.has_expired(w, soon)
         assert outbox.release_expired(w, soon) == 0
-        assert outbox.any_expired(w, late)
+        assert outbox.has_expired(w, late)
         assert outbox.release_expired(w, late) == 1
     assert claim(store, late, ANOTHER) == first
 
@@ -397,13 +397,13 @@ def test_a_resent_delivery_is_due_since_the_resend(store: Store, now: datetime) 
     enqueue(store, an_event(customer, now))
     months_later = now + timedelta(days=90)
     with store.db.reading() as r:
-        assert outbox.due_since(r) == now
+        assert outbox.find_due_since(r) == now
     (claimed,) = claim(store, now)
     end(store, claimed, now)
     with store.db.writing() as w:
-        assert outbox.due_since(w) is None
+        assert outbox.find_due_since(w) is None
         delivery_log.resend(w, None, claimed.delivery_id, months_later)
-        assert outbox.due_since(w) == months_later
+        assert outbox.find_due_since(w) == months_later
 
 
 def test_the_log_is_newest_first_and_filtered_by_subscription(store: Store, now: datetime) -> None:
@@ -430,10 +430,10 @@ def test_the_operator_sees_the_latest_deliveries_of_all_clients(store: Store, no
     enqueue(store, *new)
     end(store, claim(store, now, limit=1)[0], now)
     with store.db.reading() as r:
-        assert [each.event_id for each in delivery_log.latest(r, 2)] == [new[2].event_id, new[1].event_id]
-        its = delivery_log.latest(r, 9, subscription.subscription_id)
+        assert [each.event_id for each in delivery_log.find_latest(r, 2)] == [new[2].event_id, new[1].event_id]
+        its = delivery_log.find_latest(r, 9, subscription.subscription_id)
         assert [each.event_id for each in its] == [new[1].event_id, new[0].event_id]
-        assert [each.event_id for each in delivery_log.latest(r, 9, failed=True)] == [new[0].event_id]
+        assert [each.event_id for each in delivery_log.find_latest(r, 9, failed=True)] == [new[0].event_id]
 
 
 def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:

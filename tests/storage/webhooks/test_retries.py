@@ -59,7 +59,7 @@ def record(store: Store, ends: Sequence[Ended], holder: UUID = ME) -> list[Pause
 
 def make_retries_due(store: Store, now: datetime) -> int:
     with store.db.reading() as r:
-        expected = outbox.any_retry_due(r, now)
+        expected = outbox.has_retry_due(r, now)
     with store.db.writing() as w:
         made = outbox.make_retries_due(w, now)
     assert expected is (made > 0)
@@ -276,13 +276,13 @@ def test_while_a_subscription_is_paused_nothing_is_sent_or_lost(
     enqueue(store, earlier)
     with store.db.writing() as w:
         subscriptions.pause(w, customer.client_id, paused.subscription_id, "client", now)
-        assert outbox.due_since(w) == now  # the delivery of the other subscription
+        assert outbox.find_due_since(w) == now  # the delivery of the other subscription
     enqueue(store, later)
     claimed = claim(store, now)
     assert {each.subscription_id for each in claimed} == {other.subscription_id}
     with store.db.writing() as w:
-        assert not outbox.any_due(w)
-        assert outbox.due_since(w) is None
+        assert not outbox.has_due(w)
+        assert outbox.find_due_since(w) is None
         subscriptions.resume(w, customer.client_id, paused.subscription_id)
     assert [each.event_id for each in claim(store, now)] == [earlier.event_id, later.event_id]
 
@@ -464,8 +464,8 @@ def test_the_cost_of_a_claim_does_not_depend_on_the_queue_length(
         for _ in range(7):
             began = perf_counter()
             with store.db.writing() as w:
-                outbox.any_due(w)
-                outbox.any_retry_due(w, now)
+                outbox.has_due(w)
+                outbox.has_retry_due(w, now)
                 outbox.make_retries_due(w, now)
                 outbox.claim_due(w, UUID(int=next(numbers) + 9), 4, LEASE_S, now)
                 outbox._release(w, deliveries.c.lease_holder.is_not(None))

@@ -139,7 +139,7 @@ def test_the_last_action_applies_in_any_state_and_all_stay(team: Team, now: date
     assert later.waiting() == later.alerts(state=ItemState.OPEN) == [alert], "a snoozed alert is open again in time"
     assert (later.item(alert).state, later.item(alert).snoozed_until) == (ItemState.OPEN, None)
     with team.store.db.reading() as r:
-        history = items.history(r, team.item(alert))
+        history = items.find_history(r, team.item(alert))
     assert [each.action for each in history][::-1] == [
         "acknowledge",
         "snooze",
@@ -189,7 +189,7 @@ def test_of_actions_at_once_the_last_one_applies_and_none_is_lost(team: Team) ->
     with ThreadPoolExecutor(len(people)) as threads:
         list(threads.map(lambda who: team.act(alert, Action(ItemAction.ASSIGN, assignee=who), who), people))
     with team.store.db.reading() as r:
-        history = items.history(r, team.item(alert))
+        history = items.find_history(r, team.item(alert))
     assert sorted(each.who for each in history) == people
     assert team.item(alert).assignee == history[0].assignee
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.vocabulary.errors import Gone, InvalidRequest, NotFound
 from storage.core.store import Store
-from storage.core.vault_keys import sealed_under
+from storage.core.vault_keys import count_sealed
 from storage.customers.customers import Customer
 from storage.operations import integrity, resealing, retention
 from storage.operations.backup import back_up
@@ -79,7 +79,7 @@ def test_an_attachment_is_sealed_and_its_file_goes_with_it(store: Store, custome
     assert deleted(store, customer, made.attachment_id, now) is None
     with store.db.reading() as r:
         [gone] = attachments.find(r, customer).items
-        assert list(integrity.all_named(r)) == []
+        assert list(integrity.find_all_named(r)) == []
     assert (gone.file_name, gone.path, gone.deleted_by, gone.size) == (None, None, "kim", len(CONTENT))
     with pytest.raises(Gone):
         attachments.open_content(store, gone)
@@ -123,11 +123,11 @@ def test_attachments_are_resealed_and_their_keys_are_kept(
     made = attached(store, customer, now)
     monkeypatch.setattr(resealing.vault, "FRESH_FOR_S", 0)
     with store.db.reading() as r:
-        [before] = sealed_under(r)
+        [before] = count_sealed(r)
     done = resealing.reseal(store, lambda: now)
     assert (done.originals, list(done.unreadable)) == (1, [])
     with store.db.reading() as r:
         again = attachments.get(r, customer, made.attachment_id)
-        assert set(sealed_under(r)) == {done.data_key} != {before}
+        assert set(count_sealed(r)) == {done.data_key} != {before}
     assert again.path != made.path
     assert attachments.open_content(store, again) == CONTENT

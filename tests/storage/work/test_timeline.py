@@ -130,7 +130,7 @@ def pages_of(store: Store, customer: Customer, chance: random.Random) -> Iterato
     after: Place | None = None
     while True:
         with store.db.reading() as r:
-            entries, after = timeline.page(r, customer, after, chance.randint(1, 40))
+            entries, after = timeline.read_page(r, customer, after, chance.randint(1, 40))
         yield entries
         if after is None:
             return
@@ -163,7 +163,7 @@ def test_a_page_reads_no_more_than_its_length_from_each_source(store: Store, now
     statements_run = list[str]()
     event.listen(store.db.engine, "before_cursor_execute", lambda *run: statements_run.append(run[2]))
     with store.db.reading() as r:
-        entries, _ = timeline.page(r, team.one, None, 3)
+        entries, _ = timeline.read_page(r, team.one, None, 3)
     assert len(entries) == 3
     assert len([each for each in statements_run if "LIMIT" in each]) == len(EntryKind)
 
@@ -171,6 +171,6 @@ def test_a_page_reads_no_more_than_its_length_from_each_source(store: Store, now
 def test_a_new_customer_has_one_entry(store: Store, now: datetime) -> None:
     team = Team(store, now)
     with store.db.reading() as r:
-        [created], following = timeline.page(r, team.one, None, 50)
+        [created], following = timeline.read_page(r, team.one, None, 50)
         number = r.execute(select(customers.c.number).where(customers.c.customer_id == team.one.customer_id)).scalar()
     assert (created.place, following) == (Place(now, EntryKind.CREATED, number or 0), None)

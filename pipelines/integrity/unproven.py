@@ -14,6 +14,9 @@ from pipelines.integrity.withheld import silences
 
 def unproven_since(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, unproven_since` (a date) of each account with an unresolved silence."""
-    found = facts.cached(silences)
-    unresolved = found if found.is_empty() else found.join(open_rows(facts), on="transaction_id", how="semi")
-    return unresolved.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())
+    silent = facts.cached(silences)
+    if not silent.is_empty():
+        # Another finding may contain the same row, and says nothing about the silence.
+        unresolved = open_rows(facts).filter(pl.col("finding") == "month_withheld")
+        silent = silent.join(unresolved, on="transaction_id", how="semi")
+    return silent.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())

@@ -356,8 +356,9 @@ def _landed(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.D
         extra="extra",
         **_doubted(),
     )
-    unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
-    with_unique_ids = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
+    # A repeated id identifies no row. Rows without an id don't matter, but `is_unique` takes nulls for repeated values.
+    identifies = (pl.col("transactionId").is_unique() | pl.col("transactionId").is_null()).all().over(_ACCOUNT)
+    with_unique_ids = landed.with_columns(transactionId=pl.when(identifies).then("transactionId"))
     if digest is None:
         absent_digests = {name: pl.lit(None, pl.Binary) for name in DIGESTS}
         return with_unique_ids.with_columns(masked=pl.lit(value=False), **absent_digests)

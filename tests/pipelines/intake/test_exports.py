@@ -409,6 +409,17 @@ def test_repeated_ids_are_dropped() -> None:
     assert only_statement(text).rows["transactionId"].to_list() == [None, None]
 
 
+def test_rows_without_an_id_leave_the_other_ids() -> None:
+    lines = (
+        "Date,Description,Amount,Transaction ID",
+        "01/02/2026,A,-1.00,t1",
+        "02/02/2026,B,-2.00,",
+        "03/02/2026,C,-3.00,",
+    )
+    rows = only_statement("\n".join(lines) + "\n").rows
+    assert rows["transactionId"].to_list() == ["t1", None, None]
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

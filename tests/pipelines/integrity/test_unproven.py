@@ -17,3 +17,16 @@ def test_balances_are_unproven_from_a_silence_on_until_a_person_resolves_it() ->
     [found] = findings(Facts(silent, TODAY)).to_dicts()
     assert found["finding"] == "month_withheld"
     assert unproven_since(Facts(silent, TODAY, resolved(found["key"]))).is_empty()
+
+
+def test_another_finding_at_the_row_after_a_resolved_silence_leaves_balances_proven() -> None:
+    days = [*range(100), *range(130, 230)]
+    texts = ["" if day == 130 else "Supplier" for day in days]
+    rows = [
+        row(day, "-1", kind="cost_of_sales/suppliers", description=text) for day, text in zip(days, texts, strict=True)
+    ]
+    silent = transactions(identified(rows)).collect()
+    keys = {each["finding"]: each["key"] for each in findings(Facts(silent, TODAY)).to_dicts()}
+    assert set(keys) == {"month_withheld", "texts_blanked"}
+    assert unproven_since(Facts(silent, TODAY, resolved(keys["month_withheld"]))).is_empty()
+    assert not unproven_since(Facts(silent, TODAY, resolved(keys["texts_blanked"]))).is_empty()

@@ -30,7 +30,7 @@ def fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], ho
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("UPDATE alembic_version SET version_num = '9999'", "another version of Tidemark, before 0.2 or newer"),
+        ("UPDATE alembic_version SET version_num = '9999'", "another version of Tidemark, older or newer"),
         ("ALTER TABLE clients RENAME TO others", "the database can't be used: no such table: clients"),
     ],
 )

@@ -15,7 +15,7 @@ import polars as pl
 from api.core.limits import Asker, Shares
 from pipelines.enrichment.facilities import summarise_facilities
 from pipelines.enrichment.recurrence import describe_series
-from pipelines.enrichment.transfers.own_accounts import mentioned_accounts
+from pipelines.enrichment.transfers.own_accounts import list_mentioned_accounts
 from pipelines.figures.json_text import json_objects
 from pipelines.vocabulary.errors import Unavailable
 from pipelines.vocabulary.printing import RATIO_SCALE, uuid_text
@@ -176,7 +176,7 @@ MENTIONED_ACCOUNTS = Derived(
         *(*_IN_EVERY_LIST, "bsb", "account_number", "other_account", "category", "category_source", "confidence"),
         *("is_transfer", "description", "clean_description", "counterparty_name", "counterparty_kind", "channel"),
     ),
-    lambda rows, _: mentioned_accounts(rows),
+    lambda rows, _: list_mentioned_accounts(rows),
     (
         ("xxxx" + pl.col("masked_number").str.strip_prefix("xx")).alias("accountNumberMasked"),
         pl.col("name"),

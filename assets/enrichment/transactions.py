@@ -17,7 +17,7 @@ from assets.enrichment.retractions import Retracting
 from assets.intake import landing
 from assets.intake.statements import extracted_statements
 from assets.monitoring import ruleset_evaluation
-from pipelines.enrichment.enrichment import changed_customers, enrich
+from pipelines.enrichment.enrichment import enrich, find_changed_customers
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import Corrupt
@@ -181,7 +181,7 @@ def _one_pass(reading: _Reading) -> _Pass:
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     enriched = enrich(held, accepted, reading.retracting.validated(reading.timezone), reading.knowledge)
     rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
-    return _Pass(rows, duplicates, rejected, frozenset(changed_customers(held, rows)))
+    return _Pass(rows, duplicates, rejected, frozenset(find_changed_customers(held, rows)))
 
 
 def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:

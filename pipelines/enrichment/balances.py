@@ -27,8 +27,8 @@ _SUM = pl.Decimal(38, 2)  # room for any number of amounts
 def verify_balances(rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `balance_verified`: true, false, or null where no balance is stated or it can't be checked."""
     numbered = rows.drop("balance_verified", strict=False).with_row_index("row")
-    judged = numbered.filter(posted()).pipe(_judge)
-    read = numbered.join(judged, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+    checked = numbered.filter(posted()).pipe(_check_days)
+    read = numbered.join(checked, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
     return read.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
 
 
@@ -39,14 +39,14 @@ def _proven_by_statement() -> pl.Expr:
     return pl.when(is_proved & pl.col("balance").is_not_null()).then(pl.lit(value=True))
 
 
-def _judge(posted_rows: pl.DataFrame) -> pl.DataFrame:
+def _check_days(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return `row` and `balance_verified` of every row that states a balance."""
-    stated = posted_rows.pipe(_offsets)
-    days = stated.pipe(_days).pipe(_openings)
+    stated = posted_rows.pipe(_add_offsets)
+    days = stated.pipe(_summarise_days).pipe(_check_openings)
     return stated.join(days, on=_DAY, how="left", validate="m:1").select("row", balance_verified=_verdict())
 
 
-def _offsets(posted_rows: pl.DataFrame) -> pl.DataFrame:
+def _add_offsets(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Add offsets to rows that state a balance.
 
     `forwards` and `backwards` hold if the day's rows run in that order, `ending` if the row is the day's last.
@@ -69,29 +69,29 @@ def _offsets(posted_rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _days(stated: pl.DataFrame) -> pl.DataFrame:
+def _summarise_days(stated: pl.DataFrame) -> pl.DataFrame:
     """Return each account's days with the offset all rows share in each order, and those it may close with."""
     shared = {way: pl.when(pl.col(way).n_unique() == 1).then(pl.col(way).first()) for way in ("forwards", "backwards")}
     return (
         stated.group_by(_DAY)
         .agg(pl.col("ending").unique(), **{f"{way}_offset": offset for way, offset in shared.items()})
         .with_columns(chained=pl.concat_list("forwards_offset", "backwards_offset").list.drop_nulls())
-        .with_columns(closing=pl.when(_chains()).then("chained").otherwise("ending"))
+        .with_columns(closing=pl.when(_is_chain()).then("chained").otherwise("ending"))
     )
 
 
 @cache
-def _chains() -> pl.Expr:
+def _is_chain() -> pl.Expr:
     return pl.col("chained").list.len() > 0
 
 
-def _openings(days: pl.DataFrame) -> pl.DataFrame:
+def _check_openings(days: pl.DataFrame) -> pl.DataFrame:
     """Add whether each day `follows` from the day before: null for an account's first day."""
     before = pl.col("closing").shift(1).over(_ACCOUNT, order_by="date")
     meets = [before.list.set_intersection(pl.col(ways)).list.len() > 0 for ways in ("chained", "ending")]
     return days.sort(_DAY).select(
         *_DAY,
-        chains=_chains(),
+        chains=_is_chain(),
         runs_forwards=pl.col("forwards_offset").is_not_null(),
         follows=pl.when(before.is_not_null()).then(pl.any_horizontal(meets)),
     )

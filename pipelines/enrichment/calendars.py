@@ -28,7 +28,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _DAYS = LAST_DAY.toordinal() - FIRST_DAY.toordinal() + 1
 
 
-def calendar_of_bsb(bsb: pl.Expr) -> pl.Expr:
+def look_up_calendar(bsb: pl.Expr) -> pl.Expr:
     """Return the calendar (Calendar) of the branch's state; SETTLEMENT where the BSB is missing or invalid."""
     digits = bsb.str.replace_all(r"\D", "")
     state = digits.str.slice(2, 1).replace_strict(_STATE_DIGITS, default=SETTLEMENT)

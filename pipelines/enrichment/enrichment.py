@@ -20,7 +20,7 @@ from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.counterparties.own_names import mark_own_names
 from pipelines.enrichment.facilities import mark_facilities
 from pipelines.enrichment.flags import add_flags
-from pipelines.enrichment.knowledge import NOTHING_KNOWN, Knowledge, OfCustomers, T
+from pipelines.enrichment.knowledge import NOTHING_KNOWN, Activated, Knowledge, T
 from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, Retractions, identify_without
@@ -94,7 +94,7 @@ def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyF
 
 def _read_narratives(rows: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Read each customer's rows by the rules that its client activated, else by the shipped ones."""
-    groups = _by_client(knowledge.own_lists, knowledge.lists or lists.load())
+    groups = _pair_with_customers(knowledge.own_lists, knowledge.lists or lists.load())
     parts = ((rows.filter(whose), read_by) for whose, read_by in groups)
     return pl.concat([read_narratives(part, read_by) for part, read_by in parts if part.height or rows.is_empty()])
 
@@ -132,20 +132,20 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     )
 
 
-def _ask_models(rows: pl.DataFrame, own_models: Sequence[OfCustomers[Model]]) -> pl.DataFrame:
+def _ask_models(rows: pl.DataFrame, own_models: Sequence[Activated[Model]]) -> pl.DataFrame:
     """Ask a model about each customer's unsure rows: the one that its client activated, else the shipped one."""
-    groups = _by_client(own_models, load_base())
+    groups = _pair_with_customers(own_models, load_base())
     return pl.concat(ask_model(rows.filter(whose), model) for whose, model in groups)
 
 
-def _by_client(own: Sequence[OfCustomers[T]], rest: T) -> list[tuple[pl.Expr, T]]:
+def _pair_with_customers(own: Sequence[Activated[T]], rest: T) -> list[tuple[pl.Expr, T]]:
     """Pair what each client activated with an expression for its customers, and `rest` with one for all others."""
     groups = [(pl.col("customer_number").is_in(list(each.customers)), each.value) for each in own]
     others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
     return [*groups, (others, rest)]
 
 
-def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
+def find_changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
     """Return the numbers of the customers whose rows differ from those held.
 
     Duplicates alone change nothing. Nor does a new version of the enrichment with equal results: `enrichment_version`

@@ -21,11 +21,11 @@ from pipelines.vocabulary.schemas import MONEY
 ROUND_FROM, ROUND_STEP = 1_000, 100  # AUD: smaller round amounts are too common to mean anything (our judgement)
 
 
-def _group(name: str) -> pl.Expr:
+def _has_group(name: str) -> pl.Expr:
     return pl.col("category_group") == name
 
 
-def _category(*slugs: str) -> pl.Expr:
+def _has_category(*slugs: str) -> pl.Expr:
     return pl.col("category").is_in(slugs)
 
 
@@ -38,21 +38,21 @@ def _is_found(name: str) -> pl.Expr:
 # own category and is not a second dishonour. `dishonoured` marks what came back whole: returned payments, and charges
 # that the bank gave back.
 FLAGS: Mapping[str, pl.Expr] = {
-    "cash": pl.col("channel").is_in(["cash", "atm"]) | _category("cash_deposit", "cash_withdrawal"),
-    "dishonour": _category("returned_payment"),
+    "cash": pl.col("channel").is_in(["cash", "atm"]) | _has_category("cash_deposit", "cash_withdrawal"),
+    "dishonour": _has_category("returned_payment"),
     "dishonoured": _is_found("dishonoured"),
     "duplicate_charge": _is_found("duplicate_charge"),
-    "gambling": _category("gambling"),
+    "gambling": _has_category("gambling"),
     "information": pl.col("amount") == 0,
     "outlier": _is_found("outlier"),
-    "payroll": _group("payroll"),
+    "payroll": _has_group("payroll"),
     "refund_matched": _is_found("refund_matched"),
     "related_party": pl.col("related_party").is_not_null()
-    | _category("related_entity", "director_loan_in", "director_loan_out"),
-    "revenue": _group("revenue") & pl.col("is_transfer").ne_missing(True),
+    | _has_category("related_entity", "director_loan_in", "director_loan_out"),
+    "revenue": _has_group("revenue") & pl.col("is_transfer").ne_missing(True),
     "round_amount": (pl.col("amount").abs() >= pl.lit(ROUND_FROM, MONEY))
     & (pl.col("amount") % pl.lit(ROUND_STEP, MONEY) == 0),
-    "tax": _group("tax"),
+    "tax": _has_group("tax"),
     "unreconciled_statement": pl.col("statement_verdict") == "unreconciled",
 }
 _NAMES = sorted(FLAGS)

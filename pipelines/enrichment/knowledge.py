@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class OfCustomers(Generic[T]):
+class Activated(Generic[T]):
     """What a client activated, such as a learned model, and the numbers of the customers for whom it did."""
 
     customers: frozenset[int]
@@ -64,13 +64,13 @@ class Knowledge:
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))
     related_parties: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RELATED_PARTIES))
     customers: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CUSTOMERS))
-    models: Sequence[OfCustomers[Model]] = ()
+    models: Sequence[Activated[Model]] = ()
     group_rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_ROWS))
     lists: Lists | None = None
-    own_lists: Sequence[OfCustomers[Lists]] = ()
+    own_lists: Sequence[Activated[Lists]] = ()
 
     def of(self, customer_numbers: Collection[int]) -> "Knowledge":
-        """Select what concerns some of the customers. Models, rules and lists stay, as they are for all of them."""
+        """Select what concerns these customers. Models, rules and lists stay whole."""
         only = pl.col("customer_number").is_in(list(customer_numbers))
         return replace(
             self,

@@ -18,7 +18,7 @@ from pipelines.vocabulary.schemas import posted
 
 FEWEST = 8  # rows in a group: with fewer, the usual amount is unknown (our judgement)
 Z_LIMIT = 3.5  # Iglewicz and Hoaglin
-MATERIAL = 1.2  # ratio to the usual amount, either way: a smaller difference is not worth a review (our judgement)
+LEAST_RATIO = 1.2  # to the usual amount, or of it to the amount: less is not worth a review (our judgement)
 
 _SCALE = 0.6745  # the MAD of a normal distribution with standard deviation 1
 _MEAN_SCALE = 1.2533  # standard deviation of a normal distribution divided by its mean absolute deviation
@@ -62,6 +62,6 @@ def _filter_unlike(posted_rows: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFra
         .filter(pl.col("row").list.len() >= FEWEST)
         .with_columns(middle=distance.list.median(), mean=distance.list.mean())
         .explode("row", "distance")
-        .filter(distance > pl.lit(MATERIAL).log(), distance > Z_LIMIT * spread)
+        .filter(distance > pl.lit(LEAST_RATIO).log(), distance > Z_LIMIT * spread)
         .select("row")
     )

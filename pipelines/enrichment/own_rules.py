@@ -86,7 +86,7 @@ def parse_own_rules(files: Mapping[str, str]) -> OwnRules:
     try:
         return _parse(files)
     except RuleError as error:
-        lines = [_located(fault, files) for fault in error.faults[:MOST_FAULTS]]
+        lines = [_add_location(fault, files) for fault in error.faults[:MOST_FAULTS]]
         more = len(error.faults) - len(lines)
         raise RuleError(*lines, *([f"and {more:,} more"] if more else [])) from None
 
@@ -96,7 +96,7 @@ def is_rule_file(name: str) -> bool:
     return name in (PURPOSES, *_RULES) or (name.startswith(_NAMES) and name.endswith(".yaml"))
 
 
-def _located(fault: Fault, files: Mapping[str, str]) -> str:
+def _add_location(fault: Fault, files: Mapping[str, str]) -> str:
     line = fault.line or line_of(files.get(fault.file, ""), fault.path)
     says = " ".join(fault.says.split())
     return f"{fault.file}:{line}: {says}"
@@ -108,17 +108,17 @@ def _refuse(faults: Iterable[Fault]) -> None:
 
 
 def _parse(files: Mapping[str, str]) -> OwnRules:
-    _refuse(_excesses(files))
+    _refuse(_find_excesses(files))
     documents = {name: parse(text, name) for name, text in sorted(files.items())}
     documents = {name: document for name, document in documents.items() if document is not None}  # only comments
-    _refuse(_malformed(documents))
-    _refuse(_phrase_excesses(documents))
+    _refuse(_find_malformed(documents))
+    _refuse(_find_phrase_excesses(documents))
     purposes = load_rules(PURPOSES) | documents.get(PURPOSES, {})
     lists = {name: document for name, document in documents.items() if name.startswith(_NAMES)}
     parties = [replace(party, is_own=True) for party in parse_parties(purposes, lists)]
     entries = {tier: documents.get(file_of(tier), ()) for tier in TIERS}
     rules = parse_rules(entries, partial(_purposes_in, parties), list(purposes)) if any(entries.values()) else []
-    _refuse(_repetitions(rules))
+    _refuse(_find_repetitions(rules))
     return OwnRules(dict(sorted(files.items())), parties, rules)
 
 
@@ -135,8 +135,8 @@ def _lay_over(own: Sequence[Party]) -> Directory:
     return Directory([*own, *left])
 
 
-def _excesses(files: Mapping[str, str]) -> Iterator[Fault]:
-    """Yield what is too large or not a file of rules, before anything is built."""
+def _find_excesses(files: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield what is too large, or not a file of rules. This is checked before anything is parsed."""
     if len(files) > MOST_FILES:
         yield Fault(max(files), f"is one file too many: at most {MOST_FILES} are read")
         return
@@ -167,11 +167,11 @@ def _find_excess(text: str) -> Fault | None:
             return Fault("", says, line=line)
 
 
-def _malformed(documents: Mapping[str, Any]) -> Iterator[Fault]:
+def _find_malformed(documents: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield what is not in the form of its file."""
     for name, document in documents.items():
         if name in _RULES:
-            yield from _malformed_rules(name, document)
+            yield from _find_malformed_rules(name, document)
         elif not _is_named(document):
             yield Fault(name, "takes names with what belongs to them: `fuel: {ACME FUELS: [ACME FUEL*]}`")
         elif name == PURPOSES:
@@ -182,10 +182,10 @@ def _malformed(documents: Mapping[str, Any]) -> Iterator[Fault]:
         else:
             says = "takes counterparties by name (a number in quotes), each with phrases: `ACME FUELS: [ACME FUEL*]`"
             yield from (Fault(name, says, (each,)) for each, parties in document.items() if not _is_named(parties))
-            yield from _long_names(name, document)
+            yield from _find_long_names(name, document)
 
 
-def _malformed_rules(name: str, document: Any) -> Iterator[Fault]:
+def _find_malformed_rules(name: str, document: Any) -> Iterator[Fault]:
     if not isinstance(document, list):
         yield Fault(name, "takes a list of rules: `- {category: …, any: […], matches: […], not: […]}`")
     elif len(document) > MOST_RULES:
@@ -199,7 +199,7 @@ def _is_named(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(name, str) for name in value)
 
 
-def _long_names(file: str, document: Mapping[str, Any]) -> Iterator[Fault]:
+def _find_long_names(file: str, document: Mapping[str, Any]) -> Iterator[Fault]:
     for purpose, parties in document.items():
         for name in parties if _is_named(parties) else ():
             if not name.strip() or len(name) > MOST_LETTERS:
@@ -213,9 +213,9 @@ class _Phrase:
     in_rule: bool
 
 
-def _phrase_excesses(documents: Mapping[str, Any]) -> Iterator[Fault]:
+def _find_phrase_excesses(documents: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the phrases that would make a search slow: too many, too long, or too many that one text matches."""
-    phrases = list(_phrases(documents))
+    phrases = list(_list_phrases(documents))
     names = [each for each in phrases if not each.in_rule]
     if len(names) > MOST_PHRASES:
         says = f"all counterparties together have more than {MOST_PHRASES:,} phrases: leave some out"
@@ -227,16 +227,18 @@ def _phrase_excesses(documents: Mapping[str, Any]) -> Iterator[Fault]:
         elif each.text.endswith("*") and sum(map(str.isalnum, each.text)) < LEAST_BEFORE_STAR:
             says = f"{each.text!r} matches too much: write at least {LEAST_BEFORE_STAR} letters before *"
             yield replace(each.here, says=says)
-    yield from _overlapping(phrases)
+    yield from _find_overlapping(phrases)
 
 
-def _phrases(documents: Mapping[str, Any]) -> Iterator[_Phrase]:
+def _list_phrases(documents: Mapping[str, Any]) -> Iterator[_Phrase]:
     """Yield every phrase that is in its place; `parse_parties` and `parse_rules` report the others."""
     for file, document in documents.items():
         if file in _RULES:
             for number, rule in enumerate(document):
                 for field in sorted(patterns.PHRASES & rule.keys()):
-                    yield from (_Phrase(text, Fault(file, "", (number, field)), True) for text in _texts(rule[field]))
+                    yield from (
+                        _Phrase(text, Fault(file, "", (number, field)), True) for text in _list_texts(rule[field])
+                    )
         elif file != PURPOSES:
             for purpose, parties in document.items():
                 for name, entry in parties.items():
@@ -244,11 +246,11 @@ def _phrases(documents: Mapping[str, Any]) -> Iterator[_Phrase]:
                     yield from (_Phrase(text, here, False) for text in counterparties.list_phrases(entry))
 
 
-def _texts(value: object) -> list[str]:
+def _list_texts(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _overlapping(phrases: Sequence[_Phrase]) -> Iterator[Fault]:
+def _find_overlapping(phrases: Sequence[_Phrase]) -> Iterator[Fault]:
     """Yield the phrases that occur too often, or begin with too many other phrases."""
     literals = search_literals([each.text for each in phrases])
     times = Counter[str]()
@@ -267,18 +269,18 @@ def _overlapping(phrases: Sequence[_Phrase]) -> Iterator[Fault]:
         above.append(literal)
 
 
-def _repetitions(rules: Sequence[Rule]) -> Iterator[Fault]:
+def _find_repetitions(rules: Sequence[Rule]) -> Iterator[Fault]:
     """Yield the rules that can never decide, because an earlier one with the same phrase and conditions does."""
     first: dict[object, tuple[str, int]] = {}
     for number, rule in chain.from_iterable(enumerate(r for r in rules if r.tier == tier) for tier in TIERS):
         for phrase, literal in zip(rule.any, search_literals(rule.any), strict=True):
             here = file_of(rule.tier), number
-            there = min(first.setdefault((literal, side, *_terms(rule)), here) for side in rule.category)
+            there = min(first.setdefault((literal, side, *_list_terms(rule)), here) for side in rule.category)
             if there != here:
                 says = f"{phrase!r} is already in rule {there[1] + 1}, with the same conditions: remove one of them"
                 yield Fault(here[0], says, (number, "any"))
 
 
-def _terms(rule: Rule) -> tuple[object, ...]:
+def _list_terms(rule: Rule) -> tuple[object, ...]:
     conditions = {column: sorted(values) for column, values in rule.conditions.items()}
     return rule.tier, str(sorted(rule.with_)), str(sorted(rule.unless)), str(sorted(conditions.items()))

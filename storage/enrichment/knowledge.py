@@ -13,7 +13,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.enrichment.counterparties.lists import Lists
-from pipelines.enrichment.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, OfCustomers, T
+from pipelines.enrichment.knowledge import CUSTOMERS, RELATED_PARTIES, Activated, Knowledge, T
 from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.learned.model_file import loads
 from pipelines.enrichment.own_rules import load_own_rules
@@ -82,14 +82,14 @@ def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
 
 def _load_for_clients(
     clients: Mapping[int, UUID], used: Mapping[UUID, K], load: Callable[[K], T | None]
-) -> list[OfCustomers[T]]:
+) -> list[Activated[T]]:
     """Return what the customers' clients have activated, with their customers. What can't be read is left out."""
     users: defaultdict[K, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
         if client_id in used:
             users[used[client_id]].add(number)
     loaded = ((frozenset(of), load(key)) for key, of in sorted(users.items()))
-    return [OfCustomers(of, value) for of, value in loaded if value is not None]
+    return [Activated(of, value) for of, value in loaded if value is not None]
 
 
 def _load_lists(r: Reading, key: tuple[UUID, int]) -> Lists | None:

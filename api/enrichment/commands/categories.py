@@ -42,7 +42,7 @@ from api.intake.commands.exports import (
     show_refused,
     unreadable_rows,
 )
-from pipelines.enrichment.knowledge import Knowledge, OfCustomers
+from pipelines.enrichment.knowledge import Activated, Knowledge
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.model import Model, read_held_accuracy
 from pipelines.enrichment.training import deciding, labelled
@@ -142,7 +142,7 @@ def categorise(
 
 
 def _read_for_training(path: Path, currency: str | None) -> _Reading:
-    read = labelled.rows_to_categorise(_table(path))
+    read = labelled.read_rows_to_categorise(_table(path))
     stated = ["currency"] if "currency" in read.rows.columns else []
     assumed = pl.lit(currency or CURRENCY)
     rows = read.rows.with_columns(currency=pl.coalesce(*stated, assumed))
@@ -309,7 +309,7 @@ def _usable(r: Reading, store: "Store", model: str, client: UUID | None) -> Mode
         Unprocessable: it may not.
     """
     content = model_file.loads(_content_of(r, model))
-    if not deciding.speaks_taxonomy(content):
+    if not deciding.has_taxonomy_labels(content):
         raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
     if read_held_accuracy(content).worthless:
         raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
@@ -335,7 +335,7 @@ def _concerned(r: Reading, client: UUID | None) -> dict[int, int]:
 
 
 def _with_model(model: Model, concerned: Mapping[int, int], known: Knowledge) -> Knowledge:
-    return replace(known, models=[OfCustomers(frozenset(concerned), model)])
+    return replace(known, models=[Activated(frozenset(concerned), model)])
 
 
 def _unfilled(r: Reading, store: "Store", model: Model, client: UUID | None) -> list[str]:
@@ -368,7 +368,7 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
 
 
 def _labelled_rows(path: Path) -> pl.DataFrame:
-    file = labelled.labelled_rows(_table(path))
+    file = labelled.read_labelled_rows(_table(path))
     if refused := _refused_labels(path, file):
         warn(f"{path}: {counted(len(refused), 'row')} left out: unreadable")
         show_refused(err, refused, None)

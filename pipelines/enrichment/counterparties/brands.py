@@ -1,9 +1,9 @@
 """Look up brands in a public list: shops, restaurants, hotels and other places with a trade.
 
 `rules/brands/brands.tsv` comes from the name-suggestion-index (`rules/brands/README.md`). Nobody here has checked how
-statements print these names, so they count less than the curated lists (`counterparties`): only where no listed
-counterparty is named, and only at the beginning of the cleaned text, after the words of the payment. What else a
-payment must show is in the column `needs`:
+statements print these names, so they count less than the curated lists (`counterparties`). A brand is looked for only
+if no listed counterparty is named, and only at the beginning of the cleaned text, after the words of the payment. What
+else a payment must show is in the column `needs`:
 
 - `alone`: nothing follows the name but numbers, a legal form or a word such as STORE. Such a name consists of ordinary
   words, which others use, too.
@@ -11,7 +11,7 @@ payment must show is in the column `needs`:
   people's names.
 - `whole`: either nothing else follows the name, or the payment is by card or in a shop. Such a name is a single word
   that is in none of our lists.
-- `nothing`.
+- `nothing`: the name is enough.
 
 A payment is by card if the text says so or prints a terminal's place, or if the account is a credit card. It is in a
 shop if a word such as STORE follows the name. A number shows neither: COOK 4411 may be a person and a reference. A word
@@ -68,7 +68,7 @@ class Brands:
             narratives: `text`, `clean_description`, `whole_name` (of `cut_names`), `channel`, `location`,
                 `account_type`; `text_number` is a position in it.
         """
-        beginnings = narratives.select(_beginnings()).get_columns()
+        beginnings = narratives.select(_list_beginnings()).get_columns()
         words = pl.select(words=pl.concat_str(read_together(beginnings, self._read_words))).to_series()
         named = self._directory.find(words)
         if named.is_empty():
@@ -82,30 +82,30 @@ class Brands:
 
 
 @cache
-def _beginnings() -> list[pl.Expr]:
+def _list_beginnings() -> list[pl.Expr]:
     """Return the texts that may begin with a brand."""
     clean = pl.col("clean_description")
     return [clean, name_words.skip_payment_words(clean).alias("skipped"), pl.col("whole_name").fill_null("")]
 
 
 @cache
-def _rest() -> pl.Expr:
+def _later_words() -> pl.Expr:
     """Return the words behind the name."""
     behind = pl.col("words").str.split(pl.format(" {} ", "phrase")).list.get(1)
     return behind.str.split("$").list.first().str.strip_chars(" ")
 
 
 @cache
-def _follows() -> pl.Expr:
+def _next_word() -> pl.Expr:
     """Return the first word behind the name."""
-    return _rest().str.split(" ").list.first()
+    return _later_words().str.split(" ").list.first()
 
 
 @cache
 def _shows_enough() -> pl.Expr:
     """Return whether the payment shows what its brand needs."""
-    at_a_shop = pl.col("by_card") | _follows().is_in(_OF_SHOPS)
-    is_alone = _follows().is_in(_OF_SHOPS) | _rest().is_in(_ENDS) | _rest().str.contains(_NUMBERS)
+    at_a_shop = pl.col("by_card") | _next_word().is_in(_OF_SHOPS)
+    is_alone = _next_word().is_in(_OF_SHOPS) | _later_words().is_in(_ENDS) | _later_words().str.contains(_NUMBERS)
     enough = {
         "alone": is_alone,
         "card": is_alone & at_a_shop,
@@ -119,8 +119,8 @@ def _shows_enough() -> pl.Expr:
 def _is_of_others() -> pl.Expr:
     """Return whether the word behind the name makes it another business's name, or an address."""
     is_one_word = ~pl.col("phrase").str.strip_prefix(_STARTS).str.contains(" ", literal=True)
-    of_business = _follows().is_in(_words_with("B")) & ~_follows().is_in(_OF_SHOPS)
-    return _follows().is_in([*list_trades(), *_words_with("a")]) | (is_one_word & of_business)
+    of_business = _next_word().is_in(_words_with("B")) & ~_next_word().is_in(_OF_SHOPS)
+    return _next_word().is_in([*list_trades(), *_words_with("a")]) | (is_one_word & of_business)
 
 
 @cache

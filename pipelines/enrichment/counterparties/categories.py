@@ -41,13 +41,13 @@ DECIDED = pl.Schema(
 _DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where each layer's order begins
 
 
-def candidates_by_rules(held: pl.DataFrame) -> pl.DataFrame:
+def propose_by_rules(held: pl.DataFrame) -> pl.DataFrame:
     """Return the candidates (schema CANDIDATE) of matching rules (schema `patterns.HOLDING`)."""
     layer = pl.when("decisive").then(pl.lit(_DECISIVE)).otherwise(pl.lit(_INDICATIVE))
-    return _candidates(held, layer + pl.col("rule"), pl.col("category"), pl.col("confidence"), "pattern", "words")
+    return _build_candidates(held, layer + pl.col("rule"), pl.col("category"), pl.col("confidence"), "pattern", "words")
 
 
-def candidates_by_names(named: pl.DataFrame) -> pl.DataFrame:
+def propose_by_names(named: pl.DataFrame) -> pl.DataFrame:
     """Return the candidates of listed counterparties.
 
     Args:
@@ -57,18 +57,18 @@ def candidates_by_names(named: pl.DataFrame) -> pl.DataFrame:
     read = pl.when(pl.col("direction") == pl.lit("credit", Direction)).then("credit").otherwise("debit")
     saying = named.with_columns(category=read).filter(pl.col("category").is_not_null())
     sure = pl.lit(counterparties.CONFIDENCE)
-    return _candidates(saying, pl.lit(_NAMES), pl.col("category"), sure, "counterparty", "phrase")
+    return _build_candidates(saying, pl.lit(_NAMES), pl.col("category"), sure, "counterparty", "phrase")
 
 
-def fallback_candidates(keys: pl.DataFrame) -> pl.DataFrame:
+def propose_fallback(keys: pl.DataFrame) -> pl.DataFrame:
     """Return for each `key` the candidate that applies if nothing is known: unknown money in or unknown money out."""
     money_in = pl.col("direction") == pl.lit("credit", Direction)
     unknown = pl.when(money_in).then(pl.lit(UNKNOWN_CREDIT.slug)).otherwise(pl.lit(UNKNOWN_DEBIT.slug))
     silent = keys.with_columns(silence=pl.lit(None, pl.String))
-    return _candidates(silent, pl.lit(_NOTHING), unknown, pl.lit(0.0), "fallback", "silence")
+    return _build_candidates(silent, pl.lit(_NOTHING), unknown, pl.lit(0.0), "fallback", "silence")
 
 
-def _candidates(
+def _build_candidates(
     frame: pl.DataFrame, order: pl.Expr, category: pl.Expr, confidence: pl.Expr, source: str, basis: str
 ) -> pl.DataFrame:
     return frame.select(
@@ -83,10 +83,10 @@ def _candidates(
 
 def decide(candidates: pl.DataFrame) -> pl.DataFrame:
     """Return per `key` the first candidate (schema DECIDED), with the others as alternatives, each category once."""
-    ranked = candidates.sort("key", "order").unique(["key", "category"], keep="first", maintain_order=True)
-    first = ranked.filter(pl.col("key").is_first_distinct())
+    rank_labels = candidates.sort("key", "order").unique(["key", "category"], keep="first", maintain_order=True)
+    first = rank_labels.filter(pl.col("key").is_first_distinct())
     others = (
-        ranked.filter(~pl.col("key").is_first_distinct(), pl.col("category_source") != "fallback")
+        rank_labels.filter(~pl.col("key").is_first_distinct(), pl.col("category_source") != "fallback")
         .group_by("key", maintain_order=True)
         .agg(alternatives=pl.struct("category", "confidence").head(ALTERNATIVES))
     )
@@ -135,9 +135,9 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
 
 
 def _read_doubts(said: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
-    """Return how likely the model thinks the category that rules and names `said`, per row.
+    """Return for each row how likely the model thinks the category is that rules and names gave (`said`).
 
-    Of the categories that the model does not even list as alternatives, each is less likely than LEAST_ALTERNATIVE.
+    A category that the model does not even list as an alternative is less likely than LEAST_ALTERNATIVE.
     """
     others = answers.select("row", "alternatives").explode("alternatives").drop_nulls().unnest("alternatives")
     listed = pl.concat([answers.select(others.columns), others])

@@ -104,7 +104,7 @@ def find_changed_rows(rows: pl.DataFrame, correction: pl.DataFrame, standing: pl
         return rows.clear().with_columns(changes=pl.lit(None, pl.Boolean))
     new = correction.row(0, named=True)
     meant = _select_meant_rows(rows.join(correction, on="customer_number", how="semi"), correction, new)
-    single = _latest_positions(
+    single = _last_positions(
         standing.clear() if new["transaction_id"] else standing, ("customer_number", "transaction_id")
     )
     category, name = pl.lit(new["category"], pl.String), pl.lit(new["counterparty_name"], pl.String)
@@ -247,7 +247,7 @@ def _find_decisions(numbered: pl.DataFrame, corrections: pl.DataFrame) -> pl.Dat
     """
     mine = numbered.join(corrections, on="customer_number", how="semi").pipe(_add_key)
     concerned = mine.select("row", "customer_number", "transaction_id", "direction", "description", "key")
-    single = _latest_positions(corrections, ("customer_number", "transaction_id")).rename(_prefix_positions("single"))
+    single = _last_positions(corrections, ("customer_number", "transaction_id")).rename(_prefix_positions("single"))
     worded = _decide_by_words(concerned, corrections).rename(_prefix_positions("worded"))
     # Once a transaction has been given a name itself, later corrections by words no longer name it.
     overruled = pl.col("worded_name_position") > pl.col("single_name_position")
@@ -275,7 +275,7 @@ def _prefix_positions(kind: str) -> dict[str, str]:
     return {name: f"{kind}_{name}" for name in _POSITIONS}
 
 
-def _latest_positions(corrections: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _last_positions(corrections: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Return for each key the position of its last correction with a category, and of its last with a name."""
     said = {"category_position": "category", "name_position": "counterparty_name"}
     return (
@@ -375,7 +375,7 @@ def _step_to_next_renaming(standing: pl.DataFrame, renaming: pl.DataFrame, sayin
 def _decide_by_words(concerned: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
     """Find the last corrections whose words each text contains, by customer, side and description."""
     sided = _split_by_side(corrections.filter(pl.col("words").is_not_null()))
-    phrases = sided.pipe(_add_bare_words, "words", "words").pipe(_latest_positions, (*_SIDE, "words"))
+    phrases = sided.pipe(_add_bare_words, "words", "words").pipe(_last_positions, (*_SIDE, "words"))
     found = [pl.DataFrame(schema={**{name: concerned.schema[name] for name in _TEXT}, **_NO_POSITIONS})]
     if not phrases.is_empty():
         texts = concerned.join(phrases, on=_SIDE, how="semi").select(_TEXT).unique()
@@ -398,7 +398,7 @@ def _look_up_runs(texts: pl.DataFrame, phrases: pl.DataFrame) -> pl.DataFrame:
     words = split.select("text", *_SIDE, "word").explode("word").with_row_index("place")
     beginning = words.join(lengths, on=(*_SIDE, "word")).select("place", "text", *_SIDE, "length")
     hits = [
-        _runs_of_length(words, some, length[0])
+        _list_runs(words, some, length[0])
         .join(phrases, on=(*_SIDE, "words"), validate="m:1")
         .select("text", *_POSITIONS)
         for length, some in beginning.partition_by("length", as_dict=True).items()
@@ -409,7 +409,7 @@ def _look_up_runs(texts: pl.DataFrame, phrases: pl.DataFrame) -> pl.DataFrame:
     return split.drop("word").join(last, on="text", validate="1:1").drop("text")
 
 
-def _runs_of_length(words: pl.DataFrame, beginning: pl.DataFrame, length: int) -> pl.DataFrame:
+def _list_runs(words: pl.DataFrame, beginning: pl.DataFrame, length: int) -> pl.DataFrame:
     """Add `words`, the run of `length` adjacent words from each place. Places too near the text's end are dropped."""
     whole = beginning.filter(pl.col("place") + length <= words.height)
     last = words["text"].gather(whole["place"] + (length - 1))

@@ -5,8 +5,8 @@
 wins: TYRO BUSINESS LOAN says more than TYRO. If the category depends on other words of the text, a rule in
 `rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty.
 
-A name that tells against a customer (`Purpose.is_adverse`) must be the whole name; only a lender's may be cut short
-(`cut_names`). It doesn't count where a word of `rules/trades.yaml` follows, because that makes it another business's.
+A name that counts against a customer (`Purpose.is_adverse`) must be complete; only a lender's may be cut short
+(`cut_names`). It is ignored if a word of `rules/trades.yaml` follows, because that makes it another business's name.
 """
 
 import re
@@ -26,7 +26,7 @@ from pipelines.vocabulary.taxonomy import LISTED_IN, SIDES, TAXONOMY, Sign
 
 FOLDER, PURPOSES, TRADES = "counterparties", "purposes.yaml", "trades.yaml"
 _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside every lender
-CONFIDENCE = 0.9  # the name is certain, what was bought there is less so (our judgement)
+CONFIDENCE = 0.9  # our judgement: the name is certain, but what was bought there is less so
 NAMED = pl.Schema(
     {
         "text_number": pl.UInt32(),
@@ -105,7 +105,7 @@ class Directory:
     def phrases(self) -> pl.DataFrame:
         """Every `phrase`, and its `party`: equal for the phrases of one counterparty with one purpose.
 
-        It is null where only the whole name counts, because the counterparty tells against a customer without lending.
+        `party` is null where only the complete name counts: the counterparty is adverse, and not a lender.
         """
         party = pl.when(~pl.col("purpose").is_in(_ADVERSE)).then(pl.format("{}, {}", "counterparty_name", "purpose"))
         return self._saying.join(self._parties, on="party").select("phrase", party=party)
@@ -119,17 +119,19 @@ class Directory:
         found = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
         if found.is_empty():
             return pl.DataFrame(schema=NAMED)
-        hits = found.join(self._of_other_businesses(found, texts), on=["text_number", "rank"], how="anti")
+        hits = found.join(self._find_other_businesses(found, texts), on=["text_number", "rank"], how="anti")
         spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
         best = (
             hits.join(spoilt, on=["text_number", "party"], how="anti").group_by("text_number").agg(pl.col("rank").min())
         )
         return best.join(self._saying, on="rank").join(self._parties, on="party").select(NAMED.names())
 
-    def _of_other_businesses(self, found: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
+    def _find_other_businesses(self, found: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
         """Return `text_number` and `rank` of adverse names that a trade follows wherever they occur."""
         numbered = pl.DataFrame({"text": texts}).with_row_index("text_number")
-        behind = pl.col("text").str.split(pl.col("name")).list.slice(1).list.eval(pl.element().str.contains(_trade()))
+        behind = (
+            pl.col("text").str.split(pl.col("name")).list.slice(1).list.eval(pl.element().str.contains(_any_trade()))
+        )
         named = found.join(self._adverse, on="rank").join(numbered, on="text_number")
         return named.filter(behind.list.all()).select("text_number", "rank")
 
@@ -148,7 +150,7 @@ def list_trades() -> list[str]:
 
 
 @cache
-def _trade() -> str:
+def _any_trade() -> str:
     """Return a pattern for the text after a name (the rest of its last word first) if the next word is a trade."""
     return rf"^\S* (?:{'|'.join(list_trades())}) "
 
@@ -217,15 +219,15 @@ def _faults_of_purpose(purpose: Any) -> Iterator[str]:
         yield f"there is no kind {purpose['kind']}: write {' or '.join(CounterpartyKind.categories)}"
     for side in SIDES:
         if side in purpose and not _fits_side(purpose[side], side):
-            instead = suggest(purpose[side], _on_side(side), LISTED_IN)
+            instead = suggest(purpose[side], _list_categories(side), LISTED_IN)
             yield f"no category {purpose[side]} belongs on the side {side}{instead}"
 
 
 def _fits_side(slug: object, side: Sign) -> bool:
-    return slug in list(_on_side(side))
+    return slug in list(_list_categories(side))
 
 
-def _on_side(side: Sign) -> Iterator[str]:
+def _list_categories(side: Sign) -> Iterator[str]:
     return (slug for slug, category in TAXONOMY.categories.items() if category.sign in (side, "either"))
 
 
@@ -238,16 +240,16 @@ def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Itera
                 yield Fault(file, says, (purpose,))
             for name, entry in parties.items():
                 here = Fault(file, "", (purpose, name), f"{purpose}, {name}")
-                says = _phrases_in(entry)
+                says = _list_naming_phrases(entry)
                 if not says:
                     yield replace(here, says="takes a list of phrases, or `says` and `unless`: [ACME TOOLS, ACME PTY*]")
                 found = [fault for phrase in list_phrases(entry) if (fault := find_phrase_fault(phrase))]
                 yield from (replace(here, says=fault) for fault in found)
                 said += [(phrase, here) for phrase in says if not found]
-    yield from _repetitions(said)
+    yield from _find_repetitions(said)
 
 
-def _repetitions(said: Sequence[tuple[str, Fault]]) -> Iterator[Fault]:
+def _find_repetitions(said: Sequence[tuple[str, Fault]]) -> Iterator[Fault]:
     first: dict[str, Fault] = {}
     for (phrase, here), wanted in zip(said, search_literals([phrase for phrase, _ in said]), strict=True):
         there = first.setdefault(wanted, here)
@@ -256,7 +258,7 @@ def _repetitions(said: Sequence[tuple[str, Fault]]) -> Iterator[Fault]:
             yield replace(here, says=says)
 
 
-def _phrases_in(entry: Any) -> Sequence[str]:
+def _list_naming_phrases(entry: Any) -> Sequence[str]:
     """Return the phrases of an entry that name it, or none if the entry is malformed."""
     lists: list[Any] = [entry]
     if isinstance(entry, dict):
@@ -267,7 +269,7 @@ def _phrases_in(entry: Any) -> Sequence[str]:
 
 def list_phrases(entry: Any) -> Sequence[str]:
     """Return all phrases of an entry, also those of `unless`; none if it is malformed."""
-    if not _phrases_in(entry):
+    if not _list_naming_phrases(entry):
         return ()
     return [*entry["says"], *entry.get("unless", ())] if isinstance(entry, dict) else entry
 

@@ -49,8 +49,8 @@ class CutNames:
         self._short_words = {word for word, letter in letters.items() if letter not in _OF_PEOPLE}
 
     def find_whole(self, clean: pl.Series) -> pl.Series:
-        """Return for each clean description the whole listed name that it has only the beginning of, or null."""
-        beginnings = clean.alias("clean").to_frame().select(_beginnings())
+        """Return for each clean description the listed name that it has cut short, or null."""
+        beginnings = clean.alias("clean").to_frame().select(_list_beginnings())
         return pl.select(pl.coalesce(read_together(beginnings.get_columns(), self._complete))).to_series()
 
     def _complete(self, cut: pl.Series) -> pl.Series:
@@ -63,7 +63,7 @@ class CutNames:
             }
         ).with_row_index("row")
         begun = places.filter(pl.col("first") <= pl.col("last"), _is_long_enough())
-        begun = begun.filter(~self._are_words(begun.select(_rest()).to_series()))
+        begun = begun.filter(~self._are_words(begun.select(_rest_of_word()).to_series()))
         name = self._names.gather(begun["first"])
         is_of_one = self._runs.gather(begun["first"]) == self._runs.gather(begun["last"])
         ends = pl.DataFrame({"name": name, "last": self._names.gather(begun["last"])})
@@ -79,7 +79,7 @@ class CutNames:
 
 
 @cache
-def _beginnings() -> list[pl.Expr]:
+def _list_beginnings() -> list[pl.Expr]:
     """Return the parts of `clean` that may be the beginning of a name, as bare words."""
     text = pl.col("clean")
     return [
@@ -91,13 +91,13 @@ def _beginnings() -> list[pl.Expr]:
 
 @cache
 def _is_long_enough() -> pl.Expr:
-    letters = _rest().str.len_chars()
+    letters = _rest_of_word().str.len_chars()
     needed = pl.when(letters <= SHORT_CUT).then(2).otherwise(1)
     words_before = pl.col("cut").str.count_matches(" ", literal=True)
     return (pl.col("cut").str.len_chars() >= LEAST_LETTERS) & (letters >= LEAST_CUT) & (words_before >= needed)
 
 
 @cache
-def _rest() -> pl.Expr:
+def _rest_of_word() -> pl.Expr:
     """Return what is left of the cut word."""
     return pl.col("cut").str.extract(" ([^ ]+)$")

@@ -1,4 +1,4 @@
-"""All that rows are read by: counterparties, brands, the beginnings that banks leave of both, and rules of words."""
+"""The lists that narratives are read with: counterparties, brands, their names cut short, and rules of words."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Lists:
 
 
 def combine(directory: Directory, listed_brands: Brands, rulebook: Rulebook | None = None) -> Lists:
-    """Return the lists, with the beginnings of both, and the rules (the shipped ones by default)."""
+    """Return the lists with their names cut short, and the rules (the shipped ones by default)."""
     cut_names = CutNames(pl.concat([directory.phrases, listed_brands.phrases]))
     return Lists(directory, listed_brands, cut_names, rulebook or patterns.load())
 
@@ -40,7 +40,7 @@ def load() -> Lists:
 
 
 def load_without(is_left_out: Callable[[str], bool]) -> Lists:
-    """Return the lists of `rules/` without the counterparties and brands of which a name is left out."""
+    """Return the lists of `rules/` without the counterparties and brands that have a name for which `is_left_out`."""
     parties = [party for party in counterparties.load_parties() if not any(map(is_left_out, (party.name, *party.says)))]
     listed = brands.read_list()
     remaining = [not any(map(is_left_out, names)) for names in listed.select("name", "spelling").rows()]

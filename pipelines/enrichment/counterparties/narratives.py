@@ -13,10 +13,10 @@ from pipelines.enrichment.counterparties import lists, patterns
 from pipelines.enrichment.counterparties.brands import Brands
 from pipelines.enrichment.counterparties.categories import (
     DECIDED,
-    candidates_by_names,
-    candidates_by_rules,
     decide,
-    fallback_candidates,
+    propose_by_names,
+    propose_by_rules,
+    propose_fallback,
 )
 from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.names import name_words
@@ -30,7 +30,7 @@ KEY = ("description", "direction", "account_type")
 ALIKE = ("words", "clean_description", "direction", "account_type")  # these determine counterparty and category
 OWN_SLICE = 10_000  # narratives read at once by a client's own rules, to bound memory
 LEAST_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
-_OF_TEXT = ("text", "whole_name", "channel", "location")  # equal enough for equal words: any narrative's will do
+_OF_TEXT = ("text", "whole_name", "channel", "location")  # nearly equal for equal words, so any narrative's are taken
 
 _OF_THE_LISTS = (
     *("alike", "text_number", "direction", "account_type"),
@@ -83,13 +83,13 @@ def _categorise(known: Lists, narratives: pl.DataFrame) -> pl.DataFrame:
     parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
     keyed = parties.with_columns(key="alike")
     held = known.rulebook.find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
-    candidates = pl.concat([candidates_by_rules(held), candidates_by_names(keyed), fallback_candidates(keyed)])
+    candidates = pl.concat([propose_by_rules(held), propose_by_names(keyed), propose_fallback(keyed)])
     concluded = parties.join(decide(candidates), left_on="alike", right_on="key", validate="1:1")
     return concluded.select("alike", "counterparty_lender_id", *NAMED, *DECIDED)
 
 
 def _add_brands(listed: pl.DataFrame, known: Brands) -> pl.DataFrame:
-    """Name the brand (`brands`) where at most an intermediary is named in the lists; the rows stay in their order."""
+    """Name the brand (`brands`) where the lists name nobody or only an intermediary. The rows stay in their order."""
     between = pl.col("counterparty_name").is_in(list(name_words.load().broker_kinds))
     nameless = listed.filter(pl.col("purpose").is_null() | between)
     found = nameless.select("alike").with_row_index("text_number").join(known.find(nameless), on="text_number")

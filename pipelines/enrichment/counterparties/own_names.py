@@ -1,8 +1,8 @@
 """Find payments with the customer's own name on the other side: they go to or from an account of its own.
 
 Money that a business sends itself from another bank looks like a payment by one of its customers. Counted as revenue,
-it would make every report too good. So if no other sign is sure, the customer's own name makes a payment a transfer
-between own accounts, even if that account was not supplied.
+it would make every report too good. So unless another sign is sure, a payment with the customer's own name is a
+transfer between own accounts, even if the other account was not supplied.
 
 The other side is the customer if its name was read as the counterparty's. A name that is cut, or made of words with
 another meaning, may be read wrongly (`EASTERN ICE CREA TRANSFER`). So a text also counts if it is the name (perhaps cut

@@ -93,9 +93,9 @@ class Rulebook:
         schema = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
         self._numbered = pl.DataFrame(numbered, schema, orient="row").with_row_index("phrase")
         self._phrases = Phrasebook(self._numbered["words"].to_list())
-        self._rules = _as_frame(rules)
+        self._rules = _build_frame(rules)
         self._alone = self._rules.filter("alone").select("rule")
-        self._admitted = {column: _admitted(rules, column) for column in _CONDITIONS.values()}
+        self._list_admitted = {column: _list_admitted(rules, column) for column in _CONDITIONS.values()}
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class Rulebook:
         slug = pl.when(pl.col("direction") == "credit").then("credit").otherwise("debit")
         held = keys.join(said, on="text_number").join(self._rules, on="rule").with_columns(category=slug)
         held = held.filter(pl.col("category").is_not_null())
-        for column, admitted in self._admitted.items():
+        for column, admitted in self._list_admitted.items():
             free, bound = held.filter(~pl.col(f"by_{column}")), held.filter(f"by_{column}")
             held = pl.concat([free, bound.join(admitted, on=["rule", column], how="semi")])
         return held.join(self._numbered.select("phrase", "words"), on="phrase").select(HOLDING.names())
@@ -123,10 +123,10 @@ class Rulebook:
         hits = self._phrases.find(texts).join(self._numbered.drop("words"), on="phrase")
         said = ("text_number", "rule", "phrase")
         alone = hits.join(self._alone, on="rule", how="semi").select(said)
-        together = hits.join(self._alone, on="rule", how="anti").pipe(self._satisfied)
+        together = hits.join(self._alone, on="rule", how="anti").pipe(self._select_satisfied)
         return pl.concat([alone, together.select(said)]).group_by("text_number", "rule").agg(pl.col("phrase").min())
 
-    def _satisfied(self, hits: pl.DataFrame) -> pl.DataFrame:
+    def _select_satisfied(self, hits: pl.DataFrame) -> pl.DataFrame:
         """Select the rules that need several phrases and have all of them, and none of `unless`."""
         phrase_or_null = pl.when(pl.col("role") == _Role.ANY.value).then("phrase")
         roles = (
@@ -138,25 +138,25 @@ class Rulebook:
         return roles.filter((pl.col("role") & needed) == pl.col("needs"))
 
 
-def _as_frame(rules: Sequence[Rule]) -> pl.DataFrame:
+def _build_frame(rules: Sequence[Rule]) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "decisive": [rule.tier == "decisive" for rule in rules],
             "credit": pl.Series([rule.category.get("credit") for rule in rules], dtype=pl.String),
             "debit": pl.Series([rule.category.get("debit") for rule in rules], dtype=pl.String),
             "confidence": [rule.confidence for rule in rules],
-            "needs": pl.Series([_needs(rule).value for rule in rules], dtype=pl.UInt8),
+            "needs": pl.Series([_needed_roles(rule).value for rule in rules], dtype=pl.UInt8),
             "alone": [not rule.with_ and not rule.unless for rule in rules],  # one phrase is enough
         }
         | {f"by_{column}": [column in rule.conditions for rule in rules] for column in _CONDITIONS.values()}
     ).with_row_index("rule")
 
 
-def _needs(rule: Rule) -> _Role:
+def _needed_roles(rule: Rule) -> _Role:
     return _Role.ANY | _Role.WITH if rule.with_ else _Role.ANY
 
 
-def _admitted(rules: Sequence[Rule], column: str) -> pl.DataFrame:
+def _list_admitted(rules: Sequence[Rule], column: str) -> pl.DataFrame:
     """Return `rule` and each value of the column that it admits, for all rules with a condition on that column."""
     pairs = [(number, value) for number, rule in enumerate(rules) for value in rule.conditions.get(column, ())]
     return pl.DataFrame(pairs, {"rule": pl.UInt32, column: pl.String}, orient="row")
@@ -190,7 +190,7 @@ def parse_rules(
 ) -> list[Rule]:
     """Parse the entries of the files as rules. Raise RuleError with all faults at once."""
     numbered = [(tier, number, entry) for tier in TIERS for number, entry in enumerate(entries.get(tier, ()))]
-    faults = [_fault(each, *found) for each in numbered for found in _faults(each[2], purposes)]
+    faults = [_fault(each, *found) for each in numbered for found in _find_faults(each[2], purposes)]
     if not faults:
         rules = [_parse_rule(tier, entry) for tier, _, entry in numbered]
         faults = [_fault(*found) for found in _example_faults(numbered, rules, purposes_in)]
@@ -210,7 +210,7 @@ def _fault(entry: Numbered, field: str, says: str) -> Fault:
 def _parse_rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
     return Rule(
         tier=tier,
-        category=dict(_conclusions(entry)),
+        category=dict(_read_conclusions(entry)),
         any=_spell_all(entry["any"]),
         with_=_spell_all(entry.get("with", ())),
         unless=_spell_all(entry.get("unless", ())),
@@ -220,7 +220,7 @@ def _parse_rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
 
 
 @cache
-def _spellings() -> Mapping[str, Sequence[str]]:
+def _load_spellings() -> Mapping[str, Sequence[str]]:
     spellings: Mapping[str, Sequence[str]] = load_rules(SPELLINGS)
     if broken := [word for word, spelt in spellings.items() if not _is_list_of_texts(spelt)]:
         raise RuleError(f"{SPELLINGS}: {', '.join(broken)} is not a list of texts")
@@ -234,11 +234,11 @@ def _spell_all(phrases: Sequence[str]) -> list[str]:
 
 def _spell(phrase: str) -> Iterator[str]:
     parts = _SPELT.split(phrase)  # every second part is a word with spellings
-    for spelt in product(*(_spellings()[word] for word in parts[1::2])):
+    for spelt in product(*(_load_spellings()[word] for word in parts[1::2])):
         yield "".join(part for pair in zip(parts[::2], (*spelt, ""), strict=True) for part in pair)
 
 
-def _conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
+def _read_conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
     """Return pairs of side and category. A single category applies on the side where it belongs, or on both."""
     category = entry["category"]
     if isinstance(category, dict):
@@ -247,7 +247,7 @@ def _conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
     return [(each, category) for each in SIDES if side in (each, "either")]
 
 
-def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _find_faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the field and what is wrong with it."""
     if missing := _REQUIRED - entry.keys():
         yield "category", f"missing or unknown: {', '.join(sorted(missing))}"
@@ -260,7 +260,7 @@ def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[tuple
     if wrong := malformed or [*_spelling_faults(entry), *_category_faults(entry)]:
         yield from wrong
         return
-    for side, slug in _conclusions(entry):
+    for side, slug in _read_conclusions(entry):
         if TAXONOMY.categories[slug].sign not in (side, "either"):
             other = "leave `side` out, or write a category of that side"
             yield "category", f"{slug} does not belong on the side {side}: {other}"
@@ -292,9 +292,9 @@ def _category_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _spelling_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, phrase in ((field, each) for field in sorted(PHRASES & entry.keys()) for each in entry[field]):
         words = _SPELT.findall(phrase)
-        if unknown := [word for word in words if word not in _spellings()]:
+        if unknown := [word for word in words if word not in _load_spellings()]:
             yield name, f"there are no spellings of {', '.join(unknown)}"
-        elif prod(len(_spellings()[word]) for word in words) > MOST_SPELLINGS:
+        elif prod(len(_load_spellings()[word]) for word in words) > MOST_SPELLINGS:
             yield name, f"{phrase} has more than {MOST_SPELLINGS:,} spellings"
 
 

@@ -16,23 +16,23 @@ import numpy as np
 import polars as pl
 
 from pipelines.enrichment.facilities.joining import FUNDING_TO_REPAYMENT_DAYS, find_streams, join_facilities
-from pipelines.enrichment.facilities.products import product_of
+from pipelines.enrichment.facilities.products import credit_product
 from pipelines.enrichment.matching.reversals import pair_returns, party
 
 # LEAST_DEBITS and MOST_REPAID define a facility; the other numbers are our judgement.
 LEAST_DEBITS, MOST_REPAID = 4, 1.6  # MOST_REPAID: repaid ÷ funded
 LEAST_FUNDING = 300.0  # AUD
 LARGEST_INSTALMENT = 0.4  # of what was funded: MOST_REPAID in LEAST_DEBITS payments
-LEVEL_SHARE = 0.6  # of the debits, that have the amount of a stream
+LEVEL_SHARE = 0.6  # share of the debits that must have the amount of a stream
 LONGEST_TERM_DAYS, LONGEST_MONTHLY_DAYS = 7 * 365, 30 * 365  # in which the debits must be able to repay the credit
 ADVANCED_FOR = (5, 120)  # days from an advance on an invoice to its repayment
-ADVANCE_FACTOR = (1.003, 1.15)  # of the repayment
+ADVANCE_FACTOR = (1.003, 1.15)  # repayment ÷ advance
 CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and cards
 TAX_CATEGORIES = ("bas", "payg_instalment")  # what a payment to a tax office is, unless its words say more
 MOST_PRINTED = 4  # rows on a side that print an invoice's number: a number on more is the customer's or the funder's
 MOST_STREAMS = 50  # of a dealing: a lender's debits have few amounts, and each is compared with every credit
 MONTH_DAYS = 33  # most days between the instalments of a plan: instalments of income tax are quarterly
-MONTHLY_SHARE = 0.7  # of the gaps between instalments, that are no longer
+MONTHLY_SHARE = 0.7  # share of the gaps between instalments that must not be longer than MONTH_DAYS
 SURE = 0.9  # confidence from which a category is not overruled
 GUESSED_BY = ("learned", "fallback")
 _DEALING = ("customer_number", "lender")
@@ -70,7 +70,7 @@ def _is_return() -> pl.Expr:
 def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     """Return `row`, `inferred_id`, `inferred_product` and `is_inferred` of the rows that change."""
     held = pl.col("facility_id").is_not_null()
-    read = numbered.select("row", "facility_id", named=held & ~_is_guess(), known=product_of())
+    read = numbered.select("row", "facility_id", named=held & ~_is_guess(), known=credit_product())
     joined = members.join(read, on="row", validate="1:1")
     of_known = (
         joined.group_by("member_of")
@@ -99,7 +99,7 @@ def _infer_facilities(posted_rows: pl.DataFrame) -> pl.DataFrame:
     Args:
         posted_rows: rows with their number in `row` (UInt32).
     """
-    candidates = _select_payments(posted_rows, ~_is_return() & (_is_guess() | product_of().is_not_null()))
+    candidates = _select_payments(posted_rows, ~_is_return() & (_is_guess() | credit_product().is_not_null()))
     advances = _find_advances(candidates)
     dealt = _find_dealings(candidates.join(advances, on="row", how="anti"))
     loans = dealt.join(_select_loans(dealt), on=_DEALING, validate="m:1")
@@ -222,14 +222,14 @@ def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
             pl.col("debits") >= 2 * pl.col("draws"),
         )
     )
-    return begun.join(sums, on=_DEALING, validate="1:1").select(*_DEALING, product=_kind())
+    return begun.join(sums, on=_DEALING, validate="1:1").select(*_DEALING, product=_likeliest_product())
 
 
 def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:
     """Return each dealing's first credit that is followed soon by a stream that can repay it, with the stream."""
     fundings = dealt.filter("funds").select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
     after = (pl.col("first") - pl.col("drawn")).dt.total_days()
-    longest = pl.when(_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
+    longest = pl.when(_mean_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
     return (
         streams.filter(pl.col("days") >= LEAST_DEBITS, pl.len().over(_DEALING) <= MOST_STREAMS)
         .select(*_DEALING, "first", "last", "days", instalment=pl.col("size").cast(pl.Float64))
@@ -238,19 +238,19 @@ def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.Dat
             after.is_between(0, FUNDING_TO_REPAYMENT_DAYS),
             pl.col("funding") >= LEAST_FUNDING,
             pl.col("instalment") <= LARGEST_INSTALMENT * pl.col("funding"),
-            pl.col("instalment") * longest / _gap() >= pl.col("funding"),
+            pl.col("instalment") * longest / _mean_gap() >= pl.col("funding"),
         )
         .sort(*_DEALING, "drawn", "first", "instalment")
         .unique(_DEALING, keep="first", maintain_order=True)
     )
 
 
-def _gap() -> pl.Expr:
+def _mean_gap() -> pl.Expr:
     """Return the mean days between the debits of a stream."""
     return (pl.col("last") - pl.col("first")).dt.total_days() / (pl.col("days") - 1)
 
 
-def _kind() -> pl.Expr:
+def _likeliest_product() -> pl.Expr:
     """Return the likeliest product, by the draws, the rhythm, and how fast the debits repay the funding.
 
     Loans run for a year or longer; advances, credit for purchases and payday credit for months. Loans repaid over five
@@ -258,25 +258,25 @@ def _kind() -> pl.Expr:
     Consumer Credit Protection Act 2009). The other bounds are our judgement.
     """
     share = pl.col("instalment") / pl.col("funding")
-    a_year = share * 365 / _gap()
+    a_year = share * 365 / _mean_gap()
     quick = a_year > 1.7
-    factor, ended = pl.col("repaid") / pl.col("lent"), pl.col("silent") > 2 * _gap()
+    factor, ended = pl.col("repaid") / pl.col("lent"), pl.col("silent") > 2 * _mean_gap()
     without_interest = ended & factor.is_between(0.98, 1.001)
     costly = (factor > 1.2) | ~ended & (pl.col("funding") <= 2_000)
     return (
         pl.when((pl.col("draws") > pl.col("amounts")) | without_interest)
         .then(pl.lit("line_of_credit"))
-        .when(_gap() < 4)
+        .when(_mean_gap() < 4)
         .then(pl.lit("cash_advance"))
-        .when((share > 0.08) & (_gap() < 20) & costly & (pl.col("funding") <= 5_000))
+        .when((share > 0.08) & (_mean_gap() < 20) & costly & (pl.col("funding") <= 5_000))
         .then(pl.lit("payday_credit"))
         .when(share > 0.08)
         .then(pl.lit("trade_credit"))
-        .when((_gap() < 10) & quick)
+        .when((_mean_gap() < 10) & quick)
         .then(pl.lit("cash_advance"))
-        .when((_gap() > 25) & (share < 0.012))
+        .when((_mean_gap() > 25) & (share < 0.012))
         .then(pl.lit("mortgage"))
-        .when((_gap() > 25) & (share < 0.0215))
+        .when((_mean_gap() > 25) & (share < 0.0215))
         .then(pl.lit("asset_finance"))
         .otherwise(pl.lit("term_loan"))
     )

@@ -12,8 +12,8 @@ from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.facilities.products import REVOLVING, product_of
-from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.facilities.products import REVOLVING, credit_product
+from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.matching.pairing import pair_latest_first, pair_oldest_first
 from pipelines.enrichment.matching.reversals import pair_returns, party
 from pipelines.vocabulary.schemas import UUID, posted
@@ -70,7 +70,7 @@ def _select_borrowing(numbered: pl.DataFrame) -> pl.DataFrame:
     return (
         numbered.lazy()
         .filter(posted(), pl.col("is_transfer").ne_missing(True))
-        .with_columns(product=product_of())
+        .with_columns(product=credit_product())
         .filter(pl.col("product").is_not_null())
         .select(
             "customer_number",
@@ -203,6 +203,6 @@ def _name_facilities(chained: pl.DataFrame) -> pl.DataFrame:
     facility = (*_CHAIN, "facility")
     first = chained.with_columns(first_row=pl.col("row").first().over(facility))
     anchors = first.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
-    facility_id = named_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))
+    facility_id = derive_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))
     named = anchors.select("first_row", facility_id=facility_id)
     return first.join(named, on="first_row", validate="m:1").select("row", "facility_id")

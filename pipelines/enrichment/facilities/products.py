@@ -58,7 +58,7 @@ _BY_REPAYMENT = {category: slug for slug, product in PRODUCTS.items() for catego
 
 
 @cache
-def product_of() -> pl.Expr:
+def credit_product() -> pl.Expr:
     """Return the product that a row funds (money in) or repays (money out); null for all other rows."""
     category = pl.col("category")
     funds = category.replace_strict(_BY_FUNDING, default=None, return_dtype=pl.String())

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipelines.enrichment.facilities.inferring import add_inferred
 from pipelines.enrichment.facilities.joining import lender
-from pipelines.enrichment.facilities.products import PRODUCTS, REVOLVING, WORKING_CAPITAL, product_of
+from pipelines.enrichment.facilities.products import PRODUCTS, REVOLVING, WORKING_CAPITAL, credit_product
 from pipelines.enrichment.facilities.rhythm import (
     LONGEST_SILENCE_DAYS,
     business_days_since,
@@ -141,7 +141,7 @@ def list_flows(posted_rows: pl.DataFrame) -> pl.DataFrame:
     bounced = pair_returns(members)["opened"]
     return (
         members.lazy()
-        .with_columns(product=pl.coalesce("inferred_product", product_of()))
+        .with_columns(product=pl.coalesce("inferred_product", credit_product()))
         .filter(pl.col("product").is_not_null())
         .join(accounts, on=["customer_number", "account_id"], validate="m:1")
         .select(
@@ -393,7 +393,10 @@ def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
         .sort("customer_number", "on", "ends")  # what ends on the day that another begins ran beside it
         .with_columns(**_count_so_far("named", named), **_count_so_far("every", pl.lit(value=True)))
         .group_by(_FACILITY)
-        .agg(stacked_with=pl.when(named.any()).then(_stacked("named")), possibly_stacked_with=_stacked("every"))
+        .agg(
+            stacked_with=pl.when(named.any()).then(_stacked_count("named")),
+            possibly_stacked_with=_stacked_count("every"),
+        )
     )
     together = known.lazy().join(counts, on=_FACILITY, how="left", validate="1:1")
     return together.with_columns(pl.col("stacked_with", "possibly_stacked_with").fill_null(0))
@@ -406,7 +409,7 @@ def _count_so_far(name: str, counted: pl.Expr) -> dict[str, pl.Expr]:
     return {f"{name}_{side}": events.cum_sum().over("customer_number") for side, events in sides.items()}
 
 
-def _stacked(name: str) -> pl.Expr:
+def _stacked_count(name: str) -> pl.Expr:
     """Count the facilities that began before this one ended, less those that ended before it began, and itself."""
     ends = pl.col("ends")
     return (pl.col(f"{name}_begun").filter(ends) - pl.col(f"{name}_ended").filter(~ends)).first() - 1

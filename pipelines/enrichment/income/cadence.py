@@ -64,7 +64,7 @@ class Payments:
     through: Integers
 
     @classmethod
-    def of_frame(cls, frame: pl.DataFrame) -> Self:
+    def from_frame(cls, frame: pl.DataFrame) -> Self:
         number, cents = (frame[name].cast(pl.Int64).to_numpy() for name in ("number", "cents"))
         day, calendar, through = (
             frame[name].to_physical().cast(pl.Int32).to_numpy() for name in ("day", "calendar", "through")
@@ -87,7 +87,7 @@ class Slots(NamedTuple):
     longest_gap: Integers
 
     @classmethod
-    def of_payments(cls, payer: Integers, slot: Integers) -> Self:
+    def from_payments(cls, payer: Integers, slot: Integers) -> Self:
         """Count slots once each. `payer`, `slot`: of payments sorted by both; every payer has one."""
         is_first = starts_run(payer, slot)
         slot, of = slot[is_first], Runs.starting(starts_run(payer[is_first]))
@@ -116,8 +116,8 @@ def find_cadences(payments: pl.DataFrame) -> pl.DataFrame:
         payments: sorted by `number` (UInt32) and `day` (Date), with `calendar` (Calendar), `cents` (positive), and
             `through` (the account's last day).
     """
-    found = [cadences for piece in _split(payments) for cadences in _try_rhythms(Payments.of_frame(piece))]
-    return _frame(Cadences(*map(np.concatenate, zip(*found, strict=True)))) if found else CADENCES.to_frame()
+    found = [cadences for piece in _split(payments) for cadences in _try_rhythms(Payments.from_frame(piece))]
+    return _build_frame(Cadences(*map(np.concatenate, zip(*found, strict=True)))) if found else CADENCES.to_frame()
 
 
 def _split(payments: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -170,7 +170,7 @@ def _find_paid_slots(payments: Payments, fits: Trials) -> Slots:
     fit, day = np.repeat(np.arange(len(lengths)), lengths), payments.day[places]
     slot, due = find_nearest_due(fits.schedule[fit], day, fits.anchor[fit])
     near = measure_nearness(day, due, payments.calendar[places]) <= TOLERANCE_DAYS[fits.schedule[fit]]
-    return Slots.of_payments(fit[near], slot[near])
+    return Slots.from_payments(fit[near], slot[near])
 
 
 def _find_passed(fits: Trials, through: Integers, slots: Slots) -> tuple[Integers, Flags]:
@@ -195,7 +195,7 @@ def _find_turns(payments: Payments, period: str, days: float, least: int) -> tup
     """
     of, last = payments.of, payments.day[payments.of.last]
     since = payments.day - of.spread(payments.day[of.starts])
-    slots = Slots.of_payments(of.numbers(), (since / days + 0.5).astype(np.int64))
+    slots = Slots.from_payments(of.numbers(), (since / days + 0.5).astype(np.int64))
     often = (slots.paid >= least) & (slots.paid >= (slots.last + 1) * LEAST_TURNS)
     silent = np.floor((payments.through[of.last] - last) / days)
     every = Cadences(
@@ -211,7 +211,7 @@ def _find_turns(payments: Payments, period: str, days: float, least: int) -> tup
     return Cadences(*(getattr(every, name)[often] for name in Cadences._fields)), often
 
 
-def _frame(found: Cadences) -> pl.DataFrame:
+def _build_frame(found: Cadences) -> pl.DataFrame:
     columns = found._asdict() | {"following": found.following.astype(np.int32)}
     next_date = pl.when("goes_on").then(pl.col("following").cast(pl.Date))
     described = pl.DataFrame(columns).with_columns(

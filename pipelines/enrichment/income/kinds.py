@@ -90,16 +90,16 @@ class Model:
         self._sign_of = np.array([number for _, number in phrases])
         self._is_of_holder = np.array([bool(sign.holder) for sign in signs])
         self._needs_words = np.array([bool(sign.says or sign.holder) for sign in signs])
-        self._conditions = [_conditions(sign).alias(str(number)) for number, sign in enumerate(signs)]
+        self._meets_conditions = [_meets_conditions(sign).alias(str(number)) for number, sign in enumerate(signs)]
         ends = np.cumsum([len(group) for group in groups])
         self._groups = [slice(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
         self.names = [pl.Series([*(sign.sign for sign in group), None], dtype=pl.String) for group in groups]
-        self.prior = np.array([_vector(evidence.prior)])
-        self.weights = [np.array([*map(_vector, group), np.zeros(len(KINDS))]) for group in groups]
+        self.prior = np.array([_build_vector(evidence.prior)])
+        self.weights = [np.array([*map(_build_vector, group), np.zeros(len(KINDS))]) for group in groups]
 
     def find_first_signs(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> list[Integers]:
         """Return for each group the place in it of each payer's first sign that holds; its length if none does."""
-        holds = payers.select(self._conditions).to_numpy()
+        holds = payers.select(self._meets_conditions).to_numpy()
         holds = holds & (self._find_said(payers, of_payers) | ~self._needs_words)
         each = (holds[:, group] for group in self._groups)
         return [np.where(of.any(axis=1), of.argmax(axis=1), of.shape[1]) for of in each]
@@ -128,14 +128,14 @@ class Model:
         return places, signs
 
 
-def _conditions(sign: Sign) -> pl.Expr:
+def _meets_conditions(sign: Sign) -> pl.Expr:
     """Return whether all holds that a sign states, apart from phrases."""
-    return pl.all_horizontal(pl.lit(value=True), *_each_condition(sign)).fill_null(value=False)
+    return pl.all_horizontal(pl.lit(value=True), *_list_conditions(sign)).fill_null(value=False)
 
 
-def _each_condition(sign: Sign) -> Iterator[pl.Expr]:
+def _list_conditions(sign: Sign) -> Iterator[pl.Expr]:
     if sign.purposes:
-        yield pl.col("name").is_in(_names_of(sign.purposes))
+        yield pl.col("name").is_in(_list_names(sign.purposes))
     for column, texts in _TEXTS.items():
         if allowed := getattr(sign, texts):
             yield pl.col(column).cast(pl.String).is_in(allowed)
@@ -144,26 +144,26 @@ def _each_condition(sign: Sign) -> Iterator[pl.Expr]:
             yield column if value else ~column
     for amount, bounds in ((pl.col("variation"), sign.varies), (pl.col("monthly"), sign.monthly), (_DAYS, sign.days)):
         if bounds is not None:
-            yield from _within(amount, *bounds)
+            yield from _list_bounds(amount, *bounds)
 
 
 _TEXTS = {"kind_of_payer": "payers", "category": "categories", "source": "sources", "period": "periods"}
 _DAYS = (pl.col("last_date") - pl.col("first_date")).dt.total_days()
 
 
-def _within(value: pl.Expr, least: float | None, below: float | None) -> Iterator[pl.Expr]:
+def _list_bounds(value: pl.Expr, least: float | None, below: float | None) -> Iterator[pl.Expr]:
     if least is not None:
         yield value >= least
     if below is not None:
         yield value < below
 
 
-def _names_of(purposes: Sequence[str]) -> list[str]:
+def _list_names(purposes: Sequence[str]) -> list[str]:
     """Return the names of the listed counterparties with these purposes."""
     return [party.name for party in counterparties.load_parties() if party.purpose.slug in purposes]
 
 
-def _vector(weighed: Weighed) -> list[float]:
+def _build_vector(weighed: Weighed) -> list[float]:
     return [weighed.weights.get(kind, 0.0) for kind in KINDS]
 
 
@@ -188,13 +188,13 @@ def parse_evidence(document: Any) -> Evidence:
     except msgspec.ValidationError as error:
         raise RuleError(f"{FILE}: {error}") from error
     if faults := [
-        f"{FILE}: {fault}" for group in evidence.groups.values() for each in group for fault in _faults(each)
+        f"{FILE}: {fault}" for group in evidence.groups.values() for each in group for fault in _find_faults(each)
     ]:
         raise RuleError(*faults)
     return evidence
 
 
-def _faults(sign: Sign) -> Iterator[str]:
+def _find_faults(sign: Sign) -> Iterator[str]:
     if sign.says and sign.holder:
         yield f"{sign.sign}: it takes either `says` or `holder`"
     yield from (

@@ -4,7 +4,7 @@ from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, calendar_of_bsb
+from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, look_up_calendar
 from pipelines.enrichment.income.cadence import CADENCES, find_cadences
 from pipelines.enrichment.recurrence import recurring_text
 from pipelines.vocabulary.schemas import MONEY
@@ -94,7 +94,9 @@ def find_payers(of_payers: pl.DataFrame, through: pl.DataFrame) -> pl.DataFrame:
     if often.is_empty():
         return PAYERS.to_frame()
     accounts = often.join(through, on=PAYER[:2], how="left", validate="m:1", maintain_order="left")
-    payments = accounts.select("number", "through", day="date", calendar=calendar_of_bsb(pl.col("bsb")), cents=_cents())
+    payments = accounts.select(
+        "number", "through", day="date", calendar=look_up_calendar(pl.col("bsb")), cents=_as_cents()
+    )
     found = find_cadences(payments).join(_describe(often), on="number", validate="1:1")
     return found.sort(PAYER).select(pl.col(name).cast(kind) for name, kind in PAYERS.items())
 
@@ -104,13 +106,13 @@ def _comes_often() -> pl.Expr:
     return (day.n_unique() >= LEAST_DAYS) & ((day.max() - day.min()).dt.total_days() >= LEAST_SPAN_DAYS)
 
 
-def _cents() -> pl.Expr:
+def _as_cents() -> pl.Expr:
     return pl.col("amount").to_physical().cast(pl.Int64)
 
 
 def _describe(often: pl.DataFrame) -> pl.DataFrame:
     """Return what describes each payer (`number`), apart from its cadence."""
-    day, cents = pl.col("date"), _cents()
+    day, cents = pl.col("date"), _as_cents()
     days = (day.max() - day.min()).dt.total_days()
     deviation = (cents - cents.median()).abs().median()
     return often.group_by("number").agg(

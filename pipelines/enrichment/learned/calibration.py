@@ -40,7 +40,7 @@ class Ranked:
     shares: Numbers
 
 
-def ranked(scores: Weights, most: int, sharpness: float) -> Ranked:
+def rank_labels(scores: Weights, most: int, sharpness: float) -> Ranked:
     """Return the `most` best labels of each row. Labels with equal scores keep their order."""
     most = min(most, scores.shape[1])
     best = np.sort(np.argpartition(-scores, most - 1, axis=1)[:, :most], axis=1)
@@ -51,12 +51,12 @@ def ranked(scores: Weights, most: int, sharpness: float) -> Ranked:
     return Ranked(labels, top, np.exp(sharpness * (top - top[:, :1])) / total)
 
 
-def evidence(found: Ranked, known: Weights, spoken: NDArray[np.bool_], agreed: NDArray[np.bool_]) -> Numbers:
+def gather_evidence(found: Ranked, known: Weights, spoken: NDArray[np.bool_], agreed: NDArray[np.bool_]) -> Numbers:
     """Return the inputs of the probability, one column for each of EVIDENCE.
 
     Args:
         known: the shares of each narrative's pieces, words and phrases that training knew (rows × 3).
-        spoken: whether a rule or a list gave the row a category.
+        spoken: whether a rule or a list gave the row any category.
         agreed: whether that category is the model's.
     """
     lead = found.scores[:, 0] - found.scores[:, 1]
@@ -65,7 +65,7 @@ def evidence(found: Ranked, known: Weights, spoken: NDArray[np.bool_], agreed: N
     return np.column_stack(columns)  # pyrefly: ignore[bad-return]  # of several types, which numpy widens
 
 
-def sharpest(scores: Weights, truth: NDArray[np.int64]) -> float:
+def find_sharpness(scores: Weights, truth: NDArray[np.int64]) -> float:
     """Return the sharpness under which the true labels are likeliest. Truth -1: a label that the model doesn't know."""
     rows = np.flatnonzero(truth >= 0)
     candidates: list[float] = list(np.geomspace(0.5, 32, 25))

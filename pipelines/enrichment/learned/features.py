@@ -26,7 +26,7 @@ BUCKET_BITS = 20  # of each block
 MOST_LETTERS = 160  # of a text: what follows adds nothing (our judgement)
 PIECES = (2, 3, 4, 5)  # bytes
 BLOCKS = ("pieces", "words", "phrases", "facts")
-NARRATIVE = ("clean", "words", "direction")  # the columns of `narratives`
+NARRATIVE = ("clean", "words", "direction")  # the columns of `prepare_narratives`
 SAID = ("category", "category_source", "counterparty_name", "counterparty_kind")  # the answers of rules and lists
 
 _SPACE = ord(" ")
@@ -54,7 +54,7 @@ class _Words:
         return np.diff(self.rows, prepend=-1) > 0
 
 
-def narratives(rows: pl.DataFrame) -> pl.DataFrame:
+def prepare_narratives(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the clean and the whole text of each row as `plain_text`, and its side of the account (NARRATIVE).
 
     Args:
@@ -65,13 +65,13 @@ def narratives(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def narrative_blocks(read: pl.DataFrame) -> list[Block]:
+def build_narrative_blocks(read: pl.DataFrame) -> list[Block]:
     """Return the features of the text: the blocks `pieces`, `words` and `phrases`.
 
     Args:
-        read: from `narratives`.
+        read: from `prepare_narratives`.
     """
-    side, clean = hashed(read["direction"]), read["clean"]
+    side, clean = hash_values(read["direction"]), read["clean"]
     words = _split_words(read["words"])
     return [
         _make_block(_hash_pieces(clean)),
@@ -80,7 +80,7 @@ def narrative_blocks(read: pl.DataFrame) -> list[Block]:
     ]
 
 
-def fact_block(rows: pl.DataFrame, contexts: Sequence[str]) -> Block:
+def build_fact_block(rows: pl.DataFrame, contexts: Sequence[str]) -> Block:
     """Return what else is known about each row: the block `facts`. A missing column counts as unknown for every row.
 
     Args:
@@ -89,9 +89,9 @@ def fact_block(rows: pl.DataFrame, contexts: Sequence[str]) -> Block:
         contexts: names of the client's own columns that the model learns from (`own_columns`).
     """
     every = np.arange(rows.height, dtype=np.int64)
-    values = _circumstances(rows)
+    values = _read_circumstances(rows)
     if contexts:
-        values |= _own_columns(rows, contexts)
+        values |= _read_own_columns(rows, contexts)
     known = dict(zip(values, _hash_together(*values.values()), strict=True))
     alone = ((every, hashes) for hashes in known.values())
     together = ((every, _combine(known[one], known[other])) for one, other in _list_crossed(contexts))
@@ -129,7 +129,7 @@ def _hash_words_and_pairs(words: _Words, side: Hashes) -> Iterator[tuple[Places,
 def _hash_phrases(clean: pl.Series, side: Hashes) -> Iterator[tuple[Places, Hashes]]:
     """Yield the hashes of the whole clean text and of its beginning, where a merchant's name is."""
     every = np.arange(len(clean), dtype=np.int64)
-    for hashes in _hash_together(clean, *(_beginning(clean, words) for words in (1, 2, 3))):
+    for hashes in _hash_together(clean, *(_take_first_words(clean, words) for words in (1, 2, 3))):
         yield every, hashes
         yield every, _combine(hashes, side)
 
@@ -141,7 +141,7 @@ def _hash_numbers(texts: pl.Series) -> tuple[Places, Hashes]:
     return numbers.rows, numbers.hashes
 
 
-def _circumstances(rows: pl.DataFrame) -> dict[str, pl.Series]:
+def _read_circumstances(rows: pl.DataFrame) -> dict[str, pl.Series]:
     """Return amount, day, channel, the answers of rules and lists, and the clean text and its first word."""
     cents = pl.col("amount").to_physical().cast(pl.Int64).abs()
     clean = pl.DataFrame({"clean": _plain_series(rows["clean_description"])})
@@ -165,8 +165,8 @@ def _circumstances(rows: pl.DataFrame) -> dict[str, pl.Series]:
     }
 
 
-def _own_columns(rows: pl.DataFrame, names: Sequence[str]) -> Mapping[str, pl.Series]:
-    """Return the client's own columns: of a file's column, else as the row stated them, else as the service knows them.
+def _read_own_columns(rows: pl.DataFrame, names: Sequence[str]) -> Mapping[str, pl.Series]:
+    """Return the client's own columns: from the file, else as the row states them, else as the service fills them.
 
     An account's number is compared without spaces and hyphens.
     """
@@ -193,7 +193,7 @@ def _list_crossed(contexts: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield context, name
 
 
-def hashed(values: pl.Series) -> Hashes:
+def hash_values(values: pl.Series) -> Hashes:
     """Return a hash for each value: the same on every machine, and in every version, because models depend on it."""
     letters, row_of = _join_bytes(values.cast(pl.String).fill_null("∅").str.slice(0, MOST_LETTERS))
     return _hash_polynomial(letters, np.flatnonzero(np.diff(row_of, prepend=-1)))
@@ -201,7 +201,7 @@ def hashed(values: pl.Series) -> Hashes:
 
 def _hash_together(*columns: pl.Series) -> list[Hashes]:
     """Return the hashes of each column. One pass over all of them costs little more than one over one column."""
-    return np.split(hashed(pl.concat([values.cast(pl.String) for values in columns])), len(columns))
+    return np.split(hash_values(pl.concat([values.cast(pl.String) for values in columns])), len(columns))
 
 
 def name_of(clean: pl.Series) -> pl.Series:
@@ -231,7 +231,7 @@ def _plain_series(texts: pl.Series) -> pl.Series:
     return pl.select(plain_text(pl.lit(texts))).to_series()
 
 
-def _beginning(texts: pl.Series, words: int) -> pl.Series:
+def _take_first_words(texts: pl.Series, words: int) -> pl.Series:
     return texts.str.extract(rf"^((?:\S+ ?){{1,{words}}})").str.strip_chars(" ")
 
 

@@ -14,8 +14,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipelines.enrichment.learned.calibration import Calibration, Numbers, Ranked, evidence, ranked
-from pipelines.enrichment.learned.features import NARRATIVE, fact_block, narrative_blocks, narratives
+from pipelines.enrichment.learned.calibration import Calibration, Numbers, Ranked, gather_evidence, rank_labels
+from pipelines.enrichment.learned.features import (
+    NARRATIVE,
+    build_fact_block,
+    build_narrative_blocks,
+    prepare_narratives,
+)
 from pipelines.enrichment.learned.vectors import Vocabulary, Weights
 from pipelines.vocabulary.schemas import ALTERNATIVE
 
@@ -44,7 +49,7 @@ class Held:
 
     @property
     def worthless(self) -> bool:
-        return no_better(self.accuracy, self.majority, self.rows)
+        return is_no_better(self.accuracy, self.majority, self.rows)
 
 
 def commonest_share(labels: pl.Series) -> float:
@@ -52,7 +57,7 @@ def commonest_share(labels: pl.Series) -> float:
     return float(labels.value_counts()["count"].max() or 0) / max(len(labels), 1)  # pyrefly: ignore[bad-argument-type]
 
 
-def no_better(accuracy: float, majority: float, rows: int) -> bool:
+def is_no_better(accuracy: float, majority: float, rows: int) -> bool:
     """Return whether a model is not significantly better than the commonest label (by two standard errors)."""
     return bool(accuracy <= majority + 2 * (majority * (1 - majority) / max(rows, 1)) ** 0.5)
 
@@ -67,25 +72,25 @@ class Linear:
 
     def scores(self, rows: pl.DataFrame, contexts: Sequence[str]) -> tuple[Weights, Weights]:
         """Return scores (rows × labels), and the shares of each row's pieces, words and phrases that training knew."""
-        read = narratives(rows)
+        read = prepare_narratives(rows)
         distinct = read.unique(maintain_order=True).with_row_index("narrative")
         of = read.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
         narrative = of["narrative"].to_numpy()
         scores, known = self._score_narratives(distinct)
         own = len(self.vocabulary.buckets) - 1
-        facts, _ = self.vocabulary.vectors(own, fact_block(rows, contexts), rows.height)
-        return scores[narrative] + facts @ self._weights_of(own), known[narrative]
+        facts, _ = self.vocabulary.vectors(own, build_fact_block(rows, contexts), rows.height)
+        return scores[narrative] + facts @ self._block_weights(own), known[narrative]
 
     def _score_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
         scores = np.tile(self.bias, (distinct.height, 1))
         shares = []
-        for number, block in enumerate(narrative_blocks(distinct)):
+        for number, block in enumerate(build_narrative_blocks(distinct)):
             vectors, known = self.vocabulary.vectors(number, block, distinct.height)
-            scores += vectors @ self._weights_of(number)
+            scores += vectors @ self._block_weights(number)
             shares.append(known)
         return scores, np.column_stack(shares)
 
-    def _weights_of(self, block: int) -> Weights:
+    def _block_weights(self, block: int) -> Weights:
         begin = sum(self.vocabulary.widths[:block])
         return self.weights[begin : begin + self.vocabulary.widths[block]]
 
@@ -117,18 +122,18 @@ class Model:
 
     def _predict_slice(self, rows: pl.DataFrame) -> pl.DataFrame:
         scores, known = self.linear.scores(rows, self.contexts)
-        found = ranked(scores, 1 + ALTERNATIVES, self.calibration.sharpness)
+        found = rank_labels(scores, 1 + ALTERNATIVES, self.calibration.sharpness)
         best = self._label_names(found.labels[:, 0])
-        confidence = self.calibration.confidence(evidence_of(found, known, best, rows)).round(DIGITS)
+        confidence = self.calibration.confidence(measure_evidence(found, known, best, rows)).round(DIGITS)
         return pl.DataFrame(
-            {"category": best, "confidence": confidence, "alternatives": self._alternatives(found, confidence)},
+            {"category": best, "confidence": confidence, "alternatives": self._list_alternatives(found, confidence)},
             schema=PREDICTED,
         )
 
     def _label_names(self, labels: Any) -> pl.Series:
         return pl.Series(self.labels, dtype=pl.String).gather(labels)
 
-    def _alternatives(self, found: Ranked, confidence: Numbers) -> pl.Series:
+    def _list_alternatives(self, found: Ranked, confidence: Numbers) -> pl.Series:
         """Return the next labels, with the remaining probability divided among them by their shares."""
         left = (1 - confidence) / np.maximum(1 - found.shares[:, 0], 1e-9)
         chances = np.minimum(found.shares[:, 1:] * left[:, None], confidence[:, None]).round(DIGITS)
@@ -141,11 +146,11 @@ class Model:
         return listed.list.eval(pl.element().filter(likely))
 
 
-def evidence_of(found: Ranked, known: Weights, best: pl.Series, rows: pl.DataFrame) -> Numbers:
+def measure_evidence(found: Ranked, known: Weights, best: pl.Series, rows: pl.DataFrame) -> Numbers:
     """Return the inputs of the confidence in each row's best label."""
     said = _category_by_rules(rows)
     agreed = (said == best).fill_null(value=False)
-    return evidence(found, known, said.is_not_null().to_numpy(), agreed.to_numpy())
+    return gather_evidence(found, known, said.is_not_null().to_numpy(), agreed.to_numpy())
 
 
 def _category_by_rules(rows: pl.DataFrame) -> pl.Series:

@@ -56,7 +56,7 @@ class Vocabulary:
         return _scale_rows(counted, SCALES[BLOCKS[number]]), _known_share(block.rows, known, height)
 
 
-def vocabulary(blocks: Sequence[Block], height: int, least: int) -> Vocabulary:
+def build_vocabulary(blocks: Sequence[Block], height: int, least: int) -> Vocabulary:
     """Return the features that at least `least` rows have.
 
     Rarity is the square root of the usual inverse document frequency; without the root, a few rare words dominate.
@@ -68,11 +68,11 @@ def vocabulary(blocks: Sequence[Block], height: int, least: int) -> Vocabulary:
         known = np.flatnonzero(counts >= least)
         buckets.append(known.astype(np.int32))
         frequency = np.sqrt(np.log((1 + height) / (1 + counts[known])) + 1)
-        rarity.append(as_filed(np.ones(len(known)) if name == "facts" else frequency))
+        rarity.append(round_as_stored(np.ones(len(known)) if name == "facts" else frequency))
     return Vocabulary(buckets, rarity)
 
 
-def as_filed(values: NDArray[np.floating[Any]]) -> Weights:
+def round_as_stored(values: NDArray[np.floating[Any]]) -> Weights:
     """Round to the precision of a model's file, so that a model predicts the same before and after it is written."""
     return values.astype(np.float16).astype(np.float32)
 

@@ -33,9 +33,9 @@ from pipelines.enrichment.matching.matching import (
     REPEATS,
     match_word_for_word,
     pair_in_order,
+    select_unpaired,
+    select_unpaired_held,
     states_balance,
-    unpaired,
-    unpaired_held,
 )
 from pipelines.vocabulary.schemas import MONEY
 
@@ -130,12 +130,12 @@ def match_statements(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
 def _match_repeated_ids(sent: pl.DataFrame, first_of_id: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Match rows that repeat a client's id in one submission with the partner of the id's first row."""
     partners = pairs.join(first_of_id.select(*ORDER, *_ID_KEY), on=ORDER, validate="1:1").drop(*ORDER, "job_id")
-    again = unpaired(sent, first_of_id).join(partners, on=_ID_KEY, validate="m:1")
+    again = select_unpaired(sent, first_of_id).join(partners, on=_ID_KEY, validate="m:1")
     return again.select(pairs.columns)
 
 
 def match_rows(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
-    """Match rows like `match_statements`, but without leaving out any row."""
+    """Match rows like `match_statements`, but leave out no row."""
     data = held.filter(~is_from_statement())
     beside = ((held, data.clear(), sent.filter(is_from_statement())), (held, data, sent.filter(~is_from_statement())))
     return pl.concat(_match_one_to_one(*each) for each in beside)
@@ -145,14 +145,16 @@ def _match_one_to_one(held: pl.DataFrame, data: pl.DataFrame, sent: pl.DataFrame
     """Pair rows of one kind of submission. `data`: held rows that sent ones can only repeat word for word."""
     if held.is_empty() or sent.is_empty():
         return pl.DataFrame(schema=REPEATS)
-    alignable = unpaired_held(held, data.select(held_received_seq="received_seq", held_position="position")).sort(ORDER)
+    alignable = select_unpaired_held(
+        held, data.select(held_received_seq="received_seq", held_position="position")
+    ).sort(ORDER)
     sent = sent.sort(ORDER)
     proven = pair_in_order(alignable.filter(states_balance()), sent.filter(states_balance()), _PROVEN_KEY)
-    left = unpaired(sent, proven)
+    left = select_unpaired(sent, proven)
     word_for_word = match_word_for_word(data.sort("date", *ORDER), left.filter(pl.col("sent_id").is_null()))
-    left, free = unpaired(left, word_for_word), unpaired_held(alignable, proven)
+    left, free = select_unpaired(left, word_for_word), select_unpaired_held(alignable, proven)
     shifted = _match_shifted_dates(alignable, sent, free, left, proven)
-    left, free = unpaired(left, shifted), unpaired_held(free, shifted)
+    left, free = select_unpaired(left, shifted), select_unpaired_held(free, shifted)
     return pl.concat([proven, shifted, _match_missing_balances(free, left)])
 
 
@@ -330,15 +332,15 @@ def _sort_by_similarity(
     """Return pairs that share words: the most similar first, then those without any balance, then in order."""
     if len(held) == len(sent) == 1 or len(held) * len(sent) > MOST_COMPARED:
         return []
-    pairs = [pair for pair in product(held, sent) if _may_be_one(*pair) and _similarity(*pair)]
-    return sorted(pairs, key=lambda pair: (-_similarity(*pair), any(each.states_balance for each in pair)))
+    pairs = [pair for pair in product(held, sent) if _may_match(*pair) and _measure_similarity(*pair)]
+    return sorted(pairs, key=lambda pair: (-_measure_similarity(*pair), any(each.states_balance for each in pair)))
 
 
-def _may_be_one(one: _Candidate, other: _Candidate) -> bool:
+def _may_match(one: _Candidate, other: _Candidate) -> bool:
     return not (one.states_balance and other.states_balance)
 
 
-def _similarity(one: _Candidate, other: _Candidate) -> Fraction:
+def _measure_similarity(one: _Candidate, other: _Candidate) -> Fraction:
     return Fraction(2 * len(one.words & other.words), len(one.words) + len(other.words))
 
 

@@ -25,8 +25,14 @@ from typing import NamedTuple
 import polars as pl
 
 from pipelines.enrichment.matching.alignment import Turn, match_statements, split_into_turns
-from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.matching.matching import KEY, ORDER, match_word_for_word, unpaired, unpaired_held
+from pipelines.enrichment.matching.identities import derive_ids
+from pipelines.enrichment.matching.matching import (
+    KEY,
+    ORDER,
+    match_word_for_word,
+    select_unpaired,
+    select_unpaired_held,
+)
 from pipelines.enrichment.wording.text import id_as_sent, text_as_sent
 from pipelines.vocabulary.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
 
@@ -79,9 +85,9 @@ def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
 
 
 def _take_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return all rows held after a turn, and the duplicates among its rows."""
+    """Add the rows of a turn. Return all rows held after it, and the duplicates among its rows."""
     repeats = match_statements(known, turn.may_repeat)
-    new = unpaired(turn.rows, repeats)
+    new = select_unpaired(turn.rows, repeats)
     has_id = pl.col("sent_id").is_not_null()
     versions, repeated = _identify_by_id(known.filter(has_id), new.filter(has_id))
     counted, overlapping = _identify_by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
@@ -147,10 +153,10 @@ def _count_shared_keys(
     """Do the work of `_identify_by_count` for rows whose keys occur more than once."""
     duplicates = [pl.DataFrame(schema=DUPLICATES)]
     for submissions in _split_into_rounds(new):
-        earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_on_arrival, submissions)
-        same = match_word_for_word(unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
+        earlier = pl.concat([held, also_held], how="diagonal").pipe(_select_held_on_arrival, submissions)
+        same = match_word_for_word(select_unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
         duplicates.append(same.select(DUPLICATES.names()))
-        added = unpaired(submissions, same).pipe(number_new_rows, held).with_columns(_FIRST_VERSION)
+        added = select_unpaired(submissions, same).pipe(number_new_rows, held).with_columns(_FIRST_VERSION)
         held = pl.concat([held, added.select(held.columns)])
     return held, pl.concat(duplicates)
 
@@ -162,7 +168,7 @@ def _split_into_rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield submissions
 
 
-def _held_on_arrival(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
+def _select_held_on_arrival(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
     """Select rows with the submissions' keys that were held on arrival: received before, and not yet revised."""
     keys = submissions.group_by(KEY).agg(arrival=pl.col("received_seq").first())
     not_revised = pl.col("revised_seq").is_null() | (pl.col("revised_seq") > pl.col("arrival"))
@@ -187,7 +193,7 @@ def number_new_rows(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
 
 def _add_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
     """Add `transaction_id`, derived from the account and `name`."""
-    return rows.with_columns(transaction_id=named_ids(rows["account_id"], rows.select(name).to_series()))
+    return rows.with_columns(transaction_id=derive_ids(rows["account_id"], rows.select(name).to_series()))
 
 
 def _is_alone(new: pl.DataFrame, held: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.Series:

@@ -10,7 +10,7 @@ from pipelines.vocabulary.schemas import UUID
 _DIGEST_BYTES, _UUID_BYTES = 20, 16
 
 
-def named_ids(namespaces: pl.Series, names: pl.Series) -> pl.Series:
+def derive_ids(namespaces: pl.Series, names: pl.Series) -> pl.Series:
     """Return UUIDs of version 5 (RFC 9562, section 5.5), one for each name in its namespace.
 
     Polars has no SHA-1, so the hashes are computed one by one; the rest works on whole columns.

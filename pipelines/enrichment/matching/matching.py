@@ -25,9 +25,9 @@ def match_word_for_word(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     Returns REPEATS.
     """
     equal = pair_in_order(held.filter(states_balance()), sent.filter(states_balance()), _BALANCE_KEY)
-    held, sent = unpaired_held(held, equal), unpaired(sent, equal)
+    held, sent = select_unpaired_held(held, equal), select_unpaired(sent, equal)
     unstated = pair_in_order(held.filter(~states_balance()), sent.filter(states_balance()), KEY)
-    held, sent = unpaired_held(held, unstated), unpaired(sent, unstated)
+    held, sent = select_unpaired_held(held, unstated), select_unpaired(sent, unstated)
     stated_first = held.sort(pl.col("balance").is_null(), *ORDER, maintain_order=True)
     silent = pair_in_order(stated_first, sent.filter(~states_balance()), KEY)
     return pl.concat([equal, unstated, silent])
@@ -40,7 +40,7 @@ def states_balance() -> pl.Expr:
 
 def pair_in_order(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
     """Pair the n-th sent row of each key with the n-th held row of that key."""
-    if held.is_empty() or sent.is_empty():  # usually, and joining nothing still takes time
+    if held.is_empty() or sent.is_empty():  # the usual case, and joining empty frames still takes time
         return pl.DataFrame(schema=REPEATS)
     nth = pl.int_range(pl.len()).over(key).alias("nth")
     partners = held.with_columns(nth).select(
@@ -50,12 +50,12 @@ def pair_in_order(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) 
     return pairs.select(REPEATS.names())
 
 
-def unpaired(sent: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def select_unpaired(sent: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the sent rows that are in no pair."""
     return sent if pairs.is_empty() else sent.join(pairs, on=ORDER, how="anti")
 
 
-def unpaired_held(held: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def select_unpaired_held(held: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the held rows that are in no pair."""
     if pairs.is_empty():
         return held

@@ -62,7 +62,7 @@ def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Re
     others = held.join(affected, on="customer_number", how="anti")
     mine = held.join(affected, on="customer_number", validate="m:1")
     sent = retractions.sent.join(affected, on="customer_number", validate="m:1")
-    later = _facts_since(mine, sent, retractions.retracted)
+    later = _list_facts_since(mine, sent, retractions.retracted)
     identified = identify(pl.concat([others, _state_before(mine)]), pl.concat([accepted, later]))
     replayed = _restore_ids(identified, mine)
     rows, put_away = _mark_changes(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
@@ -81,7 +81,7 @@ def _state_before(mine: pl.DataFrame) -> pl.DataFrame:
     return mine.filter(~_is_since_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
 
 
-def _facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
+def _list_facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
     """Return every row accepted since the first retracted submission that is not retracted itself.
 
     Held rows are preferred to sent ones; their facts never change.

@@ -116,7 +116,7 @@ def skip_payment_words(clean: pl.Expr) -> pl.Expr:
 @cache
 def _starred_prefix() -> str:
     """Return a pattern for the text up to the last intermediary with an asterisk."""
-    starred = [re.escape(_spaced(word)) for word in load().brokers if word.endswith("*")]
+    starred = [re.escape(_split_spelling(word)) for word in load().brokers if word.endswith("*")]
     return rf"^(?:.* )?(?:{'|'.join(starred)}) ?\* ?"
 
 
@@ -151,16 +151,16 @@ def parse_vocabulary(lists: Mapping[str, Any]) -> Vocabulary:
     if faults:
         raise RuleError("\n".join(faults))
     of_words, brokers = lists[WORDS_FILE], lists[BROKERS_FILE]
-    named = {word: name for name, word, _ in _prefixes(brokers)}
+    named = {word: name for name, word, _ in _list_prefixes(brokers)}
     return Vocabulary(
         letters={
             **_letters_of_names(lists),
             **_letters_of_lists(of_words),
-            **{word: letter for _, word, letter in _prefixes(brokers)},
+            **{word: letter for _, word, letter in _list_prefixes(brokers)},
         },
         brokers=named,
         broker_kinds={name: broker["kind"] for name, broker in brokers.items()},
-        joined=dict(_joined_spellings(brokers)),
+        joined=dict(_list_joined_spellings(brokers)),
         acronyms=frozenset(of_words["acronyms"].split()),
         not_acronyms=frozenset(of_words["not_acronyms"].split()),
     )
@@ -194,29 +194,29 @@ def _strong_and_weak(names: Mapping[str, str]) -> tuple[set[str], set[str]]:
     return set().union(*every.values()) - weak, weak
 
 
-def _prefixes(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _list_prefixes(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield each intermediary's canonical name, a word that names it, and that word's letter."""
     for name, broker in brokers.items():
         for phrase in broker.get("starred", ()):
-            yield name, f"{_one_word(phrase)}*", STARRED
+            yield name, f"{_join_spelling(phrase)}*", STARRED
         for phrase in broker.get("leading", ()):
-            yield (name, f"{_one_word(phrase)}*", STARRED) if " " in phrase else (name, phrase, LEADING)
+            yield (name, f"{_join_spelling(phrase)}*", STARRED) if " " in phrase else (name, phrase, LEADING)
 
 
-def _joined_spellings(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_joined_spellings(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for broker in brokers.values():
         for phrase in (*broker.get("starred", ()), *broker.get("leading", ())):
             if " " in phrase:
                 for spelt in (phrase, phrase.replace("* ", " *"), phrase.replace("* ", "*")):
-                    yield f"{spelt} ", f"{_one_word(phrase)}* "
+                    yield f"{spelt} ", f"{_join_spelling(phrase)}* "
 
 
-def _spaced(word: str) -> str:
-    """Return an intermediary's prefix as printed, without its asterisk: the reverse of `_one_word`."""
+def _split_spelling(word: str) -> str:
+    """Return an intermediary's prefix as printed, without its asterisk. This reverses `_join_spelling`."""
     return word.removesuffix("*").replace("-", " ")
 
 
-def _one_word(phrase: str) -> str:
+def _join_spelling(phrase: str) -> str:
     return phrase.replace("* ", "-").replace(" ", "-")
 
 
@@ -246,6 +246,6 @@ def _broker_faults(brokers: Mapping[str, Any]) -> Iterator[str]:
             continue
         if broker["kind"] not in CounterpartyKind.categories:
             yield f"{BROKERS_FILE}, {name}: there is no kind {broker['kind']}"
-        for _, word, _ in _prefixes({name: broker}):
+        for _, word, _ in _list_prefixes({name: broker}):
             if first.setdefault(word, name) != name:
                 yield f"{BROKERS_FILE}, {name}: {word!r} is already listed under {first[word]}"

@@ -67,18 +67,18 @@ def name_counterparties(texts: pl.DataFrame) -> pl.DataFrame:
     return (
         texts.with_columns(_payment_signs())
         .join(read, on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
-        .with_columns(_known_names())
-        .select(_named())
+        .with_columns(_drop_nameless())
+        .select(_name_columns())
         .match_to_schema(NAMED)
     )
 
 
 @cache
-def _named() -> list[pl.Expr]:
+def _name_columns() -> list[pl.Expr]:
     """Return the columns of NAMED."""
     return [
         pl.coalesce("listed_name", "read_name").alias("counterparty_name"),
-        _kind().cast(CounterpartyKind).alias("counterparty_kind"),
+        _counterparty_kind().cast(CounterpartyKind).alias("counterparty_kind"),
         pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("read_group").alias("counterparty_group"),
         pl.when(_is_named() & ~_is_brokers_own()).then("brokers").otherwise([]).alias("intermediaries"),
     ]
@@ -228,8 +228,8 @@ def _payment_signs() -> list[pl.Expr]:
 
 
 @cache
-def _known_names() -> list[pl.Expr]:
-    """Remove names that name no counterparty.
+def _drop_nameless() -> list[pl.Expr]:
+    """Clear names that name no counterparty.
 
     A trade alone is a name only at a terminal. Next to cash, words that name no person are a place; next to a bank's
     charge, words that name nobody for sure are a product. A name from the lists wins, unless it is an intermediary's.
@@ -266,7 +266,7 @@ def _is_brokers_own() -> pl.Expr:
 
 
 @cache
-def _kind() -> pl.Expr:
+def _counterparty_kind() -> pl.Expr:
     """Return the kind of counterparty by the lists, else by the words, else by the way of payment.
 
     Whoever takes cards or is paid through an intermediary is a business, whatever the words.

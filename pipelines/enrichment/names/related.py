@@ -148,7 +148,7 @@ def _list_phrases(parties: pl.DataFrame) -> Iterator[tuple[int, str, bool, float
     """Yield a row of _PHRASES for every form in which a party's name may be printed."""
     for number, name, role in parties.select("customer_number", "name", "role").unique(maintain_order=True).rows():
         entity = is_entity(name, role)
-        for phrase, confidence in sorted(printed_forms(name, entity=entity).items()):
+        for phrase, confidence in sorted(list_printed_forms(name, entity=entity).items()):
             yield number, name, entity, confidence, phrase
 
 
@@ -157,12 +157,12 @@ def is_entity(name: str, role: str) -> bool:
     return role in _GROUP_ROLES or not _ENTITY_WORDS.isdisjoint(_bare_words(_without_accents(name)).split())
 
 
-def printed_forms(name: str, *, entity: bool) -> dict[str, float]:
+def list_printed_forms(name: str, *, entity: bool) -> dict[str, float]:
     """Return the forms in which texts print a name, as phrases, each with the confidence that it means this party."""
     ways: dict[str, float] = {}
     for spelled in (unicodedata.normalize("NFKC", name), _without_accents(name)):
         said = _bare_words(spelled)
-        ways |= _company_forms(said) if entity else _person_forms(said)
+        ways |= _list_company_forms(said) if entity else _list_person_forms(said)
     return {phrase: sure for phrase, sure in ways.items() if len(phrase) >= NAME_FROM or " " in phrase}
 
 
@@ -177,7 +177,7 @@ def _without_accents(name: str) -> str:
     return "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
 
 
-def _company_forms(said: str) -> dict[str, float]:
+def _list_company_forms(said: str) -> dict[str, float]:
     bare = " ".join(re.sub(_LEGAL_FORMS, " ", said).split()) or said
     cuts = [bare[:end] for end in range(CUT_FROM, len(bare))]
     within_word = [cut for cut in cuts if bare[len(cut)] != " " and not cut.endswith(" ")]
@@ -185,7 +185,7 @@ def _company_forms(said: str) -> dict[str, float]:
     return dict.fromkeys((*within_word, *to_width), INITIAL_CONFIDENCE) | {bare: NAME_CONFIDENCE}
 
 
-def _person_forms(said: str) -> dict[str, float]:
+def _list_person_forms(said: str) -> dict[str, float]:
     names = [each for each in said.split() if each not in _TITLES]
     if len(names) < 2:
         return {said: NAME_CONFIDENCE}
@@ -201,7 +201,7 @@ def _person_forms(said: str) -> dict[str, float]:
 
 def _set_category(rows: pl.DataFrame) -> pl.DataFrame:
     """Set the category of payments with the party, unless the client has set another."""
-    settled = pl.when(_is_with_party()).then(_category())
+    settled = pl.when(_is_with_party()).then(_related_category())
     group = settled.replace_strict({slug: each.group for slug, each in TAXONOMY.categories.items()}, default=None)
     changed = settled.is_not_null() & settled.ne_missing(pl.col("category"))
     return rows.with_columns(
@@ -230,7 +230,7 @@ def _is_another_business() -> pl.Expr:
     return (pl.col("counterparty_kind") == "business") & ~is_party & ~by_abn
 
 
-def _category() -> pl.Expr:
+def _related_category() -> pl.Expr:
     """Return the category by the table in the module's docstring."""
     text, category, out = matching_text(pl.col("description")), pl.col("category"), pl.col("amount") < 0
     loan = text.str.contains(_LOAN)

@@ -18,8 +18,8 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, calendar_of_bsb
-from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, look_up_calendar
+from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.recurrence.description import SERIES, describe, expect_next
 from pipelines.enrichment.recurrence.evidence import YEARLY_LEAST_DAYS
 from pipelines.enrichment.recurrence.search import find_members
@@ -143,7 +143,7 @@ def recurring_text() -> pl.Expr:
 
 def _look_up_calendars(posted_rows: pl.DataFrame) -> pl.Series:
     """Return the calendar of each row's state. There are few BSBs, so each is looked up once."""
-    states = posted_rows.select(pl.col("bsb").unique()).with_columns(calendar=calendar_of_bsb(pl.col("bsb")))
+    states = posted_rows.select(pl.col("bsb").unique()).with_columns(calendar=look_up_calendar(pl.col("bsb")))
     return posted_rows.select("bsb").join(states, on="bsb", how="left", nulls_equal=True, maintain_order="left")[
         "calendar"
     ]
@@ -182,4 +182,4 @@ def _add_ids(seen: pl.DataFrame) -> pl.DataFrame:
             separator="|",
         )
     ).to_series()
-    return seen.with_columns(series_id=named_ids(seen["account_id"], names))
+    return seen.with_columns(series_id=derive_ids(seen["account_id"], names))

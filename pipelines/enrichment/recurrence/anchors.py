@@ -24,7 +24,7 @@ from pipelines.enrichment.recurrence.dates import (
 from pipelines.enrichment.recurrence.runs import Runs, ranges
 from pipelines.enrichment.recurrence.schedules import NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, anchors_by_day
 
-ON_DATE, MOVED = 3, 2  # weights of a vote (our judgement)
+ON_DATE, MOVED_FROM = 3, 2  # weights of a vote (our judgement)
 APART = (10, 20)  # days of the month between the two payments of a twice-monthly series
 TABLE_CELLS = 1 << 18  # of one table of votes, so that it fits in the processor's cache
 
@@ -58,7 +58,7 @@ def find_best_anchors(number: int, days: Days, candidates: Integers) -> tuple[In
     anchors, votes = np.empty(len(candidates), np.int32), np.empty(len(candidates), np.int64)
     for table in _split_into_tables(len(candidates), height=_height(number)):
         on_date, moved = _count_votes(number, days, candidates[table])
-        weights = ON_DATE * on_date + MOVED * moved
+        weights = ON_DATE * on_date + MOVED_FROM * moved
         anchors[table], votes[table] = _choose_anchors(SCHEDULES[number].name, on_date + moved, weights)
     return anchors, votes
 

@@ -50,6 +50,6 @@ def _log_two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Fl
     return np.where(closed_days * open_span <= open_days * closed_span, together, -np.inf)
 
 
-def x_log(x: Integers, of: Floats) -> Floats:
-    """Return x log(of), and 0 for x = 0."""
-    return np.multiply(x, np.log(np.where(x > 0, of, 1.0)), dtype=np.float64)
+def x_log(x: Integers, y: Floats) -> Floats:
+    """Return x log(y), and 0 for x = 0."""
+    return np.multiply(x, np.log(np.where(x > 0, y, 1.0)), dtype=np.float64)

@@ -1,6 +1,6 @@
 """Describe a series: what it pays, which payments are missing, how its amount changed, and what is expected next.
 
-Everything is as of the account's last day with posted rows, never of a clock. A payment due after that day is not
+Everything is as of the account's last day with posted rows, not as of today. A payment due after that day is not
 missed. A series has ended when more due dates in a row than its schedule allows have passed without a payment.
 """
 
@@ -74,7 +74,7 @@ def describe(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
     ]
     for part in (*parts, seen.pipe(_list_missed, slots)):
         read = read.join(part, on="found", how="left", validate="1:1")
-    return read.with_columns(_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
+    return read.with_columns(_compute_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
 
 
 def expect_next(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:
@@ -264,7 +264,7 @@ def money(cents: str) -> pl.Expr:
     return (pl.col(cents).cast(pl.Decimal(38, 2)) / 100).cast(MONEY)
 
 
-def _figures() -> list[pl.Expr]:
+def _compute_figures() -> list[pl.Expr]:
     doubled, missed = pl.col("doubled").fill_null(0), pl.col("missed").fill_null(0)
     wanted = pl.col("occurrences") + missed + doubled
     coming = pl.when("settles_down").then(money("latest")).otherwise(money("recent"))

@@ -44,11 +44,11 @@ from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULE
 # The thresholds are our judgement.
 LEAST_SCORE = 4.0  # odds of 55 to 1 after the cost of the hypothesis
 LEAST_COVERAGE = 0.6  # share of slots that are paid
-LEAST_TWICE_COVERAGE = 0.8  # below it, it is more likely a monthly series and something else
-CROWDED = 0.7  # payments left over narrow the usual gap by their share; this factor allows for more
+LEAST_TWICE_COVERAGE = 0.8  # with less, a monthly series and other payments are a likelier explanation
+CROWDED = 0.7  # payments outside the schedule narrow the usual gap by their share; this factor allows for more of them
 LEAST_ON_TIME = 0.6  # share of the payments required that must be on time
-LEAST_DAILY_COVERAGE = 0.9  # below it, these are a shop's trading days rather than agreed payments
-DAILY_SHARE = 0.6  # takings of a weekend may settle separately on Monday: seven payments in five days
+LEAST_DAILY_COVERAGE = 0.9  # with less, these are a shop's trading days rather than agreed payments
+DAILY_SHARE = 0.6  # five of seven: the takings of a weekend may settle as separate payments on Monday
 YEARLY_LEAST_DAYS = 300
 SAME_SIZE = 0.9  # smallest amount over largest
 _NO_GAP = 1 << 30  # days
@@ -65,12 +65,13 @@ _OWN_COVERAGE = {DAILY: LEAST_DAILY_COVERAGE, TWICE_MONTHLY: LEAST_TWICE_COVERAG
 
 @dataclass(frozen=True)
 class Demands:
-    """What a pass requires of a candidate.
+    """What a pass of the search requires of a candidate.
 
-    `share`: the share of the candidate's payments that the schedule must explain; `gap`: the widest usual gap between
-    days, as a multiple of the schedule's; `same_size`: added to the score if all payments have about the same size and
-    none was made in person, which is far more common among agreed payments; `score`: the least score; `coverage`:
-    the share of slots that must be paid; schedules that could be mistaken for others have their own.
+    `share`: the share of the candidate's payments that the schedule must explain. `gap`: the widest usual gap between
+    days, as a multiple of the schedule's days. `same_size`: added to the score if all payments have about the same size
+    and none was made in person, because that is far more common among agreed payments. `score`: the least score.
+    `coverage`: the share of slots that must be paid, except for schedules in _OWN_COVERAGE, which are more easily
+    mistaken for others.
     """
 
     share: float

@@ -1,4 +1,4 @@
-"""Split payments into series: whole groups first, then parts of groups where the dates require it.
+"""Split payments into series: whole groups first, then parts of the groups that are not one series.
 
 A group is all payments between one account and one counterparty in one direction. It is tried as a whole first,
 however its amounts change: a rent that rises is one series. If its dates are not one series, or payments are left over,
@@ -66,8 +66,8 @@ class Pass:
     """One pass of the search: how groups are split into candidates, and what a series needs in it.
 
     `cut`: only groups that are split into several candidates are tried, because a group in one piece is tried as a
-    whole in another pass; `merged`: payments whose amounts alternate may be one series; `payments`: the fewest that a
-    candidate must have.
+    whole in another pass. `merged`: payments whose amounts alternate may be one series. `payments`: the fewest payments
+    of a candidate.
     """
 
     demands: Demands

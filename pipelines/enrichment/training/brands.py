@@ -29,28 +29,28 @@ def build(index: Mapping[str, Any]) -> pl.DataFrame:
     """Return the brands (columns COLUMNS) of the index's `nsi` member, by name."""
     tags: dict[str, set[str]] = {}
     spellings: dict[str, dict[str, None]] = {}
-    for tag, item in _items(index):
+    for tag, item in _list_items(index):
         name = _PLACE.sub("", item["displayName"])
         tags.setdefault(name, set()).add(tag)
-        spellings.setdefault(name, {}).update(dict.fromkeys(_spellings(item)))
+        spellings.setdefault(name, {}).update(dict.fromkeys(_list_spellings(item)))
     shortest_last = sorted(tags, key=lambda name: (-len(name), name))  # the shorter name gets a shared spelling
     named = {spelling: name for name in shortest_last for spelling in spellings[name]}
     rows = []
-    for spelling in _unlisted(named):
+    for spelling in _select_unlisted(named):
         name = named[spelling]
-        if purposes := _purposes(tags[name]):
+        if purposes := _list_purposes(tags[name]):
             rows.append((name, purposes[0], _needs(spelling, has_several=len(purposes) > 1), spelling))
     return pl.DataFrame(rows, COLUMNS, orient="row").sort("name", "spelling")
 
 
-def _purposes(tags: Set[str]) -> list[str]:
+def _list_purposes(tags: Set[str]) -> list[str]:
     """Return the purposes of a brand with these tags, the main one first."""
     lists = {purpose: set(listed.split()) for purpose, listed in load_rules(TRADES).items()}
     counted = tags - lists.pop("secondary") or tags
     return [purpose for purpose, listed in lists.items() if listed & counted]
 
 
-def _items(index: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _list_items(index: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the items of our markets with their tag, such as `shop/shoes`."""
     for path, category in index.items():
         tree, _, tag = path.partition("/")
@@ -60,7 +60,7 @@ def _items(index: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield tag, item
 
 
-def _spellings(item: Mapping[str, Any]) -> Iterator[str]:
+def _list_spellings(item: Mapping[str, Any]) -> Iterator[str]:
     tags = item["tags"]
     written = [item["displayName"], *(tags[tag] for tag in SPELLINGS if tag in tags), *item.get("matchNames", ())]
     texts = pl.Series([part.strip().upper() for each in written for part in each.split(";")], dtype=pl.String)
@@ -69,7 +69,7 @@ def _spellings(item: Mapping[str, Any]) -> Iterator[str]:
             yield text
 
 
-def _unlisted(spellings: Iterable[str]) -> list[str]:
+def _select_unlisted(spellings: Iterable[str]) -> list[str]:
     texts = list(spellings)
     purposes = counterparties.load().purposes_in(texts)
     return [text for text, purpose in zip(texts, purposes, strict=True) if purpose is None]

@@ -8,7 +8,7 @@ from pipelines.vocabulary.schemas import CategorySource
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
 
-def speaks_taxonomy(model: Model) -> bool:
+def has_taxonomy_labels(model: Model) -> bool:
     """Return whether all of the model's labels are categories: only then may it decide on a client's transactions."""
     return set(model.labels) <= TAXONOMY.categories.keys()
 
@@ -21,7 +21,7 @@ def decide(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     Args:
         rows: of `labelled.prepare`.
     """
-    if speaks_taxonomy(model):
+    if has_taxonomy_labels(model):
         concluded = ask_model(rows, model)
     else:
         source = pl.lit("learned", CategorySource)

@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import SGDClassifier
 
-from pipelines.enrichment.learned.model import commonest_share, no_better
+from pipelines.enrichment.learned.model import commonest_share, is_no_better
 from pipelines.enrichment.training.labelled import CUSTOMER, customers, merchants
 from pipelines.enrichment.training.training import Report, refuse_unlearnable, train
 from pipelines.vocabulary.errors import Unprocessable
@@ -76,7 +76,7 @@ class Evaluation:
 
     @property
     def worthless(self) -> bool:
-        return no_better(self.model.accuracy, self.majority, self.tested_rows)
+        return is_no_better(self.model.accuracy, self.majority, self.tested_rows)
 
 
 def evaluate(
@@ -97,7 +97,7 @@ def evaluate(
     """
     refuse_unlearnable(labelled)
     first = split or default_split(labelled)
-    new = _new_customers(labelled)
+    new = _select_new_customers(labelled)
     is_new = customers(labelled).is_in(new.implode())
     early = labelled["date"] < first
     before, after = labelled.filter(early & ~is_new), labelled.filter(~early)
@@ -120,15 +120,15 @@ def evaluate(
         new_customers=len(new),
         labels=before["label"].n_unique(),
         model=_score(decided),
-        baseline=_score(decided.with_columns(said=_baseline(before, after))),
+        baseline=_score(decided.with_columns(said=_predict_baseline(before, after))),
         majority=commonest_share(after["label"]),
-        confusions=_confusions(decided, most_confusions),
+        confusions=_count_confusions(decided, most_confusions),
         bins=bins,
         calibration_error=calibration_error(bins),
     )
 
 
-def _new_customers(labelled: pl.DataFrame) -> pl.Series:
+def _select_new_customers(labelled: pl.DataFrame) -> pl.Series:
     """Return the fifth of the customers to leave out of training, always the same; none if there are only a few."""
     if CUSTOMER not in labelled.columns:
         return pl.Series(dtype=pl.String)
@@ -193,13 +193,13 @@ def macro_f1(label: pl.Series, said: pl.Series) -> float:
     return float(each.select((2 * pl.col("hits") / pl.col("rows")).mean()).item())
 
 
-def _confusions(decided: pl.DataFrame, most: int) -> list[Confusion]:
+def _count_confusions(decided: pl.DataFrame, most: int) -> list[Confusion]:
     wrong = decided.filter(pl.col("said") != pl.col("label"))
     counted = wrong.group_by("label", "said").len().sort("len", "label", "said", descending=[True, False, False])
     return [Confusion(*row) for row in counted.head(most).rows()]
 
 
-def _baseline(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
+def _predict_baseline(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
     words = TfidfVectorizer(
         analyzer="char_wb", ngram_range=(2, 5), min_df=2 if before.height >= 200 else 1, sublinear_tf=True
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.counterparties.narratives import read_narratives
-from pipelines.enrichment.learned.features import hashed, name_of
+from pipelines.enrichment.learned.features import hash_values, name_of
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import PREFIX, identifies_customer, normalise_heading
 from pipelines.vocabulary.schemas import MONEY, AccountType, Direction
@@ -44,7 +44,7 @@ def is_for_training(names: Iterable[str]) -> bool:
     return named.issuperset(NEEDED) and any(name == LABEL or name.startswith(PREFIX) for name in named)
 
 
-def labelled_rows(table: pl.DataFrame) -> File:
+def read_labelled_rows(table: pl.DataFrame) -> File:
     """Return the rows to learn from.
 
     Args:
@@ -56,8 +56,8 @@ def labelled_rows(table: pl.DataFrame) -> File:
     return _read(table, (*NEEDED, LABEL))
 
 
-def rows_to_categorise(table: pl.DataFrame) -> File:
-    """Return the rows of a file for training, whether or not they have labels. Otherwise as `labelled_rows`."""
+def read_rows_to_categorise(table: pl.DataFrame) -> File:
+    """Return the rows of a file for training, whether or not they have labels. Otherwise as `read_labelled_rows`."""
     return _read(table, NEEDED)
 
 
@@ -81,14 +81,17 @@ def customers(rows: pl.DataFrame) -> pl.Series:
     return rows[CUSTOMER].fill_null("") if CUSTOMER in rows.columns else pl.Series([""]).new_from_index(0, rows.height)
 
 
-def tenth_of(merchant: pl.Series) -> NDArray[np.int64]:
+def assign_tenth(merchant: pl.Series) -> NDArray[np.int64]:
     """Return which tenth (0–9) a merchant's name falls into; -100 for one without a name."""
-    tenths = (hashed(merchant) >> np.uint64(40)) % np.uint64(10)
+    tenths = (hash_values(merchant) >> np.uint64(40)) % np.uint64(10)
     return np.where(merchant == "", -100, tenths.astype(np.int64))
 
 
-def tenth_of_customers(rows: pl.DataFrame) -> NDArray[np.int64]:
-    """Return which tenth (0–9) of the customers each row's belongs to, in turn by name; -100 where there is none."""
+def assign_customer_tenth(rows: pl.DataFrame) -> NDArray[np.int64]:
+    """Return which tenth (0–9) of the customers the row's customer belongs to; -100 for rows without a customer.
+
+    Customers are dealt out to the tenths in turn, in the order of their names.
+    """
     names = customers(rows).replace("", None)
     return ((names.rank("dense").cast(pl.Int64) - 1) % 10).fill_null(-100).to_numpy()
 
@@ -99,19 +102,19 @@ def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
         raise _unreadable(f"there is no column {', '.join(missing)}; there are {', '.join(table.columns) or 'none'}")
     if named.is_empty():
         raise _unreadable("there are no rows")
-    sent = named.select(*needed, **_circumstances(named.columns)).with_row_index("line", offset=2)
-    read = sent.with_columns(_typed())
+    sent = named.select(*needed, **_find_circumstances(named.columns)).with_row_index("line", offset=2)
+    read = sent.with_columns(_parse_columns())
     if LABEL in needed:
         read = read.with_columns(label=_without_blanks(LABEL))
-    refused = _refusals(sent, read, [name for name in ("date", "amount", LABEL) if name in needed])
+    refused = _list_refused(sent, read, [name for name in ("date", "amount", LABEL) if name in needed])
     if refused.height > MOST_UNREADABLE * read.height:
-        raise _unreadable("; ".join(_counted(refused)))
+        raise _unreadable("; ".join(_summarise_refused(refused)))
     sound = read.join(refused, on="line", how="anti", maintain_order="left")
     return File(prepare(sound.drop("line")), refused)
 
 
-def _circumstances(names: Sequence[str]) -> Mapping[str, str]:
-    """Return the columns that say more about a row, and which of the file's columns each is."""
+def _find_circumstances(names: Sequence[str]) -> Mapping[str, str]:
+    """Return the other columns that a model uses, each with the file's column that holds it."""
     whose = [name for name in names if identifies_customer(name)]
     account = [name for name in names if name in ACCOUNT]
     own = {name: name for name in names if name.startswith(PREFIX) and name not in whose}
@@ -119,7 +122,7 @@ def _circumstances(names: Sequence[str]) -> Mapping[str, str]:
     return {name: columns[0] for name, columns in first.items() if columns} | own
 
 
-def _typed() -> list[pl.Expr]:
+def _parse_columns() -> list[pl.Expr]:
     """Parse text as dates, money and names; null if it can't be parsed."""
     day = pl.col("date").str.strip_chars().str.extract(r"^(.{8,11}?)(?:[T ]\d{1,2}:.*)?$")
     digits = pl.col("amount").str.replace_all(r"[$,\s]", "").str.replace(r"^\((.*)\)$", "-$1")
@@ -136,7 +139,7 @@ def _without_blanks(name: str) -> pl.Expr:
     return pl.when(text != "").then(text)
 
 
-def _refusals(sent: pl.DataFrame, read: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+def _list_refused(sent: pl.DataFrame, read: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return each row of which one of these columns can't be read (schema REFUSED): the first such column."""
     faults = [
         sent.filter(read[name].is_null()).select(
@@ -149,7 +152,7 @@ def _refusals(sent: pl.DataFrame, read: pl.DataFrame, names: Sequence[str]) -> p
     return pl.concat(faults).unique("line", keep="first", maintain_order=True).sort("line").cast(REFUSED)
 
 
-def _counted(refused: pl.DataFrame) -> list[str]:
+def _summarise_refused(refused: pl.DataFrame) -> list[str]:
     """Return a line for each column with values that can't be read: how many there are, and the first."""
     grouped = refused.group_by("field", maintain_order=True).agg(pl.len(), pl.col("line").first())
     return [

@@ -18,11 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numbers, ranked, sharpest
-from pipelines.enrichment.learned.features import Block, fact_block, narrative_blocks, narratives
-from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, evidence_of
-from pipelines.enrichment.learned.vectors import Vocabulary, Weights, as_filed, vocabulary
-from pipelines.enrichment.training.labelled import CUSTOMER, merchants, tenth_of, tenth_of_customers
+from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numbers, find_sharpness, rank_labels
+from pipelines.enrichment.learned.features import Block, build_fact_block, build_narrative_blocks, prepare_narratives
+from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, measure_evidence
+from pipelines.enrichment.learned.vectors import Vocabulary, Weights, build_vocabulary, round_as_stored
+from pipelines.enrichment.training.labelled import CUSTOMER, assign_customer_tenth, assign_tenth, merchants
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import FILLED, PREFIX
 
@@ -35,7 +35,7 @@ MANY_LABELS, FEWER_ROUNDS = 200, 3  # the time grows with the labels; fewer roun
 TOLERANCE = 0.1  # scikit-learn's `tol`, at which it stops before MOST_ROUNDS (our judgement)
 COMMON_FROM = 200  # with so many rows, a feature must occur twice: one that occurs once is usually a reference number
 MOST_WEIGHTS = 6_000_000  # the largest are kept: 20 MB in the file
-FEW, MANY = 8_000, 20_000  # rows: see `_held_back` (our judgement)
+FEW, MANY = 8_000, 20_000  # rows: see `_choose_held_back` (our judgement)
 MERCHANT_SHARE = 0.02  # largest share of the calibration's weight for one merchant, however many rows it has
 
 Mask = NDArray[np.bool_]
@@ -69,20 +69,22 @@ def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS, report: Repo
         Unprocessable: nothing can be learned from these labels, with the reason.
     """
     refuse_unlearnable(labelled)
-    contexts = _contexts(labelled)
-    held = _held_back(labelled)
+    contexts = _list_contexts(labelled)
+    held = _choose_held_back(labelled)
     sets = [labelled, *(labelled.filter(~pl.Series(each)) for each in held)]
     fitted = []
     for number, rows in enumerate(sets, start=1):  # one after the other: liblinear draws from one generator
         report(f"training the model, part {number} of {len(sets)}")
-        fitted.append(_fitted(rows, contexts, most_weights))
+        fitted.append(_fit(rows, contexts, most_weights))
     (linear, labels), *others = fitted
-    trials = [_tried(*other, labelled, each, contexts) for other, each in zip(others, held, strict=True)]
-    calibration = _calibrated(trials)
-    return Model(labels, contexts, linear, calibration, _facts(labelled, labels, _held_measures(trials)))
+    trials = [_run_trial(*other, labelled, each, contexts) for other, each in zip(others, held, strict=True)]
+    calibration = _calibrate(trials)
+    return Model(
+        labels, contexts, linear, calibration, _describe_training(labelled, labels, _measure_held_back(trials))
+    )
 
 
-def _contexts(labelled: pl.DataFrame) -> list[str]:
+def _list_contexts(labelled: pl.DataFrame) -> list[str]:
     """Return the own columns to learn from: those of the file, and the card if the texts print cards' digits."""
     own = {name for name in labelled.columns if name.startswith(PREFIX)}
     printed = FILLED[CARD] in labelled.columns and labelled[FILLED[CARD]].null_count() < labelled.height
@@ -102,47 +104,47 @@ def refuse_unlearnable(labelled: pl.DataFrame) -> None:
         raise _unlearnable(f"{rows} rows have {labels} different labels: almost every row has one of its own")
 
 
-def _fitted(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tuple[Linear, list[str]]:
+def _fit(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tuple[Linear, list[str]]:
     labels = rows["label"].unique().sort()
     truth = labels.search_sorted(rows["label"]).to_numpy()
-    blocks = [*narrative_blocks(narratives(rows)), fact_block(rows, contexts)]
-    known = vocabulary(blocks, rows.height, 2 if rows.height >= COMMON_FROM else 1)
+    blocks = [*build_narrative_blocks(prepare_narratives(rows)), build_fact_block(rows, contexts)]
+    known = build_vocabulary(blocks, rows.height, 2 if rows.height >= COMMON_FROM else 1)
     rounds = MOST_ROUNDS if len(labels) <= MANY_LABELS else FEWER_ROUNDS
     machine = LinearSVC(loss="hinge", C=COST, tol=TOLERANCE, max_iter=rounds, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # contradictory labels never converge; they stay doubtful
-        machine.fit(_matrix(known, blocks, rows.height), truth, _weight(rows).to_numpy())
+        machine.fit(_build_matrix(known, blocks, rows.height), truth, _row_weights(rows).to_numpy())
     weights, bias = machine.coef_.astype(np.float32), machine.intercept_.astype(np.float32)
     if len(labels) == 2:  # scikit-learn keeps one side only
         weights, bias = np.vstack([-weights, weights]), np.concatenate([-bias, bias])
-    return Linear(known, _pruned(weights.T, most_weights), bias), labels.to_list()
+    return Linear(known, _prune(weights.T, most_weights), bias), labels.to_list()
 
 
-def _matrix(known: Vocabulary, blocks: Sequence[Block], height: int) -> sparse.csr_matrix:
+def _build_matrix(known: Vocabulary, blocks: Sequence[Block], height: int) -> sparse.csr_matrix:
     parts = [known.vectors(number, block, height)[0] for number, block in enumerate(blocks)]
     return sparse.csr_matrix(sparse.hstack(parts, format="csr"))
 
 
-def _pruned(weights: Weights, most: int) -> Weights:
+def _prune(weights: Weights, most: int) -> Weights:
     """Return the largest weights, as precise as they are in the file."""
     retained = np.ascontiguousarray(weights)
     if retained.size > most:
         sizes = np.abs(retained).ravel()
         retained[np.abs(retained) < np.partition(sizes, len(sizes) - most)[len(sizes) - most]] = 0
-    return as_filed(retained)
+    return round_as_stored(retained)
 
 
-def _held_back(labelled: pl.DataFrame) -> list[Mask]:
-    """Return the rows that each trial is trained without: some of the merchants, a tenth of the customers, and the last
-    tenth of all rows.
+def _choose_held_back(labelled: pl.DataFrame) -> list[Mask]:
+    """Return the rows that each trial is trained without: those of some merchants, of a tenth of the customers, and the
+    last tenth of all rows.
 
-    Up to FEW rows, four trials hold back all merchants in turn, as some alone would say little. Up to MANY, two trials
-    hold back two tenths each; beyond, one holds back three tenths. If holding back customers leaves a trial too few
-    rows or labels, because some customers have many rows, no customers are held back. If that is not enough, there is
-    one trial instead, without every fourth row.
+    Up to FEW rows, four trials hold back all merchants in turn, three tenths at a time and the last tenth alone, as
+    fewer rows would say little. Up to MANY, two trials hold back two tenths of the merchants each; with more rows, one
+    trial holds back three tenths. If that leaves a trial too few rows or labels, because some customers have many rows,
+    no customers are held back. If it is still too little, there is one trial instead, without every fourth row.
     """
     times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
-    tenths, customer_tenths = tenth_of(merchants(labelled)), tenth_of_customers(labelled)
+    tenths, customer_tenths = assign_tenth(merchants(labelled)), assign_customer_tenth(labelled)
     order = labelled["date"].rank("ordinal").to_numpy()
     late = order > labelled.height * 0.9
     without_customers = [(tenths // width == part) | late for part in range(times)]
@@ -156,7 +158,7 @@ def _is_fair(held: Mask, labels: pl.Series) -> bool:
     return bool(held.mean() <= 0.6 and labels.filter(~pl.Series(held)).n_unique() > 1)
 
 
-def _tried(
+def _run_trial(
     linear: Linear, labels: Sequence[str], labelled: pl.DataFrame, held: Mask, contexts: Sequence[str]
 ) -> _Trial:
     rows = labelled.filter(pl.Series(held))
@@ -167,9 +169,9 @@ def _tried(
     return _Trial(rows.with_columns(merchant=merchant), labels, scores, known, truth, seen)
 
 
-def _calibrated(trials: Sequence[_Trial]) -> Calibration:
-    sharpness = float(np.exp(np.mean([np.log(sharpest(trial.scores, trial.truth)) for trial in trials])))
-    facts = np.concatenate([_evidence(trial, sharpness) for trial in trials])
+def _calibrate(trials: Sequence[_Trial]) -> Calibration:
+    sharpness = float(np.exp(np.mean([np.log(find_sharpness(trial.scores, trial.truth)) for trial in trials])))
+    facts = np.concatenate([_gather_evidence(trial, sharpness) for trial in trials])
     right = np.concatenate([trial.right for trial in trials])
     fitted = LogisticRegression(max_iter=500).fit(
         # Two extra rows, so that a model that was never wrong, or never right, stays in doubt where it knows nothing.
@@ -180,26 +182,26 @@ def _calibrated(trials: Sequence[_Trial]) -> Calibration:
     return Calibration(sharpness, fitted.coef_[0], float(fitted.intercept_[0]))
 
 
-def _evidence(trial: _Trial, sharpness: float) -> Numbers:
-    found = ranked(trial.scores, 2, sharpness)
+def _gather_evidence(trial: _Trial, sharpness: float) -> Numbers:
+    found = rank_labels(trial.scores, 2, sharpness)
     best = pl.Series(trial.labels, dtype=pl.String).gather(found.labels[:, 0])
-    return evidence_of(found, trial.known, best, trial.rows)
+    return measure_evidence(found, trial.known, best, trial.rows)
 
 
 def _fair_weights(trials: Sequence[_Trial]) -> Numbers:
     """Return each row's weight. All rows of one merchant together have at most MERCHANT_SHARE of the total."""
-    rows = pl.concat([trial.rows.select("merchant", own=_weight(trial.rows)) for trial in trials])
+    rows = pl.concat([trial.rows.select("merchant", own=_row_weights(trial.rows)) for trial in trials])
     of_one = pl.col("own").sum().over("merchant")
     return rows.select(pl.col("own") * (MERCHANT_SHARE * pl.col("own").sum() / of_one).clip(upper_bound=1))[
         "own"
     ].to_numpy()
 
 
-def _weight(rows: pl.DataFrame) -> pl.Series:
+def _row_weights(rows: pl.DataFrame) -> pl.Series:
     return rows["weight"] if "weight" in rows.columns else pl.Series([1.0]).new_from_index(0, rows.height)
 
 
-def _held_measures(trials: Sequence[_Trial]) -> Held:
+def _measure_held_back(trials: Sequence[_Trial]) -> Held:
     right = np.concatenate([trial.right for trial in trials])
     seen = np.concatenate([trial.seen for trial in trials])
     label = pl.concat([trial.rows["label"] for trial in trials])
@@ -212,13 +214,13 @@ def _held_measures(trials: Sequence[_Trial]) -> Held:
     )
 
 
-def _facts(labelled: pl.DataFrame, labels: Sequence[str], measured: Held) -> dict[str, Any]:
+def _describe_training(labelled: pl.DataFrame, labels: Sequence[str], measured: Held) -> dict[str, Any]:
     return {
         "rows": labelled.height,
         "labels": len(labels),
         "merchants": merchants(labelled).n_unique(),
         "customers": labelled[CUSTOMER].drop_nulls().n_unique() if CUSTOMER in labelled.columns else None,
-        "columns": _contexts(labelled),
+        "columns": _list_contexts(labelled),
         "firstDate": str(labelled["date"].min()),
         "lastDate": str(labelled["date"].max()),
         "held": asdict(measured),

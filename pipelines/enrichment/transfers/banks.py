@@ -11,7 +11,7 @@ from pipelines.vocabulary.rule_files import RuleError, load_rules
 FILE = "bsb.yaml"
 
 
-def bank_of_bsb(bsb: pl.Expr) -> pl.Expr:
+def look_up_bank(bsb: pl.Expr) -> pl.Expr:
     """Return the bank's name; null for an invalid BSB or a bank that is not in the list."""
     digits = bsb.str.replace_all(r"\D", "")
     banks = load()

@@ -9,7 +9,7 @@ entered the other within the days that a transfer takes, once on each side, and 
 import polars as pl
 
 from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
-from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.transfers.transfers import BASIS, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS
 from pipelines.vocabulary.schemas import MONEY, UUID, CategorySource, posted
 from pipelines.vocabulary.taxonomy import RELATED_ENTITY, TAXONOMY
@@ -88,7 +88,7 @@ def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
         .collect()
     )
     first, second = (candidates.select(bound("transaction_id", "id_there")).to_series() for bound in _BOUNDS)
-    pairs = candidates.select("transaction_id", "party").with_columns(pair_there=named_ids(first, second))
+    pairs = candidates.select("transaction_id", "party").with_columns(pair_there=derive_ids(first, second))
     found = pl.col("pair_there").is_not_null() & posted()
     return (
         rows.join(pairs, on="transaction_id", how="left", validate="m:1", maintain_order="left")

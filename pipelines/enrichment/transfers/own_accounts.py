@@ -9,7 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.transfers.banks import bank_of_bsb
+from pipelines.enrichment.transfers.banks import look_up_bank
 from pipelines.vocabulary.schemas import current
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
@@ -91,7 +91,7 @@ def add_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFram
     return said.join(found, on=key, how="left", validate="m:1", maintain_order="left").drop("named")
 
 
-def mentioned_accounts(rows: pl.DataFrame) -> pl.DataFrame:
+def list_mentioned_accounts(rows: pl.DataFrame) -> pl.DataFrame:
     """List accounts that transfers mention and that were not supplied: MENTIONED, one row per account, sorted.
 
     Args:
@@ -127,7 +127,7 @@ def find_mentions(rows: pl.DataFrame) -> pl.DataFrame:
     return (
         said.pipe(_drop_digits_of_supplied, rows)
         .with_columns(
-            masked_number=masked, name=_name_in_text(), bank=bank_of_bsb(pl.col("description").str.extract(_BSB))
+            masked_number=masked, name=_name_in_text(), bank=look_up_bank(pl.col("description").str.extract(_BSB))
         )
         .with_columns(place=pl.when(pl.col("masked_number").is_null()).then("name"))
         .pipe(_drop_names_of_supplied, rows)

@@ -18,7 +18,7 @@ from functools import cache
 import polars as pl
 
 from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
-from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
@@ -406,7 +406,7 @@ def _is_within_business_days() -> pl.Expr:
 
 
 def _add_pair_ids(pairs: pl.DataFrame) -> pl.DataFrame:
-    ids = named_ids(pairs["transaction_id"], pairs["transaction_id_in"])
+    ids = derive_ids(pairs["transaction_id"], pairs["transaction_id_in"])
     named = pairs.rename({"account_type": "from_type", "account_type_in": "into_type"}).with_columns(
         transfer_pair_id=ids
     )

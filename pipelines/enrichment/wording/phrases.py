@@ -108,7 +108,7 @@ class Phrasebook:
         Args:
             texts: as `words_of` makes them.
         """
-        literals = self._literals if len(texts) > _FEW else self._possible(texts)
+        literals = self._literals if len(texts) > _FEW else self._select_possible(texts)
         if literals.is_empty():
             return pl.DataFrame(schema=_FOUND)
         return (
@@ -121,7 +121,7 @@ class Phrasebook:
             .select("text_number", "phrase")
         )
 
-    def _possible(self, texts: pl.Series) -> pl.Series:
+    def _select_possible(self, texts: pl.Series) -> pl.Series:
         """Return only literals that share a word with the texts: preparing a search for thousands takes long."""
         words = texts.str.split(" ").explode().unique()
         return self._literals.filter(self._words.is_in(words.implode()) | self._words.is_null())

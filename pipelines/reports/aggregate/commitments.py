@@ -3,7 +3,7 @@
 import polars as pl
 
 from pipelines.enrichment.facilities import FACILITIES, add_inferred, add_interest, describe_facilities, list_flows
-from pipelines.enrichment.facilities.products import product_of
+from pipelines.enrichment.facilities.products import credit_product
 from pipelines.enrichment.facilities.terms import estimate_remaining, factor
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
@@ -138,7 +138,7 @@ def debt_rows(facts: Facts) -> pl.DataFrame:
     which show what the lender keeps back.
     """
     of_facility = pl.col("facility_id").is_not_null()
-    product = pl.coalesce("inferred_product", product_of())
+    product = pl.coalesce("inferred_product", credit_product())
     advanced = (of_facility & words.is_credit() & (product == "cash_advance")).any().over(BY_CUSTOMER)
     last = pl.col("date") == pl.col("date").max().over(BY_CUSTOMER, "account_id")
     history_rows = of_facility | last | (pl.col("is_revenue") & words.is_credit() & advanced)
@@ -169,7 +169,7 @@ def _with_interest(facts: Facts) -> pl.LazyFrame:
 
 def _facility_rows(facts: Facts) -> pl.LazyFrame:
     """Return rows of facilities: what was drawn and what was repaid, each minus what came back."""
-    product = pl.coalesce("inferred_product", product_of())
+    product = pl.coalesce("inferred_product", credit_product())
     draws, size = product.is_not_null() == words.is_credit(), pl.col("amount")
     return (
         facts.cached(debt_rows)

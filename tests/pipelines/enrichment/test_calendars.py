@@ -83,4 +83,4 @@ def test_without_known_holidays_only_weekends_are_closed() -> None:
 )
 def test_the_third_digit_of_a_bsb_is_its_state(bsb: str | None, calendar: str) -> None:
     frame = pl.DataFrame({"bsb": [bsb]}, schema={"bsb": pl.String()})
-    assert frame.select(calendars.calendar_of_bsb(pl.col("bsb"))).item() == calendar
+    assert frame.select(calendars.look_up_calendar(pl.col("bsb"))).item() == calendar

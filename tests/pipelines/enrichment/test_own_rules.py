@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipelines.enrichment import own_rules
 from pipelines.enrichment.counterparties import counterparties, lists, patterns
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.knowledge import CORRECTIONS, Knowledge, OfCustomers
+from pipelines.enrichment.knowledge import CORRECTIONS, Activated, Knowledge
 from pipelines.enrichment.own_rules import OwnRules, load_own_rules, parse_own_rules
 from pipelines.vocabulary.rule_files import RuleError
 from pipelines.vocabulary.schemas import TRANSACTIONS
@@ -141,7 +141,7 @@ def test_corrections_stay_above_own_rules() -> None:
 def test_only_the_clients_own_customers_are_read_by_its_rules() -> None:
     own = parse_own_rules({NAMES: "fuel:\n  Zorbly: [ZORBLY]\n"})
     rows = [{**row, "customer_number": number} for number in (1, 2) for row in described("ZORBLY 0441")]
-    knowledge = Knowledge(own_lists=[OfCustomers(frozenset({2}), own.lists)])
+    knowledge = Knowledge(own_lists=[Activated(frozenset({2}), own.lists)])
     found = enrich(NOTHING, accepted(*rows), knowledge=knowledge).transactions.collect().sort("customer_number")
     assert (found["category"] == "fuel").to_list() == [False, True]
     backwards = enrich(NOTHING, accepted(*rows[::-1]), knowledge=knowledge).transactions.collect()

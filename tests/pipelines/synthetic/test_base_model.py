@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from pipelines.enrichment.training.labelled import prepare, tenth_of_customers
+from pipelines.enrichment.training.labelled import assign_customer_tenth, prepare
 from pipelines.synthetic import base_model
 from pipelines.synthetic.card_lines import card_lines
 
@@ -27,4 +27,4 @@ def test_rows_of_all_parts_fit_together(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_first_customer_is_in_the_first_tenth() -> None:
     names = ["b", None, "a", "", *(f"c{number:02}" for number in range(10))]
-    assert tenth_of_customers(pl.DataFrame({"customer": names})).tolist() == [1, -100, 0, -100, *range(2, 10), 0, 1]
+    assert assign_customer_tenth(pl.DataFrame({"customer": names})).tolist() == [1, -100, 0, -100, *range(2, 10), 0, 1]

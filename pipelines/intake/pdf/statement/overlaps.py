@@ -12,7 +12,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.enrichment.matching.alignment import match_rows
-from pipelines.enrichment.matching.matching import unpaired
+from pipelines.enrichment.matching.matching import select_unpaired
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.intake.pdf.page.result import Kind, Statement
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
@@ -38,7 +38,7 @@ def repeats_within(statements: Sequence[tuple[UUID, Statement]]) -> list[frozens
         lines = _lines(account_id.bytes, statement, rank)
         pairs = match_rows(retained.pipe(_same_account, lines), lines.filter(_within(stated)))
         found[place] = frozenset(pairs["position"])
-        retained = pl.concat([retained, unpaired(lines, pairs)])
+        retained = pl.concat([retained, select_unpaired(lines, pairs)])
         stated += _covered_days(account_id.bytes, statement, lines)
     return found
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipelines.enrichment.counterparties.categories import CANDIDATE, ask_model, decide
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.knowledge import Knowledge, OfCustomers
+from pipelines.enrichment.knowledge import Activated, Knowledge
 from pipelines.enrichment.learned.model import Model
 from pipelines.vocabulary.schemas import ALTERNATIVE, TRANSACTIONS, AccountType, Direction
 from pipelines.vocabulary.taxonomy import TAXONOMY
@@ -191,7 +191,7 @@ class Sure:
 def test_own_model_is_asked_only_about_its_clients_customers() -> None:
     theirs = {"customer_number": 2, "received_seq": 2, "account_id": b"z" * 16}
     rows = accepted({"description": "qqq zzz"}, {"description": "qqq zzz", **theirs})
-    own = OfCustomers[Model](frozenset({2}), Sure())  # pyrefly: ignore[bad-argument-type]  # it can predict, and has a name
+    own = Activated[Model](frozenset({2}), Sure())  # pyrefly: ignore[bad-argument-type]  # it can predict, and has a name
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("customer_number")
     assert found["category"][1] == "donations" != found["category"][0]
     assert (found["category_source"][1], found["category_basis"][1]) == ("learned", "model sure")
@@ -199,14 +199,14 @@ def test_own_model_is_asked_only_about_its_clients_customers() -> None:
 
 def test_model_is_ignored_where_a_rule_is_sure_or_the_side_is_wrong() -> None:
     rows = accepted({"description": "WAGES J SMITH"}, {"description": "qqq zzz", "amount": Decimal(5)})
-    own = OfCustomers[Model](frozenset({1}), Sure())  # pyrefly: ignore[bad-argument-type]  # as above
+    own = Activated[Model](frozenset({1}), Sure())  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("position")
     assert found["category"].to_list() == ["wages", "unknown_credit"]
 
 
 def test_a_model_that_says_nobody_can_know_abstains() -> None:
     rows = accepted({"description": "qqq zzz"}, {"description": "ACME CAPITAL"})
-    own = OfCustomers[Model](frozenset({1}), Sure("unknown_debit"))  # pyrefly: ignore[bad-argument-type]  # as above
+    own = Activated[Model](frozenset({1}), Sure("unknown_debit"))  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect()
     assert set(found["category"]) == {"unknown_debit"}
     assert set(found["confidence"]) == {0.0}

@@ -5,7 +5,7 @@ from random import Random
 
 import polars as pl
 
-from pipelines.enrichment.training.labelled import labelled_rows
+from pipelines.enrichment.training.labelled import read_labelled_rows
 
 KINDS = {
     "food": ("CAFE", "BAKERY", "PIZZERIA"),
@@ -38,4 +38,4 @@ def _row(rng: Random, number: int) -> dict[str, str]:
 
 def rows(count: int = 600, seed: int = 1) -> pl.DataFrame:
     """Return the same, ready for training."""
-    return labelled_rows(table(count, seed)).rows
+    return read_labelled_rows(table(count, seed)).rows

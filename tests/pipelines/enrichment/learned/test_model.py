@@ -11,9 +11,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.learned import model_file
-from pipelines.enrichment.learned.features import BLOCKS, fact_block, narrative_blocks, narratives
+from pipelines.enrichment.learned.features import BLOCKS, build_fact_block, build_narrative_blocks, prepare_narratives
 from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, read_held_accuracy
-from pipelines.enrichment.training.labelled import labelled_rows
+from pipelines.enrichment.training.labelled import read_labelled_rows
 from pipelines.enrichment.training.training import train
 from pipelines.vocabulary.errors import Unprocessable
 from tests.pipelines.enrichment.learned.examples import KINDS, rows, table
@@ -71,7 +71,9 @@ def test_scores_are_the_sum_of_learned_weights(model: Model) -> None:
     scores, _ = linear.scores(some, model.contexts)
     by_hand = np.tile(linear.bias, (some.height, 1))
     begin = 0
-    for number, block in enumerate([*narrative_blocks(narratives(some)), fact_block(some, model.contexts)]):
+    for number, block in enumerate(
+        [*build_narrative_blocks(prepare_narratives(some)), build_fact_block(some, model.contexts)]
+    ):
         vectors, _ = linear.vocabulary.vectors(number, block, some.height)
         dense = vectors.toarray()
         by_hand += dense @ linear.weights[begin : begin + dense.shape[1]]
@@ -181,7 +183,7 @@ def test_model_of_real_labels_is_not_worthless(model: Model) -> None:
 
 def test_equal_rows_are_trained_on_in_bounded_time() -> None:
     alike = pl.concat([table(1)] * 400).with_columns(label=pl.Series(["a", "b"] * 200))
-    model = train(labelled_rows(alike).rows)
+    model = train(read_labelled_rows(alike).rows)
     assert read_held_accuracy(model).worthless
 
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.knowledge import Knowledge, OfCustomers
-from pipelines.enrichment.training.labelled import labelled_rows
-from pipelines.enrichment.training.training import _held_back, train
+from pipelines.enrichment.knowledge import Activated, Knowledge
+from pipelines.enrichment.training.labelled import read_labelled_rows
+from pipelines.enrichment.training.training import _choose_held_back, train
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from tests.pipelines.enrichment.examples import accepted
 
@@ -45,7 +45,7 @@ def table(column: str, values: tuple[str, str]) -> pl.DataFrame:
     ],
 )
 def test_model_decides_by_the_column_in_service(column: str, values: tuple[str, str], sent: dict[str, str]) -> None:
-    model = train(labelled_rows(table(column, values)).rows)
+    model = train(read_labelled_rows(table(column, values)).rows)
     rows = accepted(
         *(
             {
@@ -60,14 +60,14 @@ def test_model_decides_by_the_column_in_service(column: str, values: tuple[str, 
             for value in values
         )
     )
-    known = Knowledge(models=[OfCustomers(frozenset({1}), model)])
+    known = Knowledge(models=[Activated(frozenset({1}), model)])
     found = enrich(pl.DataFrame(schema=TRANSACTIONS), rows, knowledge=known).transactions.collect()
     assert found.sort("position")["category"].to_list() == list(LABELS)
 
 
 def test_columns_that_identify_the_customer_are_never_learned_from() -> None:
     for column in ("customer", "context_customer_id", "context_abn"):
-        rows = labelled_rows(table(column, ("c1", "c2"))).rows
+        rows = read_labelled_rows(table(column, ("c1", "c2"))).rows
         model = train(rows)
         assert model.contexts == []
         assert model.facts["customers"] == 2
@@ -78,7 +78,7 @@ def test_trials_hold_customers_back() -> None:
     some = table("context_team", ("Roads", "Parks"))
     customers = pl.Series("customer", [f"c{number % 50}" for number in range(some.height)])
     names = pl.Series("description", [f"SHOP{chr(65 + number % 26)} ZORB" for number in range(some.height)])
-    rows = labelled_rows(some.with_columns(customers, names)).rows
-    for held in _held_back(rows):
+    rows = read_labelled_rows(some.with_columns(customers, names)).rows
+    for held in _choose_held_back(rows):
         left = rows.filter(~pl.Series(held))["customer"].n_unique()
         assert 30 <= left < 50  # a tenth of fifty customers, more or less by chance

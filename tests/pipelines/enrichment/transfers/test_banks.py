@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from pipelines.enrichment.transfers.banks import bank_of_bsb, parse_banks
+from pipelines.enrichment.transfers.banks import look_up_bank, parse_banks
 from pipelines.vocabulary.rule_files import RuleError
 
 
@@ -19,7 +19,7 @@ from pipelines.vocabulary.rule_files import RuleError
     ],
 )
 def test_bank_is_found_by_the_first_digits(bsb: str | None, bank: str | None) -> None:
-    assert pl.select(bank_of_bsb(pl.lit(bsb, pl.String))).item() == bank
+    assert pl.select(look_up_bank(pl.lit(bsb, pl.String))).item() == bank
 
 
 def test_faulty_entries_are_refused_by_name() -> None:

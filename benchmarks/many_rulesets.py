@@ -10,7 +10,7 @@ from uuid import UUID
 from benchmarks.reports import AS_OF
 from pipelines.decisions.readings import Attribute, Attributes
 from pipelines.monitoring import MonitoringPlan, Ruleset, VersionedRuleset, plan_rulesets
-from pipelines.monitoring.library import rulesets
+from pipelines.monitoring.library import load_library
 
 LOAN_START = AS_OF - timedelta(days=200)
 IN_HARDSHIP = 50  # one customer in so many
@@ -35,7 +35,7 @@ def known(customer_numbers: Sequence[int]) -> Attributes:
 
 
 def _varied(count: int) -> list[Ruleset]:
-    library = [each.document for each in rulesets().values()]
+    library = [each.document for each in load_library().values()]
     return [_of_round(library[nth % len(library)], nth // len(library)) for nth in range(count)]
 
 

@@ -24,7 +24,14 @@ from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines.decisions.readings import Attributes
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring import MonitoringPlan, Observed, figures, moves, observed, observed_of
+from pipelines.monitoring import (
+    MonitoringPlan,
+    Observations,
+    compute_figures,
+    compute_moves,
+    observe_customers,
+    observe_figures,
+)
 from pipelines.monitoring.moving import FIRING
 
 Result = TypeVar("Result")
@@ -125,7 +132,7 @@ def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Evaluated:
     """Evaluate the rulesets for all customers from their transactions; no rule has triggered before."""
 
     def evaluated(file: Path) -> tuple[int, int]:
-        return _decided(plan, observed(plan, *_read(file), NOW))
+        return _decided(plan, observe_customers(plan, *_read(file), NOW))
 
     plan, began = plan_varied(rulesets), time.perf_counter()
     found = _of_every(files, evaluated)
@@ -139,7 +146,7 @@ def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
 
     def worked_out(file: Path) -> int:
         facts, attributes = _read(file)
-        return figures(plan, facts, (), attributes, NOW).height
+        return compute_figures(plan, facts, (), attributes, NOW).height
 
     plan, began = plan_varied(rulesets), time.perf_counter()
     _of_every(files, worked_out)
@@ -152,7 +159,7 @@ def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
     described = _figures(plan, files)
     attributes = known(described[BY_CUSTOMER].to_list())
     began = time.perf_counter()
-    evaluations, fired = _decided(plan, observed_of(plan, described, attributes, NOW))
+    evaluations, fired = _decided(plan, observe_figures(plan, described, attributes, NOW))
     return Evaluated(time.perf_counter() - began, evaluations, fired)
 
 
@@ -164,14 +171,14 @@ def _one_customer(file: Path, scale: Scale) -> float:
     took = []
     for _ in range(scale.repeats):
         began = time.perf_counter()
-        _decided(plan, observed(plan, Facts(mine, AS_OF), attributes, NOW))
+        _decided(plan, observe_customers(plan, Facts(mine, AS_OF), attributes, NOW))
         took.append(time.perf_counter() - began)
     return percentile(took, 0.5)
 
 
-def _decided(plan: MonitoringPlan, seen: Observed) -> tuple[int, int]:
+def _decided(plan: MonitoringPlan, seen: Observations) -> tuple[int, int]:
     """Return the number of evaluations of a rule, and how many triggered."""
-    moved = moves(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
+    moved = compute_moves(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
     return seen.outcomes.height, moved.fired.height
 
 
@@ -190,7 +197,7 @@ def _figures(plan: MonitoringPlan, files: Sequence[Path]) -> pl.DataFrame:
 
     def worked_out(file: Path) -> pl.DataFrame:
         facts, attributes = _read(file)
-        return figures(plan, facts, (), attributes, NOW)
+        return compute_figures(plan, facts, (), attributes, NOW)
 
     return pl.concat(_of_every(files, worked_out))
 
@@ -232,7 +239,7 @@ def _sampled(files: Sequence[Path], scale: Scale) -> tuple[MonitoringPlan, pl.Da
 def _judged(plan: MonitoringPlan, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
     """Compare a peer's outcomes with ours, without muted customers."""
     numbers = described[BY_CUSTOMER].to_list()
-    ours = observed_of(plan, described, known(numbers), NOW).outcomes
+    ours = observe_figures(plan, described, known(numbers), NOW).outcomes
     theirs = {
         (number, ruleset_id.bytes, code): holds
         for number, of_customer in zip(numbers, outcomes, strict=True)

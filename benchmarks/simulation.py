@@ -20,11 +20,11 @@ from benchmarks.table import Row, mebibytes, seconds
 from pipelines.decisions.readings import Attributes
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring import Ruleset, moves, observed
-from pipelines.monitoring.library import rulesets
+from pipelines.monitoring import Ruleset, compute_moves, observe_customers
+from pipelines.monitoring.library import load_library
 from pipelines.monitoring.moving import FIRING
 from pipelines.monitoring.simulation import Simulation, simulate
-from pipelines.monitoring.snapshots import Day, Past, Stated, held
+from pipelines.monitoring.snapshots import AttributeChange, AttributeHistories, Day, attribute_at
 from pipelines.vocabulary.schemas import posted
 
 
@@ -121,8 +121,8 @@ def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) 
     firing, fired = FIRING.to_frame(), Fired()
     for day in days:
         known = posted_rows.filter(pl.col("date") <= day.date)
-        seen = observed(plan, Facts(known, day.date), _stated(past, known, day), day.at)
-        moved = moves(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
+        seen = observe_customers(plan, Facts(known, day.date), _stated(past, known, day), day.at)
+        moved = compute_moves(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
         now = datetime.combine(day.date, time_of_day.min, UTC)
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
         gone = pl.concat([moved.reset, moved.fired])
@@ -131,21 +131,21 @@ def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) 
     return fired
 
 
-def _stated(past: Past, known: pl.DataFrame, day: Day) -> Attributes:
+def _stated(past: AttributeHistories, known: pl.DataFrame, day: Day) -> Attributes:
     return {
-        number: {name: held(changes, day.at) for name, changes in past[number].items()}
+        number: {name: attribute_at(changes, day.at) for name, changes in past[number].items()}
         for number in known[BY_CUSTOMER].unique()
     }
 
 
-def _past(rows: pl.DataFrame) -> Past:
+def _past(rows: pl.DataFrame) -> AttributeHistories:
     """Return the past of customers who all have a loan that began on the same day."""
-    began = Stated(datetime.combine(LOAN_START, time_of_day.min, UTC), LOAN_START.isoformat(), None)
+    began = AttributeChange(datetime.combine(LOAN_START, time_of_day.min, UTC), LOAN_START.isoformat(), None)
     return {number: {"loanStart": [began]} for number in rows[BY_CUSTOMER].unique()}
 
 
 def _library() -> Iterator[tuple[str, Ruleset]]:
-    return ((slug, Ruleset.model_validate(each.document)) for slug, each in rulesets().items())
+    return ((slug, Ruleset.model_validate(each.document)) for slug, each in load_library().items())
 
 
 def _read(file: Path) -> pl.DataFrame:

@@ -44,7 +44,7 @@ from api.monitoring.schemas import (
 )
 from api.reports import replay
 from api.reports.schemas.reports import FigureQuery, LineageView
-from pipelines.monitoring import checked, library
+from pipelines.monitoring import check_document, library
 from pipelines.vocabulary.errors import NotFound
 from storage.core.models import ApprovalKind
 from storage.monitoring import rule_matches, rulesets
@@ -71,7 +71,7 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting. If the
     client requires a second person or key for that, an active ruleset is only requested (202).
     """
-    found = checked(sent.document())
+    found = check_document(sent.document())
     ruleset = require_valid(found)
     with caller.writing() as w:
         requested = ruleset.active and four_eyes.applies(caller, w, ApprovalKind.ACTIVATE)
@@ -87,7 +87,7 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
 @router.post("/check", response_model=enveloped(CheckedRulesetView), responses=refuses("Ruleset.UnknownCustomer"))
 def check_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     """Check a document as creating it would, and store nothing. Whether its slug is free is not checked."""
-    found = checked(sent.document())
+    found = check_document(sent.document())
     if found.ruleset is not None:
         with caller.reading() as r:
             rulesets.require_own_customers(r, caller.client_id, found.ruleset)
@@ -122,7 +122,7 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -
     customers. `active` switches the ruleset on and off. If the client requires a second person or key for active
     rulesets, such a version is only requested (202).
     """
-    found = checked(sent.document())
+    found = check_document(sent.document())
     ruleset = require_valid(found)
     with caller.writing() as w:
         stored = caller.ruleset(w, ruleset_id)
@@ -214,13 +214,13 @@ def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuer
 @router.get("/library", response_model=enveloped(LibraryView))
 def list_library(_: Watcher) -> Response:
     """List the rulesets that come with the service. They watch customers only after you create them."""
-    return answer({"rulesets": [describe_library_ruleset(slug, each) for slug, each in library.rulesets().items()]})
+    return answer({"rulesets": [describe_library_ruleset(slug, each) for slug, each in library.load_library().items()]})
 
 
 @router.get("/library/{librarySlug}", response_model=enveloped(LibraryRulesetView))
 def get_library_ruleset(_: Watcher, slug: LibrarySlug) -> Response:
     """Read a ruleset of the library: the document to send, and the same as YAML with comments."""
-    found = library.rulesets().get(slug)
+    found = library.load_library().get(slug)
     if found is None:
         raise NotFound("Ruleset.NotFound", "There is no such ruleset.")
     return answer({**describe_library_ruleset(slug, found), "document": found.document, "text": found.text})

@@ -15,7 +15,7 @@ from api.reports.replay import Basis
 from pipelines.decisions.canonical import canonical
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Trace, no_figure, pointer
-from pipelines.monitoring import Checked, Ruleset
+from pipelines.monitoring import CheckedRuleset, Ruleset
 from pipelines.monitoring.baselines import CAUSES, NO_BASELINE
 from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import Conflict, InvalidRequest
@@ -27,7 +27,7 @@ from storage.monitoring.rule_matches import Match
 from storage.monitoring.rulesets import StoredRuleset
 
 
-def require_valid(checked: Checked) -> Ruleset:
+def require_valid(checked: CheckedRuleset) -> Ruleset:
     """Return the ruleset of a checked document.
 
     Raises:

@@ -18,7 +18,7 @@ from api.portfolio import portfolio_jobs
 from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
 from api.portfolio.schemas.simulations import EARLIEST, MOST_MONTHS, USUAL_MONTHS, SentSimulation
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Checked, Listed, Ruleset, checked
+from pipelines.monitoring import CheckedRuleset, Listed, Ruleset, check_document
 from pipelines.monitoring.page import About, page
 from pipelines.pages.wording import counted, day
 from pipelines.vocabulary.errors import InvalidRequest
@@ -44,7 +44,7 @@ def new_job(r: Reading, stored: StoredRuleset, sent: SentSimulation, today: date
     first, last = _days(sent, today)
     only = None if sent.customer_ids is None else tuple(sent.customer_ids)
     require_known(r, stored.client_id, only or (), UNKNOWN_CUSTOMER, "/customerIds/{nth}")
-    ruleset = None if sent.document is None else require_valid(_point_into(checked(sent.document), "/document"))
+    ruleset = None if sent.document is None else require_valid(_point_into(check_document(sent.document), "/document"))
     if ruleset is not None and isinstance(ruleset.applies_to, Listed):
         where = "/document/appliesTo/customers/{nth}"
         require_known(r, stored.client_id, ruleset.applies_to.customers, "Ruleset.UnknownCustomer", where)
@@ -73,7 +73,7 @@ def _months_before(last: date, months: int) -> date:
     return end.replace(day=min(last.day, end.day))
 
 
-def _point_into(document: Checked, pointer: str) -> Checked:
+def _point_into(document: CheckedRuleset, pointer: str) -> CheckedRuleset:
     """Prefix the pointers of the document's faults with its place in the request."""
     faults = [replace(each, pointer=f"{pointer}{each.pointer}") for each in document.faults]
     return replace(document, faults=faults)

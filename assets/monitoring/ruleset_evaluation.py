@@ -26,7 +26,7 @@ from pipelines.monitoring import (
     RulesetEvaluation,
     RulesetKey,
     VersionedRuleset,
-    observed,
+    observe_customers,
     plan_rulesets,
 )
 from pipelines.monitoring.moving import OUTCOMES, REPEATS
@@ -189,5 +189,5 @@ def _evaluate_customers(
 ) -> list[EvaluatedCustomers]:
     mine = rows.filter(pl.col("customer_number").is_in(list(numbers)))
     stated = {number: client.attributes[number] for number in numbers}
-    found = observed(client.plan, Facts(mine, as_of), stated, now)
+    found = observe_customers(client.plan, Facts(mine, as_of), stated, now)
     return [EvaluatedCustomers(found, found.outcomes)]

@@ -11,7 +11,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
 from pipelines.monitoring import simulated, simulation
 from pipelines.monitoring.simulation import FIRINGS, MOST_EVENTS, merge
-from pipelines.monitoring.snapshots import Day, Past, Stated
+from pipelines.monitoring.snapshots import AttributeChange, AttributeHistories, Day
 from storage.core.database import Reading
 from storage.core.store import Store
 from storage.customers import customers
@@ -65,10 +65,10 @@ def _days(store: Store, request: Request, now: datetime) -> list[Day]:
     return [Day(day, day_end(day, store.settings.zone, now)) for day in every]
 
 
-def _past(r: Reading, of: simulation.Simulation, numbers: Sequence[int]) -> Past:
+def _past(r: Reading, of: simulation.Simulation, numbers: Sequence[int]) -> AttributeHistories:
     """Return the history of the customers' attributes that the ruleset reads."""
-    past: dict[int, dict[str, list[Stated]]] = {}
+    past: dict[int, dict[str, list[AttributeChange]]] = {}
     for number, each in attributes.find_changes(r, numbers, of.plan.attributes):
-        stated = Stated(each.set_at, each.value, each.expires_at)
+        stated = AttributeChange(each.set_at, each.value, each.expires_at)
         past.setdefault(number, {}).setdefault(each.name, []).append(stated)
     return past

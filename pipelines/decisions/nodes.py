@@ -93,7 +93,7 @@ class Nodes:
     """Collects nodes while documents are read, and reuses equal ones."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Node] = {}
+        self.by_name: dict[str, Node] = {}
         self._names: dict[tuple[object, ...], str] = {}
 
     def named(self, operator: str, kind: Kind, of: Sequence[str], subject: Sequence[str] = ()) -> str:
@@ -101,8 +101,8 @@ class Nodes:
         key = (operator, *of, None, *subject)  # None keeps operands and subject apart
         if key not in self._names:
             name = self._names[key] = f"n{len(self._names)}"
-            level = 1 + max((self.found[each].level for each in of), default=-1)
-            self.found[name] = Node(name, operator, kind, tuple(of), tuple(subject), level)
+            level = 1 + max((self.by_name[each].level for each in of), default=-1)
+            self.by_name[name] = Node(name, operator, kind, tuple(of), tuple(subject), level)
         return self._names[key]
 
 

@@ -90,7 +90,7 @@ def planned(policy: Policy) -> Plan:
         )
         for limit in policy.limits
     )
-    return Plan(nodes.found, policy, steps, limits)
+    return Plan(nodes.by_name, policy, steps, limits)
 
 
 def _reader(policy: Policy, nodes: Nodes) -> Reader:

@@ -15,7 +15,7 @@
 Conditions, metrics and attributes are those of decision policies (`pipelines.decisions`).
 """
 
-from pipelines.monitoring.checking import Checked, checked, read_text
+from pipelines.monitoring.checking import CheckedRuleset, check_document, check_text
 from pipelines.monitoring.deciding import (
     Cause,
     CurrentCustomer,
@@ -26,14 +26,14 @@ from pipelines.monitoring.deciding import (
     RulesetEvaluation,
     decide,
 )
-from pipelines.monitoring.moving import Moves, moves
-from pipelines.monitoring.observing import Observed, figures, observed, observed_of
+from pipelines.monitoring.moving import Moves, compute_moves
+from pipelines.monitoring.observing import Observations, compute_figures, observe_customers, observe_figures
 from pipelines.monitoring.planning import MonitoringPlan, RulesetKey, VersionedRuleset, plan_rulesets
 from pipelines.monitoring.ruleset import Filtered, Listed, Ruleset
 
 __all__ = [
     "Cause",
-    "Checked",
+    "CheckedRuleset",
     "CurrentCustomer",
     "CurrentState",
     "Decision",
@@ -43,17 +43,17 @@ __all__ = [
     "MonitoringPlan",
     "Moves",
     "NewMatch",
-    "Observed",
+    "Observations",
     "Ruleset",
     "RulesetEvaluation",
     "RulesetKey",
     "VersionedRuleset",
-    "checked",
+    "check_document",
+    "check_text",
+    "compute_figures",
+    "compute_moves",
     "decide",
-    "figures",
-    "moves",
-    "observed",
-    "observed_of",
+    "observe_customers",
+    "observe_figures",
     "plan_rulesets",
-    "read_text",
 ]

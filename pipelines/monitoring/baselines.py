@@ -23,7 +23,7 @@ NO_BASELINE = "no_baseline"
 CAUSES: Mapping[str, str] = {**readings.CAUSES, NO_BASELINE: "there is no baseline day, or it is still to come"}
 
 
-def at_baseline(
+def compute_baseline(
     planned: PlannedBaseline, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime
 ) -> pl.DataFrame:
     """Return a row for each customer: `customer_number`, its day in the column `PlannedBaseline.day`, and each
@@ -32,7 +32,7 @@ def at_baseline(
     Args:
         customers: numbers, sorted.
     """
-    days = _days(planned.since, facts, customers, attributes, now)
+    days = _days_that_have_come(planned.since, facts, customers, attributes, now)
     known = days.filter(pl.col("date").is_not_null())
     figures = figures_of(_as_of(facts, known), planned.metrics, customers)
     day = pl.col("date")
@@ -56,9 +56,11 @@ def _as_of(facts: Facts, days: pl.DataFrame) -> Facts:
     return FactsOfDays(facts, days.with_columns(snapshot=BY_CUSTOMER))
 
 
-def _days(since: Since, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime) -> pl.DataFrame:
+def _days_that_have_come(
+    since: Since, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime
+) -> pl.DataFrame:
     """Return `customer_number` and `date`. The date is null if none is known or it is after the day of computing."""
-    stated = _stated(since, customers.to_list(), attributes, now)
+    stated = _stated_days(since, customers.to_list(), attributes, now)
     today = facts.history.select(BY_CUSTOMER, today=pl.col("data_through") + pl.duration(days=facts.days_behind))
     named = pl.DataFrame([customers.alias(BY_CUSTOMER), pl.Series("date", stated, pl.Date)])
     joined = named.join(today, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
@@ -66,7 +68,9 @@ def _days(since: Since, facts: Facts, customers: pl.Series, attributes: Attribut
     return joined.select(BY_CUSTOMER, date=pl.when(has_come).then("date"))
 
 
-def _stated(since: Since, customers: Sequence[int], attributes: Attributes, now: datetime) -> Sequence[date | None]:
+def _stated_days(
+    since: Since, customers: Sequence[int], attributes: Attributes, now: datetime
+) -> Sequence[date | None]:
     if isinstance(since, SinceDate):
         return [since.date] * len(customers)
     held = (attributes.get(number, {}).get(since.attribute, NONE) for number in customers)

@@ -26,7 +26,7 @@ CALCULATING = ("rules", "mutedWhile", "appliesTo")  # members that contain numbe
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedRuleset:
     """The result of a check. `ruleset`: None if there is a fault."""
 
     ruleset: Ruleset | None
@@ -34,26 +34,26 @@ class Checked:
     warnings: list[Fault]
 
 
-def read_text(text: str, yaml: bool) -> Checked:
+def check_text(text: str, yaml: bool) -> CheckedRuleset:
     """Check a file's text, as YAML or JSON."""
     document, unreadable = parse_file(text, yaml)
-    return Checked(None, [_of_ruleset(unreadable)], []) if unreadable else checked(document)
+    return CheckedRuleset(None, [_as_ruleset_fault(unreadable)], []) if unreadable else check_document(document)
 
 
-def checked(document: object) -> Checked:
+def check_document(document: object) -> CheckedRuleset:
     """Check a document given as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
     if beyond := beyond_bounds(document, CALCULATING):
-        return Checked(None, [_of_ruleset(beyond)], [])
+        return CheckedRuleset(None, [_as_ruleset_fault(beyond)], [])
     data = plain(document)
     ruleset, misshapen = parse_shape(data, Ruleset)
     parts: Data = data if isinstance(data, dict) else {}
-    own = [*misshapen, *_unprintable(data), *_check_baseline(parts), *_repeated_customers(parts)]
-    faults = sort_findings([*map(_of_ruleset, own), *_as_policy(parts)])[:MOST_FAULTS]
-    warnings = sort_findings(map(_of_ruleset, [*_unused(parts), *_alike(parts)]))
-    return Checked(None if faults else ruleset, faults, warnings)
+    own = [*misshapen, *_unprintable_texts(data), *_check_baseline(parts), *_repeated_customers(parts)]
+    faults = sort_findings([*map(_as_ruleset_fault, own), *_as_policy(parts)])[:MOST_FAULTS]
+    warnings = sort_findings(map(_as_ruleset_fault, [*_unused_metrics(parts), *_repeated_metrics(parts)]))
+    return CheckedRuleset(None if faults else ruleset, faults, warnings)
 
 
-def _of_ruleset(found: Finding) -> Fault:
+def _as_ruleset_fault(found: Finding) -> Fault:
     return Fault(found.pointer, f"Ruleset.{found.code.partition('.')[2]}", found.message)
 
 
@@ -112,7 +112,7 @@ def _translate_back(own_metrics: int, found: Finding) -> Fault:
         says = "Rulesets have no inputs: read a metric or an attribute."
         return Fault(pointer, "Ruleset.InputNotAllowed", says)
     says = _POINTER.sub(lambda match: _place_in_ruleset(own_metrics, match[0]), found.message)
-    return _of_ruleset(Fault(pointer, found.code, says))
+    return _as_ruleset_fault(Fault(pointer, found.code, says))
 
 
 def _place_in_ruleset(own_metrics: int, pointer: str) -> str:
@@ -166,7 +166,7 @@ def _repeated_customers(ruleset: Data) -> Iterator[Finding]:
         yield finding(each.pointer.removesuffix("/id"), "Repeated", "This customer is already listed.")
 
 
-def _unused(ruleset: Data) -> Iterator[Finding]:
+def _unused_metrics(ruleset: Data) -> Iterator[Finding]:
     """Yield metrics that nothing reads."""
     used = {name for _, sort, name, _ in references.leaves(_policy(ruleset)) if sort == "metric"}
     used |= _members(_baseline_metrics(ruleset), "of")
@@ -176,7 +176,7 @@ def _unused(ruleset: Data) -> Iterator[Finding]:
             yield finding(pointer, "MetricUnread", "No rule reads this metric.")
 
 
-def _alike(ruleset: Data) -> Iterator[Finding]:
+def _repeated_metrics(ruleset: Data) -> Iterator[Finding]:
     """Yield metrics with equal definitions: matches record both under the slug that is read first."""
     first: dict[str, str] = {}
     for pointer, metric in [*entries(ruleset, "metrics"), *_baseline_metrics(ruleset)]:
@@ -186,14 +186,15 @@ def _alike(ruleset: Data) -> Iterator[Finding]:
             yield finding(pointer, "MetricRepeated", f"This metric equals the one at {at}, which has another slug.")
 
 
+# Members that describe a metric and don't affect its value.
 _WORDS = ("slug", "name", "meaning", "unit", "format", "direction")
 
 
-def _unprintable(value: Any, *steps: int | str) -> Iterator[Finding]:
+def _unprintable_texts(value: Any, *steps: int | str) -> Iterator[Finding]:
     """Yield texts that may look different from what they contain. Notes may have several lines."""
     if isinstance(value, (dict, list)):
         for step, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _unprintable(each, *steps, step)
+            yield from _unprintable_texts(each, *steps, step)
     elif isinstance(value, str) and _UNPRINTABLE.search(_LINES.sub(" ", value) if steps == ("notes",) else value):
         says = "A text contains a control character or one that changes the direction of writing."
         yield finding(build_pointer(steps), "BadText", says)

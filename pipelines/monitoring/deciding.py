@@ -2,7 +2,7 @@
 
 The decision is a function of two values: the evaluation, which was computed beforehand, and the state of its customers
 and rules when it is applied. A customer counts only if its transactions and attributes are still those that were
-evaluated, and a ruleset only if its version still is.
+evaluated, and a ruleset only if the evaluated version is still the active one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ import msgspec
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring.moving import NO_MOVES, Moves, moves
-from pipelines.monitoring.observing import Observed
+from pipelines.monitoring.moving import NO_MOVES, Moves, compute_moves
+from pipelines.monitoring.observing import Observations
 from pipelines.monitoring.planning import RulesetKey, VersionedRuleset
 from pipelines.webhooks.events import Event, rule_triggered
 
@@ -37,7 +37,7 @@ class Cause(StrEnum):
 class EvaluatedCustomers:
     """Some customers of one client, evaluated by all of its rulesets."""
 
-    observed: Observed
+    observed: Observations
     outcomes: pl.DataFrame  # OUTCOMES
 
 
@@ -50,7 +50,7 @@ class RulesetEvaluation:
     zone: str  # the service's timezone
     rulesets: Mapping[UUID, VersionedRuleset]
     seen: Sequence[EvaluatedCustomers]
-    outcomes: pl.DataFrame  # OUTCOMES of all that was seen
+    outcomes: pl.DataFrame  # OUTCOMES of all these customers
     repeats: pl.DataFrame  # REPEATS of all rulesets
     versions: Mapping[int, int]  # data version that each customer was evaluated at
     attributes_read: Mapping[int, AbstractSet[str]]  # names; only of customers with at least one
@@ -132,7 +132,7 @@ def decide(
     superseded = frozenset(number for number in numbers if _has_changed(evaluated, state, number))
     outcomes = _valid_outcomes(evaluated, state, numbers - superseded)
     moved = _moves(evaluated, state, outcomes)
-    matches, errors = _matches(evaluated, state, moved.fired, now, new_id)
+    matches, errors = _record_matches(evaluated, state, moved.fired, now, new_id)
     if errors:
         moved = _moves(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
     failed = (evaluated.failed & numbers) | errors.keys()
@@ -149,8 +149,8 @@ def _has_changed(evaluated: RulesetEvaluation, state: CurrentState, number: int)
 
 
 def _valid_outcomes(evaluated: RulesetEvaluation, state: CurrentState, numbers: AbstractSet[int]) -> pl.DataFrame:
-    """Return OUTCOMES of these customers for rulesets that are still active. Usually these are all: then nothing is
-    copied.
+    """Return OUTCOMES of these customers for rulesets that are still active. Usually these are all rows, and then
+    nothing is copied.
     """
     outcomes = evaluated.outcomes
     if numbers != evaluated.versions.keys():
@@ -162,10 +162,10 @@ def _valid_outcomes(evaluated: RulesetEvaluation, state: CurrentState, numbers: 
 
 
 def _moves(evaluated: RulesetEvaluation, state: CurrentState, outcomes: pl.DataFrame) -> Moves:
-    return moves(outcomes, state.firing, evaluated.repeats, evaluated.as_of, evaluated.zone)
+    return compute_moves(outcomes, state.firing, evaluated.repeats, evaluated.as_of, evaluated.zone)
 
 
-def _matches(
+def _record_matches(
     evaluated: RulesetEvaluation, state: CurrentState, fired: pl.DataFrame, now: datetime, new_id: Callable[[], UUID]
 ) -> tuple[list[NewMatch], dict[int, str]]:
     """Return a match for each customer and ruleset in `fired` (STATE), in this order, and the error's type for each
@@ -177,7 +177,9 @@ def _matches(
     for number, rows in groupby(by_ruleset, key=itemgetter(0)):
         try:
             matches += [
-                _match(evaluated, state.customers[number], number, seen[number], UUID(bytes=id_), rules, now, new_id())
+                _record_match(
+                    evaluated, state.customers[number], number, seen[number], UUID(bytes=id_), rules, now, new_id()
+                )
                 for _, id_, rules in rows
             ]
         except (Exception, pl.exceptions.PanicException) as error:  # one customer's data must not stop the others
@@ -185,18 +187,18 @@ def _matches(
     return matches, errors
 
 
-def _seen_by_customer(evaluated: RulesetEvaluation, numbers: Iterable[int]) -> Mapping[int, Observed]:
+def _seen_by_customer(evaluated: RulesetEvaluation, numbers: Iterable[int]) -> Mapping[int, Observations]:
     wanted = sorted(numbers)
     customers = [each.outcomes.select(pl.col(BY_CUSTOMER).unique()) for each in evaluated.seen]
     found = [frame.filter(pl.col(BY_CUSTOMER).is_in(wanted))[BY_CUSTOMER].to_list() for frame in customers]
     return {number: each.observed for each, part in zip(evaluated.seen, found, strict=True) for number in part}
 
 
-def _match(
+def _record_match(
     evaluated: RulesetEvaluation,
     customer: CurrentCustomer,
     number: int,
-    observed: Observed,
+    observed: Observations,
     ruleset_id: UUID,
     rules: Sequence[str],
     now: datetime,

@@ -13,10 +13,10 @@ from pipelines.metrics import cause_of
 from pipelines.monitoring.planning import MonitoringPlan, PlannedMetric, PlannedRule, PlannedRuleset
 
 Data = dict[str, Any]
-_OF_ONE = ("one_of", "is_true", "is_known")
+_OF_ONE = ("one_of", "is_true", "is_known")  # operators with one operand
 
 
-def described(plan: MonitoringPlan, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
+def describe_firing(plan: MonitoringPlan, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
     """Return a rule's description, as part of a match's record.
 
     Args:
@@ -28,14 +28,14 @@ def described(plan: MonitoringPlan, planned: PlannedRuleset, of: PlannedRule, ro
         "message": rule.message,
         "severity": rule.severity,
         "recommendedActions": list(rule.recommended_actions),
-        "read": [_read(plan, planned, leaf, row) for leaf in plan.leaves_below(of.condition)],
+        "read": [_describe_reading(plan, planned, leaf, row) for leaf in plan.leaves_below(of.condition)],
         "trace": list(_comparisons(plan, planned, of.condition, row)),
     }
 
 
-def _read(plan: MonitoringPlan, planned: PlannedRuleset, leaf: Node, row: Row) -> Data:
+def _describe_reading(plan: MonitoringPlan, planned: PlannedRuleset, leaf: Node, row: Row) -> Data:
     column = column_of(leaf)
-    name = planned.called(leaf)
+    name = planned.name_leaf(leaf)
     read = {"kind": leaf.operator, "name": name, "value": row[column], "cause": row[cause_of(column)]}
     if leaf.operator == "attribute":
         return read | {"format": planned.attribute_formats[leaf.label]}
@@ -55,7 +55,7 @@ def _comparisons(plan: MonitoringPlan, planned: PlannedRuleset, condition: str, 
     """Yield each comparison in a condition. `right` is what the left side is compared with: both bounds for `between`,
     the texts for `oneOf`, nothing for `isTrue` and `isKnown`.
     """
-    side = partial(trace_node, plan, row, called=planned.called)
+    side = partial(trace_node, plan, row, called=planned.name_leaf)
     for node in plan.below(condition):
         if node.operator in COMPARISONS or node.operator in _OF_ONE or node.operator == "between":
             left, *others = (side(each) for each in node.of)

@@ -20,7 +20,7 @@ OUTCOMES = pl.Schema({**STATE, "holds": pl.Boolean()})
 `holds`: null is unknown.
 """
 FIRING = pl.Schema({**STATE, "fired_at": pl.Datetime("us", "UTC")})
-"""The rules that have fired, with when they last did. All others are ready."""
+"""The rules that have fired, and when they last fired. All others are ready."""
 REPEATS = pl.Schema({"ruleset_id": pl.Binary(), "rule": pl.String(), "repeat_after_days": pl.UInt16()})
 """Every rule. Null: only a false condition makes it ready again."""
 COUNTS = pl.Schema(
@@ -42,7 +42,7 @@ class Moves:
 NO_MOVES = Moves(STATE.to_frame(), STATE.to_frame(), COUNTS.to_frame())
 
 
-def moves(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str) -> Moves:
+def compute_moves(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str) -> Moves:
     """Return what one ruleset evaluation changes.
 
     Whole days are counted, so that a nightly evaluation that runs a little earlier than the last one skips no day.
@@ -55,20 +55,20 @@ def moves(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, a
         zone: the timezone of days.
     """
     fired = _fired(outcomes, firing, repeats, as_of, zone).select(BY_STATE).sort(BY_STATE)
-    reset = _among(outcomes.filter(~pl.col("holds")), firing).select(BY_STATE).sort(BY_STATE)
+    reset = _select_fired(outcomes.filter(~pl.col("holds")), firing).select(BY_STATE).sort(BY_STATE)
     return Moves(fired, reset, _counts(outcomes, fired))
 
 
 def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str) -> pl.DataFrame:
     """Return the rules with a true condition that are ready, or that fired long enough ago to fire again."""
     true = outcomes.filter("holds")
-    again = _among(true, firing).join(repeats, on=BY_RULE, how="left", validate="m:1")
+    again = _select_fired(true, firing).join(repeats, on=BY_RULE, how="left", validate="m:1")
     due = pl.col("fired_at").dt.convert_time_zone(zone).dt.date() + pl.duration(days=pl.col("repeat_after_days"))
     triggered = true.join(firing, on=BY_STATE, how="anti")
     return pl.concat([triggered.select(BY_STATE), again.filter(due <= as_of).select(BY_STATE)])
 
 
-def _among(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
+def _select_fired(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
     """Return the outcomes of rules that have fired, with `fired_at`. They are few, so filtering by customer first makes
     the join small.
     """

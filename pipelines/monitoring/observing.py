@@ -16,16 +16,16 @@ from pipelines.decisions.readings import Attributes, column_of, read
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
-from pipelines.monitoring.baselines import at_baseline
-from pipelines.monitoring.describing import described
+from pipelines.monitoring.baselines import compute_baseline
+from pipelines.monitoring.describing import describe_firing
 from pipelines.monitoring.moving import OUTCOMES, STATE
 from pipelines.monitoring.planning import MonitoringPlan, PlannedRuleset
 
-UNSEEN = pl.Schema({**STATE, "kind": pl.String(), "name": pl.String(), "cause": pl.String()})
+UNAVAILABLE = pl.Schema({**STATE, "kind": pl.String(), "name": pl.String(), "cause": pl.String()})
 """A row for each value that an unknown condition reads and that is unavailable."""
 
 
-def figures(
+def compute_figures(
     plan: MonitoringPlan, facts: Facts, customers: Iterable[int], attributes: Attributes, now: datetime
 ) -> pl.DataFrame:
     """Return the metrics and baseline metrics of the customers in the facts and of `customers`: a row each, sorted.
@@ -34,24 +34,26 @@ def figures(
     `cause_of`; and each baseline's day.
     """
     current = figures_of(facts, plan.metrics, customers)
-    at_baselines = [at_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in plan.baselines]
+    at_baselines = [compute_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in plan.baselines]
     return pl.concat([current, *(each.drop(BY_CUSTOMER) for each in at_baselines)], how="horizontal")
 
 
-def observed(plan: MonitoringPlan, facts: Facts, attributes: Attributes, now: datetime) -> "Observed":
+def observe_customers(plan: MonitoringPlan, facts: Facts, attributes: Attributes, now: datetime) -> "Observations":
     """Evaluate the customers in the facts and those in `attributes`, even if their attributes are empty."""
-    return observed_of(plan, figures(plan, facts, attributes, attributes, now), attributes, now)
+    return observe_figures(plan, compute_figures(plan, facts, attributes, attributes, now), attributes, now)
 
 
-def observed_of(plan: MonitoringPlan, figures: pl.DataFrame, attributes: Attributes, now: datetime) -> "Observed":
+def observe_figures(
+    plan: MonitoringPlan, figures: pl.DataFrame, attributes: Attributes, now: datetime
+) -> "Observations":
     """Evaluate customers whose figures were computed before."""
     days = figures.select(each.day for each in plan.baselines)
     evaluated = evaluate_nodes(plan, read(plan, figures, attributes, {}, now))
-    return Observed(plan, pl.concat([evaluated, days], how="horizontal"))
+    return Observations(plan, pl.concat([evaluated, days], how="horizontal"))
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class Observations:
     """Evaluated customers.
 
     `evaluated`: a row for each customer, sorted; a column for each node and reading, as `readings.read` names them.
@@ -78,19 +80,21 @@ class Observed:
 
     @cached_property
     def causes(self) -> pl.DataFrame:
-        """UNSEEN, sorted."""
+        """UNAVAILABLE, sorted."""
         parts = [
-            self._unseen(nth, ruleset_id, code)
+            self._find_unavailable(nth, ruleset_id, code)
             for nth, (ruleset_id, code) in enumerate(self.plan.rules)
             if (self._holds[:, nth] == _UNKNOWN).any()
         ]
-        return pl.concat([UNSEEN.to_frame(), *(each for of_rule in parts for each in of_rule)]).sort(UNSEEN.names())
+        return pl.concat([UNAVAILABLE.to_frame(), *(each for of_rule in parts for each in of_rule)]).sort(
+            UNAVAILABLE.names()
+        )
 
     def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
         """Return what these rules report, what their conditions read, and the comparisons. Decimals are exact."""
         planned = self.plan.rulesets[ruleset_id]
         row = self._of_ruleset(planned).row(self._rows[customer_number], named=True)
-        return {"rules": [described(self.plan, planned, planned.rules[code], row) for code in rules]}
+        return {"rules": [describe_firing(self.plan, planned, planned.rules[code], row) for code in rules]}
 
     @cached_property
     def _places(self) -> Mapping[UUID, int]:
@@ -127,7 +131,7 @@ class Observed:
         expressions = (_is_evaluated(planned) for planned in self.plan.rulesets.values())
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(expressions)).to_numpy()
 
-    def _unseen(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
+    def _find_unavailable(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
         planned = self.plan.rulesets[ruleset_id]
         is_unknown = self._evaluated[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
         rows = self.evaluated.filter(pl.Series(is_unknown))
@@ -137,7 +141,7 @@ class Observed:
                 ruleset_id=pl.lit(ruleset_id.bytes),
                 rule=pl.lit(code),
                 kind=pl.lit(leaf.operator),
-                name=pl.lit(planned.called(leaf)),
+                name=pl.lit(planned.name_leaf(leaf)),
                 cause=pl.col(cause_of(column_of(leaf))),
             )
 

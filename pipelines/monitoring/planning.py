@@ -1,7 +1,7 @@
 """Make one plan of all rulesets of a client, so that what several of them read is computed once, as one column.
 
 The plan has its own names for metrics that rulesets define: two rulesets may give the same slug to different metrics,
-and metrics with the same definition share a column. So do readings of a baseline metric as of the same day.
+and metrics with the same definition share a column. Readings of one metric as of the same baseline day share one too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class PlannedRuleset:
     def attribute_formats(self) -> Mapping[str, Format | None]:
         return {attribute.name: attribute.format for attribute in self.source.ruleset.attributes}
 
-    def called(self, leaf: Node) -> str:
+    def name_leaf(self, leaf: Node) -> str:
         """Return the ruleset's own name for what a leaf reads."""
         return self.slugs[leaf.label] if leaf.operator == "metric" else leaf.label
 
@@ -133,14 +133,16 @@ class MonitoringPlan(Graph):
 def plan_rulesets(rulesets: Sequence[VersionedRuleset]) -> MonitoringPlan:
     """Return one plan of rulesets that `checking` has accepted. Each ruleset must be given only once."""
     nodes, metrics = Nodes(), _SharedMetrics()
-    planned = {each.ruleset_id: _plan(each, nodes, metrics) for each in rulesets}
+    planned = {each.ruleset_id: _plan_ruleset(each, nodes, metrics) for each in rulesets}
     at_baselines = {label for readings in metrics.as_of.values() for label in readings}
-    read = [node.label for node in nodes.found.values() if node.operator == "metric" and node.label not in at_baselines]
+    read = [
+        node.label for node in nodes.by_name.values() if node.operator == "metric" and node.label not in at_baselines
+    ]
     baselines = [
-        PlannedBaseline(since, readings, with_inputs(list(readings.values()), metrics.found))
+        PlannedBaseline(since, readings, with_inputs(list(readings.values()), metrics.by_name))
         for since, readings in metrics.as_of.items()
     ]
-    return MonitoringPlan(nodes.found, planned, with_inputs(read, metrics.found), baselines)
+    return MonitoringPlan(nodes.by_name, planned, with_inputs(read, metrics.by_name), baselines)
 
 
 def since_text(since: Since) -> str:
@@ -148,7 +150,7 @@ def since_text(since: Since) -> str:
     return f"since {since.date}" if isinstance(since, SinceDate) else f"since {since.attribute}"
 
 
-def _plan(source: VersionedRuleset, nodes: Nodes, metrics: "_SharedMetrics") -> PlannedRuleset:
+def _plan_ruleset(source: VersionedRuleset, nodes: Nodes, metrics: "_SharedMetrics") -> PlannedRuleset:
     ruleset, names = source.ruleset, _Names(source.ruleset, metrics)
     reader = Reader(nodes, names.leaf)
     applies, muted = ruleset.applies_to, ruleset.muted_while
@@ -190,10 +192,11 @@ class _Names:
 
 
 class _SharedMetrics:
-    """Metrics of all rulesets, each definition once. `as_of`: by baseline, the metric behind each column."""
+    """Metrics of all rulesets, each definition once. `by_name`: names in the plan. `as_of`: each baseline's metrics, by
+    their columns."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Metric] = dict(METRICS)
+        self.by_name: dict[str, Metric] = dict(METRICS)
         self.as_of: dict[Since, dict[str, str]] = {}
         self._own: dict[object, str] = {}
 
@@ -206,7 +209,7 @@ class _SharedMetrics:
         definition = (metric.definition, metric.history_days, metric.history_months, metric.fresh_days)
         if definition not in self._own:
             name = self._own[definition] = f"own.{len(self._own)}"
-            self.found[name] = metric.model_copy(update={"slug": name})
+            self.by_name[name] = metric.model_copy(update={"slug": name})
         return self._own[definition]
 
     def read_since(self, since: Since, name: str) -> str:

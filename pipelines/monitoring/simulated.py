@@ -29,8 +29,8 @@ def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies,
         ids: public ids of the customers in MOST_EVENTS.
     """
     rows = {name: frame.to_dicts() for name, frame in tallies.items()}
-    months = [_month(ruleset, rows, month) for month in _months(first, last)]
-    [of_all] = _of(rows["fired"], None, ALL) or [_NOTHING]
+    months = [_describe_month(ruleset, rows, month) for month in _months(first, last)]
+    [of_all] = _find_rows(rows["fired"], None, ALL) or [_NOTHING]
     firings = sum(row["fired"] for row in rows["fired"] if row["month"] is None and row["rule"] != ALL)
     return {
         "from": first,
@@ -41,14 +41,14 @@ def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies,
         "firings": firings,
         "firingsListed": min(firings, MOST_FIRINGS),
         "atSwitchOn": _at_switch_on(ruleset, rows["starts"]),
-        "rules": [_rule(rule, rows) for rule in ruleset.rules],
+        "rules": [_describe_rule(rule, rows) for rule in ruleset.rules],
         "months": months,
         "byCustomer": list(_by_customer(tallies[MOST_EVENTS], ids)),
     }
 
 
-def _month(ruleset: Ruleset, rows: Mapping[str, Rows], month: date) -> Data:
-    [of_all] = _of(rows["fired"], month, ALL) or [_NOTHING]
+def _describe_month(ruleset: Ruleset, rows: Mapping[str, Rows], month: date) -> Data:
+    [of_all] = _find_rows(rows["fired"], month, ALL) or [_NOTHING]
     return {
         "month": month,
         "events": of_all["fired"],
@@ -57,7 +57,7 @@ def _month(ruleset: Ruleset, rows: Mapping[str, Rows], month: date) -> Data:
     }
 
 
-def _rule(rule: Any, rows: Mapping[str, Rows]) -> Data:
+def _describe_rule(rule: Any, rows: Mapping[str, Rows]) -> Data:
     months = sorted({row["month"] for row in rows["days"]})
     return {
         "code": rule.code,
@@ -74,7 +74,7 @@ def _counts(rows: Mapping[str, Rows], months: Sequence[date], of_fired: date | N
         months: the months of days and causes.
         of_fired: the month of firings; None: all months.
     """
-    [fired] = _of(rows["fired"], of_fired, code) or [_NOTHING]
+    [fired] = _find_rows(rows["fired"], of_fired, code) or [_NOTHING]
     days = [row for row in rows["days"] if row["rule"] == code and row["month"] in months]
     causes: dict[tuple[str, str, str], int] = {}
     for row in rows["causes"]:
@@ -112,7 +112,7 @@ def _by_customer(customers: pl.DataFrame, ids: Mapping[int, UUID]) -> Iterator[D
         }
 
 
-def _of(fired: Rows, month: date | None, rule: str) -> list[Data]:
+def _find_rows(fired: Rows, month: date | None, rule: str) -> list[Data]:
     return [row for row in fired if row["month"] == month and row["rule"] == rule]
 
 

@@ -1,8 +1,8 @@
 """Simulate a ruleset: how often, and for which customers, it would have fired over past days.
 
-Each day is evaluated with the rows dated up to it, out of all rows held today, and with today's enrichment. Attributes
-have their values at the end of the day; before an attribute was first set, its value of today. All rules start ready
-and then trigger and reset day by day as in production (`moving`).
+A day is evaluated with all rows stored today that are dated up to that day, as they are enriched today. Attributes have
+the values that they had at the end of the day; an attribute that was not set yet has its current value. All rules start
+ready, and then trigger and reset day by day as in production (`moving`).
 
 Customers are simulated in groups. Only the firings of a group, and tallies that add up, stay in memory.
 """
@@ -26,20 +26,27 @@ from pipelines.metrics.sources import reach, reads_balances
 from pipelines.monitoring import (
     Listed,
     MonitoringPlan,
-    Observed,
+    Observations,
     Ruleset,
     VersionedRuleset,
-    figures,
-    moves,
-    observed_of,
+    compute_figures,
+    compute_moves,
+    observe_figures,
     plan_rulesets,
 )
 from pipelines.monitoring.moving import FIRING, OUTCOMES
-from pipelines.monitoring.snapshots import Day, FactsOfDays, Past, held, snapshots, together
+from pipelines.monitoring.snapshots import (
+    AttributeHistories,
+    Day,
+    FactsOfDays,
+    attribute_at,
+    snapshots,
+    split_snapshots,
+)
 from pipelines.vocabulary.schemas import posted
 
 MOST_SNAPSHOTS = 50_000  # in a group of customers (our judgement: about what fits in memory)
-ALL = "*"  # instead of a rule's code, and never one: any rule
+ALL = "*"  # stands for any rule; no rule can have this code
 
 MOST_CUSTOMERS = 1_000  # listed, those with the most events first
 MOST_FIRINGS = 200_000  # listed, in order of the customers' numbers; further ones are only counted
@@ -109,7 +116,7 @@ class Simulated:
     firings: pl.DataFrame
 
 
-def simulate(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) -> Iterator[Simulated]:
+def simulate(of: Simulation, transactions: pl.DataFrame, past: AttributeHistories, keep: int) -> Iterator[Simulated]:
     """Simulate the customers, group by group.
 
     Args:
@@ -148,10 +155,15 @@ def _groups(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
     yield from all_snapshots.with_columns(group=group).partition_by("group", maintain_order=True, include_key=False)
 
 
-def _simulate_group(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Past, keep: int) -> Simulated:
+def _simulate_group(
+    of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: AttributeHistories, keep: int
+) -> Simulated:
     theirs = rows.filter(pl.col(BY_CUSTOMER).is_in(group[BY_CUSTOMER].unique().implode()))
     plain = Facts(theirs, of.days[-1].date)
-    parts = [_observe(of, plain, part, past) for part in together(plain, group, of.reach, balances=of.reads_balances)]
+    parts = [
+        _observe_snapshots(of, plain, part, past)
+        for part in split_snapshots(plain, group, of.reach, balances=of.reads_balances)
+    ]
     seen = pl.concat(part.outcomes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
     outcomes = seen.join(group, on="snapshot", validate="m:1")
     causes = pl.concat(part.causes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
@@ -159,10 +171,10 @@ def _simulate_group(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, pas
     return Simulated(
         {
             "evaluated": outcomes.select(customers=pl.col(BY_CUSTOMER).n_unique()),
-            "days": _days(outcomes),
-            "causes": _causes(causes.join(group, on="snapshot", validate="m:1")),
+            "days": _tally_days(outcomes),
+            "causes": _tally_causes(causes.join(group, on="snapshot", validate="m:1")),
             "fired": _count_firings(fired),
-            "starts": _starts(fired, of.days[0].date),
+            "starts": _tally_starts(fired, of.days[0].date),
             MOST_EVENTS: _most_events(_by_customer(fired)),
         },
         _firings(of, fired.head(keep), parts),
@@ -172,19 +184,23 @@ def _simulate_group(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, pas
 # Snapshots
 
 
-def _observe(of: Simulation, plain: Facts, part: pl.DataFrame, past: Past) -> Observed:
+def _observe_snapshots(of: Simulation, plain: Facts, part: pl.DataFrame, past: AttributeHistories) -> Observations:
     """Evaluate some snapshots. Each counts as a customer, with the snapshot's number as the customer's number."""
     facts = FactsOfDays(plain, part, of.reach)
-    stated, now = _stated(of, part, past), of.days[-1].at
-    return observed_of(of.plan, figures(of.plan, facts, part["snapshot"].to_list(), stated, now), stated, now)
+    stated, now = _attributes_of_snapshots(of, part, past), of.days[-1].at
+    return observe_figures(
+        of.plan, compute_figures(of.plan, facts, part["snapshot"].to_list(), stated, now), stated, now
+    )
 
 
-def _stated(of: Simulation, part: pl.DataFrame, past: Past) -> Attributes:
+def _attributes_of_snapshots(of: Simulation, part: pl.DataFrame, past: AttributeHistories) -> Attributes:
     """Return for each snapshot the attributes that the ruleset reads."""
     at = {day.date: day.at for day in of.days}
     read = of.plan.attributes
     return {
-        snapshot: {name: held(changes, at[day]) for name, changes in past.get(number, {}).items() if name in read}
+        snapshot: {
+            name: attribute_at(changes, at[day]) for name, changes in past.get(number, {}).items() if name in read
+        }
         for snapshot, number, day in part.select("snapshot", BY_CUSTOMER, "date").iter_rows()
     }
 
@@ -208,7 +224,7 @@ def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     firing, fired = pl.DataFrame(schema=FIRING), [pl.DataFrame(schema={**FIRING, "date": pl.Date()})]
     for (day,), of_day in sorted(seen.partition_by("date", as_dict=True).items()):
         now = datetime.combine(day, time.min, UTC)
-        moved = moves(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
+        moved = compute_moves(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
         replaced = pl.concat([moved.reset, moved.fired])
         firing = pl.concat([firing.join(replaced, on=replaced.columns, how="anti"), new])
@@ -220,7 +236,7 @@ def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _days(outcomes: pl.DataFrame) -> pl.DataFrame:
+def _tally_days(outcomes: pl.DataFrame) -> pl.DataFrame:
     holds, days = pl.col("holds"), pl.col("days")
     return (
         _by_month(outcomes)
@@ -233,7 +249,7 @@ def _days(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _causes(causes: pl.DataFrame) -> pl.DataFrame:
+def _tally_causes(causes: pl.DataFrame) -> pl.DataFrame:
     return _by_month(causes).group_by("rule", "kind", "name", "cause", "month").agg(pl.col("days").sum())
 
 
@@ -266,7 +282,7 @@ def _count_firings(fired: pl.DataFrame) -> pl.DataFrame:
     return by_month.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
 
 
-def _starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
+def _tally_starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
     on_first = _with_all(fired).filter(pl.col("date") == first)
     return on_first.group_by("rule").agg(customers=pl.len())
 
@@ -276,14 +292,14 @@ def _by_customer(fired: pl.DataFrame) -> pl.DataFrame:
     return by_rule.select(CUSTOMERS.names()).cast(CUSTOMERS)
 
 
-def _firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observed]) -> pl.DataFrame:
-    read = [text for part in parts for text in _read(of, part, fired)]
+def _firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observations]) -> pl.DataFrame:
+    read = [text for part in parts for text in _readings_as_json(of, part, fired)]
     return fired.with_columns(pl.col("rule").cast(pl.String), read=pl.Series(read, dtype=pl.String)).select(
         FIRINGS.names()
     )
 
 
-def _read(of: Simulation, part: Observed, fired: pl.DataFrame) -> Iterator[str]:
+def _readings_as_json(of: Simulation, part: Observations, fired: pl.DataFrame) -> Iterator[str]:
     """Yield as JSON what the firings in a part's snapshots read; a part's snapshots have consecutive numbers."""
     snapshots = part.evaluated[BY_CUSTOMER]
     mine = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))

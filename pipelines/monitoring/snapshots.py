@@ -23,7 +23,9 @@ from pipelines.metrics.rows import COLUMNS
 from pipelines.metrics.sources import ALL_DAYS
 from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
 
-SNAPSHOT_ROWS = 500_000  # of all snapshots computed together, repeated for each snapshot; bounds the memory used
+SNAPSHOT_ROWS = (
+    500_000  # computed at once, counting a row once for each of its snapshots; limits memory (our judgement)
+)
 
 _A_CUSTOMER = 2**32  # factor of the customer number in a key of customer and day; larger than any day's number
 
@@ -40,7 +42,7 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Stated:
+class AttributeChange:
     """A change of an attribute. `value`: null if it was removed."""
 
     set_at: datetime
@@ -48,15 +50,15 @@ class Stated:
     expires_at: datetime | None
 
 
-Past = Mapping[int, Mapping[str, Sequence[Stated]]]
+AttributeHistories = Mapping[int, Mapping[str, Sequence[AttributeChange]]]
 """Customer number → attribute's name → all its changes in order, at least one."""
 
 
-def held(changes: Sequence[Stated], at: datetime) -> Attribute:
-    """Return the attribute as it was at a time; before it was first set, as it is now.
+def attribute_at(changes: Sequence[AttributeChange], at: datetime) -> Attribute:
+    """Return the attribute as it was at `at`, or as it is now if it was not set yet.
 
-    If it had expired by then, its expiry stays; if not, it never expires. So the attributes of all days can be read at
-    one later time.
+    The caller reads the attributes of all days at one later time. So an attribute that had not expired at `at` is
+    returned without its expiry, and one that had keeps it.
     """
     by_then = [each for each in changes if each.set_at <= at]
     stated = (by_then or changes)[-1]
@@ -67,7 +69,9 @@ def held(changes: Sequence[Stated], at: datetime) -> Attribute:
 # Days
 
 
-def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past, days: Sequence[Day]) -> pl.DataFrame:
+def snapshots(
+    rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: AttributeHistories, days: Sequence[Day]
+) -> pl.DataFrame:
     """Return SNAPSHOTS of the customers with rows, from their first row or the first day on, whichever is later.
 
     Args:
@@ -118,7 +122,7 @@ def _common_days(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: 
         yield begun.select(BY_CUSTOMER, date=pl.date_ranges("begin", pl.lit(last))).explode("date")
 
 
-def _attribute_days(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
+def _attribute_days(ruleset: Ruleset, past: AttributeHistories, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
     """Yield the days on which an attribute is set, removed or expires, and the baselines' days that attributes name."""
     since = ruleset.baseline.since if ruleset.baseline is not None else None
     named = since.attribute if isinstance(since, SinceAttribute) else None
@@ -136,8 +140,8 @@ def _attribute_days(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterat
 class FactsOfDays(Facts):
     """Snapshots as if they were customers: each has the rows of its customer up to its day, as of that day.
 
-    Snapshots of one customer share its rows and its accounts' days. Only what can't be computed by running totals gets
-    the rows once for each snapshot, and then only those within `reach`: otherwise a customer of 400,000 rows that is
+    Snapshots of one customer share its rows and its accounts' days. Only what running totals can't compute
+    repeats the rows for each snapshot, and then only those within `reach`: otherwise a customer of 400,000 rows that is
     evaluated on every day of a year would be read 365 times.
     """
 
@@ -156,7 +160,11 @@ class FactsOfDays(Facts):
         self._reach = reach
 
     def on(self, days: pl.DataFrame) -> "FactsOfDays":
-        """Return the facts of some snapshots, each as of the given `date` instead, which is not later."""
+        """Return the facts of some snapshots as of earlier days.
+
+        Args:
+            days: the snapshot's number in the column BY_CUSTOMER, and `date`, which is not after the snapshot's day.
+        """
         snapshots = self._snapshots.select("snapshot", BY_CUSTOMER)
         dated = snapshots.join(
             days.select("date", snapshot=BY_CUSTOMER), on="snapshot", validate="1:1", maintain_order="left"
@@ -192,13 +200,13 @@ class FactsOfDays(Facts):
 
     def _of_each_snapshot(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
         """Repeat rows, sorted by customer and `date`, for each snapshot at which they are known."""
-        known = self._snapshots.with_columns(*spans(shared, self._snapshots, reach))
+        known = self._snapshots.with_columns(*find_spans(shared, self._snapshots, reach))
         places = known.select("snapshot", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)
         return shared[places["row"]].with_columns(places["snapshot"].set_sorted().alias(BY_CUSTOMER))
 
     @cached_property
     def history(self) -> pl.DataFrame:
-        """As in Facts, with `as_of` and `place`."""
+        """As in Facts, with `as_of` (the snapshot's day) and `place` (the index of its customer in `shared_rows`)."""
         days, known = self.shared_rows["date"], self._spans.filter(pl.col("start") < pl.col("end"))
         return known.select(
             pl.col("snapshot").alias(BY_CUSTOMER),
@@ -220,10 +228,10 @@ class FactsOfDays(Facts):
     def _spans(self) -> pl.DataFrame:
         customers = self.shared_rows[BY_CUSTOMER].unique(maintain_order=True).set_sorted()
         place = customers.search_sorted(self._snapshots[BY_CUSTOMER], side="left").cast(pl.Int64).alias("place")
-        return self._snapshots.with_columns(place, *spans(self.shared_rows, self._snapshots))
+        return self._snapshots.with_columns(place, *find_spans(self.shared_rows, self._snapshots))
 
 
-def together(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: bool) -> Iterable[pl.DataFrame]:
+def split_snapshots(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: bool) -> Iterable[pl.DataFrame]:
     """Divide snapshots into parts that fit into memory when each snapshot has its own rows.
 
     Args:
@@ -234,7 +242,7 @@ def together(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: boo
     shared += [(plain.cached(closings_by_day), ALL_DAYS)] if balances else []
     sizes = pl.Series([1], dtype=pl.Int64).new_from_index(0, snapshots.height)
     for rows, days in shared:
-        start, end = spans(rows, snapshots, days)
+        start, end = find_spans(rows, snapshots, days)
         sizes += end - start
     parts = ((sizes.cum_sum() - 1) // SNAPSHOT_ROWS).alias("part")
     return snapshots.with_columns(parts).partition_by("part", maintain_order=True, include_key=False)
@@ -256,7 +264,7 @@ def _described_by_day(facts: Facts) -> pl.DataFrame:
     return described_day.sort(BY_CUSTOMER, "date").collect(engine="in-memory")
 
 
-def spans(rows: pl.DataFrame, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:
+def find_spans(rows: pl.DataFrame, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:
     """Return for each snapshot the range of its customer's rows up to its day: `start`, and `end`, which is excluded.
 
     Only rows within `reach` days before the last one are included.

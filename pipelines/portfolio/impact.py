@@ -21,7 +21,7 @@ from pipelines.decisions.decision import figures
 from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring import MonitoringPlan, observed
+from pipelines.monitoring import MonitoringPlan, observe_customers
 from pipelines.reports import REPORTS
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current
@@ -304,7 +304,7 @@ def compare_matches(before: Facts, after: Facts, deciders: Deciders) -> pl.DataF
     plan = deciders.plan
     if plan is None:
         return pl.DataFrame(schema=MATCHES)
-    sides = (observed(plan, facts, deciders.attributes, deciders.now).outcomes for facts in (before, after))
+    sides = (observe_customers(plan, facts, deciders.attributes, deciders.now).outcomes for facts in (before, after))
     held, holds = (side.filter("holds").select(BY_CUSTOMER, "ruleset_id", "rule") for side in sides)
     begins, ceases = holds.join(held, on=held.columns, how="anti"), held.join(holds, on=held.columns, how="anti")
     slugs = [(each.bytes, planned.source.ruleset.slug) for each, planned in plan.rulesets.items()]

@@ -21,7 +21,7 @@ from pipelines.enrichment.facilities import mark_facilities, summarise_facilitie
 from pipelines.figures.facts import Facts
 from pipelines.integrity import findings
 from pipelines.metrics.compute import values
-from pipelines.monitoring import VersionedRuleset, observed, plan_rulesets
+from pipelines.monitoring import VersionedRuleset, observe_customers, plan_rulesets
 from pipelines.risk_models.events import events
 from tests.pipelines.reports.examples import START, Row, chained, checked, reports, row, transactions
 from tests.pipelines.test_reasons import ASKED, POLICIES, RULESETS, STATED
@@ -114,5 +114,5 @@ def test_no_policy_decides_by_them(slug: str) -> None:
 @pytest.mark.parametrize("slug", RULESETS)
 def test_no_ruleset_watches_them(slug: str) -> None:
     plan = plan_rulesets([VersionedRuleset(UUID(int=1), 1, RULESETS[slug], None)])
-    outcomes = observed(plan, both(), {INFERRED: {}, UNRELATED: {}}, NOW).outcomes
+    outcomes = observe_customers(plan, both(), {INFERRED: {}, UNRELATED: {}}, NOW).outcomes
     assert_same(outcomes.select("customer_number", "rule", "holds").sort("customer_number", "rule"))

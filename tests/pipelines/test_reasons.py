@@ -36,8 +36,8 @@ from pipelines.integrity import findings, load_descriptions
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import Transactions, lacks_side
 from pipelines.metrics.rows import is_met
-from pipelines.monitoring import Ruleset, VersionedRuleset, observed, plan_rulesets
-from pipelines.monitoring.library import rulesets
+from pipelines.monitoring import Ruleset, VersionedRuleset, observe_customers, plan_rulesets
+from pipelines.monitoring.library import load_library
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.events import events
 from pipelines.risk_models.readings import readings
@@ -52,7 +52,7 @@ TODAY = NOW.date()
 LEAST_NEAR_MISSES = 3
 HISTORY = 366  # days, unless a reason says otherwise: enough for every metric but those that look back further
 POLICIES = {slug: Policy.model_validate(document) for slug, document in examples.load().items()}
-RULESETS = {slug: Ruleset.model_validate(each.document) for slug, each in rulesets().items()}
+RULESETS = {slug: Ruleset.model_validate(each.document) for slug, each in load_library().items()}
 # Attributes of a customer that give no reason.
 STATED: Mapping[str, Value] = {
     "loan_purpose": "stock",
@@ -200,7 +200,7 @@ def by_ruleset(slug: str, of: list[Case]) -> Given:
     stated = {
         number: {name: Attribute(value) for name, value in case.attributes.items()} for number, case in enumerate(of)
     }
-    outcomes = observed(plan, facts(of), stated, NOW).outcomes.select("customer_number", "rule", "holds")
+    outcomes = observe_customers(plan, facts(of), stated, NOW).outcomes.select("customer_number", "rule", "holds")
     holds = {(number, rule): given for number, rule, given in outcomes.iter_rows()}
     return [holds.get((number, case.reason)) for number, case in enumerate(of)]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.monitoring import Cause, Decision, EvaluatedCustomers, Observed, Ruleset, RulesetEvaluation
+from pipelines.monitoring import Cause, Decision, EvaluatedCustomers, Observations, Ruleset, RulesetEvaluation
 from pipelines.monitoring.moving import OUTCOMES, REPEATS
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
@@ -36,7 +36,7 @@ def created(store: Store, client_id: UUID, ruleset: Ruleset, now: datetime) -> S
 
 @dataclass(frozen=True)
 class Observation:
-    """A replacement for `Observed` whose record names the customer."""
+    """A replacement for `Observations` whose record names the customer."""
 
     unrecordable: frozenset[int]
 
@@ -72,7 +72,7 @@ def an_evaluation(
             as_of=now.date(),
             zone="UTC",
             rulesets={each.ruleset_id: each for each in rulesets.load_active(r, rulesets.find_active(r, numbers))},
-            seen=[EvaluatedCustomers(cast("Observed", _observation(unrecordable)), outcomes)],
+            seen=[EvaluatedCustomers(cast("Observations", _observation(unrecordable)), outcomes)],
             outcomes=outcomes,
             repeats=repeats,
             versions=versions(r, numbers),

@@ -15,7 +15,7 @@ from api.core.commands.files import folder_at, text_of, write
 from api.decisions.commands.policies import printing_faults
 from api.monitoring.rulesets import as_yaml, describe_matches, require_valid, with_counts
 from pipelines.decisions.canonical import fingerprint
-from pipelines.monitoring import Checked, Ruleset, checked, library, read_text, schema
+from pipelines.monitoring import CheckedRuleset, Ruleset, check_document, check_text, library, schema
 from pipelines.monitoring.library.listing import as_markdown
 from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.access import keys
@@ -150,7 +150,7 @@ def list_library(
 
     Example: tidemark rulesets library --write rulesets
     """
-    found = library.rulesets()
+    found = library.load_library()
     if folder is not None:
         for slug, each in found.items():
             write(folder_at(folder) / f"{slug}.yaml", each.text.encode())
@@ -175,10 +175,10 @@ def adopt(
 
     Example: tidemark rulesets adopt dishonour-in-7-days --client 2f0c…
     """
-    found = library.rulesets().get(slug)
+    found = library.load_library().get(slug)
     if found is None:
         raise NotFound("Ruleset.NotFound", f"The library has no ruleset {slug}: see tidemark rulesets library.")
-    ruleset = require_valid(checked({**found.document, "active": not inactive}))
+    ruleset = require_valid(check_document({**found.document, "active": not inactive}))
     with opened_store() as store, store.db.writing() as w:
         if not _is_as_shipped(w, client, ruleset):
             raise Conflict("Ruleset.SlugTaken", f"{slug} was changed after it was adopted: pull, edit and push it.")
@@ -209,8 +209,8 @@ def list_matches(
     print_records(records, as_json=as_json, empty="Nothing has matched.", columns=columns)
 
 
-def _read_document(file: Path) -> Checked:
-    return read_text(text_of(file), yaml=file.suffix != ".json")
+def _read_document(file: Path) -> CheckedRuleset:
+    return check_text(text_of(file), yaml=file.suffix != ".json")
 
 
 def _save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:

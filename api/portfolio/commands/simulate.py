@@ -20,7 +20,7 @@ from api.portfolio import simulating
 from api.portfolio.portfolio_jobs import start
 from api.portfolio.schemas.simulations import SentSimulation
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Ruleset, read_text
+from pipelines.monitoring import Ruleset, check_text
 from pipelines.pages.wording import counted, month
 from pipelines.vocabulary.errors import NotFound
 from storage.core import audit
@@ -86,7 +86,7 @@ def simulate(
 
 
 def _read_file(file: Path) -> Ruleset:
-    return require_valid(read_text(text_of(file), yaml=file.suffix != ".json"))
+    return require_valid(check_text(text_of(file), yaml=file.suffix != ".json"))
 
 
 def _sent(document: Ruleset | None, first: str | None, last: str | None, customers: Sequence[UUID]) -> SentSimulation:

@@ -21,14 +21,14 @@ class LibraryRuleset:
 
 
 @cache
-def rulesets() -> Mapping[str, LibraryRuleset]:
+def load_library() -> Mapping[str, LibraryRuleset]:
     """Return the library by slug, sorted."""
     listed = sorted(files(__name__).iterdir(), key=lambda file: file.name)
-    read = [_read(file.name, file.read_text("utf-8")) for file in listed if file.name.endswith(".yaml")]
+    read = [_parse_ruleset(file.name, file.read_text("utf-8")) for file in listed if file.name.endswith(".yaml")]
     return {each.document["slug"]: each for each in read}
 
 
-def _read(name: str, text: str) -> LibraryRuleset:
+def _parse_ruleset(name: str, text: str) -> LibraryRuleset:
     """Parse a document; the first paragraph of its notes is its description."""
     document = parse(text, name)
     return LibraryRuleset(document, text, document["notes"].partition("\n")[0])

@@ -12,7 +12,7 @@ from pipelines.pages.charts import bar_chart
 from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shorten, whole
 
 LABEL = 40  # characters of a chart's label that fit beside its figure
-MOST_BARS = 15  # our judgement, as MOST_CUSTOMERS: more can't be taken in at a glance; the API has all
+MOST_BARS = 15  # our judgement, like MOST_CUSTOMERS: nobody takes in more at a glance, and the API lists more
 MOST_CUSTOMERS = 50
 FOOTER = (
     "Computed by Tidemark. Days are counted per customer: a week for each of two customers counts as 14 days. "

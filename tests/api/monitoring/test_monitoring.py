@@ -17,7 +17,7 @@ from sqlalchemy import delete
 from api.core.schemas.examples import example
 from api.http.dependencies import READING_ROWS
 from api.monitoring.schemas import MatchView, RulesetView, SentRuleset
-from pipelines.monitoring import checked, library, moves
+from pipelines.monitoring import check_document, compute_moves, library
 from pipelines.monitoring.moving import FIRING, OUTCOMES, REPEATS
 from storage.core import audit
 from storage.core.models import customers, locations
@@ -429,7 +429,7 @@ def test_lineage_is_gone_when_the_evaluated_version_is(
 
 def test_every_ruleset_of_the_library_can_be_created_and_is_inactive_at_first(client: Client) -> None:
     listed = read(client, "/library")["rulesets"]
-    assert {each["slug"] for each in listed} == library.rulesets().keys()
+    assert {each["slug"] for each in listed} == library.load_library().keys()
     for each in listed:
         found = read(client, f"/library/{each['slug']}")
         assert (found["name"], found["about"]) == (each["name"], each["about"])
@@ -451,7 +451,7 @@ def page_blocks(language: str) -> list[str]:
 
 def test_the_example_of_the_documentation_page_is_valid() -> None:
     [text] = page_blocks("yaml")
-    found = checked(yaml.safe_load(text))
+    found = check_document(yaml.safe_load(text))
     assert (found.faults, found.warnings) == ([], [])
 
 
@@ -476,7 +476,7 @@ def test_the_days_of_the_documentation_page_are_correct() -> None:
     for day, condition, state, reported in days:
         now = datetime.fromisoformat(f"{day}T00:00:00+00:00")
         holds = {"true": True, "false": False, "unknown": None}[condition]
-        made = moves(pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, repeats, now.date(), "UTC")
+        made = compute_moves(pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, repeats, now.date(), "UTC")
         if not made.reset.is_empty():
             firing = firing.clear()
         if not made.fired.is_empty():

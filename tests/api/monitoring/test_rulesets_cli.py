@@ -146,7 +146,7 @@ def test_unusable_files_and_ids_are_reported_in_one_line(tmp_path: Path, client:
 
 def test_a_ruleset_of_the_library_is_adopted_active_or_inactive(client: str, tmp_path: Path) -> None:
     listed = [each["slug"] for each in run("rulesets", "library")]
-    assert listed == list(library.rulesets())
+    assert listed == list(library.load_library())
     first, second = listed[:2]
     assert run("rulesets", "adopt", first, "--client", client)["active"] is True
     assert run("rulesets", "adopt", second, "--client", client, "--inactive")["active"] is False

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from api.cli import app
 from assets.portfolio import portfolio_jobs as work
-from pipelines.monitoring import checked
+from pipelines.monitoring import check_document
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -41,7 +41,7 @@ def lender(store: Store) -> Lender:
     rows = ((40, "-150.00"), (10, "-20.00"))
     lender.submit(*({"date": str(today - timedelta(days=ago)), "description": "SHOP", "amount": a} for ago, a in rows))
     lender.end_all()
-    ruleset = checked(document("spending")).ruleset
+    ruleset = check_document(document("spending")).ruleset
     assert ruleset is not None
     with store.db.writing() as w:
         rulesets.create(w, lender.customer.client_id, ruleset, "test", datetime.now(UTC))

@@ -30,7 +30,7 @@ from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import monitoring, schedules
 from assets.portfolio.maintenance import Outcome
 from pipelines.enrichment.enrichment import Enriched, enrich
-from pipelines.monitoring import Cause, observed
+from pipelines.monitoring import Cause, observe_customers
 from storage.core.buckets import BUCKETS, bucket_of
 from storage.core.models import Queue, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
 from storage.core.models import ruleset_evaluation_requests as request_rows
@@ -260,10 +260,10 @@ def test_a_customer_that_cannot_be_evaluated_does_not_prevent_others(
     def unable(watch: Any, facts: Any, *rest: Any) -> Any:
         if one.customer.number in facts.customers["customer_number"]:
             raise ArithmeticError("this customer's figures can't be computed")
-        return observed(watch, facts, *rest)
+        return observe_customers(watch, facts, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ruleset_evaluation, "observed", unable)
+        patch.setattr(ruleset_evaluation, "observe_customers", unable)
         for each in (one, other):
             each.submit(item(60), item(1))
         one.end_all()

@@ -15,7 +15,7 @@ from assets.portfolio import portfolio_jobs as work
 from assets.portfolio.kinds import day_end
 from assets.reports import reports as slicing
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Observed, Ruleset, checked, simulated, simulation, snapshots
+from pipelines.monitoring import Observations, Ruleset, check_document, simulated, simulation, snapshots
 from storage.core.models import JobStatus
 from storage.core.store import Store
 from storage.enrichment import transactions
@@ -60,7 +60,7 @@ def document(**also: Any) -> dict[str, Any]:
 
 
 def sound(reported: Mapping[str, Any]) -> Ruleset:
-    found = checked(reported)
+    found = check_document(reported)
     assert found.ruleset is not None, found.faults
     return found.ruleset
 
@@ -292,13 +292,13 @@ def test_more_firings_than_are_listed_are_counted(
     ruleset = portfolio.ruleset()
     everything = portfolio.ask(ruleset)
     result = portfolio.run(everything)
-    recorded, record = list[int](), Observed.record
+    recorded, record = list[int](), Observations.record
 
-    def counted(self: Observed, number: int, *of: Any) -> dict[str, Any]:
+    def counted(self: Observations, number: int, *of: Any) -> dict[str, Any]:
         recorded.append(number)
         return record(self, number, *of)
 
-    monkeypatch.setattr(Observed, "record", counted)
+    monkeypatch.setattr(Observations, "record", counted)
     monkeypatch.setattr(where, at_once, 1)
     monkeypatch.setattr(simulation, "MOST_FIRINGS", 2)
     monkeypatch.setattr(simulated, "MOST_FIRINGS", 2)

@@ -16,7 +16,7 @@ from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
 from pipelines.metrics.arithmetic import calculate
 from pipelines.metrics.outcome import VALUE
-from pipelines.monitoring.checking import checked
+from pipelines.monitoring.checking import check_document
 from tests.pipelines.decisions.comparing import metrics_of
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.decisions.interpreter import Customer
@@ -82,7 +82,7 @@ def test_too_costly_policy_is_refused_on_saving() -> None:
 
 def test_too_costly_ruleset_is_refused_on_saving() -> None:
     rules = [{"code": "R", "message": "R holds.", "condition": {"any": many(MOST_NODES // 3 + 1)}}]
-    [fault] = checked({"slug": "r", "name": "R", "rules": rules}).faults
+    [fault] = check_document({"slug": "r", "name": "R", "rules": rules}).faults
     assert (fault.code, fault.pointer) == ("Ruleset.TooCostly", "")
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipelines.metrics import Metric, cause_of
 from pipelines.metrics.outcome import VALUE
-from pipelines.monitoring import MonitoringPlan, Observed, Ruleset, VersionedRuleset, observed_of, plan_rulesets
+from pipelines.monitoring import MonitoringPlan, Observations, Ruleset, VersionedRuleset, observe_figures, plan_rulesets
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.monitoring import drawn, oracle
 from tests.pipelines.monitoring.drawn import Drawn, Who
@@ -74,10 +74,10 @@ def plan_of(case: Case) -> MonitoringPlan:
     )
 
 
-def observed_in(case: Case) -> Observed:
+def observed_in(case: Case) -> Observations:
     plan = plan_of(case)
     attributes = {number: who.attributes for number, who in case.customers.items()}
-    return observed_of(plan, figures_of(plan, case), attributes, NOW)
+    return observe_figures(plan, figures_of(plan, case), attributes, NOW)
 
 
 def engine_results(case: Case) -> Mapping[Key, RuleResult]:
@@ -103,7 +103,7 @@ def _comparisons(described: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def figures_of(plan: MonitoringPlan, case: Case) -> pl.DataFrame:
-    """Return the case's metrics in the form of `figures`, under the plan's names."""
+    """Return the case's metrics in the form of `compute_figures`, under the plan's names."""
     read: dict[str, tuple[str, str | None]] = {name: (meaning(each), None) for name, each in plan.metrics.items()}
     for baseline in plan.baselines:
         (since,) = baseline.since.model_dump(mode="json").values()

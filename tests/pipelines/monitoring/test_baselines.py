@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.decisions.readings import Attribute, Attributes
 from pipelines.metrics import METRICS, cause_of, values, with_inputs
-from pipelines.monitoring import Ruleset, VersionedRuleset, figures, observed, plan_rulesets
+from pipelines.monitoring import Ruleset, VersionedRuleset, compute_figures, observe_customers, plan_rulesets
 from pipelines.monitoring.baselines import CAUSES, NO_BASELINE
 from tests.pipelines.metrics.customers import START, Row, customer, facts
 
@@ -56,7 +56,7 @@ def rows() -> list[Row]:
 def then(rows: Sequence[Row], since: Json, attributes: Attributes = NO_ATTRIBUTES) -> list[Mapping[str, Any]]:
     """Return for each customer the baseline's day, and each metric's value and cause as of that day."""
     plan = plan_rulesets([against(since)])
-    described = figures(plan, facts(rows, AS_OF), attributes, attributes, NOW)
+    described = compute_figures(plan, facts(rows, AS_OF), attributes, attributes, NOW)
     [baseline] = plan.baselines
     return [
         {"day": row[baseline.day]}
@@ -142,7 +142,9 @@ def test_baselines_by_attribute_take_one_pass_for_all_customers() -> None:
 
 
 def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
-    seen = observed(plan_rulesets([against({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW)
+    seen = observe_customers(
+        plan_rulesets([against({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW
+    )
     [described] = seen.record(1, ID, ["C0"])["rules"]
     now, before = described["read"]
     assert [now["name"], now["baseline"]] == ["history_days", None]
@@ -152,7 +154,9 @@ def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
 
 
 def test_a_rule_without_a_baseline_is_unknown_and_says_why(rows: list[Row]) -> None:
-    seen = observed(plan_rulesets([against({"attribute": "start"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW)
+    seen = observe_customers(
+        plan_rulesets([against({"attribute": "start"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW
+    )
     assert set(seen.outcomes["holds"].to_list()) == {None}
     assert set(seen.causes.select("kind", "name", "cause").iter_rows()) == {
         ("metric", "history_days_then", NO_BASELINE)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.decisions.canonical import canonical, fingerprint
-from pipelines.monitoring import Checked, Ruleset, checked, read_text
+from pipelines.monitoring import CheckedRuleset, Ruleset, check_document, check_text
 from pipelines.vocabulary import strict_json
 from tests.pipelines.decisions.mutilated import mutilate
 from tests.pipelines.decisions.test_junk import JUNK, places, with_junk
@@ -58,7 +58,7 @@ def reset(slug: str = "then") -> Json:
 
 
 def faults(document: Json) -> list[tuple[str, str]]:
-    found = checked(document)
+    found = check_document(document)
     assert (found.ruleset is None) == bool(found.faults)
     return [(each.pointer, each.code.removeprefix("Ruleset.")) for each in found.faults]
 
@@ -78,7 +78,7 @@ SOUND: Sequence[Json] = [
 
 @pytest.mark.parametrize("document", SOUND)
 def test_a_sound_document_is_read(document: Json) -> None:
-    found = checked(document)
+    found = check_document(document)
     assert (found.faults, found.warnings) == ([], [])
     assert found.ruleset == Ruleset.model_validate(document)
 
@@ -187,7 +187,7 @@ def test_all_faults_are_reported_at_once_and_in_order() -> None:
 
 def test_messages_name_places_of_the_ruleset() -> None:
     document = ruleset(rule(), rule(), metrics=[own("a")], baseline=since("loanStart", then("b"), then("b")))
-    says = {each.pointer: each.message for each in checked(document).faults}
+    says = {each.pointer: each.message for each in check_document(document).faults}
     assert says == {
         "/rules/1/code": "This is already used at /rules/0/code.",
         "/rules/1/condition": "This rule has the same condition as the one at /rules/0.",
@@ -197,7 +197,7 @@ def test_messages_name_places_of_the_ruleset() -> None:
 
 def test_codes_and_messages_do_not_mention_policies() -> None:
     for document, _, _ in UNSOUND:
-        for each in checked(document).faults:
+        for each in check_document(document).faults:
             assert each.code.startswith("Ruleset.")
             assert "polic" not in each.message.lower()
             assert "/steps" not in each.message + each.pointer
@@ -207,7 +207,7 @@ def test_metric_that_no_rule_reads_gives_a_warning() -> None:
     document = ruleset(
         metrics=[own("used"), own("idle", "history_days", "2")], baseline=since("loanStart", then(of="used"))
     )
-    found = checked(document)
+    found = check_document(document)
     assert found.faults == []
     assert [(each.pointer, each.code) for each in found.warnings] == [
         ("/baseline/metrics/0", "Ruleset.MetricUnread"),
@@ -218,7 +218,7 @@ def test_metric_that_no_rule_reads_gives_a_warning() -> None:
 def test_metric_with_two_slugs_gives_a_warning() -> None:
     condition = {"all": [{"lessThan": [{"metric": "a"}, {"metric": "b"}]}, reset("then"), reset("before")]}
     baseline = since("loanStart", then(), then("before"))
-    found = checked(ruleset(rule(condition), metrics=[own("a"), own("b")], baseline=baseline))
+    found = check_document(ruleset(rule(condition), metrics=[own("a"), own("b")], baseline=baseline))
     assert [(each.pointer, each.code, each.message) for each in found.warnings] == [
         (
             "/baseline/metrics/1",
@@ -263,16 +263,16 @@ def test_documented_number_of_customers_may_be_listed() -> None:
 
 def test_a_file_is_yaml_or_json() -> None:
     text = json.dumps(ruleset())
-    assert read_text(text, yaml=False) == read_text(text, yaml=True) == checked(ruleset())
-    refused: Checked = read_text("{", yaml=False)
+    assert check_text(text, yaml=False) == check_text(text, yaml=True) == check_document(ruleset())
+    refused: CheckedRuleset = check_text("{", yaml=False)
     assert [each.code for each in refused.faults] == ["Ruleset.NotJson"]
-    assert [each.code for each in read_text("a: [", yaml=True).faults] == ["Ruleset.NotYaml"]
-    assert [each.code for each in read_text("a: &a 1\nb: *a", yaml=True).faults] == ["Ruleset.NoAliases"]
+    assert [each.code for each in check_text("a: [", yaml=True).faults] == ["Ruleset.NotYaml"]
+    assert [each.code for each in check_text("a: &a 1\nb: *a", yaml=True).faults] == ["Ruleset.NoAliases"]
 
 
 def test_json_numbers_of_a_request_are_numbers() -> None:
     body = json.dumps(ruleset(rule(repeatAfterDays=30))).encode()
-    assert checked(strict_json.parse(body)) == checked(json.loads(body))
+    assert check_document(strict_json.parse(body)) == check_document(json.loads(body))
 
 
 def test_equal_documents_have_one_canonical_text() -> None:
@@ -280,12 +280,12 @@ def test_equal_documents_have_one_canonical_text() -> None:
     one, other = (Ruleset.model_validate(dict(each)) for each in (short, reversed(long.items())))
     assert canonical(one) == canonical(other)
     assert fingerprint(one) != fingerprint(Ruleset.model_validate(ruleset(active=False)))
-    assert checked(json.loads(canonical(one))).ruleset == one
+    assert check_document(json.loads(canonical(one))).ruleset == one
 
 
 def test_canonical_text_is_read_back_unchanged() -> None:
     for document in SOUND:
-        read = checked(document).ruleset
+        read = check_document(document).ruleset
         assert read is not None
         assert Ruleset.model_validate_json(canonical(read)) == read
 
@@ -299,7 +299,7 @@ def test_junk_anywhere_is_refused_or_harmless(seed: int) -> None:
     document = drawn.ruleset(chance, "drawn", 4).document
     everywhere = [(at, junk) for at in places(document) if at for junk in JUNK]
     for at, junk in chance.sample(everywhere, min(len(everywhere), 120)):
-        found = checked(with_junk(document, at, junk))
+        found = check_document(with_junk(document, at, junk))
         assert (found.ruleset is None) == bool(found.faults)
 
 
@@ -308,7 +308,7 @@ def test_faults_of_mutilated_documents_are_at_existing_places() -> None:
     for _ in range(200):
         document = copy.deepcopy(chance.choice(SOUND))
         mutilate(document, chance)
-        for each in checked(document).faults:
+        for each in check_document(document).faults:
             at: Json = document
             *way, last = each.pointer.split("/")[1:] or [""]
             for step in way:

@@ -17,7 +17,7 @@ from pipelines.monitoring import (
     CurrentState,
     Decision,
     EvaluatedCustomers,
-    Observed,
+    Observations,
     Ruleset,
     RulesetEvaluation,
     VersionedRuleset,
@@ -31,7 +31,7 @@ RULES = [(RULESET, "A"), (RULESET, "B"), (OTHER_RULESET, "A")]
 
 
 class Observation:
-    """Stands in for `Observed`: its record names the customer, or raises."""
+    """Stands in for `Observations`: its record names the customer, or raises."""
 
     def __init__(self, unrecordable: int | None) -> None:
         self._unrecordable = unrecordable
@@ -59,7 +59,7 @@ def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | No
         as_of=NOW.date(),
         zone="UTC",
         rulesets={each: versioned(each) for each in (RULESET, OTHER_RULESET)},
-        seen=[EvaluatedCustomers(cast("Observed", Observation(unrecordable)), outcomes)],
+        seen=[EvaluatedCustomers(cast("Observations", Observation(unrecordable)), outcomes)],
         outcomes=outcomes,
         repeats=pl.DataFrame([(id_.bytes, code, None) for id_, code in RULES], schema=REPEATS, orient="row"),
         versions=dict.fromkeys(holds, 7),

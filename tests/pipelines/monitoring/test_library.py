@@ -15,8 +15,8 @@ from pipelines.decisions.policy import kinds
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.decisions.starter import ATTRIBUTES
 from pipelines.metrics.definition import EVERY_ROW
-from pipelines.monitoring import Ruleset, VersionedRuleset, checked, observed, plan_rulesets, read_text
-from pipelines.monitoring.library import rulesets
+from pipelines.monitoring import Ruleset, VersionedRuleset, check_document, check_text, observe_customers, plan_rulesets
+from pipelines.monitoring.library import load_library
 from pipelines.monitoring.library.listing import as_markdown
 from pipelines.vocabulary.taxonomy import GROUPS
 from tests.pipelines.metrics.customers import Row, facts
@@ -25,7 +25,7 @@ from tests.root import ROOT
 TODAY = date(2026, 11, 1)
 NOW = datetime(2026, 11, 1, 3, tzinfo=UTC)
 CUSTOMER, RULESET = 1, UUID(int=1)
-LIBRARY = rulesets()
+LIBRARY = load_library()
 RULESETS = {slug: Ruleset.model_validate(each.document) for slug, each in LIBRARY.items()}
 RULES = {(slug, rule.code) for slug, ruleset in RULESETS.items() for rule in ruleset.rules}
 
@@ -76,7 +76,7 @@ def seen(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool 
     plan = plan_rulesets([VersionedRuleset(RULESET, 1, RULESETS[slug], None)])
     known = {name: Attribute(value) for name, value in attributes.items()}
     numbered = [{**each, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, each in enumerate(rows)]
-    outcomes = observed(plan, facts(numbered, TODAY), {CUSTOMER: known}, NOW).outcomes
+    outcomes = observe_customers(plan, facts(numbered, TODAY), {CUSTOMER: known}, NOW).outcomes
     return dict(outcomes.select("rule", "holds").iter_rows())
 
 
@@ -406,7 +406,7 @@ def test_customers_without_a_start_day_are_not_compared_with_it() -> None:
 
 @pytest.mark.parametrize("slug", sorted(LIBRARY))
 def test_document_has_no_faults_and_is_inactive(slug: str) -> None:
-    for found in (read_text(LIBRARY[slug].text, yaml=True), checked(LIBRARY[slug].document)):
+    for found in (check_text(LIBRARY[slug].text, yaml=True), check_document(LIBRARY[slug].document)):
         assert (found.faults, found.warnings) == ([], [])
         assert found.ruleset == RULESETS[slug]
     assert RULESETS[slug].active is False
@@ -454,7 +454,7 @@ def test_rulesets_and_policies_read_the_same_hardship_attribute() -> None:
 def test_all_rulesets_can_be_planned_together() -> None:
     versions = [VersionedRuleset(UUID(int=nth), 1, ruleset, None) for nth, ruleset in enumerate(RULESETS.values(), 1)]
     rows: list[dict[str, Any]] = [{**each, "transaction_id": bytes(16)} for each in history(600)]
-    described = observed(
+    described = observe_customers(
         plan_rulesets(versions), facts(rows, TODAY), {CUSTOMER: {"loanStart": Attribute("2026-01-01")}}, NOW
     )
     assert described.outcomes.height == len(RULES)

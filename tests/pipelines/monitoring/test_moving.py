@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.monitoring import Moves, moves, moving
+from pipelines.monitoring import Moves, compute_moves, moving
 from pipelines.monitoring.moving import BY_STATE, COUNTS, FIRING, OUTCOMES, REPEATS, STATE
 from tests.conftest import examples
 from tests.pipelines.monitoring.oracle import Machine
@@ -37,7 +37,7 @@ evaluations = st.tuples(hours, st.dictionaries(st.sampled_from(KEYS), st.sampled
 
 def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START) -> Moves:
     repeats = [(*rule, days) for rule, days in REPEAT_AFTER.items()]
-    return moves(
+    return compute_moves(
         pl.DataFrame([(*key, value) for key, value in holds.items()], OUTCOMES, orient="row"),
         pl.DataFrame([(*key, since) for key, since in firing.items()], FIRING, orient="row"),
         pl.DataFrame(repeats, REPEATS, orient="row"),
@@ -178,7 +178,7 @@ def test_mutant_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert source.count(replaced) == 1
     names: dict[str, Any] = {"__name__": moving.__name__}
     exec(source.replace(replaced, by), names)
-    monkeypatch.setitem(globals(), "moves", names["moves"])
+    monkeypatch.setitem(globals(), "compute_moves", names["compute_moves"])
     assert not all(map(equals_the_machines_without_error, histories()))
 
 

@@ -17,9 +17,17 @@ from pipelines.decisions.nodes import Leaf
 from pipelines.decisions.policy import Reference
 from pipelines.decisions.readings import Attribute, Attributes
 from pipelines.metrics import METRICS
-from pipelines.monitoring import Ruleset, VersionedRuleset, describing, observed, observing, plan_rulesets, planning
+from pipelines.monitoring import (
+    Ruleset,
+    VersionedRuleset,
+    describing,
+    observe_customers,
+    observing,
+    plan_rulesets,
+    planning,
+)
 from pipelines.monitoring.moving import OUTCOMES
-from pipelines.monitoring.observing import UNSEEN
+from pipelines.monitoring.observing import UNAVAILABLE
 from pipelines.monitoring.planning import PlannedRuleset
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.metrics.customers import facts
@@ -133,7 +141,7 @@ def of_one_kind(names: planning._Names, reference: Reference) -> Leaf:
 
 def by_slug(metrics: planning._SharedMetrics, slug: str, ruleset: Ruleset) -> str:
     if slug in ruleset.own_metrics:
-        metrics.found.setdefault(slug, ruleset.own_metrics[slug])
+        metrics.by_name.setdefault(slug, ruleset.own_metrics[slug])
     return slug
 
 
@@ -155,12 +163,12 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         property(lambda plan: [(each, "A") for each, of in plan.rulesets.items() for _ in of.rules]),
     ),
     "another customer's record": (
-        observing.Observed,
+        observing.Observations,
         "_rows",
         property(lambda seen: dict.fromkeys(seen.evaluated["customer_number"], 0)),
     ),
     "nothing compared told": (describing, "_comparisons", lambda *_: []),
-    "a metric in the plan's own words": (PlannedRuleset, "called", lambda _, leaf: leaf.label),
+    "a metric in the plan's own words": (PlannedRuleset, "name_leaf", lambda _, leaf: leaf.label),
     "too large a number read": (readings, "rounded_column", lambda value: value.cast(numbers.NUMBER, strict=False)),
     "no level before another": (
         nodes.Graph,
@@ -198,28 +206,30 @@ def rule(condition: Any = LOW, code: str = "LOW", **also: Any) -> Any:
 
 def test_a_customer_without_rows_is_evaluated_by_attributes() -> None:
     held = {4: {"score": Attribute(Decimal(400))}, 2: {}}
-    seen = observed(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW)
+    seen = observe_customers(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW)
     assert seen.outcomes.rows() == [(2, ID.bytes, "LOW", None), (4, ID.bytes, "LOW", True)]
     assert seen.causes.rows() == [(2, ID.bytes, "LOW", "attribute", "score", "not_set")]
 
 
 def test_no_customers_and_no_rules_can_be_evaluated() -> None:
     for rulesets in ([], [of(rule())], [of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
-        seen = observed(plan_rulesets(rulesets), facts([], TODAY), NO_ATTRIBUTES, NOW)
+        seen = observe_customers(plan_rulesets(rulesets), facts([], TODAY), NO_ATTRIBUTES, NOW)
         assert (seen.outcomes.schema, seen.outcomes.height) == (OUTCOMES, 0)
-        assert (seen.causes.schema, seen.causes.height) == (UNSEEN, 0)
-    assert observed(plan_rulesets([]), facts([], TODAY), {1: {}}, NOW).outcomes.height == 0
+        assert (seen.causes.schema, seen.causes.height) == (UNAVAILABLE, 0)
+    assert observe_customers(plan_rulesets([]), facts([], TODAY), {1: {}}, NOW).outcomes.height == 0
 
 
 def test_an_attribute_that_expires_now_is_unknown() -> None:
     held = {1: {"score": Attribute(Decimal(400), NOW)}}
-    assert observed(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW).outcomes["holds"].to_list() == [None]
+    assert observe_customers(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW).outcomes["holds"].to_list() == [
+        None
+    ]
 
 
 def test_a_record_says_what_was_read_and_how_it_compared() -> None:
     condition = {"all": [LOW, {"not": {"isKnown": {"metric": "revenue_90d"}}}]}
     plan = plan_rulesets([of(rule(condition, severity="critical", recommendedActions=["Call."]))])
-    seen = observed(plan, facts([], TODAY), {1: {"score": Attribute(Decimal(400))}}, NOW)
+    seen = observe_customers(plan, facts([], TODAY), {1: {"score": Attribute(Decimal(400))}}, NOW)
     score = {"kind": "attribute", "name": "score", "value": Decimal(400), "cause": None, "format": None}
     revenue = {"kind": "metric", "name": "revenue_90d", "value": None, "cause": "no_transactions"}
     of_registry = {
@@ -261,7 +271,9 @@ def test_a_trace_names_bounds_and_texts() -> None:
         {"oneOf": {"of": {"attribute": "a"}, "texts": ["x"]}},
     )
     texts = {"attributes": [SCORE, {"name": "a", "kind": "string"}]}
-    seen = observed(plan_rulesets([of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW)
+    seen = observe_customers(
+        plan_rulesets([of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW
+    )
     first, second = seen.record(1, ID, ["LOW"])["rules"][0]["trace"]
     assert [each["constant"] for each in first["right"]] == ["1", "2"]
     assert second["right"] == ["x"]

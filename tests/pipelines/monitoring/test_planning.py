@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from pipelines.metrics import METRICS
-from pipelines.monitoring import Ruleset, VersionedRuleset, observed, plan_rulesets
+from pipelines.monitoring import Ruleset, VersionedRuleset, observe_customers, plan_rulesets
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.metrics.customers import START, customer, facts
 
@@ -120,8 +120,8 @@ def test_rulesets_computed_together_have_the_outcomes_of_each_alone(rulesets: Se
     chance = random.Random(1)
     rows = [row for number in range(20) for row in customer(chance, number, rows=chance.randint(1, 60), most=3_000)]
     some = facts(rows, AS_OF)
-    together = observed(plan_rulesets(rulesets), some, {}, NOW).outcomes
-    alone = [observed(plan_rulesets([each]), some, {}, NOW).outcomes for each in rulesets]
+    together = observe_customers(plan_rulesets(rulesets), some, {}, NOW).outcomes
+    alone = [observe_customers(plan_rulesets([each]), some, {}, NOW).outcomes for each in rulesets]
     assert together.equals(pl.concat(alone).sort("customer_number", "ruleset_id", "rule"))
     assert set(together["holds"].to_list()) == {True, False, None}
     by_ruleset = together.pivot("ruleset_id", index=["customer_number", "rule"], values="holds")
@@ -130,5 +130,5 @@ def test_rulesets_computed_together_have_the_outcomes_of_each_alone(rulesets: Se
 
 def test_a_snapshot_ignores_rows_after_its_day() -> None:
     late = facts([row for row in customer(random.Random(2), 1) if row["date"] > date(2024, 6, 1)], date(2024, 6, 1))
-    seen = observed(plan_rulesets([ruleset(1, "a", metrics=[spend("a")])]), late, {}, NOW)
+    seen = observe_customers(plan_rulesets([ruleset(1, "a", metrics=[spend("a")])]), late, {}, NOW)
     assert seen.outcomes["holds"].to_list() == [None]

@@ -16,9 +16,17 @@ from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.tallies import Tallies
-from pipelines.monitoring import Ruleset, VersionedRuleset, checked, observed, plan_rulesets, simulation, snapshots
+from pipelines.monitoring import (
+    Ruleset,
+    VersionedRuleset,
+    check_document,
+    observe_customers,
+    plan_rulesets,
+    simulation,
+    snapshots,
+)
 from pipelines.monitoring.simulation import MOST_FIRINGS, Simulation, merge, simulate
-from pipelines.monitoring.snapshots import Day, Past, Stated, held
+from pipelines.monitoring.snapshots import AttributeChange, AttributeHistories, Day, attribute_at
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
 from tests.pipelines.metrics.customers import START, Row, customer
@@ -96,7 +104,7 @@ def ruleset(codes: Sequence[str], **also: Any) -> Ruleset:
         "rules": [{"code": code, "message": code, "condition": msgspec.json.decode(read[code])} for code in codes],
         **also,
     }
-    found = checked(document)
+    found = check_document(document)
     assert found.ruleset is not None, found.faults
     return found.ruleset
 
@@ -126,7 +134,7 @@ class Expected:
     causes: dict[tuple[str, str, str, str, date], int] = field(default_factory=dict)
 
 
-def expected(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> Expected:
+def expected(of: Ruleset, rows: pl.DataFrame, past: AttributeHistories, every: Sequence[Day]) -> Expected:
     plan = plan_rulesets([VersionedRuleset(RULESET_ID, 1, of, None)])
     posted = rows.filter(pl.col("superseded_seq").is_null(), pl.col("status") == "posted")
     found, state = Expected(), dict[tuple[int, str], date]()
@@ -135,10 +143,10 @@ def expected(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) 
         known = posted.filter(pl.col("date") <= day.date)
         numbers = known["customer_number"].unique().to_list()
         stated = {
-            number: {name: held(changes, day.at) for name, changes in past.get(number, {}).items()}
+            number: {name: attribute_at(changes, day.at) for name, changes in past.get(number, {}).items()}
             for number in numbers
         }
-        seen = observed(plan, Facts(known, day.date), stated, day.at)
+        seen = observe_customers(plan, Facts(known, day.date), stated, day.at)
         month = day.date.replace(day=1)
         for number, _, rule, holds in seen.outcomes.iter_rows():
             counts = found.days.setdefault((month, rule), [0, 0, 0])
@@ -160,7 +168,7 @@ def expected(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) 
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Ruleset, pl.DataFrame, Past, list[Day]]:
+def cases(draw: st.DrawFn) -> tuple[Ruleset, pl.DataFrame, AttributeHistories, list[Day]]:
     chance = random.Random(draw(st.integers(0, 2**32)))
     codes = draw(st.lists(st.sampled_from(list(RULES)), min_size=1, max_size=4, unique=True))
     also: dict[str, Any] = {
@@ -184,7 +192,7 @@ def cases(draw: st.DrawFn) -> tuple[Ruleset, pl.DataFrame, Past, list[Day]]:
     return of, frame(rows), {number: drawn(chance, every) for number in numbers}, every
 
 
-def drawn(chance: random.Random, every: Sequence[Day]) -> dict[str, list[Stated]]:
+def drawn(chance: random.Random, every: Sequence[Day]) -> dict[str, list[AttributeChange]]:
     values: dict[str, Any] = {
         "score": lambda: Decimal(chance.choice((50, 400, 700))),
         "flag": lambda: chance.choice((True, False)),
@@ -195,7 +203,7 @@ def drawn(chance: random.Random, every: Sequence[Day]) -> dict[str, list[Stated]
     return {name: changes(chance, every, values[name]) for name in chosen}
 
 
-def changes(chance: random.Random, every: Sequence[Day], value: Any) -> list[Stated]:
+def changes(chance: random.Random, every: Sequence[Day], value: Any) -> list[AttributeChange]:
     def moment() -> datetime:
         """Draw a time near the days, sometimes exactly at the end of one."""
         after = timedelta(days=chance.randint(-3, 10), hours=chance.choice((0, 0, 5, 23)))
@@ -203,12 +211,14 @@ def changes(chance: random.Random, every: Sequence[Day], value: Any) -> list[Sta
 
     times = sorted({moment() for _ in range(chance.randint(1, 4))})
     return [
-        Stated(time_, None if chance.random() < 0.2 else value(), moment() if chance.random() < 0.4 else None)
+        AttributeChange(time_, None if chance.random() < 0.2 else value(), moment() if chance.random() < 0.4 else None)
         for time_ in times
     ]
 
 
-def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tuple[Tallies, pl.DataFrame]:
+def run(
+    of: Ruleset, rows: pl.DataFrame, past: AttributeHistories, every: Sequence[Day]
+) -> tuple[Tallies, pl.DataFrame]:
     parts = list(simulate(Simulation(RULESET_ID, of, every), rows, past, MOST_FIRINGS))
     firings = pl.concat([pl.DataFrame(schema=simulation.FIRINGS), *(part.firings for part in parts)])
     return merge(part.tallies for part in parts), firings
@@ -218,7 +228,7 @@ def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tu
 @examples(5)
 @given(cases(), st.sampled_from((1, 300, snapshots.SNAPSHOT_ROWS)), st.sampled_from((1, 40, simulation.MOST_SNAPSHOTS)))
 def test_simulation_agrees_with_every_day_evaluated_alone(
-    case: tuple[Ruleset, pl.DataFrame, Past, list[Day]], snapshot_rows: int, most_snapshots: int
+    case: tuple[Ruleset, pl.DataFrame, AttributeHistories, list[Day]], snapshot_rows: int, most_snapshots: int
 ) -> None:
     of, rows, past, every = case
     with pytest.MonkeyPatch.context() as patched:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from pipelines.monitoring import Ruleset, checked
+from pipelines.monitoring import Ruleset, check_document
 from storage.core.store import Store
 from storage.monitoring import rulesets, simulations
 from storage.monitoring.rulesets import StoredRuleset
@@ -20,7 +20,7 @@ RULE = {"code": "LONG", "message": "Long.", "condition": {"moreThan": [{"metric"
 
 
 def ruleset(**also: object) -> Ruleset:
-    found = checked({"slug": "some", "name": "Some", "rules": [RULE], **also})
+    found = check_document({"slug": "some", "name": "Some", "rules": [RULE], **also})
     assert found.ruleset is not None, found.faults
     return found.ruleset
 

@@ -1,6 +1,6 @@
 """The HTTP API over a real store: called in this process, or behind its server for tests of the socket."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -94,9 +94,10 @@ def answering(store: Store, user: Principal | None = None) -> Iterator[str]:
 
 
 @contextmanager
-def serving(store: Store) -> Iterator[str]:
-    """Run the application behind uvicorn, in a thread; yield its URL."""
+def serving(store: Store, prepare: Callable[[FastAPI], None] = lambda _: None) -> Iterator[str]:
+    """Run the application, prepared by this function, behind uvicorn, in a thread; yield its URL."""
     served, listener = server(store), create_server(("127.0.0.1", 0))
+    prepare(cast(FastAPI, served.config.app))
     thread = Thread(target=served.run, args=([listener],), daemon=True)
     thread.start()
     while not served.started:

@@ -2,13 +2,13 @@
 
 With ids made from the schema alone, every valid request would get a 404 or a 422. So requests from examples and
 enumeration get ids that exist, and valid ones a new idempotency key. Ids in one path belong together. A resource is
-created for each deletion, so that other requests find theirs.
+created for each request that ends one, so that other requests find theirs.
 """
 
 import json
 import os
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from itertools import cycle
 from typing import Any
@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import requests
 import schemathesis
-from schemathesis import Case, HookContext
+from schemathesis import Case, CheckContext, HookContext, Response
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.meta import TestPhase
@@ -27,25 +27,22 @@ from api.decisions.schemas.evaluations import SentSensitivity
 from api.decisions.schemas.policies import SentPolicy
 from api.monitoring.schemas import SentRuleset
 from api.reports.schemas.resolutions import SentResolution
+from api.work.schemas.work import SentAlertAction
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
 OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # JSON: ids by the name of a parameter, or of a list in a body
 API_KEY = "TIDEMARK_TEST_API_KEY"
+API_KEY_ID = "TIDEMARK_TEST_API_KEY_ID"
 KEY = "Idempotency-Key"
-# Operations whose valid bodies depend on stored data, which no schema can express.
-SAVES_A_POLICY = "PUT /v1/decision-policies/{slug}"
-ASKS_A_POLICY = (
-    "POST /v1/customer/{customerId}/decision-policies/{slug}/evaluate",
-    "POST /v1/customer/{customerId}/decision-policies/{slug}/sensitivity",
-    "POST /v1/decision-policies/{slug}/backtest",
-)
-SENDS_A_RULESET = ("POST /v1/monitoring/rulesets", "PUT /v1/monitoring/rulesets/{rulesetId}")
-SIMULATES = "POST /v1/monitoring/rulesets/{rulesetId}/simulate"
-RESOLVES = "PUT /v1/customer/{customerId}/resolutions"
+CHECKS_DOCUMENTS = ("POST /v1/decision-policies/{slug}/check", "POST /v1/monitoring/check")
+NEEDED_TO_ACT = {name: example(SentAlertAction)[name] for name in ("until", "reason")}  # a future moment; why it closes
 RESOLVED = {name: example(SentResolution)[name] for name in ("kind", "key")}  # of the finding in the example report
-SENDS_FILES = "POST /v1/customer/{customerId}/statements"
-# Deletions: the parameter of the deleted resource, and the path and body that create another one.
-DELETES: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+KEY_TO_END = ("keyId", "/v1/keys", {"scopes": ["customer:reports"]})
+# What ends a resource: the parameter that names it, and the path and body that create another one.
+ENDS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "POST /v1/keys/{keyId}/revoke": KEY_TO_END,
+    "POST /v1/keys/{keyId}/rotate": KEY_TO_END,
+    "DELETE /v1/users/{userId}": ("userId", "/v1/users", {"name": "Ada Lovelace", "role": "viewer"}),
     "DELETE /v1/customer/{customerId}/submissions/{jobId}": (
         "jobId",
         "/v1/customer/{customerId}/transactions",
@@ -93,30 +90,30 @@ def filter_case(_context: HookContext, case: Case[Any]) -> bool:
 def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any]) -> None:
     if is_good(case, ParameterLocation.HEADER) and KEY in case.headers:
         case.headers[KEY] = str(uuid4())
-    if is_good(case, ParameterLocation.BODY) and case.operation.label == SAVES_A_POLICY:
-        case.body = example(SentPolicy) | {"notes": str(uuid4())}
-    if is_good(case, ParameterLocation.BODY) and case.operation.label in SENDS_A_RULESET:
-        listed = {"customers": sets["customerId"][:2]}
-        case.body = example(SentRuleset) | {"slug": f"r-{uuid4()}", "appliesTo": listed}
-    if is_good(case, ParameterLocation.BODY) and case.operation.label == SIMULATES and isinstance(case.body, dict):
-        span = {"from": str(LONG_AGO - timedelta(days=90)), "to": str(LONG_AGO)}
-        case.body |= span | {"document": None, "customerIds": sets["customerId"][:2]}
-    if is_good(case, ParameterLocation.BODY) and case.operation.label == SENDS_FILES and isinstance(case.body, dict):
-        case.body |= as_pdfs(case.body)
-    if is_good(case, ParameterLocation.BODY) and case.operation.label == RESOLVES and isinstance(case.body, dict):
-        case.body |= RESOLVED
-    if is_good(case, ParameterLocation.BODY) and case.operation.label in ASKS_A_POLICY and isinstance(case.body, dict):
-        case.body |= valid_values(case.body)
+    make_valid = VALID_BODIES.get(case.operation.label)
+    if make_valid is not None and is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict):
+        case.body = make_valid(case.body)
     if is_good(case, ParameterLocation.PATH):
         case.path_parameters |= align_ids(case.path_parameters)
     enumerated = case.meta is None or case.meta.phase.name in (TestPhase.EXAMPLES, TestPhase.COVERAGE)
     if enumerated and is_good(case, ParameterLocation.PATH):
         nth = next(numbers)
         case.path_parameters |= {name: sets[name][nth] for name in case.path_parameters}
-    if enumerated and is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict):
+    if enumerated and is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict) and own.keys() & case.body:
+        # Only then: a body that is set is judged again, and files in forms, which are bytes, are then called invalid.
         case.body |= with_own_ids(case.body, case.path_parameters.get("customerId"))
-    if is_good(case, ParameterLocation.PATH) and case.operation.label in DELETES:
-        case.path_parameters |= create_to_delete(case, *DELETES[case.operation.label])
+    if case.path_parameters.get("keyId") == os.environ[API_KEY_ID]:
+        case.path_parameters["keyId"] = sets["keyId"][0]
+    if is_good(case, ParameterLocation.PATH) and case.operation.label in ENDS:
+        case.path_parameters |= create_to_end(case, *ENDS[case.operation.label])
+
+
+@schemathesis.check
+def an_invalid_document_has_faults(_context: CheckContext, response: Response, case: Case[Any]) -> None:
+    """Require faults in place of a refusal."""
+    invalid = case.meta is not None and case.meta.generation.mode is GenerationMode.NEGATIVE
+    if invalid and case.operation.label in CHECKS_DOCUMENTS and response.status_code == requests.codes.ok:
+        assert response.json()["data"]["faults"], "an invalid document is called valid"
 
 
 def is_good(case: Case[Any], place: ParameterLocation) -> bool:
@@ -142,12 +139,13 @@ def align_ids(path: dict[str, Any]) -> dict[str, Any]:
     return {name: sets[name][nth] for name in known}
 
 
-def create_to_delete(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
-    """Create a resource to delete, if the path has one that other requests use."""
-    if case.path_parameters[name] not in sets[name]:
+def create_to_end(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
+    """Create a resource to end, if the path has one that other requests use."""
+    if any(value not in sets[parameter] for parameter, value in case.path_parameters.items()):
         return {}
+    sent = body | ({"email": f"{uuid4()}@lender.example"} if name == "userId" else {})
     url, headers = case.operation.schema.get_base_url().rstrip("/"), {"x-api-key": os.environ[API_KEY]}
-    answer = requests.post(url + path.format(**case.path_parameters), json=body, headers=headers, timeout=60)
+    answer = requests.post(url + path.format(**case.path_parameters), json=sent, headers=headers, timeout=60)
     answer.raise_for_status()
     if answer.status_code == requests.codes.accepted:  # only what has ended can be retracted
         requests.get(url + answer.headers["Location"], params={"wait": 10}, headers=headers, timeout=60)
@@ -160,11 +158,11 @@ def as_pdfs(body: dict[str, Any]) -> dict[str, Any]:
     content = example(SentFiles)["files"][0]["contentBase64"]
     if "file" in body:
         pdf = b64decode(content).decode()
-        return {"file": [pdf for _ in body["file"]], "password": body.get("password", [])[:1]}
-    return {"files": [{**sent, "contentBase64": content} for sent in body["files"]]}
+        return body | {"file": [pdf for _ in body["file"]], "password": body.get("password", [])[:1]}
+    return body | {"files": [{**sent, "contentBase64": content} for sent in body["files"]]}
 
 
-def valid_values(body: dict[str, Any]) -> dict[str, Any]:
+def asked_of_a_policy(body: dict[str, Any]) -> dict[str, Any]:
     """Replace generated values by valid ones: declared inputs, existing versions and customers, numbers that the policy
     reads, and past days.
     """
@@ -177,4 +175,37 @@ def valid_values(body: dict[str, Any]) -> dict[str, Any]:
         known["outcomes"] = [
             reported | {"customerId": id_} for reported, id_ in zip(body["outcomes"], sets["customerId"], strict=False)
         ]
-    return {name: value for name, value in known.items() if body.get(name) not in (None, *WORDS) or name == "inputs"}
+    asked = {name: value for name, value in known.items() if body.get(name) not in (None, *WORDS)}
+    return body | asked | {"inputs": known["inputs"]}
+
+
+def of_customers(body: dict[str, Any]) -> dict[str, Any]:
+    """Let a ruleset that says to whom it applies apply to existing customers."""
+    return body | ({"appliesTo": {"customers": sets["customerId"][:2]}} if "appliesTo" in body else {})
+
+
+def new_ruleset(_: dict[str, Any]) -> dict[str, Any]:
+    return of_customers(example(SentRuleset)) | {"slug": f"r-{uuid4()}"}
+
+
+def simulated_long_ago(body: dict[str, Any]) -> dict[str, Any]:
+    span = {"from": str(LONG_AGO - timedelta(days=90)), "to": str(LONG_AGO)}
+    return body | span | {"document": None, "customerIds": sets["customerId"][:2]}
+
+
+# Operations whose valid bodies depend on stored data, or whose files on their type, which no schema can express.
+VALID_BODIES: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "PUT /v1/decision-policies/{slug}": lambda _: example(SentPolicy) | {"notes": str(uuid4())},
+    "PUT /v1/decision-policies/{slug}/challenger": lambda body: body | {"version": 2},
+    "POST /v1/customer/{customerId}/decision-policies/{slug}/evaluate": asked_of_a_policy,
+    "POST /v1/customer/{customerId}/decision-policies/{slug}/sensitivity": asked_of_a_policy,
+    "POST /v1/decision-policies/{slug}/backtest": asked_of_a_policy,
+    "POST /v1/monitoring/rulesets": new_ruleset,
+    "PUT /v1/monitoring/rulesets/{rulesetId}": new_ruleset,
+    "POST /v1/monitoring/check": of_customers,
+    "POST /v1/monitoring/rulesets/{rulesetId}/simulate": simulated_long_ago,
+    "POST /v1/alerts/{matchId}/actions": lambda body: body | NEEDED_TO_ACT,
+    "PUT /v1/customer/{customerId}/resolutions": lambda body: body | RESOLVED,
+    "POST /v1/customer/{customerId}/statements": as_pdfs,
+    "POST /v1/customer/{customerId}/uploads": as_pdfs,
+}

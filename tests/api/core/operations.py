@@ -60,6 +60,12 @@ class Operation:
         return re.findall("`([a-z-]+:[a-z]+)`", self.documented["description"].rpartition("Scope: ")[2])
 
     @property
+    def is_for_users(self) -> bool:
+        """Whether only signed-in users may call it."""
+        refusals = self.documented["responses"].get("403", {}).get("content", {}).values()
+        return any("Authorization.UserNeeded" in each["examples"] for each in refusals)
+
+    @property
     def ids(self) -> list[str]:
         """Names of the ids in the path whose resources must exist."""
         if self.documented["operationId"] in OF_ANY_NAME:

@@ -23,7 +23,7 @@ from storage.core.paging import Page
 
 MOST_BYTES = 3 * 2**30  # in a process at once: enough for the largest customer and a few usual ones (our judgement)
 # Peak memory for each row of a customer, as measured by tests/api/intake/test_measured_bytes.py:
-BYTES_PER_ROW = 2_800  # computing metrics, reports and derived lists
+BYTES_PER_ROW = 3_300  # computing metrics, reports and derived lists
 BYTES_PER_ROW_OF_DIFF = 6_500  # comparing the reports of two versions
 BYTES_PER_LISTED_ROW = 3_500  # listing rows as JSON; only rows in memory at the same time count
 SLICE_ITEMS = 5_000  # items of a list that are sent in one piece

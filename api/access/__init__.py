@@ -1,1 +1,1 @@
-"""Clients, keys and the audit trail."""
+"""Clients, keys, users, approvals and the audit trail."""

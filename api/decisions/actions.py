@@ -30,6 +30,6 @@ def perform_publication(caller: Caller, w: Writing, approved: Approval) -> None:
 
 
 def perform_override(caller: Caller, w: Writing, approved: Approval) -> None:
-    asked = approved.request
+    requested = approved.request
     evaluation = caller.evaluation(w, approved.subject["evaluationId"])
-    override(caller, w, evaluation, asked["outcome"], asked["reason"], asked["decidedBy"])
+    override(caller, w, evaluation, requested["outcome"], requested["reason"], requested["decidedBy"])

@@ -48,7 +48,7 @@ def _count_reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:
     """Count the customers that reach each step."""
     certain = [pl.col(step_column(nth)).fill_null(value=False) for nth in range(len(plan.steps))]
     open_ = {nth: ~pl.any_horizontal([pl.lit(value=False), *certain[:nth]]) for nth in range(len(plan.steps))}
-    counts = decided.select(came.sum().alias(str(nth)) for nth, came in open_.items()).row(0)
+    counts = decided.select(is_reached.sum().alias(str(nth)) for nth, is_reached in open_.items()).row(0)
     return dict(enumerate(counts))
 
 

@@ -19,7 +19,7 @@ from storage.customers import customers
 from storage.decisions import context, risk_models
 from storage.enrichment import transactions
 
-SLICE = 500  # customers at once: a few hundred megabytes of rows
+SLICE = 500  # customers at once: a few hundred megabytes of rows (our judgement)
 
 
 def in_use(r: Reading, client: UUID) -> Scorecard:

@@ -16,10 +16,10 @@ from fastapi.security import APIKeyHeader
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
+from api.core.grouped_calls import GroupedCalls
 from api.core.limits import Asker, Held, Limits, address
 from api.core.refusals import Refusal, Refusals
 from api.core.schemas import rules
-from api.core.together import Together
 from api.http import problems, unknown
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
@@ -227,7 +227,7 @@ class Allow:
         return caller
 
 
-KeyChecks: TypeAlias = Together[Request, Principal]
+KeyChecks: TypeAlias = GroupedCalls[Request, Principal]
 
 
 async def _principal(request: Request) -> Principal:

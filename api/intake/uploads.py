@@ -121,7 +121,7 @@ def _sentence(refusal: InvalidRequest) -> str:
 
 
 def _accounts(caller: Caller, customer: Customer, files: Sequence[_File]) -> list[tuple[_File, OfAccount]]:
-    """Return the accounts of all exports, the one with the earliest row first, as they would have been sent."""
+    """Return the accounts of all exports, the one with the earliest row first: so they would have been sent."""
     each = [(file, statement) for file in files for statement in file.statements]
     found = find_accounts(caller, customer, [(PurePath(file.name).stem, statement) for file, statement in each])
     pairs = [(file, account) for (file, _), account in zip(each, found, strict=True)]
@@ -146,7 +146,7 @@ def _refused_lines(caller: Caller, file: _File, found: OfAccount) -> Iterator[di
 
 
 def _store(caller: Caller, file: _File) -> NewFile | None:
-    """Store a PDF. A file that can't be read is described, so that the PDFs' job names it; an export is neither."""
+    """Store a PDF; describe a file that can't be read, so that the PDFs' job names it. Return None for an export."""
     if file.is_pdf:
         return pdfs.store_file(caller, file.sent)
     if file.refusal is None:
@@ -167,7 +167,7 @@ def _with_warnings(
         if names_refused and not warned:
             warnings += _refused_files(files)
         if submission.file.number not in warned:
-            warnings += _of_file(submission.file)
+            warnings += _file_warnings(submission.file)
         warned.add(submission.file.number)
         yield replace(submission, landing=with_warnings(submission.landing, warnings))
 
@@ -178,7 +178,7 @@ def _refused_files(files: Sequence[_File]) -> Iterator[dict[str, str]]:
             yield {"code": file.refusal.code, "message": f"File {file.number} {file.refusal.detail}."}
 
 
-def _of_file(file: _File) -> Iterator[dict[str, str]]:
+def _file_warnings(file: _File) -> Iterator[dict[str, str]]:
     """Yield warnings about how an export was read, and about lines of it that could not be."""
     assert file.export is not None
     about = f"File {file.number}"

@@ -34,7 +34,7 @@ def list_jobs(caller: Reader, query: Annotated[JobsQuery, Query()]) -> Response:
     with caller.reading() as r:
         if query.customer_id is not None:
             customers.get(r, caller.client_id, query.customer_id)
-        found = jobs.find(r, caller.client_id, **query.filters(), page=query.asked())
+        found = jobs.find(r, caller.client_id, **query.filters(), page=query.requested_page())
     return listing("jobs", found, JobView)
 
 
@@ -50,7 +50,7 @@ def list_refused_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Qu
     """List the refused rows of a submission in its order, each with its reason."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        found = outcomes.find_rejected(r, caller.store.lake, job, query.asked())
+        found = outcomes.find_rejected(r, caller.store.lake, job, query.requested_page())
     return listing("errors", found, RefusedRowView)
 
 
@@ -59,5 +59,5 @@ def list_duplicate_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, 
     """List the duplicate rows of a submission, each with the transaction that it repeated when the submission ended."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        found = outcomes.find_duplicates(r, caller.store.lake, job, query.asked())
+        found = outcomes.find_duplicates(r, caller.store.lake, job, query.requested_page())
     return listing("duplicates", found)

@@ -28,7 +28,7 @@ Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 def list_metrics(_: Anybody, query: Annotated[Paging, Query()]) -> Response:
     """List the metrics that reports, policies and rules may read, in the registry's order."""
     every = [record(metric) for metric in metrics.METRICS.values()]
-    page = query.asked()
+    page = query.requested_page()
     return listing("metrics", Paged(every if page is None else every[page.offset :][: page.count], len(every), page))
 
 

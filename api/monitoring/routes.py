@@ -29,6 +29,7 @@ from api.monitoring.schemas import (
     CheckedRulesetView,
     LibraryRulesetView,
     LibraryView,
+    MatchesQuery,
     MatchListView,
     MatchView,
     RulesetListView,
@@ -37,7 +38,6 @@ from api.monitoring.schemas import (
     RulesetView,
     SavedRulesetView,
     SentRuleset,
-    WhichMatches,
     describe_library_ruleset,
     describe_version,
     fired_rules,
@@ -98,7 +98,7 @@ def check_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
 def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> Response:
     """List rulesets in order of their slugs, including inactive ones."""
     with caller.reading() as r:
-        found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
+        found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.requested_page())
         shown = [with_counts(r, each, caller.today) for each in found.items]
     return answer({"rulesets": shown, **totals(found)})
 
@@ -160,7 +160,7 @@ def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotated[Paging, Query()]) -> Response:
     """List all versions, newest first, each with its document and time."""
     with caller.reading() as r:
-        found = rulesets.find_versions(r, caller.ruleset(r, ruleset_id), query.asked())
+        found = rulesets.find_versions(r, caller.ruleset(r, ruleset_id), query.requested_page())
     return answer({"versions": [describe_version(each) for each in found.items], **totals(found)})
 
 
@@ -169,14 +169,14 @@ def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotat
     response_model=enveloped(MatchListView),
     responses=refuses("Customer.NotFound", "Ruleset.NotFound", CORRUPT_MATCH),
 )
-def list_matches(caller: Watcher, query: Annotated[WhichMatches, Query()]) -> Response:
+def list_matches(caller: Watcher, query: Annotated[MatchesQuery, Query()]) -> Response:
     """List matches, newest first, with the values that their rules read."""
     with caller.reading() as r:
         customer = None if query.customer_id is None else caller.customer(r, str(query.customer_id))
         ruleset = None if query.ruleset_id is None else caller.ruleset(r, str(query.ruleset_id))
         between = {"created_after": query.created_after, "created_before": query.created_before}
         found = rule_matches.find(
-            r, caller.client_id, customer=customer, ruleset=ruleset, **between, page=query.asked()
+            r, caller.client_id, customer=customer, ruleset=ruleset, **between, page=query.requested_page()
         )
     return streamed("matches", totals(found), _in_slices(caller, found.items))
 
@@ -208,7 +208,7 @@ def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuer
     figure = query.figure or figures.first
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         trace, facts, basis = figures.trace(figure, caller)
-        return replay.lineage_answer(caller, "match", figure, trace, facts, basis, customer, query.asked())
+        return replay.lineage_answer(caller, "match", figure, trace, facts, basis, customer, query.requested_page())
 
 
 @router.get("/library", response_model=enveloped(LibraryView))

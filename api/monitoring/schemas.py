@@ -72,7 +72,7 @@ class RulesetPaging(Paging):
     ] = False
 
 
-class WhichMatches(Paging):
+class MatchesQuery(Paging):
     customer_id: Annotated[
         UUID | None, identifier_parameter("customerId", "RuleMatch.InvalidId", "Only this customer's matches.")
     ] = None
@@ -249,7 +249,7 @@ def describe_version(version: RulesetVersion) -> dict[str, Any]:
     }
 
 
-class Read(msgspec.Struct, rename="camel"):
+class ReadValue(msgspec.Struct, rename="camel"):
     """A value that a condition read, from a match's record. The digits of the value do not change."""
 
     kind: str
@@ -274,7 +274,7 @@ class FiredRule(msgspec.Struct, rename="camel"):
     message: str
     severity: str
     recommended_actions: list[str]
-    read: list[Read]
+    read: list[ReadValue]
     trace: msgspec.Raw
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from api.http.answers import encode
 from api.monitoring.rulesets import require_valid
-from api.monitoring.schemas import Read
+from api.monitoring.schemas import ReadValue
 from api.portfolio import portfolio_jobs
 from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
 from api.portfolio.schemas.simulations import EARLIEST, MOST_MONTHS, USUAL_MONTHS, SentSimulation
@@ -93,7 +93,7 @@ def describe(job: PortfolioJob) -> dict[str, Any]:
     }
 
 
-_read = msgspec.json.Decoder(list[Read]).decode
+_read = msgspec.json.Decoder(list[ReadValue]).decode
 
 
 def describe_firing(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -60,6 +60,6 @@ def create_sandbox_customer(caller: Submitter, sent: NewSandboxCustomer) -> Resp
 def list_sandbox_profiles(_: Anybody, query: Annotated[Paging, Query()]) -> Response:
     """List the profiles of synthetic businesses. Only in a sandbox."""
     every = [{"profile": slug, "summary": each.summary} for slug, each in PROFILES.items()]
-    page = query.asked()
+    page = query.requested_page()
     shown = every if page is None else every[page.offset :][: page.count]
     return listing("profiles", Paged(shown, len(every), page), SandboxProfileView)

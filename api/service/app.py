@@ -19,9 +19,9 @@ from api.access.routes import approvals, trail, users
 from api.access.routes import keys as api_keys
 from api.console.pages import ROUTERS as PAGES
 from api.core.derived import MOST_BYTES, ConcurrencyLimit
+from api.core.grouped_calls import GroupedCalls
 from api.core.limits import Limits
 from api.core.refusals import Refusals
-from api.core.together import Together
 from api.customers.routes import customers, knowledge
 from api.decisions.deciding import Cache
 from api.decisions.routes import evaluations, letters, policies
@@ -116,7 +116,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.cache = Cache()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
-    app.state.key_checks = Together(partial(check_keys, app.state.store, app.state.limits, app.state.refusals))
+    app.state.key_checks = GroupedCalls(partial(check_keys, app.state.store, app.state.limits, app.state.refusals))
     app.state.readiness = Readiness(app.state.store)
     app.state.scrape = Check(Scrape(partial(_load, app.state.store)), b"")
     yield

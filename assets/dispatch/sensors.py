@@ -18,7 +18,7 @@ from storage.jobs import batches
 from storage.jobs.batches import Batch
 from storage.webhooks import outbox
 
-EVERY_S = 5  # the interval of Dagster's sensor loop
+EVERY_S = 5  # as often as Dagster's sensor loop runs: a shorter interval has no effect
 PATIENCE = timedelta(seconds=5)  # before a sensor does the work of the dispatcher or the worker
 DELIVERIES_PER_TICK = 200
 # Seconds after the tick began. A delivery may take 30 s, and a tick must end within 60 s.

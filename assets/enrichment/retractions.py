@@ -51,7 +51,7 @@ def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
     unretracted = jobs.find_unretracted_submissions(r, {job.customer_number for job in requested}) if requested else []
     seqs = {job.job_id: job.received_seq for job in unretracted}
     later = _later_submissions(unretracted, {job.retracts for job in requested})
-    refused, damaged = _refused(r, lake, later)
+    refused, damaged = _read_refused(r, lake, later)
     possible = [job for job in requested if job.customer_number not in damaged]
     return Retracting(
         jobs=possible,
@@ -62,14 +62,14 @@ def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
     )
 
 
-def _later_submissions(standing: Sequence[Job], retracted: Iterable[UUID | None]) -> list[Job]:
+def _later_submissions(submissions: Sequence[Job], retracted: Iterable[UUID | None]) -> list[Job]:
     """Return the submissions that stay and were received after their customer's first retracted one."""
-    gone = [job for job in standing if job.job_id in retracted]
+    gone = [job for job in submissions if job.job_id in retracted]
     first = {job.customer_number: job.received_seq for job in reversed(gone)}
-    return [job for job in standing if job not in gone and job.received_seq > first[job.customer_number]]
+    return [job for job in submissions if job not in gone and job.received_seq > first[job.customer_number]]
 
 
-def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.DataFrame, dict[int, Corrupt]]:
+def _read_refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.DataFrame, dict[int, Corrupt]]:
     """Return the rows that were refused, and by customer what is wrong with a file that can't be read."""
     refused = [pl.DataFrame(schema={"job_id": RETRACTED["job_id"], "position": pl.UInt32})]
     damaged: dict[int, Corrupt] = {}

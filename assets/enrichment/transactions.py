@@ -186,8 +186,8 @@ def _one_pass(reading: _Reading) -> _Pass:
 
 def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
     """Make the files durable first, then commit them in one transaction."""
-    segment, values = _segment(store, work, computed)
-    excluded = _outcomes(store, work, computed)
+    segment, values = _write_segment(store, work, computed)
+    excluded = _write_outcomes(store, work, computed)
     new_versions = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
     result = BatchResult(
         token=work.token,
@@ -198,14 +198,16 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
         outcomes=excluded,
         endings=_endings(reading, computed, excluded[0].path if excluded else None),
         recomputed=frozenset(reading.versions) - computed.failed,
-        ruleset_evaluation=ruleset_evaluation.of_batch(store, computed.transactions, new_versions) if values else None,
+        ruleset_evaluation=ruleset_evaluation.evaluate_batch(store, computed.transactions, new_versions)
+        if values
+        else None,
         yielding=not work.jobs,
     )
     with store.db.writing() as w:
         return commit_values(w, store.lake, result, datetime.now(UTC))
 
 
-def _segment(store: Store, work: Work, computed: Computed) -> tuple[File | None, list[NewValue]]:
+def _write_segment(store: Store, work: Work, computed: Computed) -> tuple[File | None, list[NewValue]]:
     """Write the changed customers' values as one file. Return it with the range of rows of each customer."""
     rows = computed.transactions.filter(pl.col("customer_number").is_in(list(computed.changed)))
     if rows.is_empty():
@@ -214,7 +216,7 @@ def _segment(store: Store, work: Work, computed: Computed) -> tuple[File | None,
     return (stored, rows.height), locate_values(rows, sorted(computed.changed))
 
 
-def _outcomes(store: Store, work: Work, computed: Computed) -> File | None:
+def _write_outcomes(store: Store, work: Work, computed: Computed) -> File | None:
     """Write the rejected and duplicate rows as one file, if there are any."""
     frame = outcomes.combine_outcomes(computed.rejected, computed.duplicates)
     if frame.is_empty():

@@ -80,17 +80,17 @@ def read_watched_customers(r: Reading, customer_numbers: Iterable[int]) -> Watch
     of_client: dict[UUID, list[int]] = defaultdict(list)
     for number, client_id in customers.clients_of(r, numbers).items():
         of_client[client_id].append(number)
-    found, failed = list[WatchedClient](), set[int]()
-    for client_id, by in by_client.items():
+    watched, failed = list[WatchedClient](), set[int]()
+    for client_id, active_rulesets in by_client.items():
         try:
-            found.append(_watched_client(r, by, sorted(of_client[client_id])))
+            watched.append(_watched_client(r, active_rulesets, sorted(of_client[client_id])))
         except UNREACHABLE:
             raise
         except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets must not stop the others
             log.error("a client's customers can't be evaluated: %s", type(error).__name__)
             failed.update(of_client[client_id])
-    read = {number: each.plan.attributes for each in found if each.plan.attributes for number in each.customers}
-    return WatchedCustomers(found, read, attributes.last_changes(r, read), frozenset(failed))
+    read = {number: each.plan.attributes for each in watched if each.plan.attributes for number in each.customers}
+    return WatchedCustomers(watched, read, attributes.last_changes(r, read), frozenset(failed))
 
 
 def evaluate(
@@ -132,7 +132,7 @@ def evaluate(
     )
 
 
-def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, int]) -> RulesetEvaluation | None:
+def evaluate_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, int]) -> RulesetEvaluation | None:
     """Evaluate the new values that a batch is about to commit. Return None if no ruleset watches the customers.
 
     An error does not fail the batch: the next nightly evaluation tries again.

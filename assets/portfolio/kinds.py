@@ -12,7 +12,7 @@ from storage.core.database import Reading
 from storage.portfolio.portfolio_jobs import Part, Population
 
 
-class Work(Protocol):
+class PortfolioWork(Protocol):
     """The work of one job. Each run creates it from the job alone, so that a resumed run computes the same."""
 
     @property

@@ -20,7 +20,7 @@ from assets.core.batches import isolating
 from assets.core.runs import PORTFOLIO_JOB_TAG, QUEUE_TAG
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio import backtests, simulations
-from assets.portfolio.kinds import Work
+from assets.portfolio.kinds import PortfolioWork
 from assets.portfolio.maintenance import slices
 from assets.reports.reports import each_slice
 from pipelines.figures.facts import COLUMNS
@@ -42,7 +42,7 @@ SLICE_ROWS = 4_000_000
 MOST_SILENT = 5_000  # customers without transactions that are computed together
 NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in COLUMNS})
 
-KINDS: Mapping[Flow, Callable[[Reading, Store, PortfolioJob], Work]] = {
+KINDS: Mapping[Flow, Callable[[Reading, Store, PortfolioJob], PortfolioWork]] = {
     Flow.POLICY_BACKTEST: backtests.open_backtest,
     Flow.RULESET_SIMULATION: simulations.open_simulation,
 }
@@ -115,7 +115,7 @@ def _next_slice(store: Store, begun: PortfolioJob) -> Slice | None:
         return portfolio_jobs.find_next_slice(r, begun)
 
 
-def _compute_slice(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
+def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Part, int]:
     """Compute a slice: its customers with transactions in parallel pieces, then all others.
 
     Returns: the result, and the number of customers left out.
@@ -136,11 +136,13 @@ def _compute_slice(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
     return Part(rows, merged, sum(part.customers for part in parts)), len(failed)
 
 
-def _compute_rows(work: Work, failed: list[int], rows: pl.DataFrame) -> Sequence[Part]:
+def _compute_rows(work: PortfolioWork, failed: list[int], rows: pl.DataFrame) -> Sequence[Part]:
     return _compute_isolated(work, failed, rows, rows[BY_CUSTOMER].unique().sort().to_list())
 
 
-def _compute_isolated(work: Work, failed: list[int], rows: pl.DataFrame, numbers: Sequence[int]) -> Sequence[Part]:
+def _compute_isolated(
+    work: PortfolioWork, failed: list[int], rows: pl.DataFrame, numbers: Sequence[int]
+) -> Sequence[Part]:
     def compute(subset: Sequence[int]) -> Sequence[Part]:
         return [work.compute(rows.filter(pl.col(BY_CUSTOMER).is_in(list(subset))), subset)]
 

@@ -52,9 +52,8 @@ IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_AT_ONCE = 100
 GIVEN_UP_AFTER = timedelta(hours=1)  # a requested ruleset evaluation that is still unanswered gets another run
-LONGEST_CHECK_S = (
-    3_000  # meanwhile no other run of the portfolio starts; the next check continues from there; our judgement
-)
+# Our judgement: no other run of the portfolio starts meanwhile. The next check continues where this one stopped.
+LONGEST_CHECK_S = 3_000
 
 refresh_portfolio = define_asset_job(
     "refresh_portfolio",
@@ -227,6 +226,7 @@ def _runs(buckets: Iterable[int]) -> list[RunRequest]:
     return [RunRequest(partition_key=f"{bucket:02d}") for bucket in buckets]
 
 
+# The function that finds the buckets with work, the cron expression, the job, the description.
 BY_BUCKET = (
     (
         weekly_backfill,
@@ -253,6 +253,7 @@ BY_BUCKET = (
         "Every night: rewrite scattered transactions into few, well-filled files, if that saves enough.",
     ),
 )
+# The name, the cron expression, the job without partitions, the description.
 WHOLE = (
     (
         "nightly_peers",
@@ -276,7 +277,6 @@ WHOLE = (
 portfolio_jobs = [refresh_portfolio, evaluate_rulesets, measure_peers, backfill, compact_portfolio]
 lake_jobs = [retention_sweep, integrity_check]
 sandbox_jobs = [sandbox_feed]
-
 
 OF_A_SANDBOX = (
     (

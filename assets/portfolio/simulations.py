@@ -27,15 +27,15 @@ class Simulation:
     store: Store
     request: Request
     population: Population
-    of: simulation.Simulation
+    definition: simulation.Simulation
 
     def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
         return numbers
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         with self.store.db.reading() as r:
-            past = _past(r, self.of, numbers)
-        parts = list(simulation.simulate(self.of, rows, past, simulation.MOST_FIRINGS))
+            past = _past(r, self.definition, numbers)
+        parts = list(simulation.simulate(self.definition, rows, past, simulation.MOST_FIRINGS))
         firings = pl.concat([pl.DataFrame(schema=FIRINGS), *(part.firings for part in parts)])
         return Part(firings, merge(part.tallies for part in parts), len(numbers))
 
@@ -44,7 +44,7 @@ class Simulation:
 
     def result(self, r: Reading, tallies: Tallies) -> object:
         ids = customers.ids_of(r, tallies[MOST_EVENTS][BY_CUSTOMER].unique())
-        return simulated.describe_result(self.of.ruleset, self.request.first, self.request.last, tallies, ids)
+        return simulated.describe_result(self.definition.ruleset, self.request.first, self.request.last, tallies, ids)
 
 
 def open_simulation(r: Reading, store: Store, job: PortfolioJob) -> Simulation:

@@ -64,8 +64,9 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
 
 
 class Part:
-    """A child process that is restarted when it dies. The pause before a restart grows as long as it dies early. A
-    process that hangs is killed, and therefore restarted too. With `after`, it first starts once that is set.
+    """A child process that is restarted when it dies. The pause before a restart grows while the process keeps dying
+    early. A process that hangs is killed, and therefore restarted too. With `after`, the first start waits for that
+    event.
     """
 
     def __init__(

@@ -33,9 +33,9 @@ from storage.core import logs
 from storage.core.settings import Settings
 from storage.operations import sqlite_check
 
-ANSWER_WITHIN_S = 2.0
-HEAD_START_S = 10.0  # our judgement
-CHECK_WITHIN_S = 60.0
+ANSWER_WITHIN_S = 2.0  # each time that the API is asked whether it is ready
+HEAD_START_S = 10.0  # after which the other parts start, even if the API doesn't answer yet; our judgement
+CHECK_WITHIN_S = 60.0  # for the check of a database that was not closed; a larger one is left to the doctor
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +74,9 @@ def _parts_after(api_answers: threading.Event, dagster: Address, *, published: b
 
 
 def _give_head_start(api: Address, api_answers: threading.Event, stop: threading.Event) -> None:
-    """Set `api_answers` once it does, or after HEAD_START_S. On two cores, the seven other processes of a start would
-    slow the API's start down to a third.
+    """Set `api_answers` once the API answers, or after HEAD_START_S.
+
+    On two cores the API would start three times as slowly beside all other processes.
     """
     deadline = time.monotonic() + HEAD_START_S
     while not _answers(api, "/health/live") and time.monotonic() < deadline and not stop.wait(POLL_EVERY_S):

@@ -201,9 +201,11 @@ def _work(worker: Worker, deliver: Callable[[], None], queues: Iterable[WarmQueu
 def _make_queue(
     queue: Queue, settings: Settings, module: str, environment: Mapping[str, str], ledger: BatchLedger
 ) -> WarmQueue:
-    """Return a queue. Enrichment and refresh are always warm, because clients wait for them; the others have a process
-    only while there is work. A lender without statements need not pay for reading them: the first of a busy time waits
-    two seconds more. The portfolio's process has few threads and a low priority, so that it gives way to the others.
+    """Return a queue. Enrichment and refresh are always warm, because clients wait for them.
+
+    The others have a process only while there is work, so that a lender without statements spends no memory on reading
+    them. The price is that the first statement after a pause waits two seconds longer. The portfolio's process has few
+    threads and a low priority, so that it gives way to the others.
     """
     start = partial(_warm_process, queue, module, environment)
     if queue is Queue.PORTFOLIO:

@@ -16,7 +16,7 @@ from storage.core.models import ApprovalKind
 clients = typer.Typer(help="Clients: the lenders' systems that call the API.", no_args_is_help=True)
 api_keys = typer.Typer(help="API keys: issue, list, rotate, revoke.", no_args_is_help=True)
 
-NOT_IN_ALL_SCOPES = "customer:delete"  # for erasure, which can't be undone; so it must be named
+NOT_IN_ALL_SCOPES = "customer:delete"  # is for erasure, which can't be undone: nobody should have it by accident
 
 
 @clients.command("create")

@@ -33,7 +33,7 @@ def create_user(
     url: Url = URL,
     as_json: AsJson = False,
 ) -> None:
-    """Create a user, and print a link by which it signs in once and sets its password.
+    """Create a user, and print a link with which the user signs in once and sets a password.
 
     Example: tidemark users create ada@example.com --client 2f0c… --role analyst --name "Ada Lovelace"
     """
@@ -71,7 +71,7 @@ def make_link(
     url: Url = URL,
     as_json: AsJson = False,
 ) -> None:
-    """Print a link by which a user signs in once, for example to set a forgotten password.
+    """Print a link with which a user signs in once, for example to set a forgotten password.
 
     Example: tidemark users link ada@example.com
     """
@@ -87,7 +87,7 @@ def make_link(
 def set_role(
     email: Email, role: Annotated[Role, typer.Argument(help="The new role.")], as_json: AsJson = False
 ) -> None:
-    """Change a user's role, from its next request on.
+    """Change a user's role, from the user's next request on.
 
     Example: tidemark users role ada@example.com approver
     """
@@ -100,7 +100,7 @@ def set_role(
 
 @users.command("password")
 def set_password(email: Email) -> None:
-    """Set a user's password, which is read from standard input. All its sessions end.
+    """Set a user's password, which is read from standard input. All sessions of the user end.
 
     Example: tidemark users password ada@example.com
     """
@@ -113,7 +113,7 @@ def set_password(email: Email) -> None:
 
 @users.command("disable")
 def disable(email: Email) -> None:
-    """Disable a user, whose sessions end. What it did stays recorded.
+    """Disable a user, whose sessions end. What the user did stays recorded.
 
     Example: tidemark users disable ada@example.com
     """
@@ -125,9 +125,9 @@ def disable(email: Email) -> None:
 
 @users.command("erase")
 def erase(email: Email) -> None:
-    """Erase a user's name, address and password; its sessions end.
+    """Erase a user's name, address and password. The user's sessions end.
 
-    What it did stays recorded by its id. This can't be undone.
+    What the user did stays recorded, by the user's id. This can't be undone.
 
     Example: tidemark users erase ada@example.com
     """

@@ -1,1 +1,1 @@
-"""Routes of access: approvals by a second person or key."""
+"""Routes of access: users, keys, approvals by a second person or key, the audit trail."""

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.schemas.approvals import ApprovalListView, ApprovalView, SentDecline, WhichApprovals
+from api.core.schemas.approvals import ApprovalListView, ApprovalsQuery, ApprovalView, SentDecline
 from api.decisions import actions
 from api.http.answers import answer, totals
 from api.http.dependencies import Allow, ApprovalId, Caller
@@ -47,12 +47,12 @@ Approver = Annotated[Caller, Depends(Allow(*SCOPES))]
 
 
 @router.get("", response_model=enveloped(ApprovalListView))
-def list_approvals(caller: Reader, query: Annotated[WhichApprovals, Query()]) -> Response:
+def list_approvals(caller: Reader, query: Annotated[ApprovalsQuery, Query()]) -> Response:
     """List requests for actions that need a second person or key, newest first, with what became of them."""
     with caller.reading() as r:
         subject_id = None if query.evaluation_id is None else str(query.evaluation_id)
         which = {"kind": query.kind, "status": query.status, "subject_id": subject_id}
-        found = approvals.find(r, caller.client_id, **which, page=query.asked())
+        found = approvals.find(r, caller.client_id, **which, page=query.requested_page())
     return answer({"approvals": [ApprovalView.of(each) for each in found.items], **totals(found)})
 
 

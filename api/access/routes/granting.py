@@ -10,7 +10,7 @@ NOT_HELD = "Authorization.NotHeld"
 
 
 def require_user(caller: Caller) -> None:
-    """Refuse an API key: with it, a stolen key could create others that outlive it.
+    """Refuse an API key as the caller: otherwise a stolen key could create others that outlive it.
 
     Raises:
         Forbidden: the caller is a key.

@@ -27,7 +27,7 @@ EXPIRED = "Key.ExpiryPast"
 def list_keys(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     """List API keys, newest first, those that have ended included. The keys themselves are not stored."""
     with caller.reading() as r:
-        return listing("keys", keys.find_page(r, caller.client_id, query.asked()), KeyView)
+        return listing("keys", keys.find_page(r, caller.client_id, query.requested_page()), KeyView)
 
 
 @router.post(
@@ -37,7 +37,7 @@ def list_keys(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     responses=refuses(USER_NEEDED, NOT_HELD, EXPIRED),
 )
 def create_key(caller: Admin, new: NewKey) -> Response:
-    """Create an API key, by a signed-in user. The key is in this answer and in no other."""
+    """Create an API key. Only signed-in users may. The key is in this answer and in no other."""
     require_user(caller)
     require_held(caller, new.scopes)
     if new.expires_at is not None and new.expires_at <= caller.now:
@@ -63,9 +63,9 @@ def get_key(caller: Admin, key_id: KeyId) -> Response:
     responses=refuses(USER_NEEDED, NOT_HELD, "Key.AlreadyRotated"),
 )
 def rotate_key(caller: Admin, key_id: KeyId, wanted: Rotation) -> Response:
-    """Replace an API key by a new one with the same scopes, by a signed-in user. Both are valid until the overlap ends.
+    """Replace an API key by a new one with the same scopes. Both are valid until the overlap ends.
 
-    The new key is in this answer and in no other. A key that has ended can't be rotated.
+    Only signed-in users may. The new key is in this answer and in no other. A key that has ended can't be rotated.
     """
     with caller.writing() as w:
         old = _key_to_change(w, caller, key_id)
@@ -78,7 +78,7 @@ def rotate_key(caller: Admin, key_id: KeyId, wanted: Rotation) -> Response:
 
 @router.post("/{keyId}/revoke", response_model=enveloped(KeyView), responses=refuses(USER_NEEDED))
 def revoke_key(caller: Admin, key_id: KeyId) -> Response:
-    """Revoke an API key, by a signed-in user. The next request with it is refused; this can't be undone."""
+    """Revoke an API key. Only signed-in users may. The next request with it is refused; this can't be undone."""
     with caller.writing() as w:
         key = _key_to_change(w, caller, key_id)
         keys.revoke(w, key.key_id, caller.now)
@@ -87,7 +87,7 @@ def revoke_key(caller: Admin, key_id: KeyId) -> Response:
 
 
 def _key_to_change(w: Writing, caller: Caller, key_id: str) -> Key:
-    """Return the key. A key that doesn't exist is a 404 for keys, too."""
+    """Return the key. Keys as callers are refused only afterwards, so an unknown key is a 404 for them, too."""
     key = caller.key(w, key_id)
     require_user(caller)
     return key

@@ -46,7 +46,7 @@ def list_roles(caller: Admin) -> Response:  # noqa: ARG001  # checks the scope
 def list_users(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     """List users by email address, disabled ones included."""
     with caller.reading() as r:
-        return listing("users", users.find(r, caller.client_id, query.asked()), UserView)
+        return listing("users", users.find(r, caller.client_id, query.requested_page()), UserView)
 
 
 @router.post(
@@ -56,7 +56,7 @@ def list_users(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     responses=refuses(USER_NEEDED, NOT_HELD, "User.AddressTaken"),
 )
 def create_user(caller: Admin, new: NewUser) -> Response:
-    """Create a user, by a signed-in user. The link to sign in is in this answer and in no other."""
+    """Create a user. Only signed-in users may. The link to sign in is in this answer and in no other."""
     require_user(caller)
     require_held(caller, GRANTS[new.role])
     with caller.writing() as w:
@@ -78,7 +78,7 @@ def get_user(caller: Admin, user_id: UserId) -> Response:
     "/users/{userId}", response_model=enveloped(UserView), responses=refuses(USER_NEEDED, NOT_HELD, LAST_ADMIN)
 )
 def change_user(caller: Admin, user_id: UserId, sent: ChangedUser) -> Response:
-    """Change a user's name or role, by a signed-in user. A role applies from the user's next request on."""
+    """Change a user's name or role. Only signed-in users may. A role applies from the user's next request on."""
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         if sent.name is not None and sent.name != user.name:
@@ -95,7 +95,7 @@ def change_user(caller: Admin, user_id: UserId, sent: ChangedUser) -> Response:
 
 @router.post("/users/{userId}/disable", response_model=enveloped(UserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
 def disable_user(caller: Admin, user_id: UserId) -> Response:
-    """Disable a user, by a signed-in user. Its sessions end; what it did stays recorded."""
+    """Disable a user. Only signed-in users may. The sessions end; what the user did stays recorded."""
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         users.require_other_admin(w, user)
@@ -106,7 +106,7 @@ def disable_user(caller: Admin, user_id: UserId) -> Response:
 
 @router.post("/users/{userId}/enable", response_model=enveloped(UserView), responses=refuses(USER_NEEDED, NOT_HELD))
 def enable_user(caller: Admin, user_id: UserId) -> Response:
-    """Enable a disabled user, or one who is locked out after wrong passwords, by a signed-in user."""
+    """Enable a user who is disabled, or locked out after wrong passwords. Only signed-in users may."""
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         require_held(caller, GRANTS[user.role])
@@ -117,10 +117,10 @@ def enable_user(caller: Admin, user_id: UserId) -> Response:
 
 @router.delete("/users/{userId}", response_model=enveloped(ErasedUserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
 def erase_user(caller: Admin, user_id: UserId) -> Response:
-    """Erase a user's name, email address and password, by a signed-in user. Its sessions end.
+    """Erase a user's name, email address and password. Only signed-in users may. The sessions end.
 
-    What it did stays recorded by its id, which `GET /v1/actors` then calls a removed user. Texts that people typed
-    stay, too: notes, reasons, and who is named as having decided on an override.
+    What the user did stays recorded by the user's id, which `GET /v1/actors` then calls a removed user. Texts that
+    people typed stay, too: notes, reasons, and who is named as having decided on an override.
     """
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
@@ -132,7 +132,7 @@ def erase_user(caller: Admin, user_id: UserId) -> Response:
 
 @router.post("/users/{userId}/link", response_model=enveloped(LinkView), responses=refuses(USER_NEEDED, NOT_HELD))
 def make_link(caller: Admin, user_id: UserId) -> Response:
-    """Make a link that signs a user in once, for example to set a forgotten password, by a signed-in user."""
+    """Make a link that signs a user in once, for example after a forgotten password. Only signed-in users may."""
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         require_held(caller, GRANTS[user.role])
@@ -142,7 +142,7 @@ def make_link(caller: Admin, user_id: UserId) -> Response:
 
 
 def _user_to_change(w: Writing, caller: Caller, user_id: str) -> User:
-    """Return the user. A user that doesn't exist is a 404 for keys, too."""
+    """Return the user. Keys are refused only afterwards, so a user that doesn't exist is a 404 for them, too."""
     user = caller.user(w, user_id)
     require_user(caller)
     return user

@@ -44,7 +44,7 @@ class ApprovalListView(Counts):
     approvals: list[ApprovalView]
 
 
-class WhichApprovals(Paging):
+class ApprovalsQuery(Paging):
     kind: Annotated[
         ApprovalKind | None,
         choice_parameter("kind", "Approval.InvalidKind", ApprovalKind, "Only requests for this kind of action."),

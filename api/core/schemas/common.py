@@ -110,6 +110,6 @@ class Paging(Received):
         whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Items on a page."),
     ] = DEFAULT_COUNT
 
-    def asked(self) -> Page | None:
+    def requested_page(self) -> Page | None:
         """Return the requested page, or None for everything."""
         return None if self.page is None else Page(self.page, self.count)

@@ -81,7 +81,7 @@ class Parameter(Rule):
 
 
 @dataclass(frozen=True)
-class Shown:
+class UncheckedObject:
     """A JSON object that is accepted unchecked. The documentation shows `model`, the form of a valid one."""
 
     model: type[BaseModel]

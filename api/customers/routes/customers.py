@@ -61,7 +61,7 @@ def get_customer(caller: Reader, customer_id: CustomerId) -> Response:
 def list_customers(caller: Reader, query: Annotated[CustomersQuery, Query()]) -> Response:
     """List customers in order of creation: all of them, or those with an ABN or a reference."""
     with caller.reading() as r:
-        found = customers.find(r, caller.client_id, query.abn, query.reference, query.asked())
+        found = customers.find(r, caller.client_id, query.abn, query.reference, query.requested_page())
     return listing("customers", found, CustomerView)
 
 
@@ -73,7 +73,7 @@ def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQue
     """
     _end_snoozes(caller)
     with caller.reading() as r:
-        found = summary_listing.find(r, caller.client_id, query.wanted, query.order, query.asked())
+        found = summary_listing.find(r, caller.client_id, query.wanted, query.order, query.requested_page())
         unfinished = jobs.find_with_unfinished_change(r, [each.number for each in found.items])
     shown = [describe_summary(each, unfinished) for each in found.items]
     return answer({"customers": shown, **totals(found), "hasMore": found.has_more})

@@ -46,7 +46,7 @@ def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Ann
     """Read the current attributes, and the history of all changes."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        changes = attributes.find_history(r, customer, query.asked())
+        changes = attributes.find_history(r, customer, query.requested_page())
         found = attributes.read_current(r, customer)
     history = [AttributeChangeView.of(change) for change in changes.items]
     return answer({"attributes": describe_attributes(found, caller.now), "history": history, **totals(changes)})
@@ -68,7 +68,7 @@ def get_related_parties(caller: PartiesCaller, customer_id: CustomerId, query: A
     """Read the current list, and the history of earlier lists."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        lists = related_parties.find_history(r, customer, query.asked())
+        lists = related_parties.find_history(r, customer, query.requested_page())
         parties = [PartyView.of(party) for party in related_parties.read_current(r, customer)]
     history = [PartyListView.of(each) for each in lists.items]
     return answer({"relatedParties": parties, "history": history, **totals(lists)})

@@ -160,7 +160,7 @@ class AttributeView(View):
     expires_at: datetime | None
     available: bool = Field(description="False once it has expired.")
     date_set: datetime
-    set_by: str = Field(description="Id of the API key.")
+    set_by: str = Field(description="Id of the user or the API key.")
 
 
 class AttributeChangeView(View):
@@ -170,7 +170,7 @@ class AttributeChangeView(View):
     evidence_date: date | None
     expires_at: datetime | None
     date_set: datetime = Field(validation_alias="set_at")
-    set_by: str = Field(description="Id of the API key.")
+    set_by: str = Field(description="Id of the user or the API key.")
 
 
 class AttributesView(View):

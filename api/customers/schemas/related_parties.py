@@ -64,7 +64,7 @@ class PartyView(View):
 class PartyListView(View):
     related_parties: Sequence[PartyView] = Field(validation_alias="parties")
     date_set: datetime = Field(validation_alias="set_at")
-    set_by: str = Field(description="Id of the API key.")
+    set_by: str = Field(description="Id of the user or the API key.")
 
 
 class PartiesView(View):

@@ -107,7 +107,7 @@ class CustomerSummaryView(CustomerView):
     data_through: date | None = Field(description="Date of the last transaction in the stored reports.")
     last_submission_at: datetime | None
     transaction_count: int = Field(validation_alias="enriched_rows")
-    last_decision: LastDecisionView | None = Field(description="No what-if, no challenger's.")
+    last_decision: LastDecisionView | None = Field(description="What-ifs and evaluations by challengers don't count.")
     open_alerts: int = Field(description="Alerts that nobody has acknowledged, closed or snoozed.")
 
 

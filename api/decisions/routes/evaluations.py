@@ -119,7 +119,7 @@ def list_evaluations(
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
-        found = evaluations.find(r, caller.client_id, customer=customer, policy=policy, page=query.asked())
+        found = evaluations.find(r, caller.client_id, customer=customer, policy=policy, page=query.requested_page())
     return listing("evaluations", found, EvaluationSummaryView)
 
 
@@ -130,7 +130,7 @@ def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Q
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
         times = (query.created_after, query.created_before)
         wanted = Filter(policy, query.outcome, *times, decisions_only=query.decisions_only)
-        found = evaluations.find_all(r, caller.client_id, wanted, query.asked())
+        found = evaluations.find_all(r, caller.client_id, wanted, query.requested_page())
     items = [EvaluationSummaryView.of(each) for each in found.items]
     return answer({"evaluations": items, **totals(found), "hasMore": found.has_more})
 
@@ -180,7 +180,9 @@ def explain_evaluation(
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         trace = replay.trace_metric(figure, facts, plan.metrics)
-        return replay.lineage_answer(caller, "evaluation", figure, trace, facts, basis, customer, query.asked())
+        return replay.lineage_answer(
+            caller, "evaluation", figure, trace, facts, basis, customer, query.requested_page()
+        )
 
 
 @router.post(

@@ -74,7 +74,7 @@ def list_decision_policies(caller: Lister, query: Annotated[PolicyPaging, Query(
     """List the policies that have been published, in order of their slugs."""
     with caller.reading() as r:
         which = {"include_archived": query.include_archived, "include_drafts": query.include_drafts}
-        found = policies.find(r, caller.client_id, **which, page=query.asked())
+        found = policies.find(r, caller.client_id, **which, page=query.requested_page())
     items = [describe_policy(stored, version) for stored, version in found.items]
     page = found.current_page or 1
     return answer({"items": items, "page": page, "pageSize": found.page_size, "totalCount": found.total})
@@ -138,7 +138,7 @@ def list_decision_policy_versions(caller: Reader, slug: PolicySlug, query: Annot
     """List all versions, newest first, with the times when each was in force."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
-        return listing("versions", policies.versions(r, stored, query.asked()), VersionView)
+        return listing("versions", policies.versions(r, stored, query.requested_page()), VersionView)
 
 
 @router.get("/{slug}/diff", response_model=enveloped(PolicyDiffView), responses=refuses(NO_VERSION))

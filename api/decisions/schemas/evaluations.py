@@ -322,7 +322,7 @@ class EvaluationSummaryView(View):
     policy_name: str = Field(description="Name of the policy's version that decided.")
     policy_version: int = Field(validation_alias="version")
     at: datetime
-    who: str = Field(description="Id of the API key, or the operator.")
+    who: str = Field(description="Id of the user or the API key, or `operator`.")
     outcome: Outcome
     overridden_outcome: Outcome | None = Field(description="The latest override; null if there is none.")
     what_if: bool
@@ -347,7 +347,7 @@ class DecisionOverrideView(View):
     reason: str
     decided_by: str
     at: datetime
-    who: str = Field(description="Id of the API key.")
+    who: str = Field(description="Id of the user or the API key.")
 
 
 class RecordedEvaluationView(EvaluationSummaryView):

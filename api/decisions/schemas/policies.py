@@ -137,7 +137,7 @@ class PolicyPaging(Received):
         ),
     ] = False
 
-    def asked(self) -> Page | None:
+    def requested_page(self) -> Page | None:
         return None if self.page is None else Page(self.page, self.page_size)
 
 

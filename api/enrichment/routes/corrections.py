@@ -66,7 +66,7 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
     """List the corrections for the customer and for all customers, newest first, including revoked ones."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        found = corrections.find(r, customer, query.asked())
+        found = corrections.find(r, customer, query.requested_page())
         on = corrections.read_stored_rows(r, caller.store.lake, customer, client_wide=False)
     counts = corrections.count_decided_rows(caller.store.lake, on)
     items = [describe_correction(each, counts.get(each.correction_id, 0)) for each in found.items]

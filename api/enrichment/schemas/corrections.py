@@ -294,7 +294,7 @@ class CorrectionView(View):
     scope: Literal["customer", "client"] = Field(description="client: applies to all customers of the client.")
     transaction_count: int = Field(description="Transactions of this customer that it selects now.")
     date_made: datetime
-    made_by: str = Field(description="Id of the API key.")
+    made_by: str = Field(description="Id of the user or the API key.")
     date_revoked: datetime | None = Field(description="It does not apply from this moment on.")
     revoked_by: str | None
 

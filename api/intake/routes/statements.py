@@ -60,7 +60,7 @@ def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[St
         customer = caller.customer(r, customer_id)
         if query.job_id is not None:
             caller.job_of(r, customer, query.job_id)
-        found = stored.find(r, customer, query.asked(), query.job_id)
+        found = stored.find(r, customer, query.requested_page(), query.job_id)
     return listing("statements", found, StatementView)
 
 

@@ -84,7 +84,7 @@ def list_customer_transactions(
         if query.job_id is not None:
             caller.job_of(r, customer, query.job_id)
         found = transactions.list_transactions(
-            r, caller.store.lake, customer, query.job_id, query.asked(), query.chosen
+            r, caller.store.lake, customer, query.job_id, query.requested_page(), query.chosen
         )
     ids = {customer.number: customer.customer_id}
     also = {} if found.totals is None else {"totals": TotalsView.of(found.totals)}
@@ -106,7 +106,7 @@ def list_transactions(caller: Reader, query: Annotated[ClientTransactionsQuery, 
         found, following = client_listing.read_page_after(caller.store, caller.client_id, query.cursor, query.count)
         after = None if following is None else cursor_text(following)
         return _listing(caller, found, ids_of, {"currentPage": None, "nextCursor": after})
-    if (page := query.asked()) is not None:
+    if (page := query.requested_page()) is not None:
         return _listing(caller, client_listing.read_page(caller.store, caller.client_id, page), ids_of)
     with caller.reading() as r:
         found = client_listing.list_everything(r, caller.store.lake, caller.client_id)

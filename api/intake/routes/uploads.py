@@ -48,6 +48,6 @@ def list_submission_files(
     """List the files of a submission of PDF statements, in the order of the request; others have none."""
     with caller.reading() as r:
         job = caller.job_of(r, caller.customer(r, customer_id), as_uuid(job_id))
-        found = statements.find_files(r, job, query.asked())
+        found = statements.find_files(r, job, query.requested_page())
     files = [uploads.describe_file(file) for file in found.items]
     return listing("files", Paged(files, found.total, found.page))

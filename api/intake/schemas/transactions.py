@@ -13,7 +13,7 @@ from api.core.schemas.rules import (
     ListItem,
     Parameter,
     Rule,
-    Shown,
+    UncheckedObject,
     choice_parameter,
     day,
     identifier_parameter,
@@ -55,7 +55,9 @@ class TransactionItem(BaseModel):
     status: Literal["posted", "pending"] | None = Field(None, description="Pending rows are left out of reports.")
 
 
-Item = Annotated[dict[str, Any], Shown(TransactionItem, "Anything else is refused as a row; the job says why.")]
+Item = Annotated[
+    dict[str, Any], UncheckedObject(TransactionItem, "Anything else is refused as a row; the job says why.")
+]
 
 
 def _account_text(name: str, max_characters: int, description: str = "") -> Rule:

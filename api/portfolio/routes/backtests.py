@@ -56,7 +56,7 @@ def backtest_decision_policy(caller: Author, slug: PolicySlug, sent: SentBacktes
 def list_backtests(caller: Author, slug: PolicySlug, query: Annotated[Paging, Query()]) -> Response:
     """List the policy's backtests, newest first."""
     with caller.reading() as r:
-        found = portfolio_jobs.find(r, caller.policy(r, slug).policy_id, query.asked())
+        found = portfolio_jobs.find(r, caller.policy(r, slug).policy_id, query.requested_page())
     return answer({"backtests": [backtesting.describe(each) for each in found.items], **totals(found)})
 
 
@@ -89,7 +89,7 @@ def list_changed_customers(
     with caller.reading() as r:
         job = caller.backtest(r, slug, backtest_id)
         changed = portfolio_jobs.read_listing(r, require_done(job), query.change)
-    return rows_answer(caller.store.lake, changed, query.asked(), "customers", backtesting.describe_change)
+    return rows_answer(caller.store.lake, changed, query.requested_page(), "customers", backtesting.describe_change)
 
 
 @router.get("/backtests/{backtestId}/page.html", response_class=Page, responses=refuses(UNFINISHED, *DAMAGED_FILE))

@@ -50,7 +50,7 @@ def simulate_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentSimulatio
 def list_simulations(caller: Watcher, ruleset_id: RulesetId, query: Annotated[Paging, Query()]) -> Response:
     """List the ruleset's simulations, newest first."""
     with caller.reading() as r:
-        found = portfolio_jobs.find(r, caller.ruleset(r, ruleset_id).ruleset_id, query.asked())
+        found = portfolio_jobs.find(r, caller.ruleset(r, ruleset_id).ruleset_id, query.requested_page())
     return answer({"simulations": [simulating.describe(each) for each in found.items], **totals(found)})
 
 
@@ -71,7 +71,7 @@ def list_firings(caller: Watcher, simulation_id: SimulationId, query: Annotated[
     """List the rules that would have fired, by customer and day, with the values that matched."""
     with caller.reading() as r:
         firings = portfolio_jobs.read_listing(r, require_done(caller.simulation(r, simulation_id)))
-    return rows_answer(caller.store.lake, firings, query.asked(), "firings", simulating.describe_firing)
+    return rows_answer(caller.store.lake, firings, query.requested_page(), "firings", simulating.describe_firing)
 
 
 @router.get(

@@ -41,7 +41,7 @@ def list_mentioned_accounts(caller: Reader, customer_id: CustomerId, query: Anno
 def _listing(derivation: Derived, caller: Caller, customer_id: str, query: Paging) -> Response:
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        page = query.asked()
+        page = query.requested_page()
         rows = transactions.posted_rows(r, caller.store.lake, customer, derivation.columns)
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * derived.BYTES_PER_ROW):
         items = derivation.compute(rows.collect(), caller.today)

@@ -129,7 +129,7 @@ def _add_explanation(kind: str) -> None:
         with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
             facts = basis.facts(caller)
             trace = replay.trace_figure(kind, facts, figure)
-            return replay.lineage_answer(caller, kind, figure, trace, facts, basis, customer, query.asked())
+            return replay.lineage_answer(caller, kind, figure, trace, facts, basis, customer, query.requested_page())
 
 
 for _kind in replay.DEFAULT_FIGURES:

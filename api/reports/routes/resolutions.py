@@ -42,7 +42,7 @@ def list_resolutions(caller: Reader, customer_id: CustomerId, query: Annotated[P
     """Read the resolutions in force, and the history of all changes."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        changes = resolutions.find_history(r, customer, query.asked())
+        changes = resolutions.find_history(r, customer, query.requested_page())
         found = [ResolutionView.of(each) for each in resolutions.read_current(r, customer)]
     history = [ResolutionView.of(each) for each in changes.items]
     return answer({"resolutions": found, "history": history, **totals(changes)})

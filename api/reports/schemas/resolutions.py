@@ -63,7 +63,7 @@ class ResolutionView(View):
     key: str
     reason: str | None = Field(description="Null: the resolution was revoked.")
     date_made: datetime = Field(validation_alias="made_at")
-    made_by: str = Field(description="Id of the API key.")
+    made_by: str = Field(description="Id of the user or the API key.")
 
 
 class ResolutionsView(View):

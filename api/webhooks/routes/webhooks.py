@@ -85,7 +85,9 @@ def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
 def list_subscriptions(caller: Subscriber, query: Annotated[Paging, Query()]) -> Response:
     """List subscriptions in order of creation."""
     with caller.reading() as r:
-        return listing("subscriptions", subscriptions.find(r, caller.client_id, query.asked()), SubscriptionView)
+        return listing(
+            "subscriptions", subscriptions.find(r, caller.client_id, query.requested_page()), SubscriptionView
+        )
 
 
 @router.get("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
@@ -280,7 +282,7 @@ def _find_deliveries(r: Reading, caller: Caller, query: DeliveriesQuery, subscri
     if query.customer_id is not None:
         customer = customers.get(r, caller.client_id, query.customer_id)
         wanted = replace(wanted, customer_number=customer.number)
-    return delivery_log.find(r, wanted, query.asked())
+    return delivery_log.find(r, wanted, query.requested_page())
 
 
 def _customer_number(r: Reading, caller: Caller, customer_id: UUID | None) -> int | None:

@@ -48,7 +48,7 @@ def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[WhichNo
             caller.evaluation(r, str(query.evaluation_id))
         if query.match_id is not None:
             caller.match(r, str(query.match_id))
-        found = notes.find(r, customer, query.evaluation_id, query.match_id, query.asked())
+        found = notes.find(r, customer, query.evaluation_id, query.match_id, query.requested_page())
     return listing("notes", found, WrittenNoteView)
 
 
@@ -84,7 +84,7 @@ def delete_note(caller: Worker, customer_id: CustomerId, note_id: NoteId) -> Res
 def list_attachments(caller: Worker, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List the files attached to a customer, newest first, also those that were deleted."""
     with caller.reading() as r:
-        found = attachments.find(r, caller.customer(r, customer_id), query.asked())
+        found = attachments.find(r, caller.customer(r, customer_id), query.requested_page())
     return listing("attachments", found, AttachmentView)
 
 

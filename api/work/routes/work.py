@@ -62,7 +62,9 @@ def list_work(caller: Worker, query: Annotated[WhichWork, Query()]) -> Response:
     """
     who = query.who(caller.actor.who)
     with caller.reading() as r:
-        found = items.find_waiting(r, caller.client_id, caller.now, kind=query.kind, assignee=who, page=query.asked())
+        found = items.find_waiting(
+            r, caller.client_id, caller.now, kind=query.kind, assignee=who, page=query.requested_page()
+        )
     return answer({"items": [describe_item(each, caller.now) for each in found.items], **totals(found)})
 
 
@@ -108,7 +110,7 @@ def list_alerts(caller: Worker, query: Annotated[WhichAlerts, Query()]) -> Respo
         customer = None if query.customer_id is None else caller.customer(r, str(query.customer_id))
         ruleset_id = None if query.ruleset_id is None else caller.ruleset(r, str(query.ruleset_id)).ruleset_id
         of = {"state": query.state, "customer": customer, "ruleset_id": ruleset_id}
-        found = items.find_alerts(r, caller.client_id, caller.now, assignee=who, **of, page=query.asked())
+        found = items.find_alerts(r, caller.client_id, caller.now, assignee=who, **of, page=query.requested_page())
     return streamed("alerts", totals(found), _in_slices(caller, found.items))
 
 

@@ -865,7 +865,7 @@ def override_decision(evaluation_id: str, body: models.SentOverride) -> Request[
 def get_letter(evaluation_id: str) -> Request[str]:
     """Read the letter that tells the applicant the outcome: a printable page with the policy's messages for customers.
 
-    After an override it tells the outcome that the person decided, without the policy's reasons for another one.
+    After an override, the letter has the outcome that the person decided, without the policy's reasons for its own.
     What-ifs and a challenger's evaluations have no letter, and neither has an outcome that is indeterminate.
     """
     return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}/letter.html")
@@ -1392,7 +1392,7 @@ def list_users(
 
 
 def create_user(body: models.NewUser) -> Request[models.InvitedUserView]:
-    """Create a user, by a signed-in user. The link to sign in is in this answer and in no other."""
+    """Create a user. Only signed-in users may. The link to sign in is in this answer and in no other."""
     return Request("POST", "/v1/users", body=body)
 
 
@@ -1402,31 +1402,31 @@ def get_user(user_id: str) -> Request[models.UserView]:
 
 
 def change_user(user_id: str, body: models.ChangedUser) -> Request[models.UserView]:
-    """Change a user's name or role, by a signed-in user. A role applies from the user's next request on."""
+    """Change a user's name or role. Only signed-in users may. A role applies from the user's next request on."""
     return Request("PATCH", f"/v1/users/{path_part(user_id)}", body=body)
 
 
 def erase_user(user_id: str) -> Request[models.ErasedUserView]:
-    """Erase a user's name, email address and password, by a signed-in user. Its sessions end.
+    """Erase a user's name, email address and password. Only signed-in users may. The sessions end.
 
-    What it did stays recorded by its id, which `GET /v1/actors` then calls a removed user. Texts that people typed
-    stay, too: notes, reasons, and who is named as having decided on an override.
+    What the user did stays recorded by the user's id, which `GET /v1/actors` then calls a removed user. Texts that
+    people typed stay, too: notes, reasons, and who is named as having decided on an override.
     """
     return Request("DELETE", f"/v1/users/{path_part(user_id)}")
 
 
 def disable_user(user_id: str) -> Request[models.UserView]:
-    """Disable a user, by a signed-in user. Its sessions end; what it did stays recorded."""
+    """Disable a user. Only signed-in users may. The sessions end; what the user did stays recorded."""
     return Request("POST", f"/v1/users/{path_part(user_id)}/disable")
 
 
 def enable_user(user_id: str) -> Request[models.UserView]:
-    """Enable a disabled user, or one who is locked out after wrong passwords, by a signed-in user."""
+    """Enable a user who is disabled, or locked out after wrong passwords. Only signed-in users may."""
     return Request("POST", f"/v1/users/{path_part(user_id)}/enable")
 
 
 def make_link(user_id: str) -> Request[models.LinkView]:
-    """Make a link that signs a user in once, for example to set a forgotten password, by a signed-in user."""
+    """Make a link that signs a user in once, for example after a forgotten password. Only signed-in users may."""
     return Request("POST", f"/v1/users/{path_part(user_id)}/link")
 
 
@@ -1436,7 +1436,7 @@ def list_keys(*, page: int | None = None, count: int | None = None) -> PagedRequ
 
 
 def create_key(body: models.NewKey) -> Request[models.IssuedKeyView]:
-    """Create an API key, by a signed-in user. The key is in this answer and in no other."""
+    """Create an API key. Only signed-in users may. The key is in this answer and in no other."""
     return Request("POST", "/v1/keys", body=body)
 
 
@@ -1446,15 +1446,15 @@ def get_key(key_id: str) -> Request[models.KeyView]:
 
 
 def rotate_key(key_id: str, body: models.Rotation) -> Request[models.IssuedKeyView]:
-    """Replace an API key by a new one with the same scopes, by a signed-in user. Both are valid until the overlap ends.
+    """Replace an API key by a new one with the same scopes. Both are valid until the overlap ends.
 
-    The new key is in this answer and in no other. A key that has ended can't be rotated.
+    Only signed-in users may. The new key is in this answer and in no other. A key that has ended can't be rotated.
     """
     return Request("POST", f"/v1/keys/{path_part(key_id)}/rotate", body=body)
 
 
 def revoke_key(key_id: str) -> Request[models.KeyView]:
-    """Revoke an API key, by a signed-in user. The next request with it is refused; this can't be undone."""
+    """Revoke an API key. Only signed-in users may. The next request with it is refused; this can't be undone."""
     return Request("POST", f"/v1/keys/{path_part(key_id)}/revoke")
 
 

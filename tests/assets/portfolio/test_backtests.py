@@ -12,7 +12,7 @@ from dagster import RunRequest, SkipReason, build_sensor_context
 
 from assets.portfolio import backtests as backtesting
 from assets.portfolio import portfolio_jobs as work
-from assets.portfolio.kinds import Work
+from assets.portfolio.kinds import PortfolioWork
 from assets.reports import reports as slicing
 from pipelines.decisions import Attribute, Case, Policy, Ready, StatedAttribute
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
@@ -376,7 +376,7 @@ def test_a_resumed_run_decides_as_of_the_same_time(portfolio: Portfolio, monkeyp
     began, later = datetime.now(UTC), datetime.now(UTC) + timedelta(hours=1)
     seen, opened = list[datetime](), work.KINDS[Flow.POLICY_BACKTEST]
 
-    def noted(r: Reading, store: Store, job: PortfolioJob) -> Work:
+    def noted(r: Reading, store: Store, job: PortfolioJob) -> PortfolioWork:
         assert job.started_at is not None
         seen.append(job.started_at)
         return opened(r, store, job)

@@ -276,15 +276,15 @@ def test_a_customer_that_cannot_be_evaluated_does_not_prevent_others(
 
 
 def between_evaluation_and_commit(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
-    of_batch = ruleset_evaluation.of_batch
+    evaluate_batch = ruleset_evaluation.evaluate_batch
 
     def overtaken(*arguments: Any) -> Any:
-        seen = of_batch(*arguments)
-        monkeypatch.setattr(ruleset_evaluation, "of_batch", of_batch)
+        seen = evaluate_batch(*arguments)
+        monkeypatch.setattr(ruleset_evaluation, "evaluate_batch", evaluate_batch)
         do()
         return seen
 
-    monkeypatch.setattr(ruleset_evaluation, "of_batch", overtaken)
+    monkeypatch.setattr(ruleset_evaluation, "evaluate_batch", overtaken)
 
 
 def test_an_attribute_that_no_ruleset_reads_cancels_no_evaluation(

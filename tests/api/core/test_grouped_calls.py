@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from api.core.together import Together
+from api.core.grouped_calls import GroupedCalls
 
 
 class Slow:
@@ -25,7 +25,7 @@ class Slow:
 
     async def asked(self, first: str, *others: str) -> list[int | BaseException]:
         """Ask the others while the first is being answered."""
-        together = Together(self.answer)
+        together = GroupedCalls(self.answer)
         tasks = [asyncio.create_task(together.ask(first))]
         while not self.groups:
             await asyncio.sleep(0)
@@ -59,7 +59,7 @@ def test_questions_after_an_error_are_answered() -> None:
     slow.may_end.set()
 
     async def one_after_the_other() -> int:
-        together = Together(slow.answer)
+        together = GroupedCalls(slow.answer)
         with pytest.raises(ConnectionError):
             await together.ask("down")
         return await together.ask("a")
@@ -71,7 +71,7 @@ def test_a_question_that_is_cancelled_does_not_disturb_others() -> None:
     slow = Slow()
 
     async def cancelled() -> int:
-        together = Together(slow.answer)
+        together = GroupedCalls(slow.answer)
         impatient, patient = (asyncio.create_task(together.ask(each)) for each in "ab")
         await asyncio.sleep(0.01)
         impatient.cancel()

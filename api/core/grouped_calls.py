@@ -1,4 +1,4 @@
-"""Do for all requests that come at the same time what takes a thread and a transaction, only once."""
+"""Group calls that come at the same time, so that they share one thread and one transaction."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-class Together(Generic[Q, A]):
+class GroupedCalls(Generic[Q, A]):
     """Answers questions in groups. While one group is being answered, the next one gathers. For the event loop only.
 
     A question is never answered by work that began before it was asked, so an answer is as current as if it had been
@@ -37,19 +37,19 @@ class Together(Generic[Q, A]):
 
     async def _answer_all(self) -> None:
         while self._waiting:
-            group = self._taken()
+            group = self._take_group()
             try:
                 answers = await run_in_threadpool(self._answer, [question for question, _ in group])
             except Exception as error:  # whatever it is, nobody may wait for ever
-                group += self._taken()  # or they would wait as long again for a database that doesn't answer
+                group += self._take_group()  # or they would wait as long again for a database that doesn't answer
                 answers = [error] * len(group)
             for (_, future), answer in zip(group, answers, strict=True):
                 _settle(future, answer)
         self._answering = None
 
-    def _taken(self) -> list[tuple[Q, asyncio.Future[A]]]:
-        taken, self._waiting = self._waiting, list[tuple[Q, asyncio.Future[A]]]()
-        return taken
+    def _take_group(self) -> list[tuple[Q, asyncio.Future[A]]]:
+        group, self._waiting = self._waiting, list[tuple[Q, asyncio.Future[A]]]()
+        return group
 
 
 def _settle(future: asyncio.Future[A], answer: A | Exception) -> None:

@@ -24,7 +24,7 @@ from benchmarks.reports import Timed
 from benchmarks.service import Home, new_home
 from benchmarks.table import Row, mebibytes, seconds
 from benchmarks.ten_rules import MISSING_SHARE, REQUESTED, Verdict, Wrong, wrong
-from pipelines.decisions import Plan, evaluated, planned, readings
+from pipelines.decisions import Plan, evaluate_plan, plan_policy, readings
 from storage.core.store import Store
 from storage.decisions import policies as stored_policies
 from storage.decisions.backtests import Against, Knowledge, Request
@@ -104,7 +104,7 @@ def _one_by_one(count: int) -> float:
 
 
 def _rate(customers: pl.DataFrame, at_once: int) -> float:
-    plan = planned(ten_rules.policy())
+    plan = plan_policy(ten_rules.policy())
     _decided(plan, customers.head(at_once))  # warm up the process
     began = time.perf_counter()
     for start in range(0, customers.height, at_once):
@@ -114,11 +114,11 @@ def _rate(customers: pl.DataFrame, at_once: int) -> float:
 
 def _decided(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
     """Return `outcome` and the limit by `metrics.values` of customers."""
-    return evaluated(plan, readings.read(plan, customers, {}, INPUTS, NOW)).select("outcome", "amount_0")
+    return evaluate_plan(plan, readings.read(plan, customers, {}, INPUTS, NOW)).select("outcome", "amount_0")
 
 
 def _mistakes_of_ours(count: int) -> Mistakes:
-    plan = planned(ten_rules.policy())
+    plan = plan_policy(ten_rules.policy())
     described = {
         about: [Verdict(*each) for each in _decided(plan, customers).rows()]
         for about, customers in _sampled(count).items()
@@ -163,7 +163,7 @@ def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
 
 
 def _metrics_read(files: Sequence[Path]) -> Timed:
-    return reports.metrics_of_portfolio(files, planned(ten_rules.policy()).metrics)
+    return reports.metrics_of_portfolio(files, plan_policy(ten_rules.policy()).metrics)
 
 
 def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:

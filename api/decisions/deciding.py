@@ -233,7 +233,7 @@ def _compute_within_limit(caller: Caller, snapshot: Snapshot, key: FigureKey, pl
 def compute_figures(lake: Lake, place: Location | None, customer_number: int, as_of: date, plan: Plan) -> pl.DataFrame:
     """Compute the customer's row of the plan's figures from one version of its data."""
     rows = _NO_ROWS if place is None or not plan.metrics else place.scan(lake).select(facts.COLUMNS).collect()
-    return decision.figures(Facts(rows, as_of), plan, [customer_number])
+    return decision.compute_figures(Facts(rows, as_of), plan, [customer_number])
 
 
 _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUMNS})

@@ -15,7 +15,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines import metrics
-from pipelines.decisions import Attribute, Plan, Policy, check, evaluated, planned, readings
+from pipelines.decisions import Attribute, Plan, Policy, check, evaluate_plan, plan_policy, readings
 from pipelines.decisions.check import Finding
 from pipelines.decisions.evaluate import step_column
 from pipelines.figures.facts import COLUMNS, Facts
@@ -31,7 +31,7 @@ MOST_ROWS = 2_000_000  # a larger portfolio would take too long; there, a backte
 
 def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> Sequence[Finding]:
     """Return warnings about the steps that no customer with transactions reaches."""
-    plan = planned(policy)
+    plan = plan_policy(policy)
     with store.db.reading() as r:
         places, _ = transactions.separate_damaged(store.lake, transactions.current_locations_of_client(r, client_id))
     if len(plan.steps) < 2 or not places or sum(place.row_count for place in places) > MOST_ROWS:
@@ -53,7 +53,7 @@ def _count_reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:
 
 
 def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetime) -> pl.DataFrame:
-    """Evaluate each customer with every input unknown; the frame is that of `evaluate.evaluated`."""
+    """Evaluate each customer with every input unknown; the frame is that of `evaluate.evaluate_plan`."""
     versions = {place.customer_number: place.data_version for place in places}
     as_of = now.astimezone(store.settings.zone).date()
     rows = transactions.scan(store.lake, places).select(COLUMNS).collect()
@@ -65,7 +65,7 @@ def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetim
         stated.setdefault(number, {})[each.name] = Attribute(each.value, each.expires_at)
     values = metrics.values(Facts(rows, as_of, known), plan.metrics)
     unknown_inputs: dict[str, Any] = dict.fromkeys(plan.labels("input"))
-    return evaluated(plan, readings.read(plan, values, stated, unknown_inputs, now))
+    return evaluate_plan(plan, readings.read(plan, values, stated, unknown_inputs, now))
 
 
 def _parts(places: Sequence[Location]) -> Iterator[list[Location]]:

@@ -7,9 +7,9 @@ from datetime import date, datetime
 import polars as pl
 
 from assets.portfolio.kinds import day_end
-from pipelines.decisions import Attribute, Attributes, Plan, Recorded, evaluated, planned, readings
+from pipelines.decisions import Attribute, Attributes, Plan, Recorded, evaluate_plan, plan_policy, readings
 from pipelines.decisions.backtest import COMPARISON, KNOWN_OUTCOMES, Side, compare, decide, merge, recorded, result
-from pipelines.decisions.decision import figures, figures_of
+from pipelines.decisions.decision import compute_figures, compute_metrics
 from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
@@ -98,8 +98,8 @@ def open_backtest(r: Reading, store: Store, job: PortfolioJob) -> Backtest:
         job,
         now,
         request,
-        None if other is None else planned(other.policy),
-        planned(policies.version(r, stored, job.version).policy),
+        None if other is None else plan_policy(other.policy),
+        plan_policy(policies.version(r, stored, job.version).policy),
         [_moment(r, store, request, day, now) for day in request.days],
         pl.DataFrame(schema=KNOWN_OUTCOMES) if outcomes is None else outcomes,
     )
@@ -163,15 +163,15 @@ def _decide_by_two_versions(
 
     def side(plan: Plan, shown: pl.DataFrame) -> Side:
         declared = {each.name: inputs[each.name] for each in plan.policy.declared_inputs}
-        return decide(plan, evaluated(plan, readings.read(plan, shown, stated, declared, moment.at)))
+        return decide(plan, evaluate_plan(plan, readings.read(plan, shown, stated, declared, moment.at)))
 
     return side(before, earlier), side(backtest.after, later)
 
 
 def _figures(facts: Facts, before: Plan, after: Plan, numbers: Sequence[int]) -> tuple[pl.DataFrame, pl.DataFrame]:
     if any(after.metrics.get(slug, metric) != metric for slug, metric in before.metrics.items()):
-        return figures(facts, before, numbers), figures(facts, after, numbers)
-    both = figures_of(facts, {**before.metrics, **after.metrics}, numbers)
+        return compute_figures(facts, before, numbers), compute_figures(facts, after, numbers)
+    both = compute_metrics(facts, {**before.metrics, **after.metrics}, numbers)
     return both, both
 
 
@@ -180,6 +180,6 @@ def _decide_again(
 ) -> Side:
     """Apply the version to every customer with a recorded decision, using the recorded inputs."""
     plan = backtest.after
-    shown = figures(facts, plan, decisions).filter(pl.col("customer_number").is_in(list(decisions)))
+    shown = compute_figures(facts, plan, decisions).filter(pl.col("customer_number").is_in(list(decisions)))
     inputs = {number: {**backtest.request.inputs, **given} for number, given in recorded.inputs_of(decisions).items()}
-    return decide(plan, evaluated(plan, recorded.read(plan, shown, stated, inputs, moment.at)))
+    return decide(plan, evaluate_plan(plan, recorded.read(plan, shown, stated, inputs, moment.at)))

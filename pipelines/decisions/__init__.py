@@ -24,9 +24,9 @@ other functions are imported from their modules.
 """
 
 from pipelines.decisions.decision import Case, Decision, Ready, Recorded, Replay, StatedAttribute
-from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.nodes import Node
-from pipelines.decisions.plan import Plan, metric_of, planned
+from pipelines.decisions.plan import Plan, metric_of, plan_policy
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Kind, Policy, kinds
 from pipelines.decisions.readings import Attribute, Attributes, Value
 
@@ -46,8 +46,8 @@ __all__ = [
     "Replay",
     "StatedAttribute",
     "Value",
-    "evaluated",
+    "evaluate_plan",
     "kinds",
     "metric_of",
-    "planned",
+    "plan_policy",
 ]

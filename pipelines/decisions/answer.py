@@ -1,6 +1,6 @@
 """The result of an evaluation: verdict with reasons, limits, indicators, metrics and attributes read; and its trace.
 
-Both are derived from one customer's row of `evaluate.evaluated`, so that they always agree.
+Both are derived from one customer's row of `evaluate.evaluate_plan`, so that they always agree.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,16 +29,16 @@ def build_answer(plan: Plan, row: Row, attributes: Mapping[str, Attribute], show
     """Return the contract's evaluation result, with `verdict.matchedRules` and `verdict.principalReasons`.
 
     Args:
-        row: one customer's row of `evaluated`.
+        row: one customer's row of `evaluate_plan`.
         attributes: the customer's attributes by name.
         shown: the customer's row of `metrics.values`, which indicators read.
     """
     policy = plan.policy
     priced = {limit.limit.product for limit in plan.limits}
-    read = [metric_of(policy, slug) for slug in dict.fromkeys([*plan.labels("metric"), *_shown(plan)])]
+    read = [metric_of(policy, slug) for slug in dict.fromkeys([*plan.labels("metric"), *_indicator_metrics(plan)])]
     return {
         "verdict": _verdict(plan, row),
-        "computedLimits": [_limit(plan, nth, limit, row) for nth, limit in enumerate(plan.limits)],
+        "computedLimits": [_describe_limit(plan, nth, limit, row) for nth, limit in enumerate(plan.limits)],
         "products": [
             {"productId": each.id, "slug": each.slug, "name": each.name}
             for each in policy.products
@@ -68,7 +68,7 @@ def _verdict(plan: Plan, row: Row) -> Data:
         "outcome": row["outcome"],
         "recommendedActions": list(actions),
         "reasons": list(_undecided(plan, row)),
-        "matchedRules": [_described(plan, *each) for each in decisive],
+        "matchedRules": [_describe_reason(plan, *each) for each in decisive],
         "principalReasons": [each.customer_message for each, _ in decisive[:MOST_PRINCIPAL]],
     }
 
@@ -99,7 +99,7 @@ def _matched_rules(plan: Plan, row: Row) -> Sequence[PlannedRule]:
     return sorted(matched, key=lambda each: each.rule.rank)
 
 
-def _described(plan: Plan, reason: Reason, conditions: Sequence[str]) -> Data:
+def _describe_reason(plan: Plan, reason: Reason, conditions: Sequence[str]) -> Data:
     return {
         "code": reason.code,
         "message": reason.message,
@@ -134,7 +134,7 @@ def _reasons(plan: Plan, row: Row, names: Sequence[str]) -> list[Data]:
 # Limits and indicators
 
 
-def _limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data:
+def _describe_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data:
     product = next(each for each in plan.policy.products if each.slug == planned.limit.product)
     amount = row[f"amount_{nth}"]
     if amount is None:
@@ -156,7 +156,7 @@ def _why_no_limit(plan: Plan, planned: PlannedLimit, row: Row) -> list[Data]:
     return _reasons(plan, row, planned.required)
 
 
-def _shown(plan: Plan) -> list[str]:
+def _indicator_metrics(plan: Plan) -> list[str]:
     return [indicator.metric for indicator in plan.policy.indicators]
 
 

@@ -20,8 +20,8 @@ from pipelines import metrics
 from pipelines.decisions import readings
 from pipelines.decisions.answer import Data, build_answer, build_trace
 from pipelines.decisions.canonical import fingerprint, metrics_fingerprint
-from pipelines.decisions.evaluate import ENGINE_VERSION, evaluated
-from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.evaluate import ENGINE_VERSION, evaluate_plan
+from pipelines.decisions.plan import Plan, plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.figures.facts import Facts
@@ -44,7 +44,7 @@ class Ready:
 
     @classmethod
     def of(cls, policy: Policy) -> "Ready":
-        plan = planned(policy)
+        plan = plan_policy(policy)
         return cls(plan, fingerprint(policy), metrics_fingerprint(plan))
 
 
@@ -89,12 +89,12 @@ class Decision:
     record: bytes
 
 
-def figures(facts: Facts, plan: Plan, customer_numbers: Iterable[int]) -> pl.DataFrame:
+def compute_figures(facts: Facts, plan: Plan, customer_numbers: Iterable[int]) -> pl.DataFrame:
     """Return `metrics.values` of the plan's metrics for these customers, including customers without any rows."""
-    return figures_of(facts, plan.metrics, customer_numbers)
+    return compute_metrics(facts, plan.metrics, customer_numbers)
 
 
-def figures_of(facts: Facts, wanted: Metrics, customer_numbers: Iterable[int]) -> pl.DataFrame:
+def compute_metrics(facts: Facts, wanted: Metrics, customer_numbers: Iterable[int]) -> pl.DataFrame:
     """Return `metrics.values` for these customers, including customers without any rows.
 
     Args:
@@ -111,11 +111,11 @@ def decide(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
     """Return the outcome, the answer and the record of a case.
 
     Args:
-        shown: the customer's row of `figures`.
+        shown: the customer's row of `compute_figures`.
     """
     plan = ready.plan
     read = readings.read(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
-    row = evaluated(plan, read).row(0, named=True)
+    row = evaluate_plan(plan, read).row(0, named=True)
     known = shown.row(0, named=True)
     answer = build_answer(plan, row, case.stated, known) | {
         "evaluationId": case.evaluation_id,
@@ -124,17 +124,17 @@ def decide(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
         "pendingJobs": case.pending_jobs,
         "whatIf": case.what_if,
     }
-    return Decision(row["outcome"], answer, _record(ready, case, known, answer, build_trace(plan, row)))
+    return Decision(row["outcome"], answer, _encode_record(ready, case, known, answer, build_trace(plan, row)))
 
 
-def _record(ready: Ready, case: Case, known: Mapping[str, Any], answer: Data, trace: Data) -> bytes:
+def _encode_record(ready: Ready, case: Case, known: Mapping[str, Any], answer: Data, trace: Data) -> bytes:
     content = {
         "recordVersion": RECORD_VERSION,
         "engineVersion": ENGINE_VERSION,
         "metricsVersion": metrics.VERSION,
         "metricsFingerprint": ready.metrics_fingerprint,
         "policyFingerprint": ready.fingerprint,
-        "case": _case(case),
+        "case": _describe_case(case),
         "metrics": {slug: {"value": known[slug], "cause": known[cause_of(slug)]} for slug in ready.plan.metrics},
         "answer": answer,
         "trace": trace,
@@ -142,7 +142,7 @@ def _record(ready: Ready, case: Case, known: Mapping[str, Any], answer: Data, tr
     return _encode(content)
 
 
-def _case(case: Case) -> Data:
+def _describe_case(case: Case) -> Data:
     return {
         "evaluationId": case.evaluation_id,
         "customerId": case.customer_id,
@@ -152,14 +152,14 @@ def _case(case: Case) -> Data:
         "asOf": case.as_of,
         "at": case.at,
         "inputs": case.inputs,
-        "attributes": {name: _described(each) for name, each in case.attributes.items()},
+        "attributes": {name: _describe_attribute(each) for name, each in case.attributes.items()},
         "pendingJobs": case.pending_jobs,
         "whatIf": case.what_if,
         "shadowOf": case.shadow_of,
     }
 
 
-def _described(stated: StatedAttribute) -> Data:
+def _describe_attribute(stated: StatedAttribute) -> Data:
     return {
         "value": stated.reading.value,
         "from": stated.reading.source,
@@ -197,7 +197,7 @@ class Recorded:
             as_of=date.fromisoformat(recorded["asOf"]),
             at=datetime.fromisoformat(recorded["at"]),
             inputs=recorded["inputs"],
-            attributes={name: _restored(each) for name, each in recorded["attributes"].items()},
+            attributes={name: _restore_attribute(each) for name, each in recorded["attributes"].items()},
             pending_jobs=tuple(UUID(each) for each in recorded["pendingJobs"]),
             what_if=recorded["whatIf"],
             shadow_of=recorded["shadowOf"] and UUID(recorded["shadowOf"]),
@@ -215,18 +215,18 @@ class Recorded:
         return pl.DataFrame([{BY_CUSTOMER: customer_number} | row], schema={BY_CUSTOMER: pl.Int64(), **types})
 
 
-def _restored(recorded: Data) -> StatedAttribute:
+def _restore_attribute(recorded: Data) -> StatedAttribute:
     origin: Literal["stored", "overridden"] = recorded["from"]
     return StatedAttribute(
-        Attribute(recorded["value"], _moment(recorded["expiresAt"]), origin),
+        Attribute(recorded["value"], _parse_time(recorded["expiresAt"]), origin),
         recorded["source"],
         None if recorded["evidenceDate"] is None else date.fromisoformat(recorded["evidenceDate"]),
-        _moment(recorded["setAt"]),
+        _parse_time(recorded["setAt"]),
         recorded["setBy"],
     )
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
@@ -248,8 +248,8 @@ def replay(ready: Ready, earlier: bytes, customer_number: int, shown: pl.DataFra
 
     Args:
         ready: the policy's version as it is stored now.
-        shown: the customer's row of `figures`, from the data version that the record names; None if that version is no
-            longer stored: then the recorded figures are used.
+        shown: the customer's row of `compute_figures`, from the data version that the record names; None if that
+            is no longer stored: then the recorded figures are used.
     """
     recorded = Recorded.of(earlier)
     case = recorded.case(customer_number)

@@ -38,7 +38,7 @@ class Range:
 
 
 NOTHING = Range(0, 0, known=False, unknown=True)
-Found = dict[str, Any]  # by node: a Range, Truths, or for a leaf its text or truth
+NodeValues = dict[str, Any]  # by node: a Range, Truths, or for a leaf its text or truth
 
 
 def depending_nodes(plan: Plan, name: str) -> list[Node]:
@@ -50,8 +50,8 @@ def depending_nodes(plan: Plan, name: str) -> list[Node]:
     return [node for node in plan.nodes.values() if node.name in above and node.name != name]
 
 
-def fixed_values(plan: Plan, row: Mapping[str, Any]) -> Found:
-    """Return every node's value in a row of `evaluated` as a range of one point or a set of one truth."""
+def fixed_values(plan: Plan, row: Mapping[str, Any]) -> NodeValues:
+    """Return every node's value in a row of `evaluate_plan` as a range of one point or a set of one truth."""
     return {node.name: _as_evaluated(node, row[node.name]) for node in plan.nodes.values()}
 
 
@@ -61,7 +61,7 @@ def _as_evaluated(node: Node, value: Any) -> Any:
     return value if node.is_leaf else frozenset((value,))
 
 
-def possible_outcomes(plan: Plan, found: Found, moving: Sequence[Node]) -> frozenset[str]:
+def possible_outcomes(plan: Plan, found: NodeValues, moving: Sequence[Node]) -> frozenset[str]:
     """Return every possible outcome.
 
     Args:
@@ -73,7 +73,7 @@ def possible_outcomes(plan: Plan, found: Found, moving: Sequence[Node]) -> froze
     return frozenset(_outcomes(plan, found))
 
 
-def _outcomes(plan: Plan, found: Found) -> Iterable[str]:
+def _outcomes(plan: Plan, found: NodeValues) -> Iterable[str]:
     for planned in plan.steps:
         truths = _step(planned, found)
         if True in truths:
@@ -85,7 +85,7 @@ def _outcomes(plan: Plan, found: Found) -> Iterable[str]:
     yield plan.policy.default_outcome
 
 
-def _step(planned: PlannedStep, found: Found) -> Truths:
+def _step(planned: PlannedStep, found: NodeValues) -> Truths:
     rules = [
         frozenset(each.rule.when_unknown if truth is None else truth for truth in found[each.condition])
         for each in planned.rules

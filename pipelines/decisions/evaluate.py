@@ -20,12 +20,12 @@ OUTCOME = pl.Enum([*OUTCOMES, INDETERMINATE])
 MONEY = pl.Decimal(38, 2)
 
 Columns = Sequence[pl.Expr]
-CACHED_PLANS = 256  # whose columns are cached, as many as plans in the API (our judgement)
+CACHED_PLANS = 256  # whose columns are cached: as many plans as the API caches (our judgement)
 
 ENGINE_VERSION = 1  # increase it with every change that can alter an outcome or a limit
 
 
-def evaluated(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
+def evaluate_plan(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
     """Add the columns of nodes, rules, steps, the outcome and limits to readings.
 
     Args:

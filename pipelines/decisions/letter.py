@@ -1,7 +1,7 @@
 """The letter to an applicant: the outcome in plain words, the reasons as the policy words them for customers, and the
 amounts that are offered.
 
-It has nothing of what is for the lender's staff: no codes, metrics, rules or reasons of an override.
+It contains nothing that is meant for the lender's staff: no codes, metrics, rules or reasons of an override.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ OFFERS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class About:
-    """Who writes to whom, and when the decision was made. `reference`: the lender's own."""
+    """Who writes to whom, and when the decision was made. `reference`: the lender's own reference."""
 
     lender: str
     name: str | None

@@ -121,5 +121,5 @@ def units(number: Decimal) -> int:
 
 
 def as_number(value: int) -> Decimal:
-    """Return the number of so many hundred-millionths: the inverse of `units`."""
+    """Return the number that this many hundred-millionths make: the inverse of `units`."""
     return Decimal(value).scaleb(-SCALE)

@@ -68,8 +68,8 @@ def metric_of(policy: Policy, slug: str) -> Metric:
     return next(own, None) or METRICS[slug]
 
 
-def planned(policy: Policy) -> Plan:
-    """Return the plan of a policy in which `check` found no fault."""
+def plan_policy(policy: Policy) -> Plan:
+    """Return the plan of a policy in which `check` has found no fault."""
     nodes = Nodes()
     reader = _reader(policy, nodes)
     steps = tuple(

@@ -13,8 +13,16 @@ from math import gcd
 
 import polars as pl
 
-from pipelines.decisions.enclosures import MOST, ONE, Found, Range, depending_nodes, fixed_values, possible_outcomes
-from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.enclosures import (
+    MOST,
+    ONE,
+    NodeValues,
+    Range,
+    depending_nodes,
+    fixed_values,
+    possible_outcomes,
+)
+from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.numbers import NUMBER, as_number, units
 from pipelines.decisions.plan import Plan, every_metric
@@ -85,23 +93,23 @@ def numeric_leaves(plan: Plan) -> list[Node]:
     return [node for node in plan.nodes.values() if node.is_leaf and node.kind == "decimal"]
 
 
-def sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MOST_STEPS) -> list[Sensitivity]:
+def find_sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MOST_STEPS) -> list[Sensitivity]:
     """Return the sensitivity to each number that the plan reads, in the document's order.
 
     Args:
         readings: one customer's row of `readings.read`.
     """
-    row = evaluated(plan, readings).row(0, named=True)
+    row = evaluate_plan(plan, readings).row(0, named=True)
     search = _Search(plan, row, most_steps)
     return _confirm(plan, readings, row["outcome"], [search.of(node) for node in numeric_leaves(plan)])
 
 
-def grid(plan: Plan, readings: pl.DataFrame, across: Axis, down: Axis) -> pl.DataFrame:
-    """Return `evaluated` for one customer and all pairs of two leaves' values, row by row of the grid."""
+def evaluate_grid(plan: Plan, readings: pl.DataFrame, across: Axis, down: Axis) -> pl.DataFrame:
+    """Return `evaluate_plan` for one customer and all pairs of two leaves' values, row by row of the grid."""
     pairs = [(x, y) for y in down.values for x in across.values]
     given = {across.node.name: [x for x, _ in pairs], down.node.name: [y for _, y in pairs]}
     leaves = {axis.node.name: axis.node for axis in (across, down)}
-    return evaluated(plan, repeat_with(readings, [(leaves[name], given[name]) for name in leaves], len(pairs)))
+    return evaluate_plan(plan, repeat_with(readings, [(leaves[name], given[name]) for name in leaves], len(pairs)))
 
 
 class _Search:
@@ -111,7 +119,7 @@ class _Search:
         self._plan = plan
         self._row = row
         self._fixed = fixed_values(plan, row)
-        self._found: Found = {}  # the same, updated for the leaf that varies
+        self._found: NodeValues = {}  # the same, updated for the leaf that varies
         self._rules = sum(len(step.rules) for step in plan.steps)
         self._left = most_steps
 
@@ -227,7 +235,7 @@ def _confirm(plan: Plan, readings: pl.DataFrame, outcome: str, found: list[Sensi
     columns = [
         (leaf, [each.value if each.node.name == name else None for each in questions]) for name, leaf in leaves.items()
     ]
-    answers = evaluated(plan, repeat_with(readings, columns, len(questions)))["outcome"].to_list()
+    answers = evaluate_plan(plan, repeat_with(readings, columns, len(questions)))["outcome"].to_list()
     pairs = zip(questions, answers, strict=True)
     wrong = {each.node.name for each, answer in pairs if (answer == each.outcome) != each.expected}
     return [Sensitivity(each.node, each.value, complete=False) if each.node.name in wrong else each for each in found]

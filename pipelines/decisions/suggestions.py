@@ -1,4 +1,4 @@
-"""Suggest changes that somebody can aim at: those that `sensitivity` finds, as figures that people would write.
+"""Suggest changes that a customer can aim at: those that `sensitivity` finds, rounded to figures people would write.
 
 If the nearest change of a score of 684 is at 449.99999999, the suggestion is 449. Nobody can aim at an undecided
 outcome, or at a negative value of a figure that can't be negative, so such changes are left out. Figures of a year or
@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import polars as pl
 
-from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.numbers import as_number
 from pipelines.decisions.plan import Plan, every_metric
 from pipelines.decisions.policy import INDETERMINATE
@@ -20,18 +20,18 @@ from pipelines.decisions.sensitivity import Change, Sensitivity, repeat_with, st
 from pipelines.metrics import Metrics
 from pipelines.metrics.definition import Arithmetic, Balances, Days, History, Months, Transactions
 
-_DIGITS = 3  # of a figure below 100; larger figures are whole (our judgement)
+_DIGITS = 3  # significant digits of a figure below 100; larger figures are whole (our judgement)
 _YEAR = 12  # months
 _DAYS_OF_YEAR = 365
 _OF_AMOUNTS = frozenset(("sum", "mean", "min", "max", "last", "median", "slope", "monthly_mean", "monthly_median"))
 
 
-def suggestions(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitivity]) -> list[list[Change]]:
+def suggest_changes(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitivity]) -> list[list[Change]]:
     """Return the suggested changes of each number, the one nearest to its value first.
 
     Args:
         readings: one customer's row of `readings.read`.
-        found: from `sensitivities`.
+        found: from `find_sensitivities`.
     """
     wanted = [list(_wanted(plan, each)) for each in found]
     asked = [(each.node, change) for each, changes in zip(found, wanted, strict=True) for change in changes]
@@ -39,7 +39,7 @@ def suggestions(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitivity]
         (node, [change.value if of.name == node.name else None for of, change in asked])
         for node in {of.name: of for of, _ in asked}.values()
     ]
-    answers = evaluated(plan, repeat_with(readings, columns, len(asked)))["outcome"].to_list()
+    answers = evaluate_plan(plan, repeat_with(readings, columns, len(asked)))["outcome"].to_list()
     confirmed = iter([answer == change.outcome for answer, (_, change) in zip(answers, asked, strict=True)])
     left = ([change for change in changes if next(confirmed)] for changes in wanted)
     return [
@@ -75,11 +75,11 @@ def _is_past(metrics: Metrics, slug: str) -> bool:
     """Return whether a metric measures a year or more, or a time that nobody can shorten or lengthen."""
     match metrics[slug].definition:
         case History(figure=figure):
-            return figure != "days_behind"  # it starts anew with the next submission
+            return figure != "days_behind"  # it starts again at zero with the next submission
         case Arithmetic(operands=operands):
             return any(_is_past(metrics, each) for each in operands if each in metrics)
         case Transactions(aggregate="days_since"):
-            return False  # it starts anew with the next such row
+            return False  # it starts again at zero with the next such row
         case definition:
             window = definition.window
             if isinstance(window, Months):

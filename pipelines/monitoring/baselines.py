@@ -10,7 +10,7 @@ from datetime import date, datetime
 import polars as pl
 
 from pipelines.decisions import readings
-from pipelines.decisions.decision import figures_of
+from pipelines.decisions.decision import compute_metrics
 from pipelines.decisions.readings import NONE, Attributes
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -34,7 +34,7 @@ def compute_baseline(
     """
     days = _days_that_have_come(planned.since, facts, customers, attributes, now)
     known = days.filter(pl.col("date").is_not_null())
-    figures = figures_of(_as_of(facts, known), planned.metrics, customers)
+    figures = compute_metrics(_as_of(facts, known), planned.metrics, customers)
     day = pl.col("date")
     return figures.join(days, on=BY_CUSTOMER, validate="1:1", maintain_order="left").select(
         BY_CUSTOMER,

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 import polars as pl
 
-from pipelines.decisions.decision import figures_of
+from pipelines.decisions.decision import compute_metrics
 from pipelines.decisions.evaluate import evaluate_nodes
 from pipelines.decisions.readings import Attributes, column_of, read
 from pipelines.figures.facts import Facts
@@ -33,7 +33,7 @@ def compute_figures(
     Columns: `customer_number`; each metric's and baseline metric's value, by its name in the plan, and cause, by
     `cause_of`; and each baseline's day.
     """
-    current = figures_of(facts, plan.metrics, customers)
+    current = compute_metrics(facts, plan.metrics, customers)
     at_baselines = [compute_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in plan.baselines]
     return pl.concat([current, *(each.drop(BY_CUSTOMER) for each in at_baselines)], how="horizontal")
 

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 
 from pipelines import metrics
-from pipelines.decisions import Attributes, Plan, Value, backtest, evaluated
+from pipelines.decisions import Attributes, Plan, Value, backtest, evaluate_plan
 from pipelines.decisions.backtest import COMPARISON, KNOWN_OUTCOMES, Side, recorded
-from pipelines.decisions.decision import figures
+from pipelines.decisions.decision import compute_figures
 from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -292,10 +292,10 @@ def _compare_policy_decisions(policy: TriedPolicy, before: Facts, after: Facts, 
 def _decide(policy: TriedPolicy, facts: Facts, deciders: Deciders) -> Side:
     customers = facts.customers[BY_CUSTOMER].to_list()
     inputs = {number: policy.inputs.get(number, {}) for number in customers}
-    shown = figures(facts, policy.plan, customers)
+    shown = compute_figures(facts, policy.plan, customers)
     return backtest.decide(
         policy.plan,
-        evaluated(policy.plan, recorded.read(policy.plan, shown, deciders.attributes, inputs, deciders.now)),
+        evaluate_plan(policy.plan, recorded.read(policy.plan, shown, deciders.attributes, inputs, deciders.now)),
     )
 
 

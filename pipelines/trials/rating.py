@@ -17,9 +17,9 @@ from pipelines.decisions import (
     Plan,
     Policy,
     Value,
-    evaluated,
+    evaluate_plan,
     examples,
-    planned,
+    plan_policy,
     readings,
 )
 from pipelines.enrichment.enrichment import enrich
@@ -91,9 +91,9 @@ def _apply_policy(facts: Facts) -> pl.DataFrame:
     stated = {name: Attribute(value) for name, value in ATTRIBUTES.items()}
     midnight = datetime.combine(facts.as_of, time(), UTC)
     read = readings.read(plan, values, dict.fromkeys(values[BY_CUSTOMER], stated), INPUTS, midnight)
-    return evaluated(plan, read).select(BY_CUSTOMER, verdict=pl.col("outcome").cast(pl.String), limit="amount_0")
+    return evaluate_plan(plan, read).select(BY_CUSTOMER, verdict=pl.col("outcome").cast(pl.String), limit="amount_0")
 
 
 @cache
 def _plan() -> Plan:
-    return planned(Policy.model_validate(examples.load()[POLICY]))
+    return plan_policy(Policy.model_validate(examples.load()[POLICY]))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from uuid import UUID
 
-from pipelines.decisions import Attribute, planned
+from pipelines.decisions import Attribute, plan_policy
 from pipelines.decisions.backtest import recorded
 from pipelines.monitoring import plan_rulesets
 from pipelines.portfolio.impact import Deciders, TriedPolicy
@@ -40,5 +40,5 @@ def _read_policies(r: Reading, client_id: UUID, customers: Mapping[int, int], no
     for stored, version in policies.find(r, client_id).items:
         records = backtests.latest_records(r, stored.policy_id, list(customers), now)
         answered = {number: record for number, (record,) in records.items()}
-        found.append(TriedPolicy(stored.slug, planned(version.policy), recorded.inputs_of(answered)))
+        found.append(TriedPolicy(stored.slug, plan_policy(version.policy), recorded.inputs_of(answered)))
     return found

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import evaluating, policies, reports
 from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, given
 from benchmarks.ten_rules import document, known, on_the_cent, policy, right, stricter, with_gaps, wrong
-from pipelines.decisions import check, planned
+from pipelines.decisions import check, plan_policy
 
 CUSTOMERS = 3_000
 SMALL = policies.Scale(5_000, 500, 3, reports.Scale(6, 1_000, (12,), 1, 1))
@@ -19,8 +19,8 @@ def test_the_policy_is_valid_and_has_the_reported_size() -> None:
     checked = check.read(document())
     assert (checked.faults, checked.warnings) == ([], [])
     assert sum(len(step.rules) for step in policy().steps) == 10
-    assert len(planned(policy()).labels("metric")) == 15
-    assert planned(stricter()).metrics.keys() == planned(policy()).metrics.keys()
+    assert len(plan_policy(policy()).labels("metric")) == 15
+    assert plan_policy(stricter()).metrics.keys() == plan_policy(policy()).metrics.keys()
 
 
 def test_customers_with_gaps_reach_every_outcome() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import polars.selectors as cs
 import pytest
 
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
@@ -138,7 +138,7 @@ def shipped() -> Iterator[Any]:
     """Yield what decides something, and the metrics that it reads."""
     yield pytest.param(with_inputs(sorted(feature.metric for feature in DEFAULT.features), METRICS), id="scorecard")
     for slug, policy in POLICIES.items():
-        yield pytest.param(planned(policy).metrics, id=slug)
+        yield pytest.param(plan_policy(policy).metrics, id=slug)
     for slug, ruleset in RULESETS.items():
         if slug != OPT_IN:
             own: dict[str, Metric] = {metric.slug: metric for metric in ruleset.metrics}

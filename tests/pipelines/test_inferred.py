@@ -13,9 +13,9 @@ from uuid import UUID
 import polars as pl
 import pytest
 
-from pipelines.decisions.decision import figures_of
-from pipelines.decisions.evaluate import evaluated
-from pipelines.decisions.plan import planned
+from pipelines.decisions.decision import compute_metrics
+from pipelines.decisions.evaluate import evaluate_plan
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.readings import Attribute, read
 from pipelines.enrichment.facilities import mark_facilities, summarise_facilities
 from pipelines.figures.facts import Facts
@@ -104,11 +104,11 @@ def test_the_risk_report_is_the_same() -> None:
 
 @pytest.mark.parametrize("slug", POLICIES)
 def test_no_policy_decides_by_them(slug: str) -> None:
-    plan, policy = planned(POLICIES[slug]), POLICIES[slug]
-    shown = figures_of(both(), plan.metrics, range(2))
+    plan, policy = plan_policy(POLICIES[slug]), POLICIES[slug]
+    shown = compute_metrics(both(), plan.metrics, range(2))
     held = {number: {name: Attribute(value) for name, value in STATED.items()} for number in range(2)}
     inputs = {each.name: ASKED[each.name] for each in policy.declared_inputs}
-    assert_same(evaluated(plan, read(plan, shown, held, inputs, NOW)))
+    assert_same(evaluate_plan(plan, read(plan, shown, held, inputs, NOW)))
 
 
 @pytest.mark.parametrize("slug", RULESETS)

@@ -23,9 +23,9 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import examples
-from pipelines.decisions.decision import figures_of
-from pipelines.decisions.evaluate import evaluated, rule_column
-from pipelines.decisions.plan import planned
+from pipelines.decisions.decision import compute_metrics
+from pipelines.decisions.evaluate import evaluate_plan, rule_column
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value, read
 from pipelines.enrichment.enrichment import derive
@@ -172,7 +172,7 @@ def by_scorecard(of: list[Case]) -> Given:
 
 def by_policy(slug: str, of: list[Case]) -> Given:
     """Return whether the rule of that code holds, or for the default's reason, whether the default decides."""
-    plan, policy = planned(POLICIES[slug]), POLICIES[slug]
+    plan, policy = plan_policy(POLICIES[slug]), POLICIES[slug]
     columns = {
         planned_.rule.code: pl.col(rule_column(nth, place))
         for nth, step in enumerate(plan.steps)
@@ -180,7 +180,7 @@ def by_policy(slug: str, of: list[Case]) -> Given:
     }
     if policy.default_reason is not None:
         columns[policy.default_reason.code] = pl.col("step").is_null()
-    shown = figures_of(facts(of), plan.metrics, range(len(of)))
+    shown = compute_metrics(facts(of), plan.metrics, range(len(of)))
     held = {
         number: {name: Attribute(value) for name, value in {**STATED, **case.attributes}.items()}
         for number, case in enumerate(of)
@@ -189,7 +189,7 @@ def by_policy(slug: str, of: list[Case]) -> Given:
     described: dict[int, bool | None] = {}
     for inputs in set(asked):  # a policy is evaluated for many customers at once, with one set of inputs
         mine = shown.filter(pl.col("customer_number").is_in([n for n, each in enumerate(asked) if each == inputs]))
-        decided = evaluated(plan, read(plan, mine, held, dict(inputs), NOW))
+        decided = evaluate_plan(plan, read(plan, mine, held, dict(inputs), NOW))
         for row in decided.with_columns(column.alias(code) for code, column in columns.items()).to_dicts():
             described[row["customer_number"]] = row[of[row["customer_number"]].reason]
     return [described[number] for number in range(len(of))]

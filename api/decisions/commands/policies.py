@@ -191,7 +191,7 @@ def adm_statement(client: ForClient, as_json: AsJson = False) -> None:
     with opened_store() as store, store.db.reading() as r:
         stored_policies.require_enabled(r, client)
         published = [version.policy for _, version in stored_policies.find(r, client).items]
-    reported = statement.statement(published)
+    reported = statement.describe_automation(published)
     if as_json:
         print_json(reported)
     else:

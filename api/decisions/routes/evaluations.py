@@ -34,9 +34,9 @@ from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route, heavy
 from api.reports import replay
 from api.reports.schemas.reports import FigureQuery, LineageView
-from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sensitivity
+from pipelines.decisions import Node, Plan, evaluate_plan, metric_of, readings, sensitivity
 from pipelines.decisions.sensitivity import Axis, Change, Sensitivity
-from pipelines.decisions.suggestions import suggestions
+from pipelines.decisions.suggestions import suggest_changes
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.access.approvals import Request
 from storage.core.models import ApprovalKind
@@ -96,14 +96,14 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
     axes = None if sent.grid is None else _axes(plan, sent.grid)
     figures = deciding.figures(caller, snapshot, prepared)
     read = readings.read(plan, figures, {case.customer_number: case.stated}, case.inputs, case.at)
-    found = sensitivity.sensitivities(plan, read)
-    suggested = suggestions(plan, read, found)
+    found = sensitivity.find_sensitivities(plan, read)
+    suggested = suggest_changes(plan, read, found)
     reported = {
-        "outcome": evaluated(plan, read)["outcome"][0],
+        "outcome": evaluate_plan(plan, read)["outcome"][0],
         "policyVersion": case.policy_version,
         "dataVersion": case.data_version,
         "sensitivities": [_sensitivity(plan, *each) for each in zip(found, suggested, strict=True)],
-        "grid": None if axes is None else _grid(plan, sensitivity.grid(plan, read, *axes).to_dicts(), *axes),
+        "grid": None if axes is None else _grid(plan, sensitivity.evaluate_grid(plan, read, *axes).to_dicts(), *axes),
     }
     return answer(reported, prepared.message)
 

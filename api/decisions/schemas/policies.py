@@ -22,7 +22,7 @@ from api.core.schemas.rules import (
     text,
     whole_parameter,
 )
-from pipelines.decisions import Node, Plan, Policy, metric_of, planned
+from pipelines.decisions import Node, Plan, Policy, metric_of, plan_policy
 from pipelines.metrics import Metric
 from pipelines.metrics.definition import Format
 from storage.core.models import PolicyState
@@ -277,7 +277,7 @@ class PolicySchemaView(View):
 def describe_policy(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
     """Return a policy with the content of a version, in the contract's fields."""
     document: dict[str, Any] = json.loads(version.document)
-    plan = planned(version.policy)
+    plan = plan_policy(version.policy)
     return {
         "policyId": stored.policy_id,
         **{name: document[name] for name in ("name", "slug", "notes", "defaultOutcome")},

@@ -122,9 +122,9 @@ _INTRODUCTIONS: Mapping[type[Strict], Callable[[Any], str]] = {
     Metric: lambda metric: f": {metric.meaning.removesuffix('.')}",
     Product: lambda product: f" ({product.name})",
     Step: lambda step: f", {step.outcome} when {step.match} of its rules match",
-    Rule: lambda rule: f", met when {words.of_condition(rule.condition)}",
-    Limit: lambda limit: f", {words.of_number(limit.amount)}",
-    Cap: lambda cap: f", {words.of_number(cap.value)}",
+    Rule: lambda rule: f", met when {words.describe_condition(rule.condition)}",
+    Limit: lambda limit: f", {words.describe_number(limit.amount)}",
+    Cap: lambda cap: f", {words.describe_number(cap.value)}",
 }
 
 
@@ -189,8 +189,8 @@ def _text(data: object) -> str:
 
 
 _WORDS: Mapping[str, Callable[[Any], str]] = {
-    "condition": lambda condition: f"“{words.of_condition(condition)}”",
-    **dict.fromkeys(("amount", "value"), words.of_number),
+    "condition": lambda condition: f"“{words.describe_condition(condition)}”",
+    **dict.fromkeys(("amount", "value"), words.describe_number),
     **dict.fromkeys(("round_down_to", "minimum"), str),
     **dict.fromkeys(("outcome", "default_outcome", "match", "kind", "format", "on_unavailable"), str),
     "outcomes": ", ".join,

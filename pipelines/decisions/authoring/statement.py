@@ -9,7 +9,7 @@ sole trader's bank statements always are.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Declared, Outcome, Policy
 
 Data = dict[str, Any]
@@ -17,13 +17,13 @@ ALONE: Sequence[Outcome] = ("proceed", "blocked")
 ASSISTED: Sequence[Outcome] = ("conditional",)
 
 
-def statement(policies: Sequence[Policy]) -> Data:
+def describe_automation(policies: Sequence[Policy]) -> Data:
     """Return for each policy which information it uses and what it decides."""
     return {"policies": [_state_policy(policy) for policy in policies]}
 
 
 def _state_policy(policy: Policy) -> Data:
-    plan = planned(policy)
+    plan = plan_policy(policy)
     metrics = [metric for metric in plan.metrics.values() if not metric.inputs]
     return {
         "slug": policy.slug,

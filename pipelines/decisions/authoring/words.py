@@ -19,7 +19,7 @@ from pipelines.decisions.policy import (
 )
 
 
-def of_number(number: Number) -> str:
+def describe_number(number: Number) -> str:
     match number:
         case str():
             return number
@@ -28,12 +28,12 @@ def of_number(number: Number) -> str:
         case Tiers(tiers=tiers):
             return _of_tiers(tiers)
         case Operation():
-            return _CALCULATIONS[number.operator]([of_number(each) for each in number.operands])
+            return _CALCULATIONS[number.operator]([describe_number(each) for each in number.operands])
 
 
 def _of_tiers(tiers: Tiered) -> str:
-    bands = [f"{of_number(band.value)} below {band.below}" for band in tiers.bands]
-    return f"(by {of_number(tiers.of)}: {', '.join(bands)}, otherwise {of_number(tiers.otherwise)})"
+    bands = [f"{describe_number(band.value)} below {band.below}" for band in tiers.bands]
+    return f"(by {describe_number(tiers.of)}: {', '.join(bands)}, otherwise {describe_number(tiers.otherwise)})"
 
 
 _CALCULATIONS: Mapping[str, Callable[[Sequence[str]], str]] = {
@@ -46,18 +46,18 @@ _CALCULATIONS: Mapping[str, Callable[[Sequence[str]], str]] = {
 }
 
 
-def of_condition(condition: Condition) -> str:
+def describe_condition(condition: Condition) -> str:
     match condition:
         case Not(not_=inner):
-            return f"not ({of_condition(inner)})"
+            return f"not ({describe_condition(inner)})"
         case OneOf(one_of=membership):
-            return f"{of_number(membership.of)} is one of {', '.join(map(_quoted, membership.texts))}"
+            return f"{describe_number(membership.of)} is one of {', '.join(map(_quoted, membership.texts))}"
         case IsTrue(is_true=of):
-            return f"{of_number(of)} is true"
+            return f"{describe_number(of)} is true"
         case IsKnown(is_known=of):
-            return f"{of_number(of)} is known"
+            return f"{describe_number(of)} is known"
         case Operation(operator="all" | "any" as operator):
-            return f" {_JOINED[operator]} ".join(f"({of_condition(each)})" for each in condition.operands)
+            return f" {_JOINED[operator]} ".join(f"({describe_condition(each)})" for each in condition.operands)
         case Operation():
             return _of_comparison(condition)
 
@@ -66,7 +66,7 @@ _JOINED: Mapping[str, str] = {"all": "and", "any": "or"}
 
 
 def _of_comparison(comparison: Any) -> str:
-    left, *others = map(of_number, comparison.operands)
+    left, *others = map(describe_number, comparison.operands)
     return f"{left} {_COMPARISONS[comparison.operator]} {' and '.join(others)}"
 
 

@@ -30,7 +30,7 @@ def count_missing(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.E
     """Count how many customers lack which value, and why (MISSING).
 
     Args:
-        evaluated: a frame of `evaluate.evaluated`.
+        evaluated: a frame of `evaluate.evaluate_plan`.
         needed: nodes whose values are needed, by name, each with the customers that need it (Boolean, never null).
     """
     marked = _mark_unknown(plan, evaluated, needed)

@@ -37,7 +37,7 @@ COMPARISON = pl.Schema(
 
 
 def compare(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> tuple[pl.DataFrame, Tallies]:
-    """Compare the customers that both sides decide. Return COMPARISON, sorted by customer, and TALLIES.
+    """Compare the customers that both sides decide. Return COMPARISON, sorted by customer, and the tallies (TALLIES).
 
     Args:
         before, after: sides of the same customers; the tallies of a side count all its customers.

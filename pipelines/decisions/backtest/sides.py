@@ -37,7 +37,7 @@ class Side:
 
 
 def decide(plan: Plan, evaluated: pl.DataFrame) -> Side:
-    """Return a version's results for the customers in a frame of `evaluate.evaluated`."""
+    """Return a version's results for the customers in a frame of `evaluate.evaluate_plan`."""
     return Side(
         evaluated.select(
             BY_CUSTOMER,

@@ -26,7 +26,7 @@ _LIMIT: TypeAdapter[Limit] = TypeAdapter(Limit)
 
 
 @dataclass(frozen=True)
-class Ruled:
+class ReadRule:
     """A rule as read. `counted`: when it counts as matched and when not. `own`: faults of its condition alone."""
 
     pointer: str
@@ -36,19 +36,19 @@ class Ruled:
 
 
 @dataclass(frozen=True)
-class Stepped:
+class ReadStep:
     pointer: str
     match: str
-    rules: list[Ruled]
+    rules: list[ReadRule]
     matched: Truth
 
     @property
-    def sound(self) -> list[Ruled]:
+    def sound(self) -> list[ReadRule]:
         return [rule for rule in self.rules if not rule.own]
 
 
 def find_faults(document: object, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
-    """Yield all such faults.
+    """Yield the faults of conditions, steps, numbers and limits.
 
     Args:
         wrong_kind: pointers of references of a wrong kind; contradictions that depend on them are not reported.
@@ -78,27 +78,27 @@ def find_warnings(document: object, wrong_kind: Collection[str] = ()) -> Iterato
 # Conditions
 
 
-def _steps(policy: Data, wrong_kind: Collection[str]) -> list[Stepped]:
+def _steps(policy: Data, wrong_kind: Collection[str]) -> list[ReadStep]:
     return [_read_step(pointer, step, wrong_kind) for pointer, step in entries(policy, "steps")]
 
 
-def _read_step(pointer: str, step: Data, wrong_kind: Collection[str]) -> Stepped:
+def _read_step(pointer: str, step: Data, wrong_kind: Collection[str]) -> ReadStep:
     listed, match = step.get("rules"), step.get("match", "any")
     rules = [_read_rule(at, rule, wrong_kind) for at, rule in entries(step, "rules", pointer)]
     whole = isinstance(listed, list) and 0 < len(rules) == len(listed)
     together = all_true if match == "all" else any_true
-    return Stepped(pointer, match, rules, together(rule.counted for rule in rules) if whole else ANYTHING)
+    return ReadStep(pointer, match, rules, together(rule.counted for rule in rules) if whole else ANYTHING)
 
 
-def _read_rule(pointer: str, rule: Data, wrong_kind: Collection[str]) -> Ruled:
+def _read_rule(pointer: str, rule: Data, wrong_kind: Collection[str]) -> ReadRule:
     condition = _read_if_sound(_CONDITION, rule.get("condition"))
     if condition is None:
-        return Ruled(pointer, ANYTHING, ANYTHING, [])
+        return ReadRule(pointer, ANYTHING, ANYTHING, [])
     at = f"{pointer}/condition"
     constant = [each for each in _find_constant_parts(condition, at) if not _is_above_any(each.pointer, wrong_kind)]
     own = [*_check_numbers(condition, at), *constant]
     holds = ANYTHING if _is_above_any(at, wrong_kind) else truth(condition)
-    return Ruled(pointer, holds, _counted(holds, rule.get("onUnavailable")), own)
+    return ReadRule(pointer, holds, _counted(holds, rule.get("onUnavailable")), own)
 
 
 def _is_above_any(pointer: str, wrong_kind: Collection[str]) -> bool:
@@ -200,7 +200,7 @@ def _check_inner_numbers(number: Number, pointer: str) -> Iterator[Finding]:
 # Steps
 
 
-def _find_unreachable(steps: list[Stepped]) -> Iterator[Finding]:
+def _find_unreachable(steps: list[ReadStep]) -> Iterator[Finding]:
     """Yield steps and rules that no customer reaches: at each step, all steps before it were false."""
     left: Box | None = {}
     for step in steps:
@@ -212,7 +212,7 @@ def _find_unreachable(steps: list[Stepped]) -> Iterator[Finding]:
         left = both(left, step.matched.false)
 
 
-def _find_never_matching(step: Stepped, left: Box) -> Iterator[Finding]:
+def _find_never_matching(step: ReadStep, left: Box) -> Iterator[Finding]:
     if excluded(left, step.matched.true):
         yield finding(step.pointer, "StepUnreachable", _NEVER_MATCHES)
         return
@@ -225,14 +225,14 @@ def _find_never_matching(step: Stepped, left: Box) -> Iterator[Finding]:
 _NEVER_MATCHES = "This step never matches: its rules exclude each other, or steps before decide for all who meet them."
 
 
-def _find_repeated(step: Stepped) -> Iterator[Finding]:
+def _find_repeated(step: ReadStep) -> Iterator[Finding]:
     for earlier, later in combinations(step.sound, 2):
         if _implies(earlier, later) and _implies(later, earlier):
             says = f"This rule has the same condition as the one at {earlier.pointer}."
             yield finding(f"{later.pointer}/condition", "RuleRepeated", says)
 
 
-def _find_idle(step: Stepped) -> Iterator[Finding]:
+def _find_idle(step: ReadStep) -> Iterator[Finding]:
     seen: set[str] = set()
     for one, other in permutations(step.sound, 2):
         idle, by = (one, other) if step.match == "any" else (other, one)
@@ -242,12 +242,12 @@ def _find_idle(step: Stepped) -> Iterator[Finding]:
             yield finding(f"{idle.pointer}/condition", "RuleIdle", says)
 
 
-def _implies(one: Ruled, other: Ruled) -> bool:
+def _implies(one: ReadRule, other: ReadRule) -> bool:
     """Return whether the second condition holds wherever the first does."""
     return excluded(one.condition.true, other.condition.false)
 
 
-def _decides(one: Ruled, other: Ruled) -> bool:
+def _decides(one: ReadRule, other: ReadRule) -> bool:
     """Return whether the second rule counts as matched wherever the first does, including unknown values."""
     return excluded(one.counted.true, other.counted.false)
 

@@ -22,7 +22,7 @@ _LISTS = {"attribute": "attributes", "input": "declaredInputs"}
 
 
 def find_faults(document: object) -> Iterator[Finding]:
-    """Yield all such faults of a plain document that `bounds` has passed."""
+    """Yield the faults of names and references in a plain document that `bounds` has passed."""
     policy = document if isinstance(document, dict) else {}
     for check in (
         _reserved,

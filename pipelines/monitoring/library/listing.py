@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from pipelines.decisions.authoring.words import of_condition
+from pipelines.decisions.authoring.words import describe_condition
 from pipelines.metrics import Metric
 from pipelines.monitoring.library import LibraryRuleset
 from pipelines.monitoring.ruleset import Baseline, MonitoringRule, Ruleset, SinceDate
@@ -54,7 +54,7 @@ def _table(columns: tuple[str, ...]) -> tuple[str, str]:
 
 def _rule(rule: MonitoringRule) -> str:
     again = "–" if rule.repeat_after_days is None else f"{rule.repeat_after_days} days"
-    cells = (f"`{rule.code}`", rule.severity, rule.message, of_condition(rule.condition), again)
+    cells = (f"`{rule.code}`", rule.severity, rule.message, describe_condition(rule.condition), again)
     return f"| {' | '.join(cells)} |"
 
 

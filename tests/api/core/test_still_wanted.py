@@ -85,7 +85,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             reported.over.set()
         return []
 
-    monkeypatch.setattr(sensitivity, "sensitivities", search)
+    monkeypatch.setattr(sensitivity, "find_sensitivities", search)
     return reported
 
 

@@ -16,7 +16,7 @@ from assets.portfolio.kinds import PortfolioWork
 from assets.reports import reports as slicing
 from pipelines.decisions import Attribute, Case, Policy, Ready, StatedAttribute
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
-from pipelines.decisions.decision import decide, figures
+from pipelines.decisions.decision import compute_figures, decide
 from pipelines.figures.facts import Facts
 from storage.core.database import Reading
 from storage.core.models import Flow, JobStatus
@@ -168,7 +168,7 @@ class Portfolio:
             shadow_of=also.get("shadow_of"),
         )
         facts = Facts(transactions.scan(self.store.lake, places).collect(), self.today)
-        made = decide(ready, case, figures(facts, ready.plan, [customer.number]))
+        made = decide(ready, case, compute_figures(facts, ready.plan, [customer.number]))
         new = NewEvaluation(
             evaluation_id=case.evaluation_id,
             client_id=self.client_id,

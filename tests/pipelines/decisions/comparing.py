@@ -9,8 +9,8 @@ import polars as pl
 
 from pipelines.decisions import readings
 from pipelines.decisions.answer import build_answer, build_trace
-from pipelines.decisions.evaluate import evaluated
-from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.evaluate import evaluate_plan
+from pipelines.decisions.plan import Plan, plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Value
 from pipelines.decisions.unsettled import Row
@@ -70,7 +70,7 @@ def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
 
 def compared(some: Iterable[Interpreted]) -> Iterator[Compared]:
     for each in some:
-        case, plan = each.case, planned(Policy.model_validate(each.case.document))
+        case, plan = each.case, plan_policy(Policy.model_validate(each.case.document))
         for customer, row, expected in zip(case.customers, rows(plan, case).to_dicts(), each.results, strict=True):
             yield Compared(case.document, customer, engine_result(plan, row, customer), expected)
 
@@ -85,7 +85,7 @@ def differing(some: Iterable[Interpreted]) -> Iterator[Compared]:
 def rows(plan: Plan, case: Case) -> pl.DataFrame:
     """Return the engine's result for a case, one row per customer; customers are numbered from 0."""
     held = {number: customer.attributes for number, customer in enumerate(case.customers)}
-    return evaluated(plan, readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW))
+    return evaluate_plan(plan, readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW))
 
 
 def metrics_of(customers: Sequence[Customer]) -> pl.DataFrame:

@@ -7,8 +7,8 @@ from typing import Any
 
 from pipelines.decisions import readings
 from pipelines.decisions.answer import build_answer, build_trace
-from pipelines.decisions.evaluate import evaluated
-from pipelines.decisions.plan import planned
+from pipelines.decisions.evaluate import evaluate_plan
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.decisions.unsettled import Row
@@ -54,9 +54,9 @@ def evaluation(
     inputs: Mapping[str, Value] = NOBODY,
 ) -> Evaluation:
     """Evaluate one customer. `metrics`: values, or causes why there is none."""
-    plan = planned(policy)
+    plan = plan_policy(policy)
     shown = metrics_of([Customer(metrics, attributes)])
-    row = evaluated(plan, readings.read(plan, shown, {0: attributes}, inputs, NOW)).row(0, named=True)
+    row = evaluate_plan(plan, readings.read(plan, shown, {0: attributes}, inputs, NOW)).row(0, named=True)
     return Evaluation(row, build_answer(plan, row, attributes, shown.row(0, named=True)), build_trace(plan, row))
 
 

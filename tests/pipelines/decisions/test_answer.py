@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from pipelines.decisions.answer import build_trace
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
 from pipelines.metrics import METRICS
@@ -353,7 +353,7 @@ def test_unavailable_indicator_is_left_out() -> None:
 
 def test_indicator_that_no_rule_reads_is_computed() -> None:
     small = policy(indicators=[{"metric": "revenue_90d"}])
-    assert list(planned(small).metrics) == ["revenue_90d"]
+    assert list(plan_policy(small).metrics) == ["revenue_90d"]
     assert evaluation(small, SOUND).answer["indicators"][0]["value"] == Decimal(50_000)
 
 
@@ -479,7 +479,7 @@ def test_trace_says_that_a_limit_is_not_offered_for_the_outcome() -> None:
 def test_traced_limit_equals_the_engines_offer() -> None:
     seen = set()
     for case in cases(seed=65, policies=60, customers=4):
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         for row in rows(plan, case).iter_rows(named=True):
             for nth, described in enumerate(build_trace(plan, row)["limits"]):
                 kind = (described["notOffered"], described["limitedBy"] is not None, described["belowMinimum"])

@@ -16,8 +16,8 @@ from pipelines.decisions.answer import build_answer
 from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compare, decide, merge
 from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.result import describe_days
-from pipelines.decisions.evaluate import evaluated
-from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.evaluate import evaluate_plan
+from pipelines.decisions.plan import Plan, plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import read
 from pipelines.decisions.unsettled import find_missing
@@ -63,7 +63,7 @@ def policy(steps: Sequence[object], limits: Sequence[object], default: str = "co
         "steps": steps,
         "limits": limits,
     }
-    return planned(Policy.model_validate(document))
+    return plan_policy(Policy.model_validate(document))
 
 
 LOAN = {"product": "loan", "amount": {"multiply": [{"metric": "revenue_90d"}, "1.5"]}, "roundDownTo": "100"}
@@ -98,7 +98,7 @@ def readings(customers: int, seed: int) -> pl.DataFrame:
 
 
 def sides(metrics: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return tuple(evaluated(plan, read(plan, metrics, {}, {}, NOW)) for plan in (BEFORE, AFTER))  # pyrefly: ignore[bad-return]
+    return tuple(evaluate_plan(plan, read(plan, metrics, {}, {}, NOW)) for plan in (BEFORE, AFTER))  # pyrefly: ignore[bad-return]
 
 
 def outcomes(customers: int, seed: int = 3) -> pl.DataFrame:
@@ -307,7 +307,7 @@ def test_coverage_names_rules_that_are_never_reached_or_never_match() -> None:
     everybody = rule("EVERYBODY", {"atLeast": ["1", "0"]})
     nobody = rule("NOBODY", {"atLeast": ["0", "1"]})
     plan = policy([step("First", "proceed", everybody, nobody), step("Second", "blocked", STEADY)], [])
-    side = decide(plan, evaluated(plan, read(plan, readings(50, seed=5), {}, {}, NOW)))
+    side = decide(plan, evaluate_plan(plan, read(plan, readings(50, seed=5), {}, {}, NOW)))
     recorded = Side(side.decisions, side.limits, {})
     days = describe_days(compare(AS_OF, recorded, side, outcomes(0))[1], [AS_OF])
     coverage = describe_coverage(days, "after")

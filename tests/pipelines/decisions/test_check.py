@@ -13,8 +13,8 @@ import pytest
 
 from pipelines.decisions import check, examples, readings
 from pipelines.decisions.check.leniency import find_warnings
-from pipelines.decisions.evaluate import evaluated, step_column
-from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.evaluate import evaluate_plan, step_column
+from pipelines.decisions.plan import Plan, plan_policy
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Policy
 from pipelines.decisions.readings import NOT_SET, Attribute, column_of
 from pipelines.metrics import cause_of
@@ -665,7 +665,7 @@ def test_lenient_parts_give_warnings(document: Json, expected: Found) -> None:
 
 
 def test_step_that_no_customer_reached_gives_a_warning() -> None:
-    plan = planned(Policy.model_validate(steps(HIGHER, HIGH, {"isTrue": FLAG})))
+    plan = plan_policy(Policy.model_validate(steps(HIGHER, HIGH, {"isTrue": FLAG})))
     (finding,) = check.find_unreached(plan, {0: 10, 1: 4}, customers=10)
     assert (finding.pointer, finding.code) == ("/steps/2", "DecisionPolicy.StepNeverReached")
     assert check.find_unreached(plan, {}, customers=0) == []
@@ -728,10 +728,10 @@ def moved(
     """Yield for each drawn policy with such warnings how many outcomes changed, and what became more lenient."""
     chance = random.Random(seed)
     for case in cases(seed, count, customers=12):
-        plan = planned(Policy.model_validate(case.document if as_drawn else undisturbed(case.document)))
+        plan = plan_policy(Policy.model_validate(case.document if as_drawn else undisturbed(case.document)))
         if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in find_warnings(plan.policy)}):
             given = read(plan, case)
-            before, after = (evaluated(plan, each).to_dicts() for each in (given, less(plan, given, chance)))
+            before, after = (evaluate_plan(plan, each).to_dicts() for each in (given, less(plan, given, chance)))
             pairs = list(zip(before, after, strict=True))
             lenient = [(plan.policy, one, other) for one, other in pairs if lenient_changes(plan, one, other)]
             yield sum(one["outcome"] != other["outcome"] for one, other in pairs), lenient

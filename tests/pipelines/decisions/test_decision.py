@@ -97,21 +97,21 @@ def case(number: int = 1, **changes: Any) -> Case:
 
 
 def decide(number: int = 1) -> Decision:
-    return decision.decide(READY, case(number), decision.figures(of(number), READY.plan, [number]))
+    return decision.decide(READY, case(number), decision.compute_figures(of(number), READY.plan, [number]))
 
 
 def test_customers_decided_one_by_one_have_the_same_figures() -> None:
     numbers = range(1, 6)
     rows = pl.concat([of(number).transactions for number in numbers])
-    together = decision.figures(Facts(rows, AS_OF), READY.plan, [*numbers, 9])
-    alone = [decision.figures(of(number), READY.plan, [number]) for number in numbers]
+    together = decision.compute_figures(Facts(rows, AS_OF), READY.plan, [*numbers, 9])
+    alone = [decision.compute_figures(of(number), READY.plan, [number]) for number in numbers]
     assert together.head(5).equals(pl.concat(alone))
     assert together["customer_number"].to_list() == [*numbers, 9]
 
 
 def test_a_customer_without_rows_has_a_row_of_causes() -> None:
     nobody = Facts(of(1).transactions.clear(), AS_OF)
-    found = decision.figures(nobody, READY.plan, [7])
+    found = decision.compute_figures(nobody, READY.plan, [7])
     assert found["customer_number"].to_list() == [7]
     causes = found.select(cause_of(slug) for slug in READY.plan.metrics).row(0)
     assert set(causes) == {"no_transactions"}
@@ -120,7 +120,7 @@ def test_a_customer_without_rows_has_a_row_of_causes() -> None:
 
 def test_a_policy_that_reads_no_metric_needs_no_facts() -> None:
     ready = Ready.of(Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "blocked"}))
-    shown = decision.figures(Facts(of(1).transactions.clear(), AS_OF), ready.plan, [7])
+    shown = decision.compute_figures(Facts(of(1).transactions.clear(), AS_OF), ready.plan, [7])
     assert decision.decide(ready, case(7, inputs={}, attributes={}), shown).outcome == "blocked"
 
 
@@ -128,12 +128,12 @@ def test_case_can_be_read_from_its_record() -> None:
     record = decide().record
     assert Recorded.of(record).case(1) == case()
     nothing = case(attributes={"score": StatedAttribute(Attribute(None, source="overridden"))}, pending_jobs=())
-    shown = decision.figures(of(1), READY.plan, [1])
+    shown = decision.compute_figures(of(1), READY.plan, [1])
     assert Recorded.of(decision.decide(READY, nothing, shown).record).case(1) == nothing
 
 
 def test_recorded_figures_equal_the_figures() -> None:
-    shown = decision.figures(of(1), READY.plan, [1])
+    shown = decision.compute_figures(of(1), READY.plan, [1])
     again = Recorded.of(decide().record).figures(1, READY.plan)
     assert again is not None
     assert again.select(sorted(again.columns)).rows() == shown.select(sorted(shown.columns)).rows()
@@ -157,7 +157,7 @@ def replay(earlier: bytes, *, ready: Ready = READY, shown: pl.DataFrame | None) 
 
 
 def test_the_same_figures_and_policy_give_the_same_bytes() -> None:
-    assert replay(decide().record, shown=decision.figures(of(1), READY.plan, [1])) == (True, ())
+    assert replay(decide().record, shown=decision.compute_figures(of(1), READY.plan, [1])) == (True, ())
 
 
 def test_recorded_figures_are_used_if_the_data_are_no_longer_stored() -> None:
@@ -167,13 +167,13 @@ def test_recorded_figures_are_used_if_the_data_are_no_longer_stored() -> None:
 
 
 def test_changed_data_are_reported() -> None:
-    other = decision.figures(facts(customer(random.Random(99), 1, rows=200), AS_OF), READY.plan, [1])
+    other = decision.compute_figures(facts(customer(random.Random(99), 1, rows=200), AS_OF), READY.plan, [1])
     assert replay(decide().record, shown=other) == (False, ("data",))
 
 
 def test_changed_policy_is_reported() -> None:
     ready = Ready.of(Policy.model_validate(document("200")))
-    shown = decision.figures(of(1), ready.plan, [1])
+    shown = decision.compute_figures(of(1), ready.plan, [1])
     assert replay(decide().record, ready=ready, shown=shown) == (False, ("policy",))
 
 
@@ -182,17 +182,17 @@ def test_changed_engine_is_reported(name: str) -> None:
     content = json.loads(decide().record)
     earlier = decide().record.replace(f'"{name}":{content[name]}'.encode(), f'"{name}":0'.encode())
     assert earlier != decide().record
-    assert replay(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, shown=decision.compute_figures(of(1), READY.plan, [1])) == (False, ("engine",))
 
 
 def test_changed_metric_definitions_count_as_the_engine() -> None:
     earlier = decide().record.replace(READY.metrics_fingerprint.encode(), b"0" * 64)
-    assert replay(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, shown=decision.compute_figures(of(1), READY.plan, [1])) == (False, ("engine",))
 
 
 def test_unexplained_difference_counts_as_the_engine() -> None:
     earlier = decide().record.replace(b'"outcome":"', b'"outcome":"x')
-    assert replay(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, shown=decision.compute_figures(of(1), READY.plan, [1])) == (False, ("engine",))
 
 
 def test_figures_that_the_policy_no_longer_reads_are_reported() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pipelines.decisions import examples
 from pipelines.decisions.authoring.diff import describe_changes
 from pipelines.decisions.canonical import canonical, fingerprint, metrics_fingerprint
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from tests.pipelines.decisions import drawn
 
@@ -224,7 +224,7 @@ def test_fingerprint_depends_on_every_letter_and_nothing_else() -> None:
 
 
 def test_metrics_fingerprint_covers_the_metrics_read() -> None:
-    own = metrics_fingerprint(planned(BEFORE))
-    assert metrics_fingerprint(planned(changed("/notes", "Other."))) == own
-    assert metrics_fingerprint(planned(changed("/metrics/0/definition/window/months", 3))) != own
-    assert metrics_fingerprint(planned(changed("/indicators/5", {"metric": "inflow_30d"}))) != own
+    own = metrics_fingerprint(plan_policy(BEFORE))
+    assert metrics_fingerprint(plan_policy(changed("/notes", "Other."))) == own
+    assert metrics_fingerprint(plan_policy(changed("/metrics/0/definition/window/months", 3))) != own
+    assert metrics_fingerprint(plan_policy(changed("/indicators/5", {"metric": "inflow_30d"}))) != own

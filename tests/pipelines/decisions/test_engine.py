@@ -17,9 +17,9 @@ from pydantic.alias_generators import to_camel
 
 from pipelines import metrics
 from pipelines.decisions import evaluate, readings
-from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.figures.facts import Facts
@@ -107,17 +107,17 @@ def _below(seen: Seen) -> Iterator[Seen]:
 
 def test_customers_evaluated_one_by_one_have_the_same_results() -> None:
     for case in cases(seed=5, policies=6, customers=12):
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         alone = [rows(plan, Case(case.document, [customer], case.inputs)) for customer in case.customers]
         assert_frame_equal(pl.concat(alone).drop("customer_number"), rows(plan, case).drop("customer_number"))
 
 
 def test_the_order_of_customers_changes_nothing() -> None:
     for case in cases(seed=6, policies=6, customers=30):
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         held = {number: customer.attributes for number, customer in enumerate(case.customers)}
         shuffled = metrics_of(case.customers).sample(fraction=1, shuffle=True, seed=1)
-        again = evaluated(plan, readings.read(plan, shuffled, held, case.inputs, NOW))
+        again = evaluate_plan(plan, readings.read(plan, shuffled, held, case.inputs, NOW))
         assert again["customer_number"].to_list() != list(range(30))
         assert_frame_equal(again.sort("customer_number"), rows(plan, case))
 
@@ -191,11 +191,11 @@ def test_number_is_exact_or_has_a_cause(number: object, x: str, y: str, expected
 def test_division_by_zero_affects_only_its_customer() -> None:
     chance = random.Random(1)
     ratio = {"atLeast": [{"divide": ["1", {"attribute": "x"}]}, "0.1"]}
-    plan = planned(policy(attributes=declared(x="decimal"), steps=[step(rule(ratio))]))
+    plan = plan_policy(policy(attributes=declared(x="decimal"), steps=[step(rule(ratio))]))
     numbers = [Decimal(chance.choice((0, 5, 20))) for _ in range(200)]
     held = {number: {"x": Attribute(value)} for number, value in enumerate(numbers)}
     customers = pl.DataFrame({"customer_number": range(200)}, schema={"customer_number": pl.UInt32})
-    outcomes = evaluated(plan, readings.read(plan, customers, held, {}, NOW))["outcome"].to_list()
+    outcomes = evaluate_plan(plan, readings.read(plan, customers, held, {}, NOW))["outcome"].to_list()
     assert outcomes == [{0: "indeterminate", 5: "blocked", 20: "proceed"}[int(value)] for value in numbers]
 
 
@@ -295,9 +295,9 @@ def test_customers_without_posted_rows_are_decided() -> None:
     pending = [row | {"status": "pending"} for row in transactions_of(chance, 2)]
     known = {"isKnown": {"metric": "revenue_90d"}}
     small = policy(defaultOutcome="conditional", steps=[step(rule(known), outcome="proceed")])
-    plan = planned(small)
+    plan = plan_policy(small)
     computed = metrics.values(facts([*posted, *pending], date(2025, 6, 1)), plan.metrics)
-    decided = evaluated(plan, readings.read(plan, computed, {}, {}, NOW))
+    decided = evaluate_plan(plan, readings.read(plan, computed, {}, {}, NOW))
     assert decided["customer_number"].to_list() == [1, 2]
     assert decided[cause_of("metric revenue_90d")].to_list() == [None, "no_transactions"]
     assert decided["outcome"].to_list() == ["proceed", "conditional"]
@@ -305,17 +305,17 @@ def test_customers_without_posted_rows_are_decided() -> None:
 
 def test_empty_portfolio_has_no_decisions() -> None:
     for case in cases(seed=8, policies=10, customers=1):
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         nobody = metrics_of(case.customers).clear()
-        decided = evaluated(plan, readings.read(plan, nobody, {}, case.inputs, NOW))
+        decided = evaluate_plan(plan, readings.read(plan, nobody, {}, case.inputs, NOW))
         assert decided.is_empty()
         assert decided.schema == rows(plan, case).schema
 
 
 def test_metrics_without_any_transactions_can_be_read() -> None:
-    plan = planned(policy(steps=[step(rule({"isKnown": {"metric": "revenue_90d"}}))]))
+    plan = plan_policy(policy(steps=[step(rule({"isKnown": {"metric": "revenue_90d"}}))]))
     none = metrics.values(Facts(pl.DataFrame(schema=TRANSACTIONS), date(2025, 6, 1)), plan.metrics)
-    assert evaluated(plan, readings.read(plan, none, {}, {}, NOW)).is_empty()
+    assert evaluate_plan(plan, readings.read(plan, none, {}, {}, NOW)).is_empty()
 
 
 def test_a_policy_without_steps_decides_by_its_default() -> None:
@@ -332,7 +332,7 @@ def test_policy_reads_the_share_of_unreconciled_statements() -> None:
             for each in transactions_of(random.Random(4), days=60)]  # fmt: skip
     for marks, outcome in (([doubted], "blocked"), ([plain], "proceed"), ([doubted, *[plain] * 39], "proceed")):
         marked = [{**each, **marks[nth % len(marks)]} for nth, each in enumerate(rows)]
-        [described] = metrics.values(facts(marked, NOW.date()), planned(small).metrics).to_dicts()
+        [described] = metrics.values(facts(marked, NOW.date()), plan_policy(small).metrics).to_dicts()
         assert (
             evaluation(small, {"unreconciled_share_180d": described["unreconciled_share_180d"]}).verdict["outcome"]
             == outcome

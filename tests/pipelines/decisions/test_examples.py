@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.decisions import check, examples
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.decisions.starter import ATTRIBUTES
@@ -34,7 +34,7 @@ def test_example_has_no_faults_and_no_warnings(name: str) -> None:
 
 def test_examples_together_use_every_feature() -> None:
     assert sorted(DOCUMENTS) == ["line-of-credit", "merchant-cash-advance", "working-capital-loan"]
-    operators = {node.operator for policy in POLICIES.values() for node in planned(policy).nodes.values()}
+    operators = {node.operator for policy in POLICIES.values() for node in plan_policy(policy).nodes.values()}
     assert operators >= {"tiers", "min", "multiply", "divide", "subtract", "between", "one_of", "is_true", "not", "all"}
     assert operators >= {"metric", "attribute", "input", "constant", "at_least", "more_than", "less_than", "equals"}
     assert {step.match for policy in POLICIES.values() for step in policy.steps} == {"any", "all"}
@@ -48,8 +48,8 @@ def test_examples_read_attributes_of_the_starter_set(slug: str) -> None:
     policy = POLICIES[slug]
     for each in policy.attributes:
         assert (each.kind, each.personal) == (ATTRIBUTES[each.name].kind, ATTRIBUTES[each.name].personal)
-    assert sorted(planned(policy).labels("attribute")) == sorted(each.name for each in policy.attributes)
-    assert sorted(planned(policy).labels("input")) == sorted(each.name for each in policy.declared_inputs)
+    assert sorted(plan_policy(policy).labels("attribute")) == sorted(each.name for each in policy.attributes)
+    assert sorted(plan_policy(policy).labels("input")) == sorted(each.name for each in policy.declared_inputs)
 
 
 def test_every_starter_attribute_is_used_by_an_example() -> None:

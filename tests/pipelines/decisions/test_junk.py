@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipelines.decisions import check
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from tests.pipelines.decisions import drawn
 from tests.pipelines.decisions.comparing import Case, rows
 from tests.pipelines.decisions.interpreter import Json
@@ -46,4 +46,4 @@ def test_junk_anywhere_is_refused_or_harmless(seed: int) -> None:
             assert checked.faults
         else:
             case = Case(changed, [drawn.customer(chance)], drawn.inputs(chance))
-            assert rows(planned(checked.policy), case).height == 1
+            assert rows(plan_policy(checked.policy), case).height == 1

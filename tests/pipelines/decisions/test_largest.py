@@ -10,9 +10,9 @@ import pytest
 
 from pipelines.decisions import check, readings, sensitivity
 from pipelines.decisions.check.bounds import MOST_NODES, beyond_bounds
-from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.numbers import ARITHMETIC, in_bands
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.metrics.arithmetic import calculate
 from pipelines.metrics.outcome import VALUE
@@ -48,17 +48,17 @@ def largest_evaluated(name: str) -> None:
     document = filled(CONDITIONS[name])
     codes = {fault.code for fault in check.read(document).faults}
     assert not codes & {"DecisionPolicy.TooLarge", "DecisionPolicy.TooCostly"}
-    plan = planned(Policy.model_validate(document))
+    plan = plan_policy(Policy.model_validate(document))
     read = readings.read(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
-    assert evaluated(plan, read).height == 1
-    assert len(sensitivity.sensitivities(plan, read)) == 1
+    assert evaluate_plan(plan, read).height == 1
+    assert len(sensitivity.find_sensitivities(plan, read)) == 1
 
 
 def test_document_that_exhausted_a_process_is_evaluated() -> None:
     condition = CONDITIONS["sums of products"](f"1.{nth:04}" for nth in range(1, 1_000))
-    plan = planned(Policy.model_validate(policy_of([condition])))
+    plan = plan_policy(Policy.model_validate(policy_of([condition])))
     read = readings.read(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
-    assert evaluated(plan, read).height == 1
+    assert evaluate_plan(plan, read).height == 1
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ import polars as pl
 
 from pipelines.decisions import readings
 from pipelines.decisions.check import ranges
-from pipelines.decisions.evaluate import evaluated
-from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.evaluate import evaluate_plan
+from pipelines.decisions.plan import Plan, plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
 
@@ -61,7 +61,7 @@ def all_customers(plan: Plan) -> pl.DataFrame:
     pairs = list(product(VALUES, VALUES))
     held = {number: {"x": Attribute(x), "y": Attribute(y)} for number, (x, y) in enumerate(pairs)}
     numbers = pl.DataFrame({"customer_number": pl.Series(range(len(pairs)), dtype=pl.UInt32)})
-    return evaluated(plan, readings.read(plan, numbers, held, {}, NOW))
+    return evaluate_plan(plan, readings.read(plan, numbers, held, {}, NOW))
 
 
 def found(document: Json) -> set[tuple[str, str]]:
@@ -74,7 +74,7 @@ def conditions(seed: int, count: int, names: str, *, with_known: bool) -> Iterat
     drawn = [condition(chance, names, chance.randint(0, 3), with_known=with_known) for _ in range(count)]
     for start in range(0, count, 100):
         rules = [rule(each, f"R{nth}") for nth, each in enumerate(drawn[start : start + 100])]
-        plan = planned(Policy.model_validate(policy(step(0, *rules))))
+        plan = plan_policy(Policy.model_validate(policy(step(0, *rules))))
         rows = all_customers(plan)
         for each, its in zip(rules, plan.steps[0].rules, strict=True):
             said = found(policy(step(0, each)))
@@ -96,7 +96,7 @@ def test_every_constant_condition_on_one_value_is_found() -> None:
     chance, missed, constant = random.Random(2), 0, 0
     for nth in range(600):
         document = policy(step(0, rule(condition(chance, "x", chance.randint(0, 3)), f"R{nth}")))
-        plan = planned(Policy.model_validate(document))
+        plan = plan_policy(Policy.model_validate(document))
         truths = set(all_customers(plan)[plan.steps[0].rules[0].condition].to_list())
         is_constant = not truths >= {True, False}
         constant += is_constant
@@ -108,7 +108,7 @@ def test_step_or_rule_reported_as_unreachable_is_never_reached() -> None:
     chance, said = random.Random(3), 0
     for _ in range(250):
         document = policy(*(_drawn_step(chance, nth) for nth in range(3)))
-        rows = all_customers(planned(Policy.model_validate(document)))
+        rows = all_customers(plan_policy(Policy.model_validate(document)))
         decided = rows.filter(pl.col("outcome") == "blocked")
         for pointer, code in found(document):
             _, _, nth, *place = pointer.split("/")
@@ -146,7 +146,7 @@ def test_rule_reported_as_idle_never_decides() -> None:
             said += 1
             retained = other if idle == ["/steps/0/rules/0/condition"] else one
             with_it, without = (
-                all_customers(planned(Policy.model_validate(each)))["step_0"].to_list()
+                all_customers(plan_policy(Policy.model_validate(each)))["step_0"].to_list()
                 for each in (document, policy(step(0, retained, match=match)))
             )
             assert with_it == without

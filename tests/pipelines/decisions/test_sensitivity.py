@@ -10,12 +10,20 @@ import pytest
 
 from pipelines.decisions import readings
 from pipelines.decisions.enclosures import Range, depending_nodes, fixed_values, half_even, possible_outcomes
-from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.numbers import as_number, units
-from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.plan import Plan, plan_policy
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
-from pipelines.decisions.sensitivity import Axis, Sensitivity, grid, numeric_leaves, repeat_with, sensitivities, step_of
+from pipelines.decisions.sensitivity import (
+    Axis,
+    Sensitivity,
+    evaluate_grid,
+    find_sensitivities,
+    numeric_leaves,
+    repeat_with,
+    step_of,
+)
 from tests.pipelines.decisions import drawn
 from tests.pipelines.decisions.comparing import Case, cases, metrics_of
 
@@ -34,7 +42,7 @@ def policy(*conditions: Any, **fields: Any) -> Plan:
     ]
     names = [{"name": name, "kind": "decimal"} for name in ("score", "debt")]
     document = {"slug": "p", "name": "P", "defaultOutcome": "proceed", "attributes": names, "steps": steps}
-    return planned(Policy.model_validate(document | fields))
+    return plan_policy(Policy.model_validate(document | fields))
 
 
 def read(plan: Plan, **attributes: str) -> pl.DataFrame:
@@ -43,7 +51,7 @@ def read(plan: Plan, **attributes: str) -> pl.DataFrame:
 
 
 def of(plan: Plan, leaf: str, **attributes: str) -> Sensitivity:
-    return next(each for each in sensitivities(plan, read(plan, **attributes)) if each.node.label == leaf)
+    return next(each for each in find_sensitivities(plan, read(plan, **attributes)) if each.node.label == leaf)
 
 
 def change(found: Sensitivity, side: str) -> tuple[str, str] | None:
@@ -117,7 +125,7 @@ def test_number_without_value_that_decides_nothing_alone_has_no_changes() -> Non
 def test_missing_number_has_values_that_worsen_the_outcome() -> None:
     document = policy({"moreThan": [DEBT, "10"]}).policy.model_dump(by_alias=True)
     document["steps"][0]["rules"][0]["onUnavailable"] = "notMatched"
-    plan = planned(Policy.model_validate(document))
+    plan = plan_policy(Policy.model_validate(document))
     assert changes(of(plan, "debt")) == [("10.00000001", "blocked")]
 
 
@@ -181,7 +189,7 @@ def of_own(fields: dict[str, Any], value: str, threshold: str = "3") -> Sensitiv
         {"customer_number": [1], "own": [Decimal(value)], "cause of own": [None]},
         schema_overrides={"cause of own": pl.String(), "own": pl.Decimal(38, 4)},
     )
-    [found] = sensitivities(plan, readings.read(plan, shown, {}, {}, drawn.NOW))
+    [found] = find_sensitivities(plan, readings.read(plan, shown, {}, {}, drawn.NOW))
     return found
 
 
@@ -190,7 +198,7 @@ def test_a_grid_is_evaluated_for_each_pair() -> None:
     score, debt = numeric_leaves(plan)
     across = Axis(score, [Decimal(400), Decimal(500)])
     down = Axis(debt, [Decimal(10), Decimal(11), Decimal(12)])
-    found = grid(plan, read(plan), across, down)["outcome"].to_list()
+    found = evaluate_grid(plan, read(plan), across, down)["outcome"].to_list()
     assert found == ["blocked", "proceed", "blocked", "conditional", "blocked", "conditional"]
 
 
@@ -214,9 +222,9 @@ def read_drawn(plan: Plan, case: Case) -> list[pl.DataFrame]:
 def test_ranges_of_one_value_equal_the_engines_values(half: Sequence[Case]) -> None:
     compared = 0
     for case in half:
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         for row in read_drawn(plan, case):
-            evaluated_row = evaluated(plan, row).row(0, named=True)
+            evaluated_row = evaluate_plan(plan, row).row(0, named=True)
             for leaf in numeric_leaves(plan):
                 found = fixed_values(plan, evaluated_row)
                 moving = depending_nodes(plan, leaf.name)
@@ -233,12 +241,12 @@ def test_ranges_of_one_value_equal_the_engines_values(half: Sequence[Case]) -> N
 def test_range_encloses_the_engines_values(half: Sequence[Case]) -> None:
     chance, compared = random.Random(62), 0
     for case in half:
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         for row in read_drawn(plan, case):
-            before = evaluated(plan, row).row(0, named=True)
+            before = evaluate_plan(plan, row).row(0, named=True)
             for leaf in numeric_leaves(plan):
                 inside = sorted(drawn.number(chance) for _ in range(3))
-                rows = evaluated(plan, repeat_with(row, [(leaf, inside)], len(inside)))
+                rows = evaluate_plan(plan, repeat_with(row, [(leaf, inside)], len(inside)))
                 found = fixed_values(plan, before) | {leaf.name: Range(units(inside[0]), units(inside[-1]))}
                 may = possible_outcomes(plan, found, depending_nodes(plan, leaf.name))
                 assert set(rows["outcome"].to_list()) <= may
@@ -250,16 +258,18 @@ def test_range_encloses_the_engines_values(half: Sequence[Case]) -> None:
 def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Case]) -> None:
     chance, changes = random.Random(63), 0
     for case in half:
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         for row in read_drawn(plan, case):
-            outcome = evaluated(plan, row)["outcome"][0]
-            for found in sensitivities(plan, row, most_steps=200_000):
+            outcome = evaluate_plan(plan, row)["outcome"][0]
+            for found in find_sensitivities(plan, row, most_steps=200_000):
                 if found.value is None or not found.complete:
                     continue
                 tried = sorted({*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))})
                 grain = step_of(plan.policy, found.node)
                 tried = [each for each in tried if units(each) % grain == 0]
-                described = evaluated(plan, repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                described = evaluate_plan(plan, repeat_with(row, [(found.node, tried)], len(tried)))[
+                    "outcome"
+                ].to_list()
                 for value, said in zip(tried, described, strict=True):
                     nearer_below = found.below is None or value > found.below.value
                     nearer_above = found.above is None or value < found.above.value
@@ -273,16 +283,16 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
 def test_no_value_nearer_to_zero_gives_another_outcome() -> None:
     chance, described = random.Random(64), 0
     for case in DRAWN:
-        plan = planned(Policy.model_validate(case.document))
+        plan = plan_policy(Policy.model_validate(case.document))
         for row in read_drawn(plan, case):
-            outcome = evaluated(plan, row)["outcome"][0]
-            for found in sensitivities(plan, row, most_steps=200_000):
+            outcome = evaluate_plan(plan, row)["outcome"][0]
+            for found in find_sensitivities(plan, row, most_steps=200_000):
                 if found.value is not None or not found.complete:
                     continue
                 nearest = {each.outcome: abs(each.value) for each in found.changes}
                 tried = [*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))]
                 tried = [each for each in tried if units(each) % step_of(plan.policy, found.node) == 0]
-                said = evaluated(plan, repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                said = evaluate_plan(plan, repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
                 for value, came_to in zip(tried, said, strict=True):
                     assert came_to == outcome or nearest[came_to] <= abs(value), (case.document, found, value)
                 described += len(found.changes)

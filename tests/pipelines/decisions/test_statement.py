@@ -4,7 +4,7 @@ from copy import deepcopy
 from typing import Any
 
 from pipelines.decisions import examples
-from pipelines.decisions.authoring.statement import as_markdown, statement
+from pipelines.decisions.authoring.statement import as_markdown, describe_automation
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.starter import ATTRIBUTES
 
@@ -12,7 +12,7 @@ LOAN = examples.load()["working-capital-loan"]
 
 
 def of(document: Any) -> Any:
-    (policy,) = statement([Policy.model_validate(document)])["policies"]
+    (policy,) = describe_automation([Policy.model_validate(document)])["policies"]
     return policy
 
 
@@ -66,14 +66,16 @@ def test_default_outcome_has_its_reason() -> None:
 
 def test_markdown_has_all_sections() -> None:
     policies = [Policy.model_validate(document) for document in examples.load().values()]
-    page = as_markdown(statement(policies))
+    page = as_markdown(describe_automation(policies))
     assert page.count("\n## ") == 3
     assert "- bureau_score (attribute): Credit score of the guarantor." in page
-    assert as_markdown(statement([])) == "# Decisions made by a computer program\n"
+    assert as_markdown(describe_automation([])) == "# Decisions made by a computer program\n"
 
 
 def test_policy_without_personal_information_says_none() -> None:
-    page = as_markdown(statement([Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "proceed"})]))
+    page = as_markdown(
+        describe_automation([Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "proceed"})])
+    )
     assert "### Personal information that is used\n\n- None.\n" in page
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from pipelines.decisions.plan import Plan
 from pipelines.decisions.readings import column_of
-from pipelines.decisions.sensitivity import sensitivities
-from pipelines.decisions.suggestions import suggestions
+from pipelines.decisions.sensitivity import find_sensitivities
+from pipelines.decisions.suggestions import suggest_changes
 from pipelines.metrics import cause_of
 from tests.pipelines.decisions.test_sensitivity import SCORE, policy, read
 
 
 def suggested(plan: Plan, row: pl.DataFrame) -> list[tuple[str, str]]:
-    [changes] = suggestions(plan, row, sensitivities(plan, row))
+    [changes] = suggest_changes(plan, row, find_sensitivities(plan, row))
     return [(f"{each.value.normalize():f}", each.outcome) for each in changes]
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import polars as pl
 import pytest
 
-from pipelines.decisions import Policy, planned
+from pipelines.decisions import Policy, plan_policy
 from pipelines.figures.facts import Facts
 from pipelines.monitoring import Ruleset, VersionedRuleset, plan_rulesets
 from pipelines.portfolio.impact import (
@@ -91,7 +91,7 @@ AFTER = customers(_1=(*ONE, "rent"), _2=(*SALES, "rent"), _3=(*NONE, "fuel"))
 def deciders(inputs: dict[int, int]) -> Deciders:
     tried = TriedPolicy(
         "loan",
-        planned(Policy.model_validate(POLICY)),
+        plan_policy(Policy.model_validate(POLICY)),
         {number: {"amount": Decimal(amount)} for number, amount in inputs.items()},
     )
     ruleset = VersionedRuleset(UUID(int=7), 1, Ruleset.model_validate(RULESET), None)

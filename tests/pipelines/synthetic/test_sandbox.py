@@ -13,7 +13,7 @@ from stdnum.au import abn
 
 from pipelines import metrics
 from pipelines.attacks.ledger import as_ledger
-from pipelines.decisions import INDETERMINATE, Attribute, Policy, Value, evaluated, examples, planned, readings
+from pipelines.decisions import INDETERMINATE, Attribute, Policy, Value, evaluate_plan, examples, plan_policy, readings
 from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -139,11 +139,13 @@ def outcomes_of(businesses: Mapping[int, tuple[str, Business]], until: date) -> 
     outcomes: dict[str, list[str]] = {}
     for document in examples.load().values():
         policy = Policy.model_validate(document)
-        plan = planned(policy)
+        plan = plan_policy(policy)
         inputs = {each.name: INPUTS[each.name] for each in policy.declared_inputs}
         midnight = datetime.combine(facts.as_of, time(), UTC)
         read = readings.read(plan, metrics.values(facts, plan.metrics), known, inputs, midnight)
-        for number, outcome in evaluated(plan, read).select(BY_CUSTOMER, pl.col("outcome").cast(pl.String)).iter_rows():
+        for number, outcome in (
+            evaluate_plan(plan, read).select(BY_CUSTOMER, pl.col("outcome").cast(pl.String)).iter_rows()
+        ):
             outcomes.setdefault(businesses[number][0], []).append(outcome)
     return outcomes
 

@@ -1,5 +1,6 @@
-"""What the model that comes with Tidemark learns from: a synthetic portfolio, lines with listed names, and narratives
-labelled by hand.
+"""Training data of the model that comes with Tidemark.
+
+They are a synthetic portfolio, lines with listed names, and narratives labelled by hand.
 
 It is trained by the same code as a lender's own model (`pipelines.enrichment.training`).
 """
@@ -32,7 +33,7 @@ def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def name_rows() -> pl.DataFrame:
-    """Return lines with listed names, read as if no list had these names: what their words say about their trade."""
+    """Return lines with listed names, prepared without the lists, so that the model learns from the names' words."""
     return prepare(card_lines(held_out=False), no_lists()).with_columns(weight=pl.lit(1.0))
 
 

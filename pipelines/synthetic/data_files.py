@@ -26,19 +26,21 @@ def load(name: str, shape: type[_Shape]) -> _Shape:
     Raises:
         RuleError: naming the file, the place and the reason.
     """
-    return _converted(parse(_text(name), name), shape, name)
+    return _convert(parse(_read_text(name), name), shape, name)
 
 
 def load_named(name: str, record: type[_Shape], key: str) -> tuple[_Shape, ...]:
     """Return the records of a YAML mapping in the file's order. Each record's key becomes its field `key`."""
     fields = load(name, dict[str, dict[str, Any]])
-    return _converted([{key: named, **rest} for named, rest in fields.items()], tuple[record, ...], name)
+    return _convert([{key: named, **rest} for named, rest in fields.items()], tuple[record, ...], name)
 
 
 def load_table(name: str, record: type[_Shape]) -> tuple[_Shape, ...]:
     """Return the rows of a CSV file. An empty cell takes the field's default."""
-    rows = [{column: cell for column, cell in row.items() if cell} for row in csv.DictReader(_text(name).splitlines())]
-    return _converted(rows, tuple[record, ...], name, strict=False)
+    rows = [
+        {column: cell for column, cell in row.items() if cell} for row in csv.DictReader(_read_text(name).splitlines())
+    ]
+    return _convert(rows, tuple[record, ...], name, strict=False)
 
 
 class Folder(Mapping[str, _Shape]):
@@ -68,11 +70,11 @@ class Folder(Mapping[str, _Shape]):
         }
 
 
-def _text(name: str) -> str:
+def _read_text(name: str) -> str:
     return files(_HERE).joinpath("data", name).read_text("utf-8")
 
 
-def _converted(value: object, shape: type[_Shape], name: str, *, strict: bool = True) -> _Shape:
+def _convert(value: object, shape: type[_Shape], name: str, *, strict: bool = True) -> _Shape:
     try:
         return msgspec.convert(value, shape, strict=strict)
     except msgspec.ValidationError as error:

@@ -5,12 +5,12 @@ from datetime import date
 from random import Random
 
 from pipelines.synthetic.businesses import risk
-from pipelines.synthetic.businesses.circumstances import in_circumstances
+from pipelines.synthetic.businesses.circumstances import draw_circumstances
 from pipelines.synthetic.businesses.disguise import Disguise, disguise
 from pipelines.synthetic.businesses.profile import Profile, draw_profile
 from pipelines.synthetic.ledger.faults import inject_faults
 from pipelines.synthetic.ledger.habits import Habits
-from pipelines.synthetic.ledger.ledger import Ledger, in_booking_order
+from pipelines.synthetic.ledger.ledger import Ledger, in_posting_order
 from pipelines.synthetic.ledger.lookalikes import with_lookalikes
 from pipelines.synthetic.ledger.spending import spending
 from pipelines.synthetic.ledger.standing import facilities
@@ -55,7 +55,7 @@ def business(
     stream = f"{seed}/{n}/{months}/{until}" if part is None else f"{seed}/{n}/{months}/{until}/{part}"
     rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
     drawn, days = draw_profile(rng, window(months, until), part)
-    placed = in_circumstances(drawn, days, stream, often=lookalikes)
+    placed = draw_circumstances(drawn, days, stream, often=lookalikes)
     made = settle(disguise(placed, lenders) if lenders else placed, days, rng)
     return inject_faults(made, Random(f"{seed}/{n}/faults")) if faults else made
 
@@ -84,7 +84,7 @@ def settle(profile: Profile, days: Window, rng: Random) -> Business:
 def run_ledger(profile: Profile, days: Window, rng: Random) -> Ledger:
     """Return the business's ledger after the last day of the window."""
     usual = [*takings(profile, days, rng), *spending(profile, days, rng)]
-    planned = in_booking_order(with_lookalikes(profile, days, usual))
+    planned = in_posting_order(with_lookalikes(profile, days, usual))
     ledger, habits = Ledger(profile, days, rng), Habits(profile, days, rng)
     treasury = Treasury(profile, days, planned)
     for day in days:
@@ -107,4 +107,4 @@ def _outcome(profile: Profile, ledger: Ledger, days: Window, owed: tuple[Facilit
     ended = latents.shock_at * (days.last - days.first) / DAYS_PER_MONTH + latents.shock_months
     since = (days.last - days.first) / DAYS_PER_MONTH - ended
     late = max((facility.days_past_due for facility in owed), default=0)
-    return risk.outcome(rng, latents, left / profile.turnover, late, since)
+    return risk.draw_outcome(rng, latents, left / profile.turnover, late, since)

@@ -23,7 +23,7 @@ from pipelines.attacks.attack import Applicant
 from pipelines.attacks.ledger import as_ledger
 from pipelines.attacks.registry import attacks
 from pipelines.synthetic.businesses import risk
-from pipelines.synthetic.businesses.circumstances import in_circumstances
+from pipelines.synthetic.businesses.circumstances import draw_circumstances
 from pipelines.synthetic.businesses.profile import Profile, profile_of
 from pipelines.synthetic.portfolio import settle
 from pipelines.synthetic.world.days import Window, window
@@ -189,10 +189,10 @@ def _drawn(wanted: SandboxProfile, stream: str, days: Window) -> Iterator[tuple[
     """Yield businesses that suit the profile, each with the seed of what happens to it."""
     for n in count():
         rng = Random(f"{stream}/{n}")
-        latents = replace(risk.causes(rng), **wanted.causes)
+        latents = replace(risk.draw_causes(rng), **wanted.causes)
         drawn = profile_of(rng, days, None, latents, wanted.condition, FEED_DAYS)
         if wanted.suits(drawn):
-            placed = in_circumstances(replace(drawn, not_supplied=None), days, f"{stream}/{n}", often=False)
+            placed = draw_circumstances(replace(drawn, not_supplied=None), days, f"{stream}/{n}", often=False)
             yield f"{stream}/{n}/ledger", replace(placed, quiet=False)
 
 

@@ -1,7 +1,7 @@
 """What a business borrows: which facilities it takes, when they are drawn, and how they are repaid.
 
-All instalments are planned here; the ledger decides which are really paid. A facility that is older than the window has
-paid all instalments that were due before it.
+All instalments are planned here; the ledger decides which are really paid. Instalments that were due before the window
+count as paid.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Borrowing:
     payments: int  # 0 where it revolves or is retained from takings
     renews: int = 0  # number of the facility that its funding pays out first
     pays_out: "Borrowing | None" = None  # another lender's facility, which the business pays out with the funding
-    ends: int | None = None  # the day of its renewal or payout, from which it asks for nothing more
+    ends: int | None = None  # the day of its renewal or payout; from then on no instalments are due
     withheld: float = 0.0  # share of takings, where that is how it is repaid
     funded_here: bool = True  # False: no money comes in, because a dealer is paid or a tax debt deferred
 
@@ -75,20 +75,20 @@ def borrowings(
     abn: str,
     part: Part | None,
 ) -> Iterator[Borrowing]:
-    """Yield facilities until their repayments take the share of turnover that the business's leverage says."""
+    """Yield facilities until their repayments take about the share of turnover that the business's leverage states."""
     numbers, service, stressed = count(1), 0.0, state in ("distressed", "failing")
     own_processors = filter(None, map(merchant_lender, settled_by))
     if (processor := next(own_processors, None)) and rng.random() < (0.6 if stressed else 0.25):
-        yield _withheld(rng, next(numbers), processor, turnover, days)
+        yield _draw_advance(rng, next(numbers), processor, turnover, days)
     if rng.random() < (0.55 if stressed else 0.02):
-        yield _tax_plan(rng, next(numbers), turnover, days, abn)
+        yield _draw_tax_plan(rng, next(numbers), turnover, days, abn)
     for _ in range(5):
-        lender = _lender(rng, state, invoices, part)
+        lender = _draw_lender(rng, state, invoices, part)
         if service >= leverage * rng.uniform(0.5, 1.2) or lender is None:
             return
-        taken = _taken(rng, next(numbers), lender, turnover, days)
-        service += _monthly(taken) / turnover
-        again = _renewal(rng, taken, turnover, days) if stressed else None
+        taken = _draw_facility(rng, next(numbers), lender, turnover, days)
+        service += _monthly_instalments(taken) / turnover
+        again = _draw_renewal(rng, taken, turnover, days) if stressed else None
         if again is None:
             yield taken
         else:
@@ -110,7 +110,7 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
         yield _funding(borrowing, borrowing.drawn, borrowing.lent, borrowing.to_repay)
         yield from _establishment_fee(borrowing, rng)
     if borrowing.pays_out:
-        yield from _refinanced(borrowing, borrowing.pays_out, window)
+        yield from _pay_out_other_lender(borrowing, borrowing.pays_out, window)
     series = Series(f"facility {borrowing.number}", cadence)
     for day in borrowing.due():
         if day in window:
@@ -158,7 +158,7 @@ def _planned_to_owe(borrowing: Borrowing, on: int) -> int:
     return max(0, borrowing.to_repay - borrowing.paid_before(on)) if borrowing.payments else 0
 
 
-def _refinanced(new: Borrowing, old: Borrowing, window: Window) -> Iterator[Movement]:
+def _pay_out_other_lender(new: Borrowing, old: Borrowing, window: Window) -> Iterator[Movement]:
     """Yield the payout of another lender. The ledger limits it to what is really owed."""
     day = next_business_day(new.drawn + 1)
     if day in window:
@@ -167,7 +167,7 @@ def _refinanced(new: Borrowing, old: Borrowing, window: Window) -> Iterator[Move
         yield payout._replace(rail="pay_anyone", reference=reference, lookalike="refinanced")
 
 
-def _lender(rng: Random, state: Condition, invoices: bool, part: Part | None) -> Lender | None:
+def _draw_lender(rng: Random, state: Condition, invoices: bool, part: Part | None) -> Lender | None:
     appetite = credit().appetite[state]
     (product,) = rng.choices(list(appetite), weights=list(appetite.values()))
     if product == "invoice_finance" and not invoices:
@@ -184,37 +184,37 @@ def _party(lender: Lender) -> Party:
     return Party(lender.name, code=lender.code, brand=_brand(lender))
 
 
-def _lent(rng: Random, lender: Lender, turnover: int, least: int) -> int:
+def _draw_lent(rng: Random, lender: Lender, turnover: int, least: int) -> int:
     """Return what the lender lends, in whole $500."""
     return max(least, round(turnover * rng.uniform(lender.size_from, lender.size_to) / 50_000) * 50_000)
 
 
-def _taken(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
-    lent = _lent(rng, lender, turnover, 50_000)
+def _draw_facility(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
+    lent = _draw_lent(rng, lender, turnover, 50_000)
     instalment = ceil(lent * lender.factor / lender.payments) if lender.payments else max(2_500, lent // 26)
-    drawn = _drawn(rng, lender, days)
+    drawn = _draw_drawdown_day(rng, lender, days)
     # Most lenders of asset finance pay the dealer, so the money does not come to the business.
     here = lender.product != "asset_finance" or rng.random() < 0.35
     reference, payments = fill_in(rng, lender.reference), lender.payments
     return Borrowing(number, lender, _party(lender), reference, drawn, lent, instalment, payments, funded_here=here)
 
 
-def _drawn(rng: Random, lender: Lender, days: Window) -> int:
+def _draw_drawdown_day(rng: Random, lender: Lender, days: Window) -> int:
     """Return the day of the drawdown. Most short facilities are drawn in the window."""
     length = lender.payments * _DAYS_BETWEEN.get(lender.cadence, DAYS_PER_MONTH) or 365.0
     earliest = days.first - 0.8 * min(length, 1_400)
     return next_business_day(round(rng.uniform(earliest, days.last - (days.last - days.first) * 0.1)))
 
 
-def _withheld(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
+def _draw_advance(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
     """Return an advance that is repaid by a share of the takings."""
-    lent = _lent(rng, lender, turnover, 100_000)
+    lent = _draw_lent(rng, lender, turnover, 100_000)
     drawn = next_business_day(round(days.first + rng.uniform(0.0, 0.8) * (days.last - days.first)))
     share = rng.choice((0.08, 0.1, 0.12, 0.15, 0.2))
     return Borrowing(number, lender, _party(lender), fill_in(rng, lender.reference), drawn, lent, 0, 0, withheld=share)
 
 
-def _tax_plan(rng: Random, number: int, turnover: int, days: Window, abn: str) -> Borrowing:
+def _draw_tax_plan(rng: Random, number: int, turnover: int, days: Window, abn: str) -> Borrowing:
     """Return a tax debt in equal monthly instalments. Its funding brings no money in."""
     (office,) = lenders_of("tax_payment_plan")
     lent = round(turnover * rng.uniform(office.size_from, office.size_to) / 10_000) * 10_000
@@ -226,7 +226,7 @@ def _tax_plan(rng: Random, number: int, turnover: int, days: Window, abn: str) -
     return Borrowing(number, office, _party(office), reference, drawn, lent, instalment, payments, funded_here=False)
 
 
-def _renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> Borrowing | None:
+def _draw_renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> Borrowing | None:
     """Return the facility that renews another one: once 60 % is repaid, new money pays out the rest of the old."""
     if old.lender.product not in ("cash_advance", "term_loan") or not old.lender.name or rng.random() < 0.6:
         return None
@@ -234,7 +234,7 @@ def _renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> Borrow
     at = next_business_day(due[len(due) * 6 // 10])
     if not days.first + 20 < at < days.last - 40:
         return None
-    lent = _lent(rng, old.lender, turnover, old.lent)
+    lent = _draw_lent(rng, old.lender, turnover, old.lent)
     instalment = ceil(lent * old.lender.factor / old.payments)
     reference = fill_in(rng, old.lender.reference)
     return Borrowing(
@@ -242,7 +242,7 @@ def _renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> Borrow
     )
 
 
-def _monthly(borrowing: Borrowing) -> float:
+def _monthly_instalments(borrowing: Borrowing) -> float:
     return borrowing.instalment * DAYS_PER_MONTH / _DAYS_BETWEEN.get(borrowing.lender.cadence, DAYS_PER_MONTH)
 
 

@@ -1,7 +1,7 @@
 """The day on which a business applies for credit, its honest lookalikes, and whether its trouble leaves adverse rows.
 
-These are drawn from a random stream of their own for each business. So a business without lookalikes is the same as if
-none existed, and a portfolio with more lookalikes has the same businesses with more rows.
+They are drawn from a random stream of their own for each business. So lookalikes don't change anything else about a
+business, and a portfolio with more lookalikes has the same businesses with more rows.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,7 +82,7 @@ def circumstances() -> Circumstances:
     return load("circumstances.yaml", Circumstances)
 
 
-def in_circumstances(profile: Profile, days: Window, stream: str, *, often: bool) -> Profile:
+def draw_circumstances(profile: Profile, days: Window, stream: str, *, often: bool) -> Profile:
     """Return the business with its day of application, its lookalikes, and whether it is quiet."""
     known, rng = circumstances(), Random(f"{stream}/circumstances")
     applied_on = max(days.first, days.last - rng.choice(known.days_after_application))
@@ -91,12 +91,12 @@ def in_circumstances(profile: Profile, days: Window, stream: str, *, often: bool
     chosen = frozenset(
         kind
         for kind, carriers in known.lookalikes.items()
-        if rng.random() < (carriers.often if often else carriers.usual) and _can_have(placed, carriers.who)
+        if rng.random() < (carriers.often if often else carriers.usual) and _may_have(placed, carriers.who)
     )
     return _refinanced(_in_insolvency_trade(replace(placed, lookalikes=chosen)), days)
 
 
-def _can_have(profile: Profile, who: Who) -> bool:
+def _may_have(profile: Profile, who: Who) -> bool:
     return not profile.distressed and _DISPOSED[who](profile)
 
 
@@ -119,7 +119,7 @@ def variants(lookalike: Lookalike, trade: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(event.variant for event in events if not event.trades or trade in event.trades))
 
 
-def events_of(profile: Profile, lookalike: Lookalike, rng: Random) -> list[Event]:
+def draw_events(profile: Profile, lookalike: Lookalike, rng: Random) -> list[Event]:
     """Return the events of a variant of a lookalike, drawn from those of its trade; empty if it has no events."""
     if not (open_to := variants(lookalike, profile.trade.slug)):
         return []

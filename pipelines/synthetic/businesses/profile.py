@@ -119,8 +119,8 @@ class Profile:
 
 def draw_profile(rng: Random, days: Window, part: Part | None) -> tuple[Profile, Window]:
     """Draw a business and the days that it is seen. A start-up is seen only since it began."""
-    latents = risk.causes(rng)
-    condition = risk.condition(rng, latents)
+    latents = risk.draw_causes(rng)
+    condition = risk.draw_condition(rng, latents)
     if condition == "start_up":
         days = Window(days.first + round((days.last - days.first) * rng.uniform(0.05, 0.6)), days.last)
     return profile_of(rng, days, part, latents, condition), days

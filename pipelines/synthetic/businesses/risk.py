@@ -8,11 +8,11 @@ Five causes are drawn before any money moves, and nobody sees them on a statemen
     shock       an event (a road closed, a customer lost, an illness) that takes a share of turnover for some months
     prudence    the owner's: reserves kept, drawings held back, own money lent in a pinch, no betting
 
-They drive the transactions: strength, volatility and shock through what is earned each day (`takings`), leverage
+They drive the transactions: strength, volatility and shock through the takings of each day (`takings`), leverage
 through instalments (`borrowing`), prudence through opening reserves and habits (`habits`, `ledger`). Dishonours,
-arrears, missed wages, late tax and falling balances are what follows when money runs out, never drawn by themselves.
-`stress` adds the causes up; from two thresholds on, a business counts as distressed or failing, and takings decline.
-Adverse rows in sound businesses, and their absence in failing ones (`circumstances`), are no causes: they reach the
+arrears, missed wages, late tax and falling balances follow when money runs out; they are never drawn at random.
+`stress` adds the causes up. Above two thresholds a business counts as distressed or failing, and its takings decline.
+Adverse rows in sound businesses, and their absence in failing ones (`circumstances`), are not causes: they affect the
 outcome only through the money that they move.
 
 The outcome, 90 days or more past due on a facility within 12 months after the window, has the probability
@@ -38,7 +38,7 @@ FAILING_FROM = 2.2  # of about the worst 4 %
 START_UPS = 0.09  # share of the portfolio
 
 
-def causes(rng: Random) -> Latents:
+def draw_causes(rng: Random) -> Latents:
     """Draw a business's latent state."""
     strength = rng.gauss(0, 1)
     has_shock = rng.random() < 0.22
@@ -64,7 +64,7 @@ def stress(latents: Latents) -> float:
     )
 
 
-def condition(rng: Random, latents: Latents) -> Condition:
+def draw_condition(rng: Random, latents: Latents) -> Condition:
     """Return the condition that the stress amounts to. Some of the other businesses have only begun."""
     pressed = stress(latents)
     if pressed >= FAILING_FROM:
@@ -74,7 +74,7 @@ def condition(rng: Random, latents: Latents) -> Condition:
     return "start_up" if rng.random() < START_UPS else "sound"
 
 
-def outcome(
+def draw_outcome(
     rng: Random, latents: Latents, cushion_months: float, days_past_due: int, months_since_shock: float
 ) -> Outcome:
     """Draw the outcome of the next twelve months from the probability that the module's formula gives."""

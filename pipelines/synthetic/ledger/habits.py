@@ -1,6 +1,6 @@
-"""What an owner and a bank do with balances: drawings, putting money aside, card repayments, interest and fees.
+"""Movements that depend on balances: drawings, money put aside, card repayments, interest and fees.
 
-These depend on the balance of the day, so they are decided while the ledger grows and can't be planned before.
+They depend on the balance of the day, so they are decided while the ledger grows and can't be planned before.
 """
 
 from random import Random
@@ -36,7 +36,7 @@ class Habits:
         self._fees: dict[Role, int] = {"main": rng.choice((1_000, 1_000, 1_500, 2_200)), "second": 1_000}
 
     def follow(self, day: int, ledger: Ledger) -> None:
-        """Post what the end of a business day brings."""
+        """Post the movements that are due at the end of a business day."""
         if day in self._sweep_days:
             self._sweep(day, ledger)
         if day in self._aside_days:

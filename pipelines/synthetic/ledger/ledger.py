@@ -1,10 +1,10 @@
-"""The banks' side: book planned movements day by day, and refuse what an account can't carry.
+"""The banks' side: post planned movements day by day, and refuse what an account can't pay.
 
 A shortage is met as small firms meet it: from savings, the group's pool or the credit card, else from the owner, and in
-distress often not at all. Then a direct debit is dishonoured and what can wait is not paid. Wages wait last: the owner
-of a business in trouble lends for them until the owner's own money is gone; then they are paid a week late or not at
-all. So dishonours and missed wages follow from money running out and are not drawn by themselves. Balances are whole
-cents, each the one before plus the amount.
+distress often not at all. Then a direct debit is dishonoured, and payments that can wait are not made. Wages are the
+last to wait: the owner of a business in trouble lends money for them until the owner's own money is gone; then they are
+paid a week late or not at all. So dishonours and missed wages follow from a lack of money and are not drawn at random.
+Balances are whole cents: each is the one before plus the amount.
 """
 
 from collections import Counter, defaultdict
@@ -49,14 +49,14 @@ class Ledger:
         self.held = 0  # cents that belong to others
         self.pooled = 0  # cents that the related company holds for this one
         self.short_on = 0  # the day whose debits come while the money is in savings
-        self.missed: Counter[Party] = Counter()  # payments of wages, by whom they were due to
+        self.missed: Counter[Party] = Counter()  # payments of wages that were not made, by worker
         self._lent_by_owner = 0
         self.unpaid_since: dict[int, int] = {}  # day of the first instalment missed since the last one paid
         self._lent = {borrowing.number: borrowing for borrowing in profile.borrowings}
         for borrowing in profile.borrowings:
             if borrowing.to_repay and (borrowing.drawn < window.first or not borrowing.funded_here):
                 self.owed[borrowing.number] = max(0, borrowing.to_repay - borrowing.paid_before(window.first))
-        self.owed_before = dict(self.owed)  # at the window's start, or at the facility's when no money came here
+        self.owed_before = dict(self.owed)  # at the window's start, or at the facility's start if it paid out elsewhere
         self._pairs = 0
         self._arriving: defaultdict[int, list[Leg]] = defaultdict(list)
         self._coming_back: defaultdict[int, list[Movement]] = defaultdict(list)
@@ -73,7 +73,7 @@ class Ledger:
             self.post(movement)
 
     def post(self, movement: Movement) -> None:
-        """Post a movement, or what happens instead when the account can't carry it."""
+        """Post a movement, or what happens instead if the account can't pay it."""
         if movement.role == "card" or movement.facility:
             movement = self._as_owed(self._within_card_limit(movement))
         if not movement.cents or self._has_left(movement):
@@ -172,19 +172,19 @@ class Ledger:
 
     def _from_card(self, day: int, short: int) -> bool:
         """Take cash from the credit card. It is expensive, so only businesses in distress do so."""
-        cents = _rounded_up(short, 10_000)
+        cents = _round_up(short, 10_000)
         available = self.profile.card_limit + self.balances.get("card", -self.profile.card_limit)
         if not self.profile.distressed or cents > available or self.rng.random() < 0.6:
             return False
         return self.transfer(day, "card", "main", cents)
 
     def _from_savings(self, day: int, short: int) -> bool:
-        cents = _rounded_up(short, 50_000)
+        cents = _round_up(short, 50_000)
         enough = "savings" in self.balances and self.balances["savings"] >= cents
         return enough and self.transfer(day, "savings", "main", cents)
 
     def _from_pool(self, day: int, short: int) -> bool:
-        cents = _rounded_up(short, 100_000)
+        cents = _round_up(short, 100_000)
         if self.pooled < cents:
             return False
         self._pool(day, -cents)
@@ -207,15 +207,15 @@ class Ledger:
     def _bring_back_savings(self, day: int, cents: int) -> None:
         """Bring back money that was put aside for tax, from savings or from an account of its own."""
         aside: Role = "tax" if "tax" in self.balances else "savings"
-        if aside in self.balances and self.balances[aside] >= _rounded_up(cents, 10_000):
-            self.transfer(day, aside, "main", _rounded_up(cents, 10_000), Series("kept for tax", "quarterly"))
+        if aside in self.balances and self.balances[aside] >= _round_up(cents, 10_000):
+            self.transfer(day, aside, "main", _round_up(cents, 10_000), Series("kept for tax", "quarterly"))
 
     def _from_owner(self, movement: Movement, short: int) -> bool:
         """Lend the owner's money: the prudent do for a sound business, and all do for wages and tax."""
         willing = 0.05 if self.profile.distressed else 0.45 + 0.5 * self.profile.latents.prudence
         if movement.category not in MUST_BE_PAID and self.rng.random() >= willing:
             return False
-        cents = _rounded_up(short, 200_000)
+        cents = _round_up(short, 200_000)
         if movement.category == "wages" and self._lent_by_owner + cents > self._means_of_owner():
             return False
         self._lent_by_owner += cents
@@ -301,12 +301,12 @@ def _transfer_terms(source: Role, target: Role, elsewhere: bool) -> tuple[str, s
     return "own_out", "own_in", "own_transfer"
 
 
-def _rounded_up(cents: int, step: int) -> int:
+def _round_up(cents: int, step: int) -> int:
     return -(-cents // step) * step
 
 
-def in_booking_order(movements: Iterable[Movement]) -> dict[int, list[Movement]]:
-    """Group movements by day; within a day first overnight credits, then overnight debits, then the rest as planned."""
+def in_posting_order(movements: Iterable[Movement]) -> dict[int, list[Movement]]:
+    """Group movements by day. Within a day, overnight credits come first, then overnight debits, then the rest."""
     days: defaultdict[int, list[Movement]] = defaultdict(list)
     for movement in movements:
         days[movement.day].append(movement)

@@ -7,7 +7,7 @@ savings, sweeps between companies) is decided while the ledger grows (`treasury`
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from pipelines.synthetic.businesses.circumstances import Event, Leg, circumstances, events_of, stream_of
+from pipelines.synthetic.businesses.circumstances import Event, Leg, circumstances, draw_events, stream_of
 from pipelines.synthetic.businesses.parties import choose_name, counterparty
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.occasions import TYPED, party_of
@@ -24,25 +24,27 @@ def with_lookalikes(profile: Profile, window: Window, planned: Sequence[Movement
     if profile.quiet:
         return [movement for movement in planned if movement.category not in circumstances().adverse_categories]
     if "employee_garnishee" in profile.lookalikes:
-        planned = list(_passed_on(profile, planned, stream_of(profile, "employee_garnishee")))
+        planned = list(_deduct_from_wages(profile, planned, stream_of(profile, "employee_garnishee")))
     added = [
         movement._replace(lookalike=lookalike)
         for lookalike in sorted(profile.lookalikes)
-        for movement in _rows(profile, window, planned, lookalike)
+        for movement in _make_rows(profile, window, planned, lookalike)
     ]
     return [*planned, *added]
 
 
-def _rows(profile: Profile, window: Window, planned: Sequence[Movement], lookalike: Lookalike) -> Iterator[Movement]:
+def _make_rows(
+    profile: Profile, window: Window, planned: Sequence[Movement], lookalike: Lookalike
+) -> Iterator[Movement]:
     rng = stream_of(profile, lookalike)
     if lookalike == "overpaid_invoice":
-        yield from _overpaid(profile, window, planned, rng)
-    for event in events_of(profile, lookalike, rng):
-        for day in _days(event, profile, window, rng):
-            yield from _happening(event, profile, window, rng, day)
+        yield from _overpay_invoices(profile, window, planned, rng)
+    for event in draw_events(profile, lookalike, rng):
+        for day in _draw_days(event, profile, window, rng):
+            yield from _make_event_rows(event, profile, window, rng, day)
 
 
-def _days(event: Event, profile: Profile, window: Window, rng: Random) -> Iterator[int]:
+def _draw_days(event: Event, profile: Profile, window: Window, rng: Random) -> Iterator[int]:
     if event.weekly:
         for day in window.weekly(rng.randrange(5)):
             yield from [day] * rng.randint(*event.times)
@@ -52,11 +54,12 @@ def _days(event: Event, profile: Profile, window: Window, rng: Random) -> Iterat
     yield from rng.choices(open_to, k=rng.randint(*event.times)) if open_to else ()
 
 
-def _happening(event: Event, profile: Profile, window: Window, rng: Random, day: int) -> Iterator[Movement]:
-    """Yield a row and the one that follows it. If that falls after the window, weekly events have only the first row,
-    and other events do not happen.
+def _make_event_rows(event: Event, profile: Profile, window: Window, rng: Random, day: int) -> Iterator[Movement]:
+    """Yield a row of an event and the one that follows it.
+
+    If the second one falls after the window, weekly events have only the first row, and other events do not happen.
     """
-    party, cents = _party(event.first, profile, rng), _amount(event, profile, rng)
+    party, cents = _party(event.first, profile, rng), _draw_amount(event, profile, rng)
     if party is None:
         return
     first = _row(event.first, party, day, cents, rng)
@@ -78,7 +81,7 @@ def _party(leg: Leg, profile: Profile, rng: Random) -> Party | None:
     return party._replace(code=leg.code) if party and leg.code else party
 
 
-def _amount(event: Event, profile: Profile, rng: Random) -> int:
+def _draw_amount(event: Event, profile: Profile, rng: Random) -> int:
     unit = profile.turnover if event.of_turnover else 100
     cents = event.low * (event.high / event.low) ** rng.random() * unit
     return max(event.round_to, round(cents / event.round_to) * event.round_to)
@@ -91,7 +94,7 @@ def _row(leg: Leg, party: Party, day: int, cents: int, rng: Random) -> Movement:
     return Movement(day, leg.sign * cents, leg.rail, party, reference, leg.category)
 
 
-def _overpaid(profile: Profile, window: Window, planned: Sequence[Movement], rng: Random) -> Iterator[Movement]:
+def _overpay_invoices(profile: Profile, window: Window, planned: Sequence[Movement], rng: Random) -> Iterator[Movement]:
     """Yield second payments of invoices, and their return in full to the same customer."""
     paid = [
         each for each in planned if (each.rail, each.category, each.role) == ("osko_in", "customer_transfer", "main")
@@ -107,7 +110,7 @@ def _overpaid(profile: Profile, window: Window, planned: Sequence[Movement], rng
             yield Movement(back, -invoice.cents, "osko_out", invoice.party, reference, "refund_paid")
 
 
-def _passed_on(profile: Profile, planned: Sequence[Movement], rng: Random) -> Iterator[Movement]:
+def _deduct_from_wages(profile: Profile, planned: Sequence[Movement], rng: Random) -> Iterator[Movement]:
     """Yield the plan with a part of one worker's wages paid to a court or an agency."""
     known, worker = circumstances().employee_garnishee, rng.choice(profile.staff)
     name = choose_name(rng, known.names, profile.part) or known.names[0]

@@ -57,7 +57,7 @@ def _wording(wordings: tuple[str, ...], party: Party, rng: Random) -> str:
 
 
 def _in_us_dollars(cents: int) -> str:
-    """Convert at a constant 0.65: the generator follows no market."""
+    """Convert at a constant rate of 0.65. Real exchange rates would add nothing that is measured."""
     us = abs(cents) * 65 // 100
     return f"{us // 100}.{us % 100:02}"
 

@@ -1,7 +1,7 @@
-"""What happens now and then: claims, grants, machines sold, chargebacks, fines, bad cheques, money sent home.
+"""Irregular movements: claims, grants, machines sold, chargebacks, fines, bad cheques, money sent home.
 
-`occasions.yaml` lists the occasions, with whom they happen to and how often a year. What recurs on fixed days is a
-bill (`merchants`); what follows from the balance is the ledger's.
+`occasions.yaml` lists the occasions, the businesses that they happen to, and how often a year. Movements on fixed days
+are bills (`merchants`); those that depend on the balance are decided by the ledger.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -56,14 +56,14 @@ def _occasions() -> tuple[Occasion, ...]:
     return load("occasions.yaml", tuple[Occasion, ...])
 
 
-def occasions(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+def draw_occasions(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     for occasion in _occasions():
         if _HAPPENS_TO[occasion.who](profile):
-            yield from _happenings(occasion, profile, window, rng)
+            yield from _make_occasion_rows(occasion, profile, window, rng)
     yield from _payroll_tax(profile, window, rng)
 
 
-def _happenings(occasion: Occasion, profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+def _make_occasion_rows(occasion: Occasion, profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     day: float = window.first
     while (day := day + rng.expovariate(occasion.a_year / DAYS_PER_YEAR)) <= window.last:
         party = party_of(profile, rng, occasion.names, occasion.rail)
@@ -73,12 +73,12 @@ def _happenings(occasion: Occasion, profile: Profile, window: Window, rng: Rando
         reference = fill_in(rng, rng.choice(occasion.references))
         if occasion.rail in TYPED:
             reference = spoken(rng, (reference,))
-        cents = _amount(occasion, rng)
+        cents = _draw_amount(occasion, rng)
         if cents:
             yield Movement(posted_on, cents, occasion.rail, party, reference, occasion.category, occasion.role)
 
 
-def _amount(occasion: Occasion, rng: Random) -> int:
+def _draw_amount(occasion: Occasion, rng: Random) -> int:
     dollars: float = occasion.low * (occasion.high / occasion.low) ** rng.random()
     step = occasion.round_to
     return occasion.sign * max(step, round(dollars * 100 / step) * step)

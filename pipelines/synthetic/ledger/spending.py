@@ -6,7 +6,7 @@ from random import Random
 
 from pipelines.synthetic.businesses.borrowing import repayments
 from pipelines.synthetic.businesses.profile import Profile, RegularBill, Supplier, Worker
-from pipelines.synthetic.ledger.occasions import occasions
+from pipelines.synthetic.ledger.occasions import draw_occasions
 from pipelines.synthetic.ledger.takings import pace
 from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window, is_business_day, month_of
@@ -33,7 +33,7 @@ def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement
     yield from wagers(profile, window, rng)
     for borrowing in profile.borrowings:
         yield from repayments(borrowing, window, rng)
-    yield from occasions(profile, window, rng)
+    yield from draw_occasions(profile, window, rng)
 
 
 def supplies(profile: Profile, window: Window, rng: Random, supplier: Supplier) -> Iterator[Movement]:

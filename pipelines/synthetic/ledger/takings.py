@@ -83,7 +83,7 @@ def chance_of_sales(profile: Profile) -> float:
 
 
 def takings_on(profile: Profile, window: Window, rng: Random, day: int) -> float:
-    """Return what a day earns (cents, all ways of paying): by weekday, less on public holidays."""
+    """Return a day's takings in cents, by all ways of paying: by weekday, less on public holidays."""
     weekdays = profile.trade.weekdays
     usual = profile.turnover / DAYS_PER_MONTH * 7 * weekdays[weekday(day)] / sum(weekdays)
     holiday = weekday(day) < 5 and not is_business_day(day)

@@ -1,7 +1,7 @@
 """Movements by owners that depend on the day's balance and look worse than they are (`circumstances`).
 
 A debit is refused on a morning when the money was in savings, and is paid at the next attempt. Companies of the same
-owner pool their cash: what one does not need goes to the other each week, and comes back when it is short.
+owner pool their cash: each week one sends the other what it does not need, and gets it back when it is short of money.
 """
 
 from collections.abc import Mapping

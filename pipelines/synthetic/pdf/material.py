@@ -43,7 +43,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Material:
+class AccountPostings:
     """An account with its opening balance and the postings that follow it."""
 
     holder: Holder
@@ -53,15 +53,17 @@ class Material:
     opening: Decimal
     postings: tuple[Posting, ...]
 
-    def cut(self, count: int) -> "Material":
-        """Return the material with its first rows only."""
+    def truncate(self, count: int) -> "AccountPostings":
+        """Return the account with its first postings only."""
         return replace(self, postings=self.postings[:count])
 
 
-def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: date, rng: Random) -> Material:
+def draw_account(
+    style: BankStyle, bsb_prefix: str, role: Role, count: int, until: date, rng: Random
+) -> AccountPostings:
     """Return an account with `count` postings (at least 1), none of them after `until`."""
     months = max(2, min(_LONGEST, count // _ROWS_PER_MONTH[role] + 2))
-    businesses = _businesses(style, role, months, until, rng)
+    businesses = _draw_businesses(style, role, months, until, rng)
     profile, entries, state = next(businesses)
     rows = list(entries)
     while len(rows) < count:
@@ -69,23 +71,23 @@ def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: d
     rows = sorted(rows, key=lambda row: row.movement.day)[-count:]
     teller = Teller(style, rng, state, str(rng.randrange(1_000, 10_000)))
     limit = Decimal(rng.randrange(5, 60) * 1000)
-    return Material(
-        holder=_holder(profile, rng),
-        bsb=_bsb(bsb_prefix, rng),
-        number=_card_number(rng) if role == "card" else digits(rng, style.account_digits),
+    return AccountPostings(
+        holder=_draw_holder(profile, rng),
+        bsb=_draw_bsb(bsb_prefix, rng),
+        number=_draw_card_number(rng) if role == "card" else digits(rng, style.account_digits),
         credit_limit=limit,
         opening=-CENT * rng.randrange(10_000, 400_000) if role == "card" else CENT * rng.randrange(50_000, 9_000_000),
-        postings=tuple(_posting(row, teller) for row in rows),
+        postings=tuple(_make_posting(row, teller) for row in rows),
     )
 
 
-def loan(bsb_prefix: str, count: int, until: date, rng: Random) -> Material:
+def draw_loan(bsb_prefix: str, count: int, until: date, rng: Random) -> AccountPostings:
     """Return a home loan, repaid every fortnight and charged interest at the end of each month."""
     profile = draw_profile(rng, window(2, until), None)[0]
     owed = CENT * rng.randrange(20_000_000, 80_000_000)
-    return Material(
-        holder=_holder(profile, rng),
-        bsb=_bsb(bsb_prefix, rng),
+    return AccountPostings(
+        holder=_draw_holder(profile, rng),
+        bsb=_draw_bsb(bsb_prefix, rng),
         number=digits(rng, 9),
         credit_limit=owed,
         opening=-owed,
@@ -112,7 +114,7 @@ def _loan_postings(owed: Decimal, count: int, until: date, rng: Random) -> Itera
             yield Posting(day, day, "loan", description, amount)
 
 
-def _businesses(
+def _draw_businesses(
     style: BankStyle, role: Role, months: int, until: date, rng: Random
 ) -> Iterator[tuple[Profile, list[LedgerEntry], str]]:
     """Yield businesses that have such an account, as customers of the bank."""
@@ -126,22 +128,22 @@ def _businesses(
             yield customer, rows, customer.state
 
 
-def _posting(row: LedgerEntry, teller: Teller) -> Posting:
+def _make_posting(row: LedgerEntry, teller: Teller) -> Posting:
     movement = row.movement
     posted_on = date.fromordinal(movement.day)
     earlier = timedelta(days=movement.day % 3 if movement.rail.startswith(("card", "purchase")) else 0)
     return Posting(posted_on, posted_on - earlier, movement.rail, teller.narrative(row), CENT * movement.cents)
 
 
-def _holder(profile: Profile, rng: Random) -> Holder:
+def _draw_holder(profile: Profile, rng: Random) -> Holder:
     place = rng.choice(names().suburbs[profile.state])
     street = f"{rng.randrange(1, 200)} {rng.choice(paper_texts().streets)}"
     return Holder(profile.name, street, f"{place} {profile.state} {rng.randrange(2000, 6999)}")
 
 
-def _bsb(prefix: str, rng: Random) -> str:
+def _draw_bsb(prefix: str, rng: Random) -> str:
     return prefix + digits(rng, 6 - len(prefix))
 
 
-def _card_number(rng: Random) -> str:
+def _draw_card_number(rng: Random) -> str:
     return f"5{digits(rng, 15)}"

@@ -9,7 +9,7 @@ from random import Random
 
 from pipelines.synthetic.pdf.blocks import Details
 from pipelines.synthetic.pdf.layout import PdfLayout, paper_texts
-from pipelines.synthetic.pdf.material import Material, loan, material
+from pipelines.synthetic.pdf.material import AccountPostings, draw_account, draw_loan
 from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, Wear
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
 from pipelines.synthetic.pdf.table import Line, Part, Table, hide_balances, take_section
@@ -51,37 +51,39 @@ class Order:
 def print_statement(order: Order, layout: PdfLayout) -> PrintedStatement:
     """Return the file that was ordered: with a number of rows, or with as many as its pages take."""
     if order.pages is not None:
-        return _drawn(order, layout, _filling(order, layout, order.pages))
-    return _drawn(order, layout, _materials(order, layout, order.rows or order.rng("rows").randint(*USUAL_ROWS)))
+        return _draw_statement(order, layout, _fill_pages(order, layout, order.pages))
+    return _draw_statement(
+        order, layout, _draw_accounts(order, layout, order.rows or order.rng("rows").randint(*USUAL_ROWS))
+    )
 
 
-def _filling(order: Order, layout: PdfLayout, pages: int) -> list[Material]:
-    """Return rows that fill a number of pages, and leave room for what is printed after the rows."""
-    materials = _materials(order, layout, pages * ROWS_PER_PAGE)
-    sheets, places, _ = _composed(order, layout, materials)
+def _fill_pages(order: Order, layout: PdfLayout, pages: int) -> list[AccountPostings]:
+    """Draw accounts whose rows fill a number of pages, with room for what is printed after the rows."""
+    materials = _draw_accounts(order, layout, pages * ROWS_PER_PAGE)
+    sheets, places, _ = _compose(order, layout, materials)
     last = max(1, pages - (len(sheets.sheets) - places[-1][-1]))  # page with rows
     count = sum(page <= last for pages_of_part in places for page in pages_of_part)
     for fewer in accumulate(range(count)):
-        materials = [account.cut(max(1, (count - fewer) // len(materials))) for account in materials]
-        if len(_composed(order, layout, materials)[0].sheets) <= pages:
+        materials = [account.truncate(max(1, (count - fewer) // len(materials))) for account in materials]
+        if len(_compose(order, layout, materials)[0].sheets) <= pages:
             break
     return materials
 
 
-def _materials(order: Order, layout: PdfLayout, count: int) -> list[Material]:
-    """Return the material of one account, or of several with the same holder and branch."""
+def _draw_accounts(order: Order, layout: PdfLayout, count: int) -> list[AccountPostings]:
+    """Draw one account with its postings, or several with the same holder and branch."""
     rng, until = order.rng("material"), order.until()
     accounts = max(1, len(layout.accounts))
     if layout.account_type == "loan":
-        return [loan(layout.bsb_prefix, count, until, rng)]
+        return [draw_loan(layout.bsb_prefix, count, until, rng)]
     style, role = style_of(layout.style), _ROLES.get(layout.account_type, "main")
     prefix = layout.bsb_prefix or style.bsb_prefix
-    materials = [material(style, prefix, role, max(1, count // accounts), until, rng) for _ in range(accounts)]
+    materials = [draw_account(style, prefix, role, max(1, count // accounts), until, rng) for _ in range(accounts)]
     return [replace(account, holder=materials[0].holder, bsb=materials[0].bsb) for account in materials]
 
 
-def _drawn(order: Order, layout: PdfLayout, materials: Sequence[Material]) -> PrintedStatement:
-    paper, places, parts = _composed(order, layout, materials)
+def _draw_statement(order: Order, layout: PdfLayout, materials: Sequence[AccountPostings]) -> PrintedStatement:
+    paper, places, parts = _compose(order, layout, materials)
     accounts = [
         _account(layout, n, part, account, pages)
         for n, (part, account, pages) in enumerate(zip(parts, materials, places, strict=True))
@@ -90,8 +92,8 @@ def _drawn(order: Order, layout: PdfLayout, materials: Sequence[Material]) -> Pr
     return PrintedStatement(content, order.layout, len(paper.sheets), tuple(accounts))
 
 
-def _composed(
-    order: Order, layout: PdfLayout, materials: Sequence[Material]
+def _compose(
+    order: Order, layout: PdfLayout, materials: Sequence[AccountPostings]
 ) -> tuple[Paper, list[list[int]], Sequence[Part]]:
     """Return the sheets, the page of each row of each part, and the parts."""
     wear = _wear(order, layout)
@@ -108,12 +110,12 @@ def _wear(order: Order, layout: PdfLayout) -> Wear:
     return STRESSES[order.stress](wear, order.rng("stress")) if order.stress else wear
 
 
-def _parts(order: Order, layout: PdfLayout, materials: Sequence[Material], wear: Wear) -> list[Part]:
+def _parts(order: Order, layout: PdfLayout, materials: Sequence[AccountPostings], wear: Wear) -> list[Part]:
     rng = order.rng("period")
     first = min(account.postings[0].day for account in materials)
     last = max(account.postings[-1].day for account in materials)
     start, end = first - timedelta(days=rng.randrange(4)), last + timedelta(days=rng.randrange(4))
-    described = [_described(order, layout, account, start, end) for account in materials]
+    described = [_describe_account(order, layout, account, start, end) for account in materials]
     together = {f"{name}_{n}": value for n, details in enumerate(described) for name, value in details.items()}
     titles = [account.title for account in layout.accounts] or [None]
     return [
@@ -122,7 +124,7 @@ def _parts(order: Order, layout: PdfLayout, materials: Sequence[Material], wear:
             start=start,
             end=end,
             opening=account.opening,
-            closing=_closing(account),
+            closing=_closing_balance(account),
             lines=_lines(order if account is materials[0] else replace(order, forgery=None), layout, account, wear),
             title=title,
         )
@@ -130,7 +132,7 @@ def _parts(order: Order, layout: PdfLayout, materials: Sequence[Material], wear:
     ]
 
 
-def _described(order: Order, layout: PdfLayout, account: Material, start: date, end: date) -> Details:
+def _describe_account(order: Order, layout: PdfLayout, account: AccountPostings, start: date, end: date) -> Details:
     """Return the details by the names that layouts use for them."""
     ins = sum((row.amount for row in account.postings if row.amount > 0), Decimal())
     outs = -sum((row.amount for row in account.postings if row.amount < 0), Decimal())
@@ -151,11 +153,11 @@ def _described(order: Order, layout: PdfLayout, account: Material, start: date, 
         "issued": end + timedelta(days=1),
         "due": end + timedelta(days=21),
         "opening": money.in_summary(account.opening),
-        "closing": money.in_summary(_closing(account)),
+        "closing": money.in_summary(_closing_balance(account)),
         "credits": f"{ins:,.2f}",
         "debits": f"{outs:,.2f}",
         "limit": f"{account.credit_limit:,.2f}",
-        "least": f"{max(Decimal(25), -_closing(account) / 50):,.2f}",
+        "least": f"{max(Decimal(25), -_closing_balance(account) / 50):,.2f}",
         "nth": 3 + order.seed % 40,
         "rows": len(account.postings),
         "page": PAGE,
@@ -163,11 +165,11 @@ def _described(order: Order, layout: PdfLayout, account: Material, start: date, 
     }
 
 
-def _closing(account: Material) -> Decimal:
+def _closing_balance(account: AccountPostings) -> Decimal:
     return account.opening + sum((row.amount for row in account.postings), Decimal())
 
 
-def _lines(order: Order, layout: PdfLayout, account: Material, wear: Wear) -> Sequence[Line]:
+def _lines(order: Order, layout: PdfLayout, account: AccountPostings, wear: Wear) -> Sequence[Line]:
     """Return the rows as they will be printed, in that order."""
     lines = _with_balances(layout, account)
     if wear.balances_shown < 1:
@@ -178,7 +180,7 @@ def _lines(order: Order, layout: PdfLayout, account: Material, wear: Wear) -> Se
     return lines[::-1] if layout.newest_first else lines
 
 
-def _with_balances(layout: PdfLayout, account: Material) -> list[Line]:
+def _with_balances(layout: PdfLayout, account: AccountPostings) -> list[Line]:
     lines, balance = list[Line](), account.opening
     days = [row.day for row in account.postings]
     for row, next_day in zip(account.postings, [*days[1:], None], strict=True):
@@ -194,7 +196,7 @@ def _kind_of(rail: str) -> str:
     return next((kind for kind, starts in paper_texts().kinds.items() if rail.startswith(starts)), "Funds transfer")
 
 
-def _account(layout: PdfLayout, n: int, part: Part, account: Material, pages: Sequence[int]) -> PrintedAccount:
+def _account(layout: PdfLayout, n: int, part: Part, account: AccountPostings, pages: Sequence[int]) -> PrintedAccount:
     types = [account.type for account in layout.accounts] or [layout.account_type]
     rows = [_row(layout, line, page) for line, page in zip(_as_printed(layout, part.lines), pages, strict=True)]
     return PrintedAccount(

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from pipelines.synthetic import Business, Latents, portfolio
-from pipelines.synthetic.businesses.risk import causes, condition, outcome, stress
+from pipelines.synthetic.businesses.risk import draw_causes, draw_condition, draw_outcome, stress
 
 UNTIL = date(2025, 6, 30)
 MIDDLING = Latents(0.0, 0.075, 0.25, 0.6, 0.0, 0.5, 4.0)
@@ -19,7 +19,7 @@ def businesses() -> list[Business]:
 
 
 def probability(latents: Latents = MIDDLING, cushion: float = 0.5, late: int = 0, since: float = 12) -> float:
-    return outcome(Random(1), latents, cushion, late, since).probability
+    return draw_outcome(Random(1), latents, cushion, late, since).probability
 
 
 def test_the_probability_is_the_stated_formula() -> None:
@@ -50,13 +50,13 @@ def test_reserves_protect_and_arrears_warn() -> None:
 
 def test_the_outcome_is_a_draw_from_its_probability() -> None:
     rng = Random(3)
-    draws = [outcome(rng, MIDDLING, 0.5, 0, 12) for _ in range(20_000)]
+    draws = [draw_outcome(rng, MIDDLING, 0.5, 0, 12) for _ in range(20_000)]
     assert sum(one.defaults for one in draws) / len(draws) == pytest.approx(draws[0].probability, abs=0.01)
 
 
 def test_about_15_per_cent_are_distressed_or_failing() -> None:
     rng = Random(4)
-    states = [condition(rng, causes(rng)) for _ in range(20_000)]
+    states = [draw_condition(rng, draw_causes(rng)) for _ in range(20_000)]
     assert 0.13 < sum(state in ("distressed", "failing") for state in states) / len(states) < 0.2
     assert 0.025 < states.count("failing") / len(states) < 0.06
     assert 0.05 < states.count("start_up") / len(states) < 0.1

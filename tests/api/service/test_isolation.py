@@ -82,7 +82,8 @@ def test_an_id_of_ones_own_is_found(subtests: pytest.Subtests, store: Store, bas
                 asker = new_asker(store, base_url)
                 known = asker.ask(place, asker.own[place.kind])
             assert known.status_code not in (400, 404) or known.json()["code"] in ABOUT_SOMETHING_ELSE
-            assert unknown.status_code in (400, 404)
+            finds_nothing = unknown.status_code == 200 and place.within != "path" and known.text != unknown.text
+            assert unknown.status_code in (400, 404) or finds_nothing
 
 
 def test_every_route_is_documented(store: Store) -> None:

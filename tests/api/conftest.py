@@ -213,7 +213,7 @@ class Belongings(Mapping[str, str]):
         self._made: dict[str, str] = {}
         self._makers = {
             ("customerId", "subscriptionId", "jobId", "correctionId", "deliveryId", "eventId"): self._customer,
-            ("statementId", "transactionId"): self._statement,
+            ("statementId", "transactionId", "accountId"): self._statement,
             ("slug",): self._policy,
             ("backtestId",): self._backtest,
             ("evaluationId",): self._evaluation,
@@ -266,7 +266,11 @@ class Belongings(Mapping[str, str]):
         end_submissions(self._store)
         [statement] = self._found(f"{mine}/statements")["statements"]
         [transaction] = self._found(f"{mine}/transactions?jobId={extraction}")["transactions"]
-        return {"statementId": statement["statementId"], "transactionId": transaction["transactionId"]}
+        return {
+            "statementId": statement["statementId"],
+            "transactionId": transaction["transactionId"],
+            "accountId": transaction["account"]["accountId"],
+        }
 
     def _policy(self) -> dict[str, str]:
         """Create a policy with a published version and a draft."""

@@ -9,7 +9,7 @@ from typing import Any
 from tests.api.core.operations import Operation, document, documented
 
 LISTS_OF = {"customerIds": "customerId", "customers": "customerId"}
-ALSO_CALLED = {"before": "deliveryId", "assignee": "userId", "accountId": "transactionId"}  # some id of the client
+ALSO_CALLED = {"before": "deliveryId", "assignee": "userId"}
 Step = str | int
 
 

@@ -14,7 +14,13 @@ from pipelines.vocabulary.rule_files import parse
 
 FILE = "events.yaml"
 # Roles of a customer in which the rows of an event are ordinary business; `event_rows` recognises them.
-Role = Literal["paid_by_practitioners", "withheld_from_wages", "guessed_facility", "collects_for_the_customer"]
+Role = Literal[
+    "paid_by_practitioners",
+    "trades_with_practitioners",
+    "withheld_from_wages",
+    "guessed_facility",
+    "collects_for_the_customer",
+]
 
 
 class Texts(Strict):

@@ -39,6 +39,8 @@ SURE = ("correction", "client_rule", "counterparty", "pattern")
 # All numbers are our judgement.
 # Practitioners are regular clients of a business with receipts from them on so many days, over so many days in all.
 CLIENTS_FROM, CLIENTS_FOR = 6, 90
+SALES_PER_OTHER = 4  # payments for sales for each other one: people mistype a text now and then
+PAYMENTS_BEFORE, PAID_OUT = 2, 3  # a loan's last payment of at least PAID_OUT times the usual one has paid it out
 NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; the largest share of its wages that is withheld
 RHYTHM = 6  # fewest pay days that show a rhythm
 PAY_DAYS_MISSED, GRACE = 2, 7  # wages are missed after this many usual gaps plus this many days
@@ -121,9 +123,15 @@ def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of lenders that a list names; the last row of each lender counts."""
+    """Return the rows of lenders that a list names and that were not paid out; the last row of each lender counts."""
+    lender = (BY_CUSTOMER, "counterparty_lender_id")
     lent = rows.filter(pl.col("counterparty_lender_id").is_not_null()).sort(BY_CUSTOMER, "date", "transaction_id")
-    return lent.with_columns(counts=pl.struct(BY_CUSTOMER, "counterparty_lender_id").is_last_distinct())
+    is_last, size = pl.struct(lender).is_last_distinct(), -pl.col("amount").cast(pl.Float64)
+    usual = size.filter(pl.col("category_group") == "debt_service").median().over(lender)
+    is_large = (pl.len().over(lender) > PAYMENTS_BEFORE) & (size >= PAID_OUT * usual)
+    # A fee or a collector after that shows that something is still owed.
+    is_payout = is_last & (pl.col("category_group") == "debt_service") & is_large
+    return lent.with_columns(counts=is_last).filter(~is_payout.any().over(lender).fill_null(value=False))
 
 
 # -- roles in which such rows are ordinary business -------------------------------------------------------------------
@@ -145,6 +153,23 @@ def _leave_out_trade_with_practitioners(rows: pl.DataFrame, facts: Facts) -> pl.
         pl.col("days") >= CLIENTS_FROM, pl.col("span") >= CLIENTS_FOR, pl.col("received") >= pl.col("paid")
     )
     return rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
+
+
+def _leave_out_trade_or_sales(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out also customers that sell for practitioners: nearly all that they pay them is for sales, regularly.
+
+    The rows of sales are those that the texts of `insolvency` except.
+    """
+    event, day, paid = definitions()["insolvency"], pl.col("date"), facts.cached(_searched_rows)
+    sales = paid.filter(_is_sure(), is_met(event.where), ~_is_worded(event.texts))
+    sellers = sales.group_by(BY_CUSTOMER).agg(days=day.n_unique(), span=(day.max() - day.min()).dt.total_days())
+    others = rows.group_by(BY_CUSTOMER).agg(others=day.n_unique())
+    trade = others.join(sellers, on=BY_CUSTOMER, how="inner", validate="1:1").filter(
+        pl.col("days") >= pl.max_horizontal(CLIENTS_FROM, SALES_PER_OTHER * pl.col("others")),
+        pl.col("span") >= CLIENTS_FOR,
+    )
+    rest = rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
+    return _leave_out_trade_with_practitioners(rest, facts)
 
 
 def _leave_out_withheld_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
@@ -190,6 +215,7 @@ def _leave_out_own_collectors(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 _LEAVE_OUT: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
     None: _leave_out_nobody,
     "paid_by_practitioners": _leave_out_trade_with_practitioners,
+    "trades_with_practitioners": _leave_out_trade_or_sales,
     "withheld_from_wages": _leave_out_withheld_wages,
     "guessed_facility": _leave_out_guessed,
     "collects_for_the_customer": _leave_out_own_collectors,

@@ -200,3 +200,21 @@ def test_texts_as_banks_print_them_lead_to_events() -> None:
     found = events(Facts(enriched, TODAY)).group_by("customer_number").agg(pl.col("code").sort())
     codes = {number: tuple(each) for number, each in found.iter_rows()}
     assert [codes.get(number, ()) for number in range(len(TEXTS_OF_EVENTS))] == list(TEXTS_OF_EVENTS)
+
+
+def test_who_sells_for_practitioners_is_excused_only_a_few_payments_that_are_not_for_sales() -> None:
+    sales = [a_row(ago, -9_000, "insolvency", description="SV PARTNERS NET PROCEEDS") for ago in range(10, 250, 30)]
+    others = [a_row(ago, -2_000, "insolvency", description="SV PARTNERS PLAN PMT") for ago in (15, 45, 75)]
+    assert best_ratings([[*sales, *others[:2]], [*sales, *others], [*sales[:5], others[0]]]) == ["A", "E", "C"]
+
+
+def test_a_lender_that_was_paid_out_counts_again_once_it_charges_a_fee() -> None:
+    running = [
+        a_row(ago, -300, "term_loan_repayment", counterparty_lender_id=lender) for ago in (30, 10) for lender in "abc"
+    ]
+    repaid = [
+        a_row(ago, -amount, "term_loan_repayment", counterparty_lender_id="d")
+        for ago, amount in ((40, 300), (30, 300), (20, 9_000))
+    ]
+    fee = a_row(15, -40, "late_fee", counterparty_lender_id="d")
+    assert best_ratings([[*running, *repaid], [*running, *repaid, fee], [*running, *repaid[:2]]]) == ["A", "C", "C"]

@@ -9,9 +9,12 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-Evidence = Literal["words", "balances", "accounts"]
+from pipelines.attacks.ledger import count_breaks
+
+Evidence = Literal["words", "balances", "accounts", "printed_days"]
 Detectability = Literal["visible", "partly", "invisible"]
 """`visible`: the supplied rows show it. `partly`: they do if what `needs` names is supplied. `invisible`: never."""
+PRINTED_DAY = r"(?i)\b\d{1,2}\s?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?:[^a-z]|$)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +64,11 @@ class Attack(Manipulation):
     """A change that makes a business look better than it is."""
 
     detectability: Detectability
-    needs: tuple[Evidence, ...]  # what must be supplied for evidence to remain, besides dates and amounts
+    needs: tuple[Evidence, ...]  # what must show the attack for evidence to remain, besides dates and amounts
 
-    def leaves_evidence(self, ledger: pl.DataFrame) -> bool:
-        """Return whether the untouched ledger supplies the evidence that shows this attack."""
-        return self.detectability != "invisible" and all(_SUPPLIES[each](ledger) for each in self.needs)
+    def leaves_evidence(self, untouched: pl.DataFrame, changed: pl.DataFrame) -> bool:
+        """Return whether the attack, as it was carried out, left the evidence that it needs to be seen."""
+        return self.detectability != "invisible" and all(_SHOWS[each](untouched, changed) for each in self.needs)
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,14 @@ class Lookalike(Manipulation):
     resembles: str  # slug of the attack
 
 
-_SUPPLIES: Mapping[Evidence, Callable[[pl.DataFrame], bool]] = {
-    "words": lambda ledger: bool((ledger["description"] != "").any()),
-    "balances": lambda ledger: bool(ledger["balance"].is_not_null().any()),
-    "accounts": lambda ledger: ledger["account"].n_unique() > 1,
+def _prints_other_days(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
+    return bool(changed.filter(pl.col("touch") == "moved")["description"].str.contains(PRINTED_DAY).any())
+
+
+# A forger who corrects the balances leaves no evidence in them.
+_SHOWS: Mapping[Evidence, Callable[[pl.DataFrame, pl.DataFrame], bool]] = {
+    "words": lambda untouched, _: bool((untouched["description"] != "").any()),
+    "balances": lambda untouched, changed: count_breaks(changed) > count_breaks(untouched),
+    "accounts": lambda untouched, _: untouched["account"].n_unique() > 1,
+    "printed_days": _prints_other_days,
 }

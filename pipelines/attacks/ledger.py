@@ -110,6 +110,13 @@ def hide_balances(ledger: pl.DataFrame, rows: Collection[int]) -> pl.DataFrame:
     return ledger.with_columns(hidden, _mark("balance_hidden", rows))
 
 
+def count_breaks(ledger: pl.DataFrame) -> int:
+    """Return how often a printed balance does not follow from the account's printed balance before it."""
+    offset = pl.col("balance") - pl.col("amount").cum_sum().over("account")
+    stated = ledger.select("account", offset=offset).drop_nulls("offset")
+    return int(stated.select((pl.col("offset").diff().over("account").fill_null(0) != 0).sum()).item())
+
+
 def touched_rows(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that differ (schema LEDGER), each with its `touch`; removed ones as they were before."""
     removed = before.join(after, on="row", how="anti").with_columns(touch=pl.lit("removed", Touch))

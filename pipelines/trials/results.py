@@ -34,8 +34,9 @@ def report(tried: pl.DataFrame, manipulations: Sequence[Manipulation]) -> dict[s
 def summarise_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:
     """Return for each attack: `customers` that it changed, and shares of them; None if there is no such customer.
 
-    `grade`, `value`, `limit`, `verdict`: improved, of those not rated A untouched (`belowBest`). `noticed`, and `found`
-    (by a new finding): of those with evidence (`withEvidence`).
+    `grade`, `value`, `limit`, `verdict`: improved, of those not rated A untouched (`belowBest`). `gradeShown`: a better
+    grade, of those of them where evidence remains (`belowBestShown`). `noticed`, and `found` (by a new finding): of all
+    where evidence remains (`withEvidence`).
     """
     compared = _compare_with_untouched(tried)
     return [
@@ -125,6 +126,8 @@ def _summarise_attack(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
         "customers": changed.height,
         "belowBest": below_best.height,
         **{name: _share(below_best, pl.col(name)) for name in _IMPROVES},
+        "belowBestShown": below_best.filter("has_evidence").height,
+        "gradeShown": _share(below_best.filter("has_evidence"), pl.col("grade")),
         "withEvidence": shown.height,
         "noticed": _share(shown, pl.any_horizontal("has_finding", "has_code", "is_worse")),
         "found": _share(shown, pl.col("has_finding")),

@@ -88,7 +88,7 @@ def _change_ledgers(
     yield UNTOUCHED, None, untouched
     for each in manipulations:
         changed = each.apply(subject.applicant, f"{seed}/{place}")
-        has_evidence = each.leaves_evidence(untouched) if isinstance(each, Attack) else None
+        has_evidence = each.leaves_evidence(untouched, changed) if isinstance(each, Attack) else None
         if changed.height and not changed.drop("touch").equals(untouched.drop("touch")):
             yield each.slug, has_evidence, changed
 

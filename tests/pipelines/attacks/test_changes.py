@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.attacks.attack import Applicant
 from pipelines.attacks.ledger import LEDGER, touched_rows
-from pipelines.attacks.registry import load_descriptions
+from pipelines.attacks.registry import attacks, load_descriptions
 from pipelines.attacks.rewriting import ADVERSE
 from tests.pipelines.attacks.business import APPLICANT, APPLIED, FIRST, LEDGER_BEFORE, MADE, inserted, touched
 from tests.pipelines.attacks.ledgers import breaks
@@ -166,3 +166,19 @@ def test_digit_is_put_in_front_of_some_receipts() -> None:
     rows = touched("amounts_inflated", "repriced", by=Decimal(0), balances="printed")
     before = dict(LEDGER_BEFORE.select("row", "amount").iter_rows())
     assert all(str(amount)[1:] == str(before[row]) for row, amount in rows.select("row", "amount").iter_rows())
+
+
+def test_moved_receipts_are_evidence_only_if_their_texts_print_a_day() -> None:
+    attack = attacks()["receipts_backdated"]
+    after = attack.apply(APPLICANT, "7")
+    printed, plain = (after.with_columns(description=pl.lit(text)) for text in ("Osko Deposit 03Mar18:25", "Inv 1234"))
+    assert [attack.leaves_evidence(LEDGER_BEFORE, each) for each in (printed, plain)] == [True, False]
+
+
+def test_inflated_amounts_are_evidence_only_if_the_printed_balances_stay() -> None:
+    attack = attacks()["amounts_inflated"]
+    left = [
+        attack.leaves_evidence(LEDGER_BEFORE, attack.apply(APPLICANT, "7", balances=balances))
+        for balances in ("printed", "corrected")
+    ]
+    assert left == [True, False]

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.attacks.attack import Attack
-from pipelines.attacks.ledger import LEDGER
+from pipelines.attacks.ledger import LEDGER, remove_rows
 from pipelines.attacks.registry import attacks, draw_held_out, load_descriptions
 from tests.pipelines.attacks.business import APPLICANT, APPLIED, LEDGER_BEFORE, MADE, inserted
 from tests.pipelines.attacks.ledgers import breaks
@@ -89,5 +89,8 @@ def test_parameters_are_listed_with_their_defaults() -> None:
 
 def test_evidence_remains_only_where_it_is_supplied() -> None:
     attack: Attack = attacks()["adverse_rows_withheld"]
-    assert attack.leaves_evidence(LEDGER_BEFORE)
-    assert not attack.leaves_evidence(LEDGER_BEFORE.with_columns(balance=pl.lit(None, LEDGER["balance"])))
+    without = LEDGER_BEFORE[:20].vstack(LEDGER_BEFORE[21:])
+    assert attack.leaves_evidence(LEDGER_BEFORE, without)
+    assert not attack.leaves_evidence(LEDGER_BEFORE, remove_rows(LEDGER_BEFORE, LEDGER_BEFORE["row"][20:21].to_list()))
+    hidden = pl.lit(None, LEDGER["balance"]).alias("balance")
+    assert not attack.leaves_evidence(LEDGER_BEFORE.with_columns(hidden), without.with_columns(hidden))

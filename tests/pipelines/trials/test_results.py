@@ -111,3 +111,8 @@ def test_untouched_customers_are_described() -> None:
     assert (described["customers"], described["auc"]) == (3, 1)
     assert described["good"] == described["found"] == pytest.approx(2 / 3)
     assert described["foundOf"] == pytest.approx({"parked": 2 / 3, "round_trip": 1 / 3})
+
+
+def test_a_better_grade_counts_apart_where_evidence_remains() -> None:
+    shown = [result_of_attack({}, {"grade": "B", "has_evidence": evidence}) for evidence in (True, False)]
+    assert [(each["grade"], each["gradeShown"], each["belowBestShown"]) for each in shown] == [(1, 1, 1), (1, None, 0)]

@@ -278,7 +278,7 @@ def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[s
 def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
     """Publish the example policies, evaluate all customers, and show reasons."""
     lender.publish_examples()
-    for customer in customers[:-1]:  # the last customer has no attributes
+    for customer in customers:
         lender.put(f"/customer/{customer['customerId']}/attributes", {"attributes": KNOWN})
     decisions = {
         (customer["name"], slug): lender.evaluate(customer["customerId"], slug)
@@ -324,7 +324,7 @@ def _show_statement(lender: Lender, home: Path) -> None:
         f"{job['enrichedCount']} rows, [b]{listed['verdict']}[/]"
     )
     opening, closing = _money(listed["openingBalance"]), _money(listed["closingBalance"])
-    out.print(f"  {opening} and the rows add up to {closing}, and to every balance between", soft_wrap=True)
+    _print_indented(f"the rows explain every balance, from {opening} to {closing}")
     whole = lender.get(f"{path}/statements/{listed['statementId']}")
     row = max(whole["rows"], key=lambda each: abs(each["amount"]))
     page = row["boxes"][0]["page"]

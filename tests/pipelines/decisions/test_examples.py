@@ -88,6 +88,7 @@ GOOD: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
     },
     "line-of-credit": {
         "metrics": values(
+            insolvency_rows_365d="0",
             dishonours_90d="0",
             overdrawn_day_share_180d="0.01",
             balance_swing_180d="9000",
@@ -109,6 +110,7 @@ GOOD: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
     },
     "merchant-cash-advance": {
         "metrics": values(
+            insolvency_rows_365d="0",
             days_since_true_revenue="1",
             card_takings_90d="60000",
             card_takings_monthly="20000",
@@ -215,6 +217,11 @@ def test_example_decides_as_described(
 ) -> None:
     met = ["REVENUE", "COVER"] if slug == LINE and outcome == "proceed" else codes
     assert described(decided(slug, **changed)) == (outcome, met, amounts)
+
+
+@pytest.mark.parametrize("slug", sorted(DOCUMENTS))
+def test_no_example_lends_to_a_business_that_pays_for_its_insolvency(slug: str) -> None:
+    assert described(decided(slug, insolvency_rows_365d="1"))[:2] == ("blocked", ["INSOLVENCY_PAYMENTS"])
 
 
 # The page

@@ -295,7 +295,8 @@ def _together(read: pl.LazyFrame, facts: Facts, found: Mapping[str, bool]) -> It
     if found["is_stale"]:
         yield from _later(closed, facts, worth(PROVEN), ALL, follows)
     if found["is_short"]:
-        yield from _earlier(closed, worth(PROVEN), ALL, pl.lit(value=True), holds_after)
+        # `~follows` matches every first row. A constant would do, but Polars fails when it filters many rows by one.
+        yield from _earlier(closed, worth(PROVEN), ALL, ~follows, holds_after)
 
 
 def _open_if_resolved(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:

@@ -88,6 +88,13 @@ def test_supplying_a_silence_has_its_effect() -> None:
     assert effects(holed, 366)["Silences"] == score(rows, 366) - score(holed, 366)
 
 
+def test_many_rows_with_a_short_history_and_a_one_sided_transfer_have_effects() -> None:
+    """Polars filters more than 16,384 rows in parts, and then fails on a condition that is a constant."""
+    transfer = row(1, "-500", kind="transfer/own_transfer", clean_description="SAVER", other_account="4821")
+    found = effects([transfer, *([row(2, "1")] * 16_384), row(3, "1")], 4)
+    assert found["ShortHistory"] > 0
+
+
 def test_the_other_side_of_transfers_has_the_effect_of_the_mentioned_account() -> None:
     details = {"kind": "transfer/own_transfer", "clean_description": "SAVER"}
     rows = chained(

@@ -2,9 +2,12 @@
 
 A weight says how much we would want to know the reading if we could know only some of them. Balances come first: debts
 are paid from them, and a balance needs no interpretation, so it is informative even if nothing else is known. Features
-of balances measure how near to zero the money came, how long it stayed there, whether that is getting worse, and how
-large the reserve is. They count in days of the customer's own spending and income, so that size does not matter, and
-over half a year or a year, because money that came last week may leave again. Then come plain signs of distress, which
+of balances measure how near to zero the money came, how long it stayed there, and how large the reserve is. They count
+in days of the customer's own spending, so that size does not matter. Their limits are about equal ratios apart, from a
+few days to a quarter of a year or more, so that they distinguish a business that lives from week to week as well as a
+customer with large savings: if most customers earned all points, chance would decide between them. Recent shortage says
+more than old shortage, but money that came last week may leave again. So the recent reading is the lowest balance of
+60 days, which money that came within them can't raise, and averages are over half a year. Then come plain signs of distress, which
 are rare but rarely wrong; the direction of income over a quarter and a year; existing debt; and tenure. Bands are where
 credit officers usually draw lines for small businesses. No feature separates one category of people from another.
 Owners' drawings are not a feature, because owners draw in good years as well as in bad ones. Gambling is not a feature,
@@ -15,8 +18,8 @@ reading is a small change of the points.
 
 Only evidence earns points: what is unknown earns none, so leaving data out never helps.
 
-The link: at 30 points default is as likely as not, and every 10 points halve the odds. So 100 points are odds of 1 to
-128 (0.8 %), 80 points 1 to 32 (3 %, about the rate of small businesses in a usual year) and 0 points 8 to 1.
+The link: at 24 points default is as likely as not, and every 10 points halve the odds. So 74 points are odds of 1 to 32
+(3 %, about the rate of small businesses in a usual year), 100 points 1 to 194 (0.5 %) and 0 points 5 to 1.
 """
 
 from decimal import Decimal
@@ -55,37 +58,37 @@ def _bands(text: str) -> tuple[Band, ...]:
 BALANCES = (
     _less(
         "overdrawn_day_share_180d",
-        "0:6 0.02:4 0.10:2 0.25:1 0.40:0",
+        "0:3 0.02:2 0.10:1 0.25:0.5 0.40:0",
         "Days beyond the approved limit are the clearest sign that money runs out; use within it is not distress.",
     ),
     _more(
+        "min_balance_days_60d",
+        "90:10 30:8.5 14:7 7:5.5 3:4 0:1.5 -7:0",
+        "What was left when money was shortest: money that came in the last two months can't raise it.",
+    ),
+    _more(
         "min_balance_days_180d",
-        "10:9 4:6 1:3 0:0",
-        "How near to zero the balance came at its lowest, in days of usual spending.",
+        "90:6 30:5 14:4 7:3 3:2 0:1 -7:0",
+        "How near to zero, or how far below it, the balance came at its lowest, in days of usual spending.",
     ),
     _less(
         "below_7d_outflow_share_180d",
-        "0:8 0.10:6 0.30:4 0.60:2 1:0",
+        "0:6 0.10:4.5 0.30:3 0.60:1.5 1:0",
         "It takes a week of spending to absorb a late payer; a business below that has no reserve.",
     ),
     _less(
         "below_7d_outflow_share_365d",
-        "0:5 0.10:4 0.30:2 0.60:1 1:0",
+        "0:6 0.10:4.5 0.30:3 0.60:1.5 1:0",
         "The same over a year: a customer that is short in its good months, too, has no reserve for the weak ones.",
     ),
     _less(
-        "longest_below_7d_outflow_180d",
-        "0:2 7:1.5 30:0.5 60:0",
-        "A low balance before the next pay run is common; weeks of it are not.",
-    ),
-    _less(
-        "below_7d_outflow_trend_90d",
-        "0:2 0.10:1.5 0.30:0.5 0.50:0",
-        "More days at low balances than in the quarter before: reserves are being used up, whatever revenue says.",
+        "below_30d_outflow_share_180d",
+        "0:3 0.10:2.5 0.50:1.5 1:0",
+        "A month of spending bridges the loss of a customer; few small businesses always have it.",
     ),
     _more(
         "buffer_days_180d",
-        "30:8 14:6 7:3 3:1 1:0",
+        "180:8 90:7 30:5 14:3.5 7:2 3:1 0:0",
         "How many days of usual spending the average balance would cover if income stopped.",
     ),
 )
@@ -134,7 +137,7 @@ DEBT = (
     ),
     _less(
         "new_debt_to_revenue_180d",
-        "0.02:3 0.10:1.5 0.25:0",
+        "0.02:2 0.10:1 0.25:0",
         "Money that was borrowed recently did not come from trade.",
     ),
     _few(
@@ -168,14 +171,14 @@ DISTRESS = (
 TENURE = (
     _many(
         "months_of_history",
-        "12:4 9:3 6:1",
+        "12:3 9:2 6:1",
         "A year of rows shows every season of the business; a month shows little.",
     ),
 )
 DEFAULT = Scorecard(
     name="default",
-    version="4",
+    version="5",
     calibration="none",
     features=(*BALANCES, *FLOWS, *DEBT, *DISTRESS, *TENURE),
-    link=Link(even=Decimal(30), doubling=Decimal(10)),
+    link=Link(even=Decimal(24), doubling=Decimal(10)),
 )

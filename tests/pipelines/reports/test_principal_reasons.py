@@ -38,9 +38,9 @@ def test_reasons_are_at_most_four_and_specific() -> None:
     reasons = business()["principalReasons"]
     assert 1 <= len(reasons) <= 4
     assert reasons[0] == {
-        "code": "below_7d_outflow_share_365d",
+        "code": "buffer_days_180d",
         "kind": "adverse",
-        "words": "Days below 7 days of outflow, last 365 days: 7.7 %.",
+        "words": "Buffer, last 180 days: 26 days.",
     }
 
 
@@ -65,6 +65,6 @@ def test_what_could_not_be_verified_is_not_called_bad() -> None:
     data = business(balances=False)
     states = {each["metric"]: each["state"] for each in data["drivers"]}
     kinds = {each["code"]: each["kind"] for each in data["principalReasons"]}
-    assert data["principalReasons"][0]["words"] == "Lowest balance in days of outflow: could not be verified."
+    assert data["principalReasons"][0]["words"] == "Lowest balance of 60 days in days of outflow: could not be verified."
     assert set(kinds.values()) == {"unverified"}
     assert {states[code] for code in kinds} == {"unknown"}

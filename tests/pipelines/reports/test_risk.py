@@ -75,7 +75,7 @@ def codes(data: Data) -> list[str]:
 def sound_business() -> list[Row]:
     """Return a year of daily takings and costs, no debt, a comfortable balance."""
     rows = [each for day in range(365) for each in _trading_day(day)]
-    return checked(chained(rows, opening="9000"))
+    return checked(chained(rows, opening="30000"))
 
 
 def _trading_day(day: int) -> list[Row]:
@@ -94,7 +94,7 @@ def test_a_sound_business_earns_all_points_of_its_readings() -> None:
     assert data["pdConfidenceRating"] == "high"
     assert codes(data) == ["Uncalibrated"]
     assert data["calibration"] == "none"
-    assert data["model"] == {"name": "default", "version": "4", "calibration": "none"}
+    assert data["model"] == {"name": "default", "version": "5", "calibration": "none"}
 
 
 def test_a_driver_shows_its_reading_and_points() -> None:

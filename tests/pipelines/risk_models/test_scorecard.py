@@ -99,7 +99,7 @@ def test_a_metric_counts_once_and_more_points_lower_the_odds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("points", "value"), [(100, "0.0078"), (80, "0.0303"), (60, "0.1111"), (30, "0.5000"), (0, "0.8889")]
+    ("points", "value"), [(100, "0.0051"), (80, "0.0202"), (60, "0.0762"), (24, "0.5000"), (0, "0.8407")]
 )
 def test_ten_points_more_halve_the_odds(points: int, value: str) -> None:
     assert str(DEFAULT.link.value(D(points))) == value

@@ -9,13 +9,16 @@ from pipelines.figures.facts import Facts
 from pipelines.risk_models.coverage import is_covered
 from pipelines.scorecards.expected import Expected
 
-# Evidence that more than half of the file lacks was probably not asked for; our judgement, like LEAST_DAYS.
+# Evidence that more than half of the file lacks was probably not asked for; our judgement, like the next two.
 LEAST_SHARE = 0.5
+# With less, the usual customer could not be rated B for want of words (`reports.risk`): they are in another language, or
+# too short, and how many happen to be recognised says nothing about a customer.
+LEAST_WORDS = 0.75
 LEAST_DAYS = 180
 
 
 def decide_expected(facts: Facts) -> Expected:
-    """Expect evidence that at least half of the rows or customers have; for words, also half of the money.
+    """Expect words if LEAST_WORDS of all rows and of the money are categorised, balances if half of the rows have one.
 
     Accounts are expected if words are, because only words mention them. Months are expected if half of the customers
     have LEAST_DAYS of history.
@@ -28,7 +31,7 @@ def decide_expected(facts: Facts) -> Expected:
     ).row(0)
     span = (pl.col("data_through") - pl.col("first_date")).dt.total_days() + 1
     long = facts.history.select((span >= LEAST_DAYS).mean()).item()
-    has_words = min(words or 0, money or 0) >= LEAST_SHARE
+    has_words = min(words or 0, money or 0) >= LEAST_WORDS
     return Expected(
         words=has_words, balances=(balances or 0) >= LEAST_SHARE, accounts=has_words, months=(long or 0) >= LEAST_SHARE
     )

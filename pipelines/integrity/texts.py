@@ -73,7 +73,7 @@ def printed_days(facts: Facts) -> pl.DataFrame:
         facts.cached(candidates)
         .lazy()
         .filter("is_receipt")
-        .select(*BY_ACCOUNT, "transaction_id", "size", far=pl.min_horizontal(apart, 366 - apart) > DAYS_APART)
+        .select(*BY_ACCOUNT, "date", "transaction_id", "size", far=pl.min_horizontal(apart, 366 - apart) > DAYS_APART)
         .drop_nulls("far")
         .collect(engine="in-memory")
     )

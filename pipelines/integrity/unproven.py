@@ -1,7 +1,8 @@
-"""Accounts whose balances prove nothing, because a month of their rows seems to be missing.
+"""Accounts whose balances prove nothing, because a month of rows seems to be missing or receipts seem to be moved.
 
-Balances that agree on both sides of a silence prove that nothing is missing, unless somebody changed them. The rows
-don't show whether anybody did, so the balances after the silence count as unproven until a person resolves the finding.
+Balances that agree on both sides of a silence prove that nothing is missing, unless somebody changed them. Balances that
+agree with a receipt on a day other than its text prints were changed if the receipt was moved. The rows don't show
+whether anybody did, so the balances from there on count as unproven until a person resolves the finding.
 """
 
 import polars as pl
@@ -9,14 +10,22 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.integrity.finding import open_rows
+from pipelines.integrity.texts import printed_days
 from pipelines.integrity.withheld import silences
 
 
 def unproven_since(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number, account_id, unproven_since` (a date) of each account with an unresolved silence."""
-    silent = facts.cached(silences)
-    if not silent.is_empty():
-        # Another finding may contain the same row, and says nothing about the silence.
-        unresolved = open_rows(facts).filter(pl.col("finding") == "month_withheld")
-        silent = silent.join(unresolved, on="transaction_id", how="semi")
-    return silent.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())
+    """Return `customer_number, account_id, unproven_since` (a date) of each account with such an unresolved finding."""
+    found = pl.concat(
+        [
+            facts.cached(silences).select(*BY_ACCOUNT, "date", "transaction_id", finding=pl.lit("month_withheld")),
+            facts.cached(printed_days)
+            .filter("far")
+            .select(*BY_ACCOUNT, "date", "transaction_id", finding=pl.lit("receipts_moved")),
+        ]
+    )
+    if not found.is_empty():
+        # Another finding may contain the same row, and says nothing about balances.
+        unresolved = open_rows(facts).select("transaction_id", "finding")
+        found = found.join(unresolved, on=["transaction_id", "finding"], how="semi")
+    return found.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())

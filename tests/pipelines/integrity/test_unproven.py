@@ -30,3 +30,16 @@ def test_another_finding_at_the_row_after_a_resolved_silence_leaves_balances_pro
     assert set(keys) == {"month_withheld", "texts_blanked"}
     assert unproven_since(Facts(silent, TODAY, resolved(keys["month_withheld"]))).is_empty()
     assert not unproven_since(Facts(silent, TODAY, resolved(keys["texts_blanked"]))).is_empty()
+
+
+def test_balances_are_unproven_from_a_moved_receipt_on() -> None:
+    posted = [(day, START + timedelta(days=day)) for day in range(40)]
+    moved = (10, START + timedelta(days=70))
+    rows = [
+        row(day, "900", kind="revenue/customer_transfer", description=f"Deposit {printed:%d %b}")
+        for day, printed in (*posted, moved)
+    ]
+    facts = Facts(transactions(identified(rows)).collect(), TODAY)
+    assert findings(facts)["finding"].to_list() == ["receipts_moved"]
+    assert unproven_since(facts)["unproven_since"].to_list() == [START + timedelta(days=10)]
+    assert unproven_since(Facts(facts.transactions, TODAY, resolved(findings(facts)["key"].item()))).is_empty()

@@ -11,7 +11,7 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.integrity.finding import open_rows
 from pipelines.integrity.texts import printed_days
-from pipelines.integrity.withheld import silences
+from pipelines.integrity.withheld import balance_jumps, silences
 
 
 def unproven_since(facts: Facts) -> pl.DataFrame:
@@ -29,3 +29,15 @@ def unproven_since(facts: Facts) -> pl.DataFrame:
         unresolved = open_rows(facts).select("transaction_id", "finding")
         found = found.join(unresolved, on=["transaction_id", "finding"], how="semi")
     return found.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())
+
+
+def withheld_until(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number, account_id, withheld_until` of each account of which rows seem to be withheld.
+
+    It is the last day up to which a row that nobody explained must be missing: its balance differs.
+    """
+    jumps = facts.cached(balance_jumps)
+    if not jumps.is_empty():
+        unexplained = open_rows(facts).filter(pl.col("finding") == "rows_withheld")
+        jumps = jumps.join(unexplained, on="transaction_id", how="semi")
+    return jumps.group_by(BY_ACCOUNT).agg(withheld_until=pl.col("date").max())

@@ -20,6 +20,9 @@ period, or from its first row if it began with a balance of zero. One more accou
 | with or near a row, but nothing is proven (`silent`) | ½; 1 if no balances expected   | 0                        |
 | any other day                                        | 0                              | 0                        |
 
+For counts of bad rows, no day of an account is proven if a row that nobody explained is missing in the period (finding
+`rows_withheld`): the missing row may be one of them.
+
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 
 Leaving evidence out never raises coverage. Balances can only add to the days seen, and words only to the rows
@@ -42,7 +45,7 @@ from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributio
 from pipelines.figures.mentions import mentions
 from pipelines.figures.offsets import ROUNDING, offsets
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import unproven_since
+from pipelines.integrity import unproven_since, withheld_until
 from pipelines.metrics.definition import (
     Arithmetic,
     Balances,
@@ -67,6 +70,7 @@ ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then
 FEWEST_UNNAMED = 3  # one-sided own transfers that name no account
 YEAR = 365  # days; also the period of readings that read all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
+_COUNTED = ("count", "per month")
 _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
 CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
 Kind = Literal["balances", "rows", "history"]
@@ -84,6 +88,7 @@ class NeededEvidence:
         since, until: the period begins and ends so many days before the customer's last row.
         by_meaning: the reading depends on what rows are for.
         beyond_revenue: it depends on more than which rows are revenue.
+        counts_bad_rows: it counts rows of which a single one matters.
     """
 
     kind: Kind
@@ -93,6 +98,7 @@ class NeededEvidence:
     until: int = 0
     by_meaning: bool = False
     beyond_revenue: bool = False
+    counts_bad_rows: bool = False
 
     def is_expected(self, expected: Expected) -> bool:
         if self.kind == "balances":
@@ -104,7 +110,9 @@ def find_needed_evidence(metric: Metric, among: Metrics) -> NeededEvidence:
     """Return the evidence that a metric needs: all that its inputs need, or only the balances if any needs balances."""
     parts = list(_needs_of_inputs(metric, among))
     balances = [part for part in parts if part.kind == "balances"]
-    return reduce(_combine_needs, balances or parts)
+    need = reduce(_combine_needs, balances or parts)
+    counts_bad_rows = metric.unit in _COUNTED and metric.direction == "lower_is_better" and need.beyond_revenue
+    return replace(need, counts_bad_rows=counts_bad_rows)
 
 
 def _needs_of_inputs(metric: Metric, among: Metrics) -> Iterator[NeededEvidence]:
@@ -311,7 +319,8 @@ def _share(part: pl.Expr, whole: pl.Expr, *, of_nothing: int = 0) -> pl.Expr:
 
 
 def _column_name(what: str, need: NeededEvidence) -> str:
-    return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}"
+    counts = " counts" if need.counts_bad_rows else ""
+    return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}{counts}"
 
 
 def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expected) -> pl.DataFrame:
@@ -363,7 +372,8 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
     """Return stretches: consecutive days of an account that count alike.
 
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
-    ages of its last and first day; `is_cash`; and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied`
+    ages of its last and first day; `is_cash`; `withheld`, the age of the day up to which rows of the account are missing
+    (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied`
     (expected of an account that was not supplied, of which the share `rows` / `all_rows` counts).
     """
     return facts.cached(_find_stretches)
@@ -391,8 +401,16 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
         newest=pl.lit(0, pl.Int64),
         oldest=pl.when("opened_at_zero").then("begun"),
     )
-    parts = [_stretches(days), after, expected, _unsupplied(facts)]
-    return pl.concat(parts, how="diagonal_relaxed").collect(engine="in-memory")
+    parts = pl.concat([_stretches(days), after, expected, _unsupplied(facts)], how="diagonal_relaxed")
+    withheld = facts.cached(withheld_until).lazy()
+    history = facts.history.lazy().select(BY_CUSTOMER, "data_through")
+    return (
+        parts.join(withheld, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
+        .join(history, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
+        .with_columns(withheld=(pl.col("data_through") - pl.col("withheld_until")).dt.total_days())
+        .drop("withheld_until", "data_through")
+        .collect(engine="in-memory")
+    )
 
 
 _ACCOUNT = (*BY_ACCOUNT, "transaction_id", "is_cash")
@@ -510,7 +528,10 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
     if is_of_balances:
         days = pl.when("is_cash").then(days).otherwise(0)
     unproven = 0 if is_of_balances else 1 if expected.balances else 2
-    seen = days * pl.when(what == "proven").then(2).when(what == "silent").then(unproven).otherwise(0)
+    # One row that is missing may be one that counts, so proven days prove nothing about such a count.
+    is_open = pl.lit(need.counts_bad_rows) & (pl.col("withheld") < need.since).fill_null(value=False)
+    proven = pl.when(is_open).then(unproven).otherwise(2)
+    seen = days * pl.when(what == "proven").then(proven).when(what == "silent").then(unproven).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts
         half_days = 2 * (need.since - need.until) * pl.col("rows") // pl.col("all_rows")

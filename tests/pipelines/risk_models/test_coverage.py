@@ -19,7 +19,7 @@ from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.scorecard import COVERAGE_OF
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import identified
-from tests.pipelines.reports.examples import SAVINGS, START, Row, any_row, chained, counted, row, transactions
+from tests.pipelines.reports.examples import SAVINGS, START, Row, any_row, chained, checked, counted, row, transactions
 
 SLUGS = [feature.metric for feature in DEFAULT.features]
 D = Decimal
@@ -99,6 +99,17 @@ def test_balances_prove_nothing_after_a_silence_that_is_improbable() -> None:
     assert coverage(chained(silent), "collector_payments_180d") == (D(30 + 150 / D(2)) / 180).quantize(D("0.0001"))
     now_and_then = [each for each in silent if (each["date"] - START).days % 14 == 0]
     assert coverage(chained(now_and_then), "buffer_days_180d") == 1
+
+
+def test_a_row_that_is_missing_may_be_one_that_a_count_counts() -> None:
+    rows = chained([row(day, "-100", kind="cost_of_sales/suppliers") for day in range(400)])
+    missing = checked([*rows[:390], *rows[391:]])
+    assert coverage(missing, "inflow_to_outflow_180d") == (D(179) / 180).quantize(D("0.0001"))
+    assert coverage(missing, "collector_payments_180d") == D("0.5000")
+    assert coverage(checked([*rows[:100], *rows[101:]]), "collector_payments_180d") == 1  # before the period
+    fee = [{**each, "balance": each["balance"] - 41} for each in rows[390:]]
+    by_days = coverage(checked([*rows[:390], *fee]), "collector_payments_180d")
+    assert by_days == D("0.9972")  # too small to be a finding
 
 
 def test_an_account_that_begins_at_zero_is_new() -> None:

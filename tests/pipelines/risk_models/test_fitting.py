@@ -273,3 +273,31 @@ def test_auc_ks_and_brier_agree_with_counting_by_hand() -> None:
     assert measures.brier(defaulted, risk) == pytest.approx((0.01 + 0.64 + 0.36 + 0.16 + 0.01) / 5)
     assert measures.ks(defaulted, risk) == pytest.approx(0.5)  # between 0.9 and 0.8
     assert Decimal(str(measures.calibration_table(defaulted, risk)[0]["predicted"])) == Decimal("0.1")
+
+
+def test_many_readings_that_each_say_a_little_are_one_column() -> None:
+    """One of them alone helps little, and a slope for each would take more outcomes than there are."""
+    draws = np.random.default_rng(6)
+    training, cause = a_portfolio(seed=7, loan=0.0), draws.normal(size=CASES)
+    scorecard = training.log_odds()
+    odds = -1.4 - 1.8 * cause + 0.7 * (scorecard - scorecard.mean()) / scorecard.std()
+    little = {f"little {n}": cause + 2.5 * draws.normal(size=CASES) for n in range(12)}
+    exact = replace(
+        training,
+        further=pl.DataFrame(little),
+        priors={name: Prior(name, "Says a little.", more_is_better=True) for name in little},
+        defaulted=(draws.random(CASES) < 1 / (1 + np.exp(-odds))).astype(np.int8),
+    )
+    found = fit(exact, "client", "test")
+    assert found.facts["comparison"]["better"]
+    columns = [each["column"] for each in found.facts["coefficients"]]
+    assert "mean rank of all readings with a known direction" in columns
+    read = [
+        each
+        for name in little
+        for each in (pl.col(name).cast(READING), pl.lit(Decimal(1), COVERAGE).alias(COVERAGE_OF + name))
+    ]
+    scored = found.score(pl.concat([exact.scored, exact.further.select(read)], how="horizontal"))
+    odds_of_points = np.log(1 / scored["value"].cast(pl.Float64).to_numpy() - 1)
+    expected = fitting._fit(exact, most(exact)).log_odds(exact)
+    assert np.abs(odds_of_points + expected).max() < 0.05

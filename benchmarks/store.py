@@ -50,7 +50,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             drawn = random.Random(7)
             filled = fill(store, home.client_id, CUSTOMERS, ROWS_EACH)
             chosen = [drawn.choice(filled) for _ in range(PAGES)]
-            backup.back_up(store, folder / "backup", now)
+            backup.back_up(store, folder / "backup")
             local = Lake(folder / "backup" / "lake")
             first = _first_pages(store, home.client_id, filled[:: len(filled) // 2])
             page = _alternately(

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from storage.core.store import Store
@@ -19,7 +18,7 @@ class Readiness:
     """The readiness checks. It must be created inside a running event loop."""
 
     def __init__(self, store: Store) -> None:
-        self._work = Check(lambda: health.check_work(store, datetime.now(UTC)), health.database_failure(TOO_SLOW))
+        self._work = Check(lambda: health.check_work(store), health.database_failure(TOO_SLOW))
         self._disk = Check(lambda: health.check_disk(store), health.disk_failure(TOO_SLOW))
 
     async def parts(self) -> Parts:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TypeVar
 
 import polars as pl
@@ -13,6 +13,7 @@ from dagster import AssetExecutionContext, DailyPartitionsDefinition
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets.core.runs import BATCH_TAG
+from storage.core import leases
 from storage.core.database import UNREACHABLE
 from storage.core.models import SUBMISSIONS, Flow, Queue
 from storage.core.store import Store
@@ -51,8 +52,9 @@ def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iter
         try:
             yield read_claimed_batch(store, int(tag), day)
         except ConnectionError:  # of the lake's bucket: not the jobs' fault, however long it lasts
+            now = leases.clock(store.db)
             with store.db.writing() as w:
-                batches.postpone(w, int(tag), store.settings, datetime.now(UTC))
+                batches.postpone(w, int(tag), store.settings, now)
             raise
         return
     with store.db.reading() as r:
@@ -67,8 +69,9 @@ def without_jobs(store: Store, queue: Queue, day: date, customers: Iterable[int]
 
     (The lease of a batch with jobs is renewed by the worker that executes it, which also releases it.)
     """
+    now = leases.clock(store.db)
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, queue, day, store.settings, datetime.now(UTC))
+        token = batches.open_without_jobs(w, queue, day, store.settings, now)
     ended = threading.Event()
     renewal = threading.Thread(target=_renew, args=(store, token, ended), name=f"lease of batch {token}", daemon=True)
     renewal.start()
@@ -77,14 +80,17 @@ def without_jobs(store: Store, queue: Queue, day: date, customers: Iterable[int]
     finally:
         ended.set()
         renewal.join()
+        now = leases.clock(store.db)
         with store.db.writing() as w:
-            batches.release(w, token, store.settings, datetime.now(UTC))
+            batches.release(w, token, store.settings, now)
 
 
 def _renew(store: Store, token: int, ended: threading.Event) -> None:
     while not ended.wait(store.settings.batch_lease_s / RENEWALS_PER_LEASE):
-        with suppress(SQLAlchemyError), store.db.writing() as w:  # the next renewal may succeed, or the lease expires
-            batches.renew(w, token, store.settings, datetime.now(UTC))
+        with suppress(SQLAlchemyError):  # the next renewal may succeed, or the lease expires
+            now = leases.clock(store.db)
+            with store.db.writing() as w:
+                batches.renew(w, token, store.settings, now)
 
 
 def read_claimed_batch(store: Store, token: int, day: date) -> Work:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum, auto
 from uuid import UUID
 
@@ -116,7 +116,7 @@ def _dispatch(
             with Changes(store.db) as changes:
                 while not stop.is_set():
                     report_round()
-                    if leading() and dispatch_queue(store, queue, launch, datetime.now(UTC)) is Turn.REFUSED:
+                    if leading() and dispatch_queue(store, queue, launch, leases.clock(store.db)) is Turn.REFUSED:
                         break
                     pause_s = FIRST_PAUSE_S
                     changes.wait(POLL_AGAIN_S)
@@ -156,7 +156,7 @@ class Leadership:
 
     def _try_to_renew(self) -> None:
         try:
-            self.renew(datetime.now(UTC))
+            self.renew(leases.clock(self._store.db))
         except SQLAlchemyError as error:
             log.warning("the dispatcher's lease could not be renewed: %s", type(error).__name__)
         except Exception:

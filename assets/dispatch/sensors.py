@@ -4,7 +4,7 @@ Both sensors read the current state from our own tables and have no cursor. So i
 late or overlaps the next one.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from dagster import DefaultSensorStatus, ResourceParam, RunRequest, SkipReason, sensor
 
@@ -35,7 +35,7 @@ LAST_DELIVERY_AFTER_S = 10.0
 )
 def submitted_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Claim a batch in every queue in which jobs are overdue, and request its run."""
-    now = datetime.now(UTC)
+    now = leases.clock(store.db)
     overdue = [batch for queue in JOB_OF if (batch := _claim_overdue(store, queue, now))]
     if not overdue:
         return SkipReason("No job is overdue.")
@@ -51,7 +51,7 @@ def submitted_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | Ski
 )
 def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
     """Deliver overdue events within the tick; no run is requested."""
-    now = datetime.now(UTC)
+    now = leases.clock(store.db)
     released, retried = _make_due(store, now)
     delivered = _deliver_due(store) if _deliveries_wait(store, now) else 0
     return SkipReason(

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -109,8 +108,9 @@ class PlatformLease:
         """Take or renew the lease. Return whether it is held; None if the database is unavailable."""
         self._renew_at = time.monotonic() + leases.RENEW_EVERY_S
         try:
+            now = leases.clock(self._store.db)
             with self._store.db.writing() as w:
-                return leases.hold(w, leases.PLATFORM, self._holder, leases.LEASE_S, datetime.now(UTC))
+                return leases.hold(w, leases.PLATFORM, self._holder, leases.LEASE_S, now)
         except SQLAlchemyError as error:
             log.warning("the platform's lease could not be renewed: %s", type(error).__name__)
             return None

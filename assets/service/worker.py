@@ -10,7 +10,7 @@ import argparse
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -49,21 +49,22 @@ class BatchLedger:
         self._holder = holder
 
     def record_launch(self, run: Run) -> None:
-        self._write(run, lambda w, token: batches.record_launch(w, token, run.run_id, self._holder))
+        self._write(run, lambda w, token, _: batches.record_launch(w, token, run.run_id, self._holder))
 
     def release(self, run: Run) -> None:
         settings = self._store.settings
-        self._write(run, lambda w, token: batches.release(w, token, settings, datetime.now(UTC)))
+        self._write(run, lambda w, token, now: batches.release(w, token, settings, now))
 
     def give_back(self, run: Run) -> None:
-        self._write(run, batches.give_back)
+        self._write(run, lambda w, token, _: batches.give_back(w, token))
 
-    def _write(self, run: Run, change: Callable[[Writing, int], object]) -> None:
+    def _write(self, run: Run, change: Callable[[Writing, int, datetime], object]) -> None:
         if run.batch is None:
             return
         try:
+            now = leases.clock(self._store.db)
             with self._store.db.writing() as w:
-                change(w, run.batch)
+                change(w, run.batch, now)
         except SQLAlchemyError as error:
             log.warning("batch %s could not be updated: %s", run.batch, type(error).__name__)
 
@@ -146,16 +147,17 @@ class Worker:
         """Release what the slot's last worker held. This comes before the first run: its batch has the same holder."""
         if self._cleaned_up:
             return
+        now = leases.clock(self._store.db)
         with self._store.db.writing() as w:
             leases.release(w, self._lease, self._holder)
-            batches.release_of_worker(w, self._holder, self._store.settings, datetime.now(UTC))
+            batches.release_of_worker(w, self._holder, self._store.settings, now)
         self._cleaned_up = True
 
     def _renew(self) -> None:
         tokens = [run.batch for run in self._list_runs() if run.batch is not None]
         if not tokens and not self._is_warm():
             return
-        now = datetime.now(UTC)
+        now = leases.clock(self._store.db)
         with self._lease_lock, self._store.db.writing() as w:
             for token in tokens:
                 batches.renew(w, token, self._store.settings, now)

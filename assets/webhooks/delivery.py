@@ -27,6 +27,7 @@ from assets.webhooks import sending
 from assets.webhooks.sending import Failure, Post
 from pipelines.vocabulary.errors import Corrupt, Unavailable
 from pipelines.webhooks.events import sign_attempt
+from storage.core import leases
 from storage.core.changes import Changes
 from storage.core.database import Database
 from storage.core.heartbeat import watched_loop
@@ -172,7 +173,7 @@ class _Sender:
         """Record, make expired and retried deliveries due, and claim at most `most` for `free` slots, all in one
         transaction. Without anything to do, there is no write transaction.
         """
-        now = datetime.now(UTC)
+        now = leases.clock(self._store.db)
         if not ended and not self._has_work(most, free, now):
             return []
         with self._store.db.writing() as w:

@@ -2,6 +2,8 @@
 
 If many processes may have the same role at once, each holds a name of its own in the role's family: `worker/…`.
 
+The database's clock decides when a lease ends (`clock`), so that machines whose clocks differ can share one database.
+
 A lease says who may act, but does not stop a former holder that is still running. The fencing of batches refuses the
 writes of such a process.
 """
@@ -9,7 +11,7 @@ writes of such a process.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
@@ -27,6 +29,19 @@ RENEW_EVERY_S = 3.0  # a third of LEASE_S: two renewals may fail before the role
 POLL_EVERY_S = 0.5
 LONG_LEASE_S = 300.0  # for work that may wait this long after its holder died
 LONGEST_LEASE_S = 600.0  # a lease that ends later than this was taken before the clock was set back
+
+
+def clock(db: Database) -> datetime:
+    """Return the time by which leases are counted: PostgreSQL's or, with SQLite, this machine's.
+
+    Read it before the transaction that uses it. If that transaction has to wait, a lease ends too early rather than
+    too late, and nothing counts as ended too soon.
+    """
+    if db.is_sqlite:
+        return datetime.now(UTC)
+    with db.reading() as r:
+        time: datetime = r.execute(select(func.clock_timestamp())).scalar_one()
+    return time
 
 
 def hold(w: Writing, name: str, holder: UUID, ttl_s: float, now: datetime) -> bool:
@@ -77,9 +92,7 @@ def can_process_jobs(r: Reading, now: datetime) -> bool:
 
 
 @contextmanager
-def exclusively(
-    db: Database, name: str, clock: Callable[[], datetime], patience_s: float = 0.0
-) -> Iterator[Callable[[], None]]:
+def exclusively(db: Database, name: str, patience_s: float = 0.0) -> Iterator[Callable[[], None]]:
     """Hold a role for a long piece of work. Yield a function that renews it, to be called every few minutes.
 
     Args:
@@ -92,12 +105,14 @@ def exclusively(
     held_by_another = Conflict("Lease.Held", f"Another process holds the role of {name}: try again when it is done.")
 
     def take() -> bool:
+        now = clock(db)
         with db.writing() as w:
-            return hold(w, name, holder, LONG_LEASE_S, clock())
+            return hold(w, name, holder, LONG_LEASE_S, now)
 
     def renew_lease() -> None:
+        now = clock(db)
         with db.writing() as w:
-            if not renew(w, name, holder, LONG_LEASE_S, clock()):
+            if not renew(w, name, holder, LONG_LEASE_S, now):
                 raise held_by_another
 
     while not take():

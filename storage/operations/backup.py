@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from hashlib import sha256 as digest_of
 from pathlib import Path
 from typing import cast
@@ -52,7 +51,7 @@ class BackedUp:
     master_key: str | None  # fingerprint of the key that opens the snapshot's secrets; None: it has no data key
 
 
-def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_s: float = PATIENCE_S) -> BackedUp:
+def back_up(store: Store, folder: Path, patience_s: float = PATIENCE_S) -> BackedUp:
     """Bring the backup in `folder` up to date.
 
     Raises:
@@ -60,7 +59,7 @@ def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_
         Unavailable: the snapshot can't be taken.
     """
     durable.make_folder(folder)
-    with leases.exclusively(store.db, leases.FILE_KEEPER, clock, patience_s) as prolong:
+    with leases.exclusively(store.db, leases.FILE_KEEPER, patience_s) as prolong:
         take_snapshot = _take_sqlite_snapshot if store.db.is_sqlite else _take_postgres_snapshot
         snapshot = take_snapshot(store.db, folder, prolong)
         sizes, damages = _copy_files(store.lake, Lake(folder / "lake"), snapshot.named, prolong)

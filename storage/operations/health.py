@@ -6,7 +6,6 @@ A check costs a few short queries or one small write, so that it may be polled. 
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -29,9 +28,10 @@ class Part:
 Parts = Mapping[str, Part]
 
 
-def check_work(store: Store, now: datetime) -> Parts:
+def check_work(store: Store) -> Parts:
     """Check the database, and whether jobs are processed."""
     try:
+        now = leases.clock(store.db)
         with store.db.reading() as r:
             has_dispatcher = leases.is_held(r, leases.DISPATCHER, now)
             has_worker = leases.is_held(r, leases.WORKER, now)

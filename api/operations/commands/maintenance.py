@@ -96,7 +96,7 @@ def back_up(folder: Folder, as_json: AsJson = False) -> None:
     Example: tidemark backup /mnt/backup/tidemark
     """
     with opened_store() as store:
-        done = backup.back_up(store, folder, now)
+        done = backup.back_up(store, folder)
     record = {
         "snapshot": done.snapshot,
         "files": done.files,

@@ -49,11 +49,12 @@ def backfill(bucket: Bucket = None, everything: Everything = False, as_json: AsJ
 
 def _request(store: Store, wanted: Sequence[int]) -> list[int]:
     """Request the work of those buckets that have any, and return these buckets."""
+    at = leases.clock(store.db)
     with store.db.writing() as w:
         due = maintenance.find_buckets_due(w, maintenance.is_outdated(ENRICHMENT_VERSION))
         requested = sorted(set(wanted).intersection(due))
         maintenance.request(w, Task.BACKFILL, requested, now())
-        if requested and not leases.can_process_jobs(w, now()):
+        if requested and not leases.can_process_jobs(w, at):
             err.print("Requested. It begins when Dagster and a worker run (`tidemark up`).", highlight=False)
     return requested
 

@@ -93,7 +93,7 @@ def test_a_check_leaves_nothing_in_the_lake(own_store: Store) -> None:
 def test_a_hanging_database_delays_no_poll_and_is_asked_once(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, answers = list[int](), threading.Event()
 
-    def hangs(_store: Store, _now: datetime) -> health.Parts:
+    def hangs(_store: Store) -> health.Parts:
         asked.append(1)
         answers.wait(30)
         return {"database": Part()}

@@ -110,7 +110,7 @@ def test_a_restored_service_recognises_the_same_rows(tmp_path: Path) -> None:
     lender = Lender(store)
     lender.sent(*of_each(ALIKE))
     before = ids(lender)
-    assert backup.back_up(store, tmp_path / "backup", lambda: datetime.now(UTC)).damages == []
+    assert backup.back_up(store, tmp_path / "backup").damages == []
     store.close()
 
     home = tmp_path / "restored"

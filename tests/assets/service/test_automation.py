@@ -89,10 +89,10 @@ def test_a_schedule_that_can_not_be_turned_on_is_reported(store: Store) -> None:
 
 def test_readiness_and_the_doctor_report_a_stopped_schedule(store: Store) -> None:
     now = datetime.now(UTC)
-    assert health.check_work(store, now)["automation"].ok
+    assert health.check_work(store)["automation"].ok
     with store.db.writing() as w:
         automations.record(w, [SWEEP], now)
-    assert not health.check_work(store, now)["automation"].ok
+    assert not health.check_work(store)["automation"].ok
     [finding] = [each for each in examine(store.settings, lambda: now) if each.about == "automation"]
     assert finding.severity is Severity.ERROR
     assert "nightly_retention" in finding.problem

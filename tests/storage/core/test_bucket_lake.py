@@ -268,13 +268,13 @@ def test_a_backup_copies_objects_into_a_folder(store: Store, emulator: Emulator,
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     place = place_of(store, number)
-    done = backup.back_up(store, tmp_path / "backup", lambda: now)
+    done = backup.back_up(store, tmp_path / "backup")
     assert (done.files, done.damages) == (1, [])
     copied = Lake(tmp_path / "backup" / "lake")
     assert transactions.scan(copied, [place]).collect().height == 2
     emulator.faults.extend(AWAY)
     with pytest.raises(Unavailable, match="object store"):
-        backup.back_up(store, tmp_path / "other", lambda: now)
+        backup.back_up(store, tmp_path / "other")
 
 
 def test_statements_are_extracted_and_resealed(

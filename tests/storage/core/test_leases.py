@@ -1,6 +1,7 @@
 """A role has one holder at a time; a holder that stops renewing is replaced."""
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
+from typing import Self
 from uuid import UUID, uuid4
 
 import pytest
@@ -74,10 +75,22 @@ def test_jobs_are_processed_while_dispatcher_and_worker_hold_their_roles(store: 
     assert not ready(after_s=10)
 
 
-def test_long_work_fails_if_another_took_its_role(store: Store, now: datetime) -> None:
+def test_postgresql_counts_leases_by_its_own_clock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) + timedelta(hours=2)
+
+    assert hold(store, ONE, leases.clock(store.db))
+    monkeypatch.setattr(leases, "datetime", Ahead)
+    assert hold(store, OTHER, leases.clock(store.db)) is store.db.is_sqlite
+
+
+def test_long_work_fails_if_another_took_its_role(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     later = now + timedelta(seconds=leases.LONG_LEASE_S)
     times = iter((now, later))
-    with leases.exclusively(store.db, leases.DISPATCHER, lambda: next(times)) as prolong:
+    monkeypatch.setattr(leases, "clock", lambda _: next(times))
+    with leases.exclusively(store.db, leases.DISPATCHER) as prolong:
         assert hold(store, OTHER, later)
         release(store, OTHER)
         with pytest.raises(Conflict):
@@ -85,10 +98,13 @@ def test_long_work_fails_if_another_took_its_role(store: Store, now: datetime) -
     assert hold(store, ONE, later), "nor is it kept from others"
 
 
-def test_long_work_continues_after_a_delay_if_nobody_took_its_role(store: Store, now: datetime) -> None:
+def test_long_work_continues_after_a_delay_if_nobody_took_its_role(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     later = now + timedelta(seconds=2 * leases.LONG_LEASE_S)
     times = iter((now, later))
-    with leases.exclusively(store.db, leases.DISPATCHER, lambda: next(times)) as prolong:
+    monkeypatch.setattr(leases, "clock", lambda _: next(times))
+    with leases.exclusively(store.db, leases.DISPATCHER) as prolong:
         prolong()
         assert not hold(store, OTHER, later)
     assert hold(store, OTHER, later)

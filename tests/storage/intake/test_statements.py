@@ -72,7 +72,7 @@ def test_originals_and_rows_are_checked_and_name_their_customer(store: Store, no
 def test_originals_and_rows_are_backed_up(store: Store, now: datetime, tmp_path: Path) -> None:
     sent(store, a_customer(store, a_client(store, now), now), "june")
     extract(store, READ)
-    done = backup.back_up(store, tmp_path, lambda: now)
+    done = backup.back_up(store, tmp_path)
     assert (done.files, done.damages) == (3, [])
     copied = Lake(tmp_path / "lake")
     assert sorted(found.path for folder in ("statements", "landing") for found in copied.files(folder)) == paths(store)

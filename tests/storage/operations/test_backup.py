@@ -25,6 +25,7 @@ from pipelines.vocabulary.errors import Conflict, Corrupt
 from pipelines.vocabulary.schemas import SORT_KEY
 from storage.core import leases
 from storage.core.buckets import bucket_of
+from storage.core.database import Database
 from storage.core.models import JobStatus, Queue
 from storage.core.models import jobs as jobs_table
 from storage.core.settings import Settings
@@ -145,7 +146,7 @@ def test_a_backup_taken_under_load_passes_the_invariants(
     with load(store, customers):
         for more in range(2):
             wait_for_ended_jobs(store, 10 * (more + 1))
-            done = backup.back_up(store, tmp_path / "backup", clock)
+            done = backup.back_up(store, tmp_path / "backup")
             assert done.damages == []
     again = restored(store, tmp_path / "backup", tmp_path / "restored", new_database)
     assert integrity.check(again, clock).damages == []
@@ -160,9 +161,9 @@ def test_a_backup_taken_under_load_passes_the_invariants(
 def test_a_second_backup_copies_only_new_files(store: Store, now: datetime, tmp_path: Path) -> None:
     numbers = customers_of_a_bucket(store, 2, now)
     commit(store, {numbers[0]: 1}, now)
-    assert backup.back_up(store, tmp_path, lambda: now).copied == 1
+    assert backup.back_up(store, tmp_path).copied == 1
     commit(store, {numbers[1]: 1}, now)
-    done = backup.back_up(store, tmp_path, lambda: now)
+    done = backup.back_up(store, tmp_path)
     assert (done.files, done.copied) == (2, 1)
 
 
@@ -173,17 +174,17 @@ def test_a_damaged_file_is_reported_and_not_backed_up(store: Store, now: datetim
         commit(store, {number: 1}, now)
     damaged = place_of(store, numbers[0]).path
     (store.lake.root / damaged).write_bytes(b"rot")
-    done = backup.back_up(store, tmp_path, lambda: now)
+    done = backup.back_up(store, tmp_path)
     assert (done.damages, done.files) == ([(damaged, Problem.CHANGED)], 1)
     assert not (tmp_path / "lake" / damaged).exists()
 
 
 @on_sqlite
-def test_a_backup_waits_for_a_sweep(store: Store, now: datetime, tmp_path: Path) -> None:
+def test_a_backup_waits_for_a_sweep(store: Store, tmp_path: Path) -> None:
     with store.db.writing() as w:
-        leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now)
+        leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, leases.clock(store.db))
     with pytest.raises(Conflict):
-        backup.back_up(store, tmp_path, lambda: now, patience_s=0.1)
+        backup.back_up(store, tmp_path, patience_s=0.1)
     assert not (tmp_path / "tidemark.db").exists()
 
 
@@ -206,30 +207,31 @@ def test_a_long_snapshot_keeps_its_lease(
 ) -> None:
     reads = list[datetime]()
 
-    def clock() -> datetime:
+    def clock(_: Database) -> datetime:
         reads.append(now + len(reads) * timedelta(seconds=leases.LONG_LEASE_S - 1))
         return reads[-1]
 
+    monkeypatch.setattr(leases, "clock", clock)
     before_copying(monkeypatch, lambda _: until(lambda: len(reads) > 10))
-    backup.back_up(store, tmp_path, clock)
+    backup.back_up(store, tmp_path)
 
 
 @on_sqlite
 def test_a_snapshot_that_lost_its_lease_is_aborted_at_once(
-    store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def take_lease(connection: sqlite3.Connection) -> None:
         with store.db.writing() as w:
-            assert leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now + timedelta(hours=1))
+            assert leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, clock() + timedelta(hours=1))
         connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n")
 
     before_copying(monkeypatch, take_lease)
     with pytest.raises(Conflict):
-        backup.back_up(store, tmp_path, lambda: now)
+        backup.back_up(store, tmp_path)
     assert not (tmp_path / "tidemark.db").exists()
 
 
 @on_sqlite
-def test_the_copy_is_private(store: Store, now: datetime, tmp_path: Path) -> None:
-    done = backup.back_up(store, tmp_path / "new", lambda: now)
+def test_the_copy_is_private(store: Store, tmp_path: Path) -> None:
+    done = backup.back_up(store, tmp_path / "new")
     assert [(tmp_path / "new").stat().st_mode & 0o077, Path(done.snapshot).stat().st_mode & 0o077] == [0, 0]

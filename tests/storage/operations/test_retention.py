@@ -175,10 +175,12 @@ def test_the_sweep_waits_for_a_transaction_that_names_a_file(store: Store, now: 
 
 def test_a_sweep_waits_for_a_backup(store: Store, now: datetime) -> None:
     with store.db.writing() as w:
-        leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now)
+        leases.hold(w, leases.FILE_KEEPER, (backup := uuid4()), 60, leases.clock(store.db))
     with pytest.raises(Conflict):
         sweep(store, lambda: now)
-    assert sweep(store, lambda: now + HOUR).versions == 0
+    with store.db.writing() as w:
+        leases.release(w, leases.FILE_KEEPER, backup)
+    assert sweep(store, lambda: now).versions == 0
 
 
 @on_sqlite

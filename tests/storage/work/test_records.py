@@ -102,7 +102,7 @@ def test_backup_integrity_and_sweep_know_attachments(
     assert made.path is not None
     later = now + timedelta(days=3650)
     with subtests.test("a backup has the file"):
-        done = back_up(store, store.settings.home / "backup", lambda: now)
+        done = back_up(store, store.settings.home / "backup")
         assert (done.files, done.damages) == (1, [])
     with subtests.test("a sweep leaves it"):
         retention.sweep(store, lambda: later, confirmed=True)

@@ -11,7 +11,7 @@ from pipelines.integrity.candidates import MONTH, RECENT, candidates, is_institu
 # All our judgement.
 LAST_DAYS = 12  # before the last row
 LEAST_SHARE = 0.1  # the total of one source, as a share of a usual month's receipts
-UNUSUAL = 3  # times the most that the same source brought in any earlier period of LAST_DAYS
+UNUSUAL = 2  # times the most that the same source brought in any earlier period of LAST_DAYS
 FEWEST_OF_PARTY = 2  # receipts
 ROUND = 50_00  # cents: sums that people choose are often multiples of it, invoices rarely
 STACKING_DAYS = 60

@@ -112,7 +112,7 @@ def test_a_person_who_never_paid_before_pays_twice_in_the_last_days() -> None:
 
     assert injected(*twice) == [8000]
     assert injected((3, "8000", "customer_transfer", "stranger")) == []
-    assert injected(*twice, (90, "4000", "customer_transfer", "stranger")) == []
+    assert injected(*twice, (90, "4500", "customer_transfer", "stranger")) == []
     assert injected((6, "4000", "customer_transfer", "one"), (3, "4000", "customer_transfer", "other")) == []
 
 

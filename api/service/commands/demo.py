@@ -293,8 +293,10 @@ def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
 
 
 def _decided(evaluation: Mapping[str, Any]) -> str:
-    limit, outcome = evaluation["computedLimits"][0], evaluation["verdict"]["outcome"]
-    return f"{outcome} {limit['amount']:,.0f}" if outcome in {"proceed", "conditional"} else outcome
+    """Describe the outcome and the highest limit that is offered."""
+    offered = [each["amount"] for each in evaluation["computedLimits"] if each["kind"] == "computed"]
+    outcome: str = evaluation["verdict"]["outcome"]
+    return f"{outcome} {max(offered):,.0f}" if any(offered) else outcome
 
 
 def _show_reasons(decisions: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:

@@ -15,6 +15,7 @@ from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedStep
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Limit
 from pipelines.decisions.readings import CACHED, column_of
 from pipelines.vocabulary.checkpoints import checkpoint
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 OUTCOME = pl.Enum([*OUTCOMES, INDETERMINATE])
 MONEY = pl.Decimal(38, 2)
@@ -36,17 +37,22 @@ def evaluate_plan(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
         undecidable); `step_<step>`; `outcome`; `step` (UInt32: the deciding or undecidable step, from 0; null: no step
         decided); and for each limit `amount_<n>`, `uncapped_<n>` (MONEY; null: indeterminate) and `capped_<n>`.
     """
-    return reduce(_add_limit, _limits(plan), reduce(_add, _columns(plan), readings))
+    return _add(readings, _columns(plan))
 
 
 def evaluate_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
     """Add each node's column, by its name, to readings (`readings.read`)."""
-    return reduce(_add, map(_level, graph.levels), readings)
+    return _add(readings, map(_level, graph.levels))
 
 
-def _add(known: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+def _add(readings: pl.DataFrame, groups: Iterable[Columns]) -> pl.DataFrame:
+    """Add groups of columns, one after the other, in one query: for one customer, each query costs as much as a level.
+
+    The query is executed as written: an optimiser would not find a column that isn't needed.
+    """
     checkpoint()
-    return known.with_columns(columns)
+    added = reduce(pl.LazyFrame.with_columns, groups, readings.lazy())
+    return added.select(pl.exclude("^limit .*$")).collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 @lru_cache(CACHED_PLANS)
@@ -57,6 +63,8 @@ def _columns(plan: Plan) -> tuple[Columns, ...]:
         list(_rules(plan)),
         [_matched(nth, step) for nth, step in enumerate(plan.steps)],
         [_outcome(plan).alias("outcome"), _step(plan).alias("step")],
+        [each for nth, planned in enumerate(plan.limits) for each in _work_out(nth, planned)],
+        [each for nth, planned in enumerate(plan.limits) for each in _offer(nth, planned.limit)],
     )
 
 
@@ -120,35 +128,33 @@ def _step(plan: Plan) -> pl.Expr:
     return step
 
 
-def _add_limit(decided: pl.DataFrame, limit: tuple[Columns, Columns]) -> pl.DataFrame:
-    worked_out, offered = limit
-    return decided.hstack(decided.select(worked_out).select(offered))
-
-
-@lru_cache(CACHED_PLANS)
-def _limits(plan: Plan) -> Sequence[tuple[Columns, Columns]]:
-    """Return for each limit the columns to work out, and those to add, which read them."""
-    return [(list(_work_out(planned)), list(_offer(nth, planned.limit))) for nth, planned in enumerate(plan.limits)]
-
-
-def _work_out(planned: PlannedLimit) -> Iterator[pl.Expr]:
-    yield _at_least_zero(pl.col(planned.amount)).alias("wanted")
-    yield _at_least_zero(_lowest(planned.caps)).alias("ceiling")
-    yield pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required).alias("is_known")
-    yield (pl.col("outcome") != INDETERMINATE).alias("is_decided")
-    yield pl.col("outcome").is_in(planned.limit.outcomes).alias("is_offered")
+def _work_out(nth: int, planned: PlannedLimit) -> Iterator[pl.Expr]:
+    """Yield the columns that `_offer` reads."""
+    yield _at_least_zero(pl.col(planned.amount)).alias(_working("wanted", nth))
+    yield _at_least_zero(_lowest(planned.caps)).alias(_working("ceiling", nth))
+    yield pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required).alias(_working("is_known", nth))
+    yield (pl.col("outcome") != INDETERMINATE).alias(_working("is_decided", nth))
+    yield pl.col("outcome").is_in(planned.limit.outcomes).alias(_working("is_offered", nth))
 
 
 def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
     """Yield `amount_<n>`, `uncapped_<n>` and `capped_<n>`."""
-    wanted, ceiling = pl.col("wanted"), pl.col("ceiling")
-    is_known = pl.col("is_decided") & pl.col("is_known")
-    is_capped = is_known & pl.col("is_offered") & (ceiling < wanted).fill_null(value=False)
+    wanted, ceiling, known, is_decided, is_offered = (pl.col(_working(name, nth)) for name in _WORKING)
+    is_known = is_decided & known
+    is_capped = is_known & is_offered & (ceiling < wanted).fill_null(value=False)
     given = _rounded(pl.min_horizontal(wanted, ceiling), limit)
-    nothing = pl.when(pl.col("is_decided") & ~pl.col("is_offered")).then(constant("0"))
+    nothing = pl.when(is_decided & ~is_offered).then(constant("0"))
     yield nothing.when(is_known).then(given).cast(MONEY).alias(f"amount_{nth}")
     yield pl.when(is_capped).then(rounded_down(wanted, "0.01")).cast(MONEY).alias(f"uncapped_{nth}")
     yield is_capped.alias(f"capped_{nth}")
+
+
+_WORKING = ("wanted", "ceiling", "is_known", "is_decided", "is_offered")
+
+
+def _working(name: str, nth: int) -> str:
+    """Return the name of a working column of a limit. With spaces, so that no other column has it."""
+    return f"limit {nth} {name}"
 
 
 def _at_least_zero(value: pl.Expr) -> pl.Expr:

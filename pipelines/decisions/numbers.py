@@ -23,14 +23,8 @@ Operands = Sequence[pl.Expr]
 Combine = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
-def rounded_column(value: pl.Expr) -> pl.Expr:
-    """Round a decimal of any precision to a policy's number; null if it is LARGEST or more."""
-    fits = pl.when(value.abs() < LARGEST).then(value)
-    return bounded(fits.cast(NUMBER))
-
-
 def bounded(value: pl.Expr) -> pl.Expr:
-    """Replace values of LARGEST or more by null.
+    """Round a decimal of any precision to a policy's number; null if it is LARGEST or more.
 
     The value must occur once in the expression: if it occurred twice, the expression would double with every operand,
     and 20 operands would exhaust a process's memory. A cast to fewer digits is the only test of Polars that

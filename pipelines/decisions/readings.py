@@ -10,12 +10,13 @@ from typing import Literal
 import polars as pl
 
 from pipelines.decisions.nodes import Graph, Node
-from pipelines.decisions.numbers import NUMBER, rounded, rounded_column
+from pipelines.decisions.numbers import NUMBER, bounded, rounded
 from pipelines.decisions.policy import Kind
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
 from pipelines.metrics.outcome import CAUSES as OF_METRICS
 from pipelines.metrics.outcome import OVERFLOW
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 Value = str | Decimal | bool
 Reading = tuple[Value | None, str | None]  # a value, or the cause why there is none
@@ -73,14 +74,19 @@ def read(
         for each in _of_attribute(node, [attributes.get(number, {}).get(node.label, NONE) for number in customers], now)
     ]
     of_inputs = [each for node in leaves if node.operator == "input" for each in _of_input(node, inputs[node.label])]
-    rounded = metrics.with_columns(map(_value_of_metric, of_metrics))
     causes = map(_cause_of_metric, of_metrics)
-    return rounded.select(BY_CUSTOMER, *map(column_of, of_metrics), *causes, *of_inputs).with_columns(of_attributes)
+    return (
+        metrics.lazy()
+        .with_columns(map(_value_of_metric, of_metrics))
+        .select(BY_CUSTOMER, *map(column_of, of_metrics), *causes, *of_inputs)
+        .with_columns(of_attributes)
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
+    )
 
 
 @lru_cache(CACHED)
 def _value_of_metric(node: Node) -> pl.Expr:
-    return rounded_column(pl.col(node.label)).alias(column_of(node))
+    return bounded(pl.col(node.label)).alias(column_of(node))
 
 
 @lru_cache(CACHED)

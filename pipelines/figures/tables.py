@@ -23,6 +23,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import object_text
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.vocabulary.plans import PUSHDOWNS
 from pipelines.vocabulary.printing import RATIO, SCORE
 
 UNITS: Mapping[str, pl.DataType] = {
@@ -39,8 +40,6 @@ UNITS: Mapping[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "text": pl.String(),
 }
-# A table's plan is small, so the other optimisations take more time than they save.
-PUSHDOWNS = pl.QueryOptFlags.none().update(predicate_pushdown=True, projection_pushdown=True)
 _NO_LINES = pl.LazyFrame(schema={BY_CUSTOMER: pl.Int64(), "line": pl.String()})
 NUMBERS = ("AUD", "AUD days", "AUD squared", "count", "days", "ratio", "points", "probability")
 

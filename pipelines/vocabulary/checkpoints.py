@@ -1,6 +1,6 @@
 """Checkpoints, where long work may be stopped because its time is up or nobody waits for the result any more.
 
-Work in a thread can't be stopped from outside. So it calls `checkpoint` between steps of bounded length: a level of a
+Work in a thread can't be stopped from outside. So it calls `checkpoint` between steps of bounded length: all of a
 policy's columns, a step of a search, a table of a report. The caller decides what is checked there.
 """
 

@@ -19,7 +19,7 @@ from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import join_pieces
 from pipelines.figures.lineage import Trace, no_figure
-from pipelines.figures.tables import PUSHDOWNS, Table
+from pipelines.figures.tables import Table
 from pipelines.reports.aggregate.accounts import ACCOUNTS, OWN_TRANSFERS
 from pipelines.reports.aggregate.cash_flow import ACCOUNT_CASH_FLOW, CASH_FLOW
 from pipelines.reports.aggregate.categories import CATEGORIES, CATEGORY_SUMMARY, PROFIT_AND_LOSS
@@ -32,6 +32,7 @@ from pipelines.reports.aggregate.revenue import EXCLUDED_RECEIPTS, REVENUE_SOURC
 from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
 from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.windows import FINANCIAL_YEAR, QUARTERS, ROLLING_WINDOWS, SEASONALITY
+from pipelines.vocabulary.plans import PUSHDOWNS
 
 VERSION = 5
 TABLES: Sequence[Table] = (

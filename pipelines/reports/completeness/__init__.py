@@ -38,7 +38,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import join_pieces, json_objects
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import PUSHDOWNS, Table
+from pipelines.figures.tables import Table
 from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.documents import DOCUMENTS, SIGNALS, STATEMENTS
@@ -49,6 +49,7 @@ from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.reasons import PREFIX, REASONS, reasons
 from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
+from pipelines.vocabulary.plans import PUSHDOWNS
 
 VERSION = 6
 TABLES: Sequence[Table] = (

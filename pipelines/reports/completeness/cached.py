@@ -6,7 +6,7 @@ from functools import wraps
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.figures.tables import PUSHDOWNS
+from pipelines.vocabulary.plans import PUSHDOWNS
 
 
 def cached(compute: Callable[[Facts], pl.LazyFrame]) -> Callable[[Facts], pl.LazyFrame]:

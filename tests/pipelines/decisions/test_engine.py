@@ -50,13 +50,13 @@ import hashlib, sys
 import msgspec
 import polars as pl
 from pipelines.decisions.answer import build_answer, build_trace
-from pipelines.decisions.plan import planned
+from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
 from tests.pipelines.decisions.comparing import cases, rows
 
 digest = hashlib.sha256()
 for case in cases(seed=3, policies=12, customers=25):
-    plan = planned(Policy.model_validate(case.document))
+    plan = plan_policy(Policy.model_validate(case.document))
     for customer, row in zip(case.customers, rows(plan, case).to_dicts()):
         digest.update(msgspec.json.encode([build_answer(plan, row, customer.attributes, {}), build_trace(plan, row)]))
 print(pl.thread_pool_size(), digest.hexdigest())

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.decisions import answer, evaluate, numbers, plan, readings, unsettled
 from pipelines.decisions.nodes import Node
-from pipelines.decisions.numbers import NUMBER, Combine, bounded, constant, rounded_column
+from pipelines.decisions.numbers import NUMBER, Combine, bounded, constant
 from pipelines.decisions.plan import Plan, PlannedRule
 from pipelines.decisions.policy import Limit
 from pipelines.decisions.unsettled import Row
@@ -25,7 +25,7 @@ DIVIDE = numbers.ARITHMETIC["divide"]
 pytestmark = pytest.mark.slow  # each mutant decides three thousand cases, to test the comparison, not the engine
 
 
-CACHED = (evaluate._value, evaluate._columns, evaluate._limits, readings._value_of_metric, readings._cause_of_metric)
+CACHED = (evaluate._value, evaluate._columns, readings._value_of_metric, readings._cause_of_metric)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def forget() -> None:
 
 
 def in_floats(combine: Combine) -> Callable[[Columns], pl.Expr]:
-    return lambda of: rounded_column(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
+    return lambda of: bounded(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
 
 
 def step_by_step(combine: Combine) -> Callable[[Columns], pl.Expr]:
@@ -246,7 +246,7 @@ def rounded_to_nearest(value: pl.Expr, multiple: str) -> pl.Expr:
 
 def rounded_in_floats(value: pl.Expr, multiple: str) -> pl.Expr:
     times = (value.cast(pl.Float64) / float(multiple)).floor()
-    return rounded_column(times * float(multiple))
+    return bounded(times * float(multiple))
 
 
 def zero_at_the_minimum(value: pl.Expr, limit: Limit) -> pl.Expr:
@@ -295,7 +295,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "required",
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
-    "nothing is too large to be read": (readings, "rounded_column", lambda value: value.cast(NUMBER, strict=False)),
+    "nothing is too large to be read": (readings, "bounded", lambda value: value.cast(NUMBER, strict=False)),
     "still good at its expiry": (readings, "reading", available_at_its_expiry),
     "every band asked for": (unsettled, "_relevant_operands", lambda node, _: node.of),
 }

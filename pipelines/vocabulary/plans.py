@@ -1,0 +1,9 @@
+"""How Polars optimises a query. For small frames, a full optimisation takes longer than it saves."""
+
+import polars as pl
+
+AS_WRITTEN = pl.QueryOptFlags.none()
+"""For a chain of steps that reads every column and row it is given: there is nothing to optimise."""
+
+PUSHDOWNS = pl.QueryOptFlags.none().update(predicate_pushdown=True, projection_pushdown=True)
+"""For small plans over wide frames: only rows and columns that are not needed are left out early."""

@@ -22,19 +22,23 @@ def calculate(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.S
     """
     columns = {f"value_{nth}": each for nth, each in enumerate(values)}
     columns |= {f"cause_{nth}": each for nth, each in enumerate(causes)}
-    steps, outcome = _expressions(operation, len(values), len(causes))
-    return reduce(pl.DataFrame.with_columns, steps, pl.DataFrame(columns)).select(outcome)
+    steps, cause = _expressions(operation, len(values), len(causes))
+    # In two steps, because the value reads the cause: one expression would compute the cause twice.
+    calculated = reduce(pl.DataFrame.with_columns, steps, pl.DataFrame(columns)).select("value", cause)
+    return calculated.select(_VALUE_WITHOUT_CAUSE, "cause")
+
+
+_VALUE_WITHOUT_CAUSE = pl.when(pl.col("cause").is_null()).then("value").alias("value")
 
 
 @cache
-def _expressions(operation: str, operands: int, causes: int) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
-    """Return the steps that give `value`, each replacing it, and then the columns of the outcome.
+def _expressions(operation: str, operands: int, causes: int) -> tuple[Sequence[pl.Expr], pl.Expr]:
+    """Return the steps that give `value`, each replacing it, and then the `cause`.
 
     One expression of all steps would double in size with each, because a step uses the value before it several times.
     """
     steps, own = _steps(operation, [pl.col(f"value_{nth}") for nth in range(operands)])
-    cause = pl.coalesce(*(pl.col(f"cause_{nth}") for nth in range(causes)), *own)
-    return steps, [pl.when(cause.is_null()).then("value").alias("value"), cause.alias("cause")]
+    return steps, pl.coalesce(*(pl.col(f"cause_{nth}") for nth in range(causes)), *own).alias("cause")
 
 
 def _steps(operation: str, operands: list[pl.Expr]) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:

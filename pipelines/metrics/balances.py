@@ -11,6 +11,7 @@ from pipelines.metrics.definition import Balances, Days, Where
 from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, NO_BALANCES, SCALE, caused, fractions
 from pipelines.metrics.running import WIDE, Between, Layout, Running, measured
 from pipelines.metrics.windows import edges
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 _CHANGING = ("cents", "known", "unknown", "beyond")
 
@@ -56,7 +57,7 @@ def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
         by_customer = days.with_columns(marks).group_by("customer").agg(parts)
         everybody = pl.LazyFrame().select(customer=pl.int_range(customers.height))
         joined = everybody.join(by_customer, on="customer", how="left", validate="1:1", maintain_order="left")
-        wide = joined.collect(engine="in-memory")
+        wide = joined.collect(engine="in-memory", optimizations=AS_WRITTEN)
         stacked = {name: pl.concat(wide[column] for column in columns) for name, columns in stacks.items()}
         return fractions(pl.LazyFrame(stacked), top, bottom, cause)
 

@@ -32,6 +32,7 @@ from pipelines.metrics.outcome import (
 from pipelines.metrics.registry import METRICS, in_order
 from pipelines.metrics.sources import Sources
 from pipelines.metrics.windows import periods
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 READINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "metric": pl.String(), "value": VALUE, "cause": pl.String()})
 """One row per metric (its slug) and customer; `value` in the metric's unit, or null with the `cause` why."""
@@ -109,11 +110,11 @@ class _Plan:
         unmet = pl.concat([pl.Series([], dtype=pl.String), *customers.select(self._unmet).get_columns()])
         values, causes = self._constants[np.repeat(np.arange(self._constants.height), height)].get_columns()
         fractions = self._sources.fractions(facts, customers)
-        _extend(values, causes, _divide(fractions, unmet.gather(rows_at(self._source_needs, height))))
+        _extend(values, causes, _divide(fractions, unmet[rows_at(self._source_needs, height)]))
         for step in self._steps:
             operands, needs = [rows_at(places, height) for places in step.operands], rows_at(step.needs, height)
-            missing = [unmet.gather(needs), *map(causes.gather, operands)]
-            _extend(values, causes, calculate(step.operation, [*map(values.gather, operands)], missing))
+            missing = [unmet[needs], *(causes[rows] for rows in operands)]
+            _extend(values, causes, calculate(step.operation, [values[rows] for rows in operands], missing))
         columns = [customers[BY_CUSTOMER]]
         for slug, place in self._places.items():
             columns.append(values.slice(place * height, height).alias(slug))
@@ -151,7 +152,8 @@ def _extend(values: pl.Series, causes: pl.Series, outcomes: pl.DataFrame) -> Non
 
 def _divide(fractions: pl.LazyFrame, unmet: pl.Series) -> pl.DataFrame:
     """Return `value`, `cause` of FRACTION. Dividing by zero or less gives no value, nor does an unmet need."""
-    return fractions.with_columns(unmet=unmet).with_columns(_CAUSE).select(_VALUE, "cause").collect(engine="in-memory")
+    divided = fractions.with_columns(unmet=unmet).with_columns(_CAUSE).select(_VALUE, "cause")
+    return divided.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 _TOP, _BOTTOM = pl.col("top"), pl.col("bottom")

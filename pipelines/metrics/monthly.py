@@ -34,19 +34,11 @@ def outcomes(definitions: Sequence[Transactions]) -> Callable[[pl.Series, pl.Ser
     outcome = _outcome(list(dict.fromkeys(each.aggregate for each in definitions)))
 
     def compute(sums: pl.Series, complete_months: pl.Series) -> pl.LazyFrame:
-        customers = complete_months.rename("complete_months").cast(pl.Int64).to_frame().lazy()
-        customers = customers.with_row_index("customer")
-        known = (
-            _crossed(months, customers)
-            .with_columns(cents=sums * pl.col("sign"))
-            .filter(is_complete)
-            .group_by("metric", "customer")
-            .agg(aggregates)
-        )
-        together = _crossed(metrics, customers).join(
-            known, on=("metric", "customer"), how="left", validate="1:1", maintain_order="left"
-        )
-        return outcome(together.with_columns(pl.col("count").fill_null(0)))
+        customers = complete_months.rename("complete_months").cast(pl.Int64).to_frame().with_row_index("customer")
+        each = months.lazy().join(customers.lazy(), how="cross", maintain_order="left_right")
+        # Incomplete months stay, without their sum: so every metric has a group, in order, for every customer.
+        counted = each.with_columns(cents=pl.when(is_complete).then(sums * pl.col("sign")))
+        return outcome(counted.group_by("metric", "customer", maintain_order=True).agg(aggregates))
 
     return compute
 
@@ -75,16 +67,13 @@ def _parameters(nth: int, definition: Transactions) -> dict[str, object]:
     }
 
 
-def _crossed(metrics: pl.DataFrame, customers: pl.LazyFrame) -> pl.LazyFrame:
-    return metrics.lazy().join(customers, how="cross", maintain_order="left_right")
-
-
 def _aggregates() -> tuple[pl.Expr, ...]:
-    cents, count, total = pl.col("cents"), pl.len().cast(WIDE), pl.col("cents").sum()
-    ordered = cents.sort()
-    twice_median = ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)
+    cents, count, total = pl.col("cents"), pl.col("cents").count().cast(WIDE), pl.col("cents").sum()
+    ordered, last = cents.drop_nulls().sort(), pl.col("cents").count().cast(pl.Int64) - 1
+    twice_median = ordered.get(last // 2, null_on_oob=True) + ordered.get((last + 1) // 2, null_on_oob=True)
     deviation = (count * cents - total).cast(pl.Float64)
     return (
+        pl.col("aggregate").first(),
         count.alias("count"),
         total.alias("total"),
         (cents * pl.col("back")).sum().alias("weighted"),

@@ -32,8 +32,9 @@ HOOKS = Path(__file__).with_name("contract_hooks.py")
 SETS = 6  # of existing resources; none is ever deleted
 SHARES = 6  # of the operations, each with a short run of its own
 OFTEN = 0.9  # share of generated requests with existing ids; with one example per operation, all have them
-# A valid request may meet a bad state: an unknown id in the body (400), nothing enriched (422), a refresh that runs.
-MEETING_A_STATE = ["2xx", "400", "404", "409", "422"]
+# A valid request may meet a bad state: an unknown id in the body (400), nothing enriched (422), a refresh that runs
+# (409), an attachment that another request deleted (410).
+MEETING_A_STATE = ["2xx", "400", "404", "409", "410", "422"]
 DECIDES = {"approveRequest", "declineRequest"}  # another person than the requester, which is the key
 # These answer an invalid document with its faults (200); a check in the hooks requires that there are some.
 LISTING_FAULTS = ["checkDecisionPolicy", "checkRuleset"]

@@ -317,7 +317,7 @@ def test_recorded_decisions_are_compared_with_the_challengers(portfolio: Portfol
     assert result[0]["changedBy"] == [{"code": "FEW", "customers": 1}]
 
 
-@pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "recorded_tallies", "end"])
+@pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "read_tallies", "end"])
 def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Wherever it was killed, the result is the same in the end, and no customer counts twice."""
     portfolio.version(document("10"))

@@ -231,7 +231,7 @@ def failing(*_: Any, **__: Any) -> Any:
     ("where", "what"),
     [
         (ruleset_evaluation, "plan_rulesets"),
-        (ruleset_evaluation, "observed"),
+        (ruleset_evaluation, "observe_customers"),
         (rule_matches, "decide"),
         (rulesets, "lock_watching"),
     ],

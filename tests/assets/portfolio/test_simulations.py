@@ -242,7 +242,7 @@ def test_a_customer_who_cannot_be_computed_is_left_out(portfolio: Portfolio, mon
     assert result["events"] == 2
 
 
-@pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "recorded_tallies", "end"])
+@pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "read_tallies", "end"])
 def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Wherever it was killed, the result is the same in the end, and no customer counts twice."""
     of = portfolio.ruleset()

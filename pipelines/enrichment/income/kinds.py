@@ -1,4 +1,8 @@
-"""Weigh what kind of income a payer pays: the signs of `evidence.yaml`, added up to log-odds (naive Bayes)."""
+"""Weigh what kind of income a payer pays: the signs of `evidence.yaml`, added up to log-odds (naive Bayes).
+
+Payers are weighed twice: first each by itself, then also by what the customer's other payers pay. The log-odds are then
+multiplied by the sharpness of `calibration.yaml`, because signs that agree are neither independent nor all there are.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -8,6 +12,7 @@ from typing import Any, Literal, get_args
 import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from pipelines.enrichment.counterparties import counterparties
 from pipelines.enrichment.income.payers import PAYER
@@ -22,10 +27,13 @@ Kind = Literal["wages", "benefit", "pension", "rent", "contract_revenue", "regul
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PROBABILITIES: Mapping[str, str] = {kind: f"probability_{kind}" for kind in KINDS}
-FILE = "evidence.yaml"
+FILE, CALIBRATION = "evidence.yaml", "calibration.yaml"
+BESIDE: Mapping[str, str] = {kind: f"beside_{kind}" for kind in KINDS}
+BESIDE_FROM = 0.8  # probability of another payer's kind from which it says something about this one
 LATEST = 24  # payments of a payer whose texts are read; this and the next are our judgement
 SAYS_FROM = 1 / 3  # share of these that a phrase must be in
 
+Numbers = NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 
 
@@ -50,6 +58,7 @@ class Sign(Weighed, frozen=True, forbid_unknown_fields=True):
     varies: Bounds | None = None
     monthly: Bounds | None = None
     days: Bounds | None = None
+    beside: tuple[Kind, ...] = ()
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,24 +68,59 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: dict[str, tuple[Sign, ...]]
 
 
-def weigh_kinds(payers: pl.DataFrame, of_payers: pl.DataFrame) -> pl.DataFrame:
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `calibration.yaml`: the factor of the log-odds, and on what it was fitted."""
+
+    sharpness: float
+    fitted_on: dict[str, str]
+
+
+def weigh_kinds(payers: pl.DataFrame, of_payers: pl.DataFrame, sharpness: float | None = None) -> pl.DataFrame:
     """Add PROBABILITIES (each 0–1, together 1), `kind` (the likeliest) and `signs` (those that count, in words).
 
     Args:
         payers: schema PAYERS.
         of_payers: credits from `list_credits`, of these payers and perhaps others.
+        sharpness: factor of the log-odds; None: that of `calibration.yaml`.
     """
     model = load()
-    first = model.find_first_signs(payers, of_payers)
-    odds = model.prior + sum(weights[place] for weights, place in zip(model.weights, first, strict=True))
-    likelihood = np.exp(odds - odds.max(axis=1, keepdims=True))
-    shares = likelihood / likelihood.sum(axis=1, keepdims=True)
-    signs = [names.gather(place) for names, place in zip(model.names, first, strict=True)]
+    sharpness = load_sharpness() if sharpness is None else sharpness
+    said = model.find_said(payers, of_payers)
+    alone = payers.with_columns(pl.lit(value=False).alias(name) for name in BESIDE.values())
+    first = _share(model.add_up(model.find_first_signs(alone, said)) * sharpness)
+    place = model.find_first_signs(_find_beside(payers, first), said)
+    odds = model.add_up(place)
+    shares = _share(odds * sharpness)
+    signs = [names.gather(each) for names, each in zip(model.names, place, strict=True)]
     return payers.with_columns(
         pl.Series("kind", KINDS, dtype=pl.String).gather(odds.argmax(axis=1)),
         pl.concat_str(signs, separator="; ", ignore_nulls=True).alias("signs"),
         *(pl.Series(name, shares[:, nth]) for nth, name in enumerate(PROBABILITIES.values())),
     )
+
+
+def _share(odds: Numbers) -> Numbers:
+    """Return probabilities of log-odds (payers × kinds)."""
+    likelihood = np.exp(odds - odds.max(axis=1, keepdims=True))
+    shares: Numbers = likelihood / likelihood.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _find_beside(payers: pl.DataFrame, shares: Numbers) -> pl.DataFrame:
+    """Add BESIDE: whether another payer of the customer is surer to pay this kind, with BESIDE_FROM or more.
+
+    A salary that is paid in parts into two accounts is one payer's.
+    """
+    customer = PAYER[0]
+    weighed = payers.with_columns(pl.Series(name, shares[:, nth]) for nth, name in enumerate(BESIDE.values()))
+    return weighed.with_columns(
+        ((pl.col(name).max() >= BESIDE_FROM) & (pl.col("payer") != _find_surest(name))).over(customer).alias(name)
+        for name in BESIDE.values()
+    )
+
+
+def _find_surest(name: str) -> pl.Expr:
+    return pl.col("payer").sort_by(name, "payer", descending=[True, False]).first()
 
 
 class Model:
@@ -97,14 +141,18 @@ class Model:
         self.prior = np.array([_build_vector(evidence.prior)])
         self.weights = [np.array([*map(_build_vector, group), np.zeros(len(KINDS))]) for group in groups]
 
-    def find_first_signs(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> list[Integers]:
+    def add_up(self, first: Sequence[Integers]) -> Numbers:
+        """Return the log-odds of payers × kinds with these first signs of each group."""
+        return self.prior + sum(weights[place] for weights, place in zip(self.weights, first, strict=True))
+
+    def find_first_signs(self, payers: pl.DataFrame, said: Flags) -> list[Integers]:
         """Return for each group the place in it of each payer's first sign that holds; its length if none does."""
         holds = payers.select(self._meets_conditions).to_numpy()
-        holds = holds & (self._find_said(payers, of_payers) | ~self._needs_words)
+        holds = holds & (said | ~self._needs_words)
         each = (holds[:, group] for group in self._groups)
         return [np.where(of.any(axis=1), of.argmax(axis=1), of.shape[1]) for of in each]
 
-    def _find_said(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> Flags:
+    def find_said(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> Flags:
         """Return payers × signs: whether the sign's phrases are in the payments' texts, or in the account's name."""
         numbered = payers.select(*PAYER, "account_name").with_row_index("payer_number")
         paid = numbered.join(of_payers, on=PAYER, maintain_order="right").select("payer_number", "description")
@@ -134,6 +182,8 @@ def _meets_conditions(sign: Sign) -> pl.Expr:
 
 
 def _list_conditions(sign: Sign) -> Iterator[pl.Expr]:
+    if sign.beside:
+        yield pl.any_horizontal(BESIDE[kind] for kind in sign.beside)
     if sign.purposes:
         yield pl.col("name").is_in(_list_names(sign.purposes))
     for column, texts in _TEXTS.items():
@@ -175,6 +225,13 @@ def load() -> Model:
         RuleError: names the file and the reason.
     """
     return Model(parse_evidence(parse(files("pipelines.enrichment.income").joinpath(FILE).read_text("utf-8"), FILE)))
+
+
+@cache
+def load_sharpness() -> float:
+    """Load the factor of the log-odds, once per process."""
+    path = files("pipelines.enrichment.income").joinpath(CALIBRATION)
+    return msgspec.convert(parse(path.read_text("utf-8"), CALIBRATION), Calibration).sharpness
 
 
 def parse_evidence(document: Any) -> Evidence:

@@ -12,7 +12,7 @@ from pipelines.vocabulary.schemas import MONEY
 # The numbers are our judgement.
 LEAST_DAYS = 3  # distinct days with a payment
 LEAST_SPAN_DAYS = 28  # from the first to the last
-WHOLE_CENTS = 1_000
+WHOLE_CENTS = 500  # rents go by five dollars
 NEARLY_ALL = 0.9
 _DAYS_PER_MONTH = 365.25 / 12
 _MAD_TO_DEVIATION = 1.4826  # of a normal distribution (Rousseeuw and Croux, 1993)
@@ -49,7 +49,7 @@ PAYERS = pl.Schema(
         "usual_amount": MONEY,  # the lower median
         "variation": pl.Float64(),  # robust coefficient of variation: 1.4826 × median absolute deviation / median
         "monthly": pl.Float64(),  # AUD a month, over the time in which it paid
-        "is_whole": pl.Boolean(),  # nearly all payments are multiples of ten dollars
+        "is_whole": pl.Boolean(),  # nearly all payments are multiples of five dollars
     }
 )
 

@@ -30,7 +30,8 @@ A_PAYER_FROM = 4  # payments in the window; fewer show no regularity
 def people(customers: int, months: int, seed: int, until: date, part: Part | None = None) -> Iterator[Person]:
     """Yield `customers` people, each seen over the `months` months that end on `until`.
 
-    `part="test"` gives people whose payers and wordings occur in no other part (`people.yaml`), at held-out banks.
+    `part="test"` gives people whose payers and wordings occur in no other part (`people.yaml`), at held-out banks;
+    `part="calibration"` others again, at the usual banks.
     """
     streams_of = (f"people/{seed}/{n}/{months}/{until}/{part}" for n in range(customers))
     return (_person(Random(seeded), months, until, part) for seeded in streams_of)

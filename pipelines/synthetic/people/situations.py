@@ -12,14 +12,15 @@ from pipelines.synthetic.world.names import firm_of_kind, local_firm, names
 _Thing = TypeVar("_Thing")
 
 
-class Halves(Record, Generic[_Thing], frozen=True):
-    """Things of which some are held out: only people for testing meet those, and they meet no others."""
+class Parts(Record, Generic[_Thing], frozen=True):
+    """Things of three parts: people for testing and people for calibration meet those of their own part only."""
 
     known: tuple[_Thing, ...]
     held_out: tuple[_Thing, ...]
+    calibration: tuple[_Thing, ...]
 
     def of(self, part: Part | None) -> tuple[_Thing, ...]:
-        return self.held_out if part == "test" else self.known
+        return {"test": self.held_out, "calibration": self.calibration}.get(part or "train", self.known)
 
 
 class Agency(Record, frozen=True):
@@ -34,21 +35,21 @@ class Situations(Record, frozen=True):
     """The content of `people.yaml`, which explains the fields."""
 
     situations: dict[str, int]
-    employers: Halves[str]
+    employers: Parts[str]
     small_employers: float
     households: float
-    wages: Halves[str]
-    casual_wages: Halves[str]
-    benefits: Halves[Agency]
-    age_pensions: Halves[Agency]
-    super_pensions: Halves[Agency]
-    property_managers: Halves[str]
-    managers_rent: Halves[str]
-    tenants_rent: Halves[str]
-    invoices: Halves[str]
-    family: Halves[str]
+    wages: Parts[str]
+    casual_wages: Parts[str]
+    benefits: Parts[Agency]
+    age_pensions: Parts[Agency]
+    super_pensions: Parts[Agency]
+    property_managers: Parts[str]
+    managers_rent: Parts[str]
+    tenants_rent: Parts[str]
+    invoices: Parts[str]
+    family: Parts[str]
     maintenance: Agency
-    investments: Halves[Agency]
+    investments: Parts[Agency]
     occasional: tuple[str, ...]
     spending: tuple[Spend, ...]
 

@@ -56,7 +56,7 @@ LABELLED = pl.Schema(
 Role = Literal["main", "second", "savings", "tax", "card"]
 """What an account is for: trading, trading at another bank, money put aside, tax put aside, credit card."""
 
-Part = Literal["train", "test"]
+Part = Literal["train", "test", "calibration"]
 """A part of a portfolio. Held-out brands and banks never occur in `train`, and wherever possible in `test`."""
 
 Condition = Literal["sound", "start_up", "distressed", "failing"]

@@ -3,6 +3,7 @@
 from datetime import date
 
 import polars as pl
+import pytest
 
 from pipelines.synthetic import Part, Person, held_out_banks, people
 from pipelines.synthetic.people.situations import situations
@@ -54,3 +55,17 @@ def test_banks_and_agencies_for_testing_are_held_out() -> None:
     for person in made(60, "test"):
         assert person.accounts[0].bank_name in held_out_banks()
         assert not known & {income.payer for income in person.incomes}
+
+
+def test_no_wording_or_payer_is_in_two_parts(subtests: pytest.Subtests) -> None:
+    """What calibrates must not be what is measured, nor what the evidence was written for. Many write nothing."""
+    parts: tuple[Part, ...] = ("train", "test", "calibration")
+    for field in ("employers", "wages", "casual_wages", "property_managers", "managers_rent", "tenants_rent", "family"):
+        with subtests.test(field):
+            used = [text for part in parts for text in set(getattr(situations(), field).of(part)) - {""}]
+            assert len(set(used)) == len(used)
+    for field in ("benefits", "age_pensions", "super_pensions", "investments"):
+        with subtests.test(field):
+            agencies = [each for part in parts for each in getattr(situations(), field).of(part)]
+            texts = [(each.name, text) for each in agencies for text in each.texts]
+            assert len(set(texts)) == len(texts)

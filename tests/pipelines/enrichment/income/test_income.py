@@ -195,6 +195,48 @@ def test_words_and_agencies_tell_benefits_and_pensions(subtests: pytest.Subtests
             assert payer(paid(FRIDAYS[::2], description=text, **agency))["kind"] == kind
 
 
+def test_other_payers_tell_what_a_payer_pays(subtests: pytest.Subtests) -> None:
+    """A sure payer of another kind changes what is likely, unless it is the same payer in another account."""
+    agency = {
+        "description": "SERVICES AUSTRALIA 123456789",
+        "counterparty_kind": "government",
+        "category": "government_receipt",
+        "category_group": "revenue",
+        "counterparty_group": "services-australia",
+        "counterparty_name": "Services Australia",
+    }
+    fund = {
+        **agency,
+        "description": "BAY FUND PENSION 44",
+        "counterparty_group": "bay",
+        "counterparty_name": "Bay Fund",
+    }
+    firm = {"description": "ALDER HOMES 4411", "counterparty_group": "alder", "counterparty_name": "Alder Homes"}
+    months = [date(2025, month, 15) for month in range(1, 13)]
+    monthly = paid(months, {**WAGES, **firm, "category_source": "learned"}, ("1640.10", "1710.55", "1520.40"))
+    cases = {
+        "a pension": (paid(FRIDAYS[::2], WAGES, **agency), paid(months, WAGES, **fund), "pension"),
+        "wages": (monthly, paid(FRIDAYS), "wages"),
+    }
+    for beside, (rows, others, kind) in cases.items():
+        with subtests.test(f"beside {beside}"):
+            group = rows[0]["counterparty_group"]
+            [alone] = payers(rows)
+            [both] = [each for each in payers([*rows, *others]) if each["payer"] == group]
+            name = f"probability_{kind}"
+            assert (both[name] > alone[name]) is (kind == "pension")
+            assert f"beside {beside}" in both["signs"]
+            [itself] = [each for each in payers([*rows, *others]) if each["payer"] != group]
+            assert "beside" not in itself["signs"]
+
+
+def test_wages_in_two_accounts_are_not_beside_themselves() -> None:
+    other = bytes(15) + b"2"
+    found = payers([*paid(FRIDAYS), *paid(FRIDAYS, account_id=other)])
+    assert len(found) == 2
+    assert not any("beside" in each["signs"] for each in found)
+
+
 def test_the_clients_correction_decides() -> None:
     corrected = {"category": "rent_received", "category_group": "revenue", "category_source": "correction"}
     assert payer(paid(FRIDAYS, **corrected))["kind"] == "rent"

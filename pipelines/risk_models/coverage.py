@@ -372,7 +372,8 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
     """Return stretches: consecutive days of an account that count alike.
 
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
-    ages of its last and first day; `is_cash`; `withheld`, the age of the day up to which rows of the account are missing
+    ages of its last and first day; `is_cash`; `withheld`, the age of the day up to which rows of the account are
+    missing
     (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied`
     (expected of an account that was not supplied, of which the share `rows` / `all_rows` counts).
     """

@@ -25,10 +25,11 @@ ABOUT = (
     f"{CUSTOMERS} synthetic customers rated untouched, the first {ATTACKED} of them also after every attack and every "
     "lookalike (an honest change that looks the same) that they can have. An attack improves a result if it yields a "
     f"better grade, a value lower by at least {results.WORTH_VALUE}, a limit higher by at least {results.WORTH_LIMIT} "
-    "% or a better verdict of the shipped policy working-capital-loan; customers rated A untouched are not counted. With evidence: a better grade where the rows show the attack (a "  # noqa: E501
-    "forger who corrects all balances leaves no evidence in them). It is noticed if there is a finding or a reason that the untouched customer doesn't have, or a worse grade. \\*: "  # noqa: E501
-    "written without knowledge of the rules. The last column is the first run, before there were rules; it also counts attacks "  # noqa: E501
-    "that left no evidence among those to be noticed. More: "
+    "% or a better verdict of the shipped policy working-capital-loan; customers rated A untouched are not counted. "
+    "With evidence: a better grade where the rows show the attack (a forger who corrects all balances leaves no "
+    "evidence in them). It is noticed if there is a finding or a reason that the untouched customer doesn't have, or a "
+    "worse grade. \\*: written without knowledge of the rules. The last column is the first run, before there were "
+    "rules; it also counts attacks that left no evidence among those to be noticed. More: "
     "`tidemark attack --synthetic --customers N`."
 )
 HELD_OUT = r"\*"  # an asterisk in Markdown

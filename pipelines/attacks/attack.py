@@ -9,12 +9,11 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from pipelines.attacks.ledger import count_breaks
+from pipelines.attacks.ledger import PRINTED_DAY, count_breaks
 
 Evidence = Literal["words", "balances", "accounts", "printed_days"]
 Detectability = Literal["visible", "partly", "invisible"]
 """`visible`: the supplied rows show it. `partly`: they do if what `needs` names is supplied. `invisible`: never."""
-PRINTED_DAY = r"(?i)\b\d{1,2}\s?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?:[^a-z]|$)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +77,8 @@ class Lookalike(Manipulation):
     resembles: str  # slug of the attack
 
 
-def _prints_other_days(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
-    return bool(changed.filter(pl.col("touch") == "moved")["description"].str.contains(PRINTED_DAY).any())
+def _moved_row_prints_day(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
+    return any(map(PRINTED_DAY.search, changed.filter(pl.col("touch") == "moved")["description"]))
 
 
 # A forger who corrects the balances leaves no evidence in them.
@@ -87,5 +86,5 @@ _SHOWS: Mapping[Evidence, Callable[[pl.DataFrame, pl.DataFrame], bool]] = {
     "words": lambda untouched, _: bool((untouched["description"] != "").any()),
     "balances": lambda untouched, changed: count_breaks(changed) > count_breaks(untouched),
     "accounts": lambda untouched, _: untouched["account"].n_unique() > 1,
-    "printed_days": _prints_other_days,
+    "printed_days": _moved_row_prints_day,
 }

@@ -9,7 +9,7 @@ from random import Random
 import polars as pl
 
 from pipelines.attacks.attack import Applicant
-from pipelines.attacks.ledger import Movement, insert_rows
+from pipelines.attacks.ledger import PRINTED_DAY, Movement, insert_rows
 from pipelines.vocabulary.taxonomy import GROUPS
 
 RECENT = 180  # days that say how large the business is
@@ -33,8 +33,6 @@ _TRANSFER_IN = _IS_CREDIT & (pl.col("category") == "customer_transfer") & ~_NOT_
 _TRANSFER_OUT = ~_IS_CREDIT & pl.col("category").is_in(_PAID_BY_TRANSFER) & ~_NOT_BY_TRANSFER
 _DIRECT_DEBIT = ~_IS_CREDIT & pl.col("description").str.contains("(?i)direct debit")
 _RECEIPT_NUMBER = re.compile(r"\b\d{5,}\b")
-_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-_PRINTED_DAY = re.compile(rf"(?i)\b\d{{1,2}}(\s?)(?:{_MONTHS})(?![a-z])")
 
 
 def trading_account(ledger: pl.DataFrame) -> str:
@@ -119,7 +117,7 @@ class Wording:
         if not self._has_words:
             return ""
         head = _RECEIPT_NUMBER.sub(lambda found: _redraw(rng, found[0]), rng.choice(heads))
-        head = _PRINTED_DAY.sub(lambda found: f"{day:%d}{found[1]}{day:%b}", head)
+        head = PRINTED_DAY.sub(lambda found: f"{day:%d}{found[1]}{day:%b}", head)
         return f"{head}{tail}".strip()
 
 

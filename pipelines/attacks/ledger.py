@@ -5,6 +5,7 @@ must not be found because of a mistake that no forger would make. Where balances
 still do, by the same amount.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
@@ -32,6 +33,8 @@ LEDGER = pl.Schema(
         "touch": Touch,  # what was done to the row last; null if nothing
     }
 )
+PRINTED_DAY = re.compile(r"(?i)\b\d{1,2}(\s?)(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?![a-z])")
+"""A day and month in a description, as in `3 Mar`; the group is the space between them."""
 _REQUIRED = ("account", "date", "description", "amount", "balance")
 
 

@@ -1,9 +1,8 @@
 """Accounts whose balances prove nothing, because a month of rows seems to be missing or receipts seem to be moved.
 
-Balances that agree on both sides of a silence prove that nothing is missing, unless somebody changed them. Balances
-that
-agree with a receipt on a day other than its text prints were changed if the receipt was moved. The rows don't show
-whether anybody did, so the balances from there on count as unproven until a person resolves the finding.
+Balances that agree on both sides of a silence prove that nothing is missing, unless somebody changed them. If a receipt
+is on another day than its text prints, and was moved there, somebody changed the balances that agree with it. The rows
+don't show whether anybody did, so the balances from there on count as unproven until a person resolves the finding.
 """
 
 import polars as pl

@@ -373,9 +373,8 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
 
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
     ages of its last and first day; `is_cash`; `withheld`, the age of the day up to which rows of the account are
-    missing
-    (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied`
-    (expected of an account that was not supplied, of which the share `rows` / `all_rows` counts).
+    missing (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account
+    that was not supplied, of which the share `rows` / `all_rows` counts).
     """
     return facts.cached(_find_stretches)
 

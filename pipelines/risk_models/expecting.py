@@ -11,9 +11,8 @@ from pipelines.scorecards.expected import Expected
 
 # Evidence that more than half of the file lacks was probably not asked for; our judgement, like the next two.
 LEAST_SHARE = 0.5
-# With less, the usual customer could not be rated B for want of words (`reports.risk`): they are in another language,
-# or
-# too short, and how many happen to be recognised says nothing about a customer.
+# With less, the usual customer could not be rated B for want of words (`reports.risk`). They are in another language or
+# too short, and how many of them are recognised by chance says nothing about a customer.
 LEAST_WORDS = 0.75
 LEAST_DAYS = 180
 

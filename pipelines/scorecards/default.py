@@ -8,9 +8,9 @@ few days to a quarter of a year or more, so that they distinguish a business tha
 customer with large savings: if most customers earned all points, chance would decide between them. Recent shortage says
 more than old shortage, but money that came last week may leave again. So the recent reading is the lowest balance of
 60 days, which money that came within them can't raise, and averages are over half a year. Then come plain signs of
-distress, which
-are rare but rarely wrong; the direction of income over a quarter and a year; existing debt; and tenure. Bands are where
-credit officers usually draw lines for small businesses. No feature separates one category of people from another.
+distress, which are rare but rarely wrong; the direction of income over a quarter and a year; existing debt; and tenure.
+Bands are where credit officers usually draw lines for small businesses. No feature separates one category of people
+from another.
 Owners' drawings are not a feature, because owners draw in good years as well as in bad ones. Gambling is not a feature,
 because it describes how people live.
 

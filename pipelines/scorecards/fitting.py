@@ -2,12 +2,9 @@
 
 The default scorecard's points, before any ceiling, are the offset (`correction`), so with weak evidence the fit is the
 default scorecard with a recalibrated link. A slope does one of three things. It changes the weight of one feature of
-the
-default scorecard; or it lets the ranks of a reading earn points, in up to BANDS bands of about equally many cases,
-because
-ranks show differences that lie between the default scorecard's limits; or it lets the mean of the ranks of all readings
-with a known direction earn points. Equal weights predict nearly as well as fitted ones if there are few outcomes
-(Dawes,
+the default scorecard. Or it lets the ranks of a reading earn points, in up to BANDS bands of about equally many cases:
+ranks show differences that lie between the default scorecard's limits. Or it lets the mean of the ranks of all readings
+with a known direction earn points: with few outcomes, equal weights predict nearly as well as fitted ones (Dawes,
 1979), and they cost a single slope. In all three, what is unknown earns nothing, so leaving data out never helps, and a
 fitted scorecard is as monotone as the default one.
 

@@ -26,6 +26,7 @@ from storage.customers import customers
 from storage.enrichment import transactions as stored
 from storage.enrichment.commit import BatchResult, commit_values, locate_values
 from storage.jobs import batches, jobs, outcomes
+from storage.jobs.batches import Batch
 from storage.jobs.jobs import Ending, Job
 from storage.reports import reports
 from storage.reports.reports import NewReport
@@ -46,10 +47,27 @@ def end_submissions(
 
     The rows replace all earlier rows of the customer except those from PDFs. Other queued jobs end without a change.
     """
-    now = datetime.now(UTC)
+    for batch in _claim_all(store, Queue.ENRICHMENT):
+        _end_batch(store, batch, rows, rejected, duplicates)
+
+
+def _claim_all(store: Store, queue: Queue) -> Iterator[Batch]:
+    """Claim one batch after another, at least one: jobs received before midnight and after it are in different ones."""
+    claimed = 0
+    while (batch := _claim(store, queue)) is not None:
+        claimed += 1
+        yield batch
+    assert claimed
+
+
+def _claim(store: Store, queue: Queue) -> Batch | None:
     with store.db.writing() as w:
-        batch = batches.claim(w, Queue.ENRICHMENT, store.settings, now)
-    assert batch is not None
+        return batches.claim(w, queue, store.settings, datetime.now(UTC))
+
+
+def _end_batch(
+    store: Store, batch: Batch, rows: Sequence[Row], rejected: Sequence[Row], duplicates: Sequence[Row]
+) -> None:
     with store.db.reading() as r:
         batch_jobs = jobs.find_of_batch(r, batch.token)
         bases = customers.versions(r, {job.customer_number for job in batch_jobs})
@@ -77,7 +95,7 @@ def end_submissions(
         endings=endings,
     )
     with store.db.writing() as w:
-        commit_values(w, store.lake, result, now)
+        commit_values(w, store.lake, result, datetime.now(UTC))
 
 
 def end_extractions(store: Store) -> None:
@@ -106,16 +124,15 @@ def evaluate(store: Store, *customer_ids: str) -> None:
 
 def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
     """End every queued refresh with these data, as JSON text by kind."""
-    now = datetime.now(UTC)
-    with store.db.writing() as w:
-        batch = batches.claim(w, Queue.REFRESH, store.settings, now)
-        assert batch is not None
-        for job in jobs.find_of_batch(w, batch.token):
-            for kind in REPORT_KINDS:
-                new = NewReport(job.customer_number, job.data_version or 0, data[kind], date(2026, 6, 30))
-                reports.save(w, batch.token, kind, 1, [new], now.date(), now)
-            jobs.finish(w, [Ending(job, JobStatus.COMPLETED, job.data_version)], now)
-        batches.commit(w, batch.token)
+    for batch in _claim_all(store, Queue.REFRESH):
+        now = datetime.now(UTC)
+        with store.db.writing() as w:
+            for job in jobs.find_of_batch(w, batch.token):
+                for kind in REPORT_KINDS:
+                    new = NewReport(job.customer_number, job.data_version or 0, data[kind], date(2026, 6, 30))
+                    reports.save(w, batch.token, kind, 1, [new], now.date(), now)
+                jobs.finish(w, [Ending(job, JobStatus.COMPLETED, job.data_version)], now)
+            batches.commit(w, batch.token)
 
 
 def fail_deliveries(store: Store) -> None:

@@ -10,8 +10,8 @@ import ssl
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +37,7 @@ from pipelines.webhooks.events import (
     verify,
     verify_standard,
 )
+from storage.core.signals import call_when_asked_to_stop
 from storage.webhooks.local_receiver import FOLDER
 
 LOOPBACK: Final = "127.0.0.1"
@@ -50,8 +51,6 @@ DRIPPED_BYTES: Final = 1_000
 WITHOUT_BODY: Final = (204, 304)
 STOP_WITHIN_S: Final = 0.05
 NOT_FORWARDED: Final = frozenset({"host", "content-length", "connection", "transfer-encoding"})
-
-POLL_EVERY_S = 0.5
 
 log = logging.getLogger("tidemark.listen")
 
@@ -144,6 +143,7 @@ class Receiver:
         self._events = Counter[str]()
         self._stored: deque[Received] = deque(maxlen=STORED)
         self._arrival = Condition()
+        self._stopped = False
         self.ca_path, certificate = for_this_machine(home / FOLDER)
         self._server = _Server((LOOPBACK, port), _tls(certificate), self._receive, behaviour)
         self._thread = Thread(
@@ -170,18 +170,25 @@ class Receiver:
         self._keys.append(decode_secret(secret))
 
     def wait_for(self, predicate: Callable[[Received], bool], timeout_s: float) -> Received | None:
-        """Return the first delivery that fits, waiting up to `timeout_s` seconds; None if none comes."""
+        """Return the first delivery that fits, waiting up to `timeout_s` seconds; None if none comes before `stop`."""
 
         def first() -> Received | None:
             return next((each for each in self._stored if predicate(each)), None)
 
         with self._arrival:
-            return self._arrival.wait_for(first, timeout_s)
+            self._arrival.wait_for(lambda: self._stopped or first(), timeout_s)
+            return first()
 
     def join(self) -> None:
-        """Wait until the receiver ends. It waits in short steps, so that an interrupt gets through."""
-        while self._thread.is_alive():
-            self._thread.join(POLL_EVERY_S)
+        """Wait until `stop` is called."""
+        with self._arrival:
+            self._arrival.wait_for(lambda: self._stopped)
+
+    def stop(self) -> None:
+        """End `join` and `wait_for`."""
+        with self._arrival:
+            self._stopped = True
+            self._arrival.notify_all()
 
     def _receive(self, path: str, headers: Mapping[str, str], body: bytes) -> int | None:
         """Verify, store and report a delivery; return the status to answer with, None for no answer."""
@@ -261,7 +268,7 @@ def listen(
     as_json: bool = False,
     meanwhile: Callable[[Receiver], AbstractContextManager[object]] | None = None,
 ) -> None:
-    """Receive and show deliveries until interrupted, for `tidemark listen`.
+    """Receive and show deliveries until the process is asked to stop, for `tidemark listen`.
 
     Args:
         meanwhile: a context around the time of listening. Without it, the console says how to let the service call.
@@ -269,27 +276,18 @@ def listen(
     Raises:
         Unavailable: the port is taken.
     """
-    receiving = showing(home, port, secrets, behaviour, console, as_json=as_json, instructs=meanwhile is None)
-    around = meanwhile or nullcontext
-    with receiving as receiver, suppress(KeyboardInterrupt), around(receiver):
-        receiver.join()
+    receiver = make_showing(home, port, secrets, behaviour, console, as_json=as_json)
+    call_when_asked_to_stop(receiver.stop)
+    with receiver:
+        introduce(receiver, behaviour, console, as_json=as_json, instructs=meanwhile is None)
+        with (meanwhile or nullcontext)(receiver):
+            receiver.join()
 
 
-@contextmanager
-def showing(
-    home: Path,
-    port: int,
-    secrets: Iterable[str],
-    behaviour: Behaviour,
-    console: Console,
-    *,
-    as_json: bool,
-    instructs: bool = True,
-) -> Iterator[Receiver]:
-    """Run a receiver that shows on the console its URL and its deliveries.
-
-    Args:
-        instructs: also show the settings by which the service may call it.
+def make_showing(
+    home: Path, port: int, secrets: Iterable[str], behaviour: Behaviour, console: Console, *, as_json: bool
+) -> Receiver:
+    """Return a receiver that shows its deliveries on the console.
 
     Raises:
         Unavailable: the port is taken.
@@ -302,20 +300,22 @@ def showing(
             console.print(as_panel(received))
 
     try:
-        new = Receiver(home, port, secrets, show, behaviour)
+        return Receiver(home, port, secrets, show, behaviour)
     except OSError as error:
         raise Unavailable(
             "Listen.PortTaken", f"Can't listen on port {port}: {error.strerror}. Choose another one with --port."
         ) from error
-    with new as receiver:
-        if as_json:
-            _print_line(console, {"listening": receiver.url, "caBundle": str(receiver.ca_path)})
-        else:
-            _introduce(console, receiver, behaviour, instructs=instructs)
-        yield receiver
 
 
-def _introduce(console: Console, receiver: Receiver, behaviour: Behaviour, *, instructs: bool) -> None:
+def introduce(receiver: Receiver, behaviour: Behaviour, console: Console, *, as_json: bool, instructs: bool) -> None:
+    """Show a receiver's URL on the console.
+
+    Args:
+        instructs: also show the settings by which the service may call it.
+    """
+    if as_json:
+        _print_line(console, {"listening": receiver.url, "caBundle": str(receiver.ca_path)})
+        return
     console.print(
         f"Listening on [b]{receiver.url}[/], {_describe_behaviour(behaviour)}", highlight=False, soft_wrap=True
     )

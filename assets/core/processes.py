@@ -8,7 +8,6 @@ Each child has its own session, so that Ctrl-C on a terminal reaches only the pa
 import fcntl
 import hashlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from storage.core.heartbeat import send_heartbeats, send_heartbeats_by
+from storage.core.signals import call_when_asked_to_stop
 
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
@@ -69,11 +69,7 @@ def stop_requested(tethered: bool) -> threading.Event:
     The process's watched loops are checked in either case, because it is restarted when it ends.
     """
     stop = threading.Event()
-    # A handler interrupts the main thread anywhere, even where it holds the event's lock: it must not set the event.
-    signals, signalled = os.pipe()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.write(signalled, b"."))
-    _call_after(partial(os.read, signals, 1), stop.set)
+    call_when_asked_to_stop(stop.set)
     if tethered:
         send_heartbeats(STANDARD_INPUT)
         _call_when_parent_ends(stop.set)
@@ -83,12 +79,8 @@ def stop_requested(tethered: bool) -> threading.Event:
 
 
 def _call_when_parent_ends(action: Callable[[], None]) -> None:
-    _call_after(lambda: line_to_parent().poll(None), action)
-
-
-def _call_after(wait: Callable[[], object], action: Callable[[], None]) -> None:
     def run() -> None:
-        wait()
+        line_to_parent().poll(None)
         action()
 
     threading.Thread(target=run, name="stop", daemon=True).start()

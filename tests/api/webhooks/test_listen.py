@@ -25,7 +25,16 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.webhooks import listen
-from api.webhooks.listen import MAX_BODY_BYTES, Behaviour, Received, Receiver, as_panel, as_record, showing
+from api.webhooks.listen import (
+    MAX_BODY_BYTES,
+    Behaviour,
+    Received,
+    Receiver,
+    as_panel,
+    as_record,
+    introduce,
+    make_showing,
+)
 from pipelines.webhooks.events import decode_secret, new_secret, sign, sign_attempt
 
 SECRET, OTHER = new_secret(b"1" * 32), new_secret(b"2" * 32)
@@ -223,7 +232,8 @@ def test_conflicting_options_are_refused(options: Sequence[str]) -> None:
 def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
     lines = io.StringIO()
     behaviour, console = Behaviour(status=202), Console(file=lines, width=40)
-    with showing(tmp_path, 0, [SECRET], behaviour, console, as_json=True) as receiver:
+    with make_showing(tmp_path, 0, [SECRET], behaviour, console, as_json=True) as receiver:
+        introduce(receiver, behaviour, console, as_json=True, instructs=True)
         assert send(receiver, signed()).status_code == 202
         send(receiver, {}, body=b"no JSON \xff")
     begun, first, second = map(json.loads, lines.getvalue().splitlines())
@@ -246,7 +256,8 @@ def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
 )
 def test_the_url_and_the_behaviour_are_printed(tmp_path: Path, behaviour: Behaviour, said: str) -> None:
     console = Console(file=io.StringIO(), width=200, color_system=None)
-    with showing(tmp_path, 0, [], behaviour, console, as_json=False) as receiver:
+    with make_showing(tmp_path, 0, [], behaviour, console, as_json=False) as receiver:
+        introduce(receiver, behaviour, console, as_json=False, instructs=True)
         assert isinstance(console.file, io.StringIO)
         text = console.file.getvalue()
         assert f"Listening on {receiver.url}, {said}" in text
@@ -289,6 +300,38 @@ def test_control_characters_of_a_delivery_are_escaped(body: bytes) -> None:
     text += json.dumps(as_record(received(body, {hostile: hostile})))
     assert not any(ord(character) < 32 and character != "\n" for character in text)
     assert "\x9b" not in text
+
+
+@pytest.mark.usefixtures("stop_signals")
+def test_an_interrupt_cuts_off_no_work_of_the_command(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    @contextmanager
+    def subscribed(_: Receiver) -> Iterator[None]:
+        signal.raise_signal(signal.SIGINT)  # with a transaction open, say
+        done.append("subscribed")
+        yield
+        done.append("unsubscribed")
+
+    console = Console(file=io.StringIO())
+    listen.listen(tmp_path, 0, [], Behaviour(), console, as_json=True, meanwhile=subscribed)
+    assert done == ["subscribed", "unsubscribed"]
+
+
+@pytest.fixture
+def stop_signals() -> Iterator[None]:
+    """Restore the handlers of the signals that ask a process to stop."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_an_interrupt_ends_the_wait_for_a_delivery(tmp_path: Path) -> None:
+    with Receiver(tmp_path) as receiver, ThreadPoolExecutor(1) as waiting:
+        found = waiting.submit(receiver.wait_for, lambda _: True, 60)
+        receiver.stop()
+        assert found.result(20) is None
 
 
 @pytest.mark.service  # each starts a process

@@ -13,6 +13,7 @@ from assets.portfolio.monitoring import monitored_customers
 from assets.portfolio.portfolio_jobs import portfolio_job, requested_portfolio_jobs_sensor
 from assets.portfolio.tables import portfolio_assets
 from assets.reports.reports import report_assets, report_bundles
+from assets.work.snoozes import ended_snoozes_sensor
 from storage.core.settings import Settings
 
 ASSETS = [
@@ -44,6 +45,7 @@ def definitions() -> Definitions:
         sensors=[
             submitted_jobs_sensor,
             webhook_outbox_sensor,
+            ended_snoozes_sensor,
             schedules.requested_backfills_sensor,
             schedules.requested_ruleset_evaluations_sensor,
             requested_portfolio_jobs_sensor,

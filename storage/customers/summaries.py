@@ -72,7 +72,7 @@ def _outcome() -> ColumnElement[str]:
     return _select_of_last_decision(func.coalesce(last, evaluations.c.outcome))
 
 
-# An alert whose snooze has ended is counted from `items.end_snoozes` on, so that no summary depends on the time.
+# An alert whose snooze has ended is counted once `items.end_snoozes` has run, so that no summary depends on the time.
 _OPEN_ALERT: Final = (
     work_items.c.kind == "alert",
     work_items.c.state == "open",

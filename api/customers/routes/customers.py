@@ -27,7 +27,6 @@ from api.http.route import Route
 from storage.customers import customers, summary_listing
 from storage.customers.customers import Creation
 from storage.jobs import jobs
-from storage.work import items
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
@@ -69,9 +68,9 @@ def list_customers(caller: Reader, query: Annotated[CustomersQuery, Query()]) ->
 def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQuery, Query()]) -> Response:
     """List customers with their rating, completeness, last decision and open alerts, and search them.
 
-    Every change shows at once. Customers with the same value are in order of creation.
+    Every change shows at once, except that an alert counts again some seconds after its snooze has ended. Customers
+    with the same value are in order of creation.
     """
-    _end_snoozes(caller)
     with caller.reading() as r:
         found = summary_listing.find(r, caller.client_id, query.wanted, query.order, query.requested_page())
         unfinished = jobs.find_with_unfinished_change(r, [each.number for each in found.items])
@@ -82,21 +81,11 @@ def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQue
 @router.get("/customer/{customerId}/summary", response_model=enveloped(CustomerSummaryView))
 def get_customer_summary(caller: SummaryReader, customer_id: CustomerId) -> Response:
     """Read what is known of one customer, as the list of summaries shows it."""
-    _end_snoozes(caller)
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         summary = summary_listing.get(r, customer)
         unfinished = jobs.find_with_unfinished_change(r, [customer.number])
     return answer(describe_summary(summary, unfinished))
-
-
-def _end_snoozes(caller: Caller) -> None:
-    """Let summaries count the alerts whose snooze has ended since somebody last read them."""
-    with caller.reading() as r:
-        have_ended = items.has_ended_snoozes(r, caller.client_id, caller.now)
-    if have_ended:
-        with caller.writing() as w:
-            items.end_snoozes(w, caller.client_id, caller.now)
 
 
 def _created(creation: Creation) -> Response:

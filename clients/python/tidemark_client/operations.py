@@ -62,7 +62,8 @@ def list_customer_summaries(
 ) -> PagedRequest[models.CustomerSummaryListView, models.CustomerSummaryView]:
     """List customers with their rating, completeness, last decision and open alerts, and search them.
 
-    Every change shows at once. Customers with the same value are in order of creation.
+    Every change shows at once, except that an alert counts again some seconds after its snooze has ended. Customers
+    with the same value are in order of creation.
     """
     return PagedRequest(
         "GET",

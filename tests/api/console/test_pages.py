@@ -1,6 +1,7 @@
 """What holds for every page of the console."""
 
 import re
+from collections.abc import Callable
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,11 +17,11 @@ from tests.api.console.visitor import Visitor, visit_as
 BEFORE_SIGNING_IN = {"/sign-in", "/sign-in/link", "/sign-in/openid", "/sign-in/openid/back"}
 
 
-def pages(store: Store, method: str) -> list[str]:
-    """Return the paths of pages, with an id that nothing has for each parameter."""
+def pages(store: Store, method: str, id_of: Callable[[str], str] = lambda _: str(uuid4())) -> list[str]:
+    """Return the paths of pages, with an id for each parameter: one that nothing has, unless `id_of` returns others."""
     routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
     of_method = [route for route in routes if isinstance(route, PageRoute) and method in (route.methods or ())]
-    return [re.sub(r"\{[^}]+\}", str(uuid4()), route.path) for route in of_method]
+    return [re.sub(r"\{([^}]+)\}", lambda name: id_of(name[1]), route.path) for route in of_method]
 
 
 def test_pages_are_for_signed_in_users(store: Store, base_url: str, subtests: pytest.Subtests) -> None:

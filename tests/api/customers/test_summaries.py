@@ -7,10 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import update
 
-from storage.core.models import work_items
 from storage.core.store import Store
+from storage.work import items
 from tests.api.conftest import ABN, Belongings, Client
 from tests.api.reports.test_reports import DATA
 from tests.api.worker import end_refreshes, end_submissions
@@ -80,8 +79,8 @@ def test_open_alerts_are_those_of_the_list_of_alerts(store: Store, client: Clien
         of_alerts = client.get("/v1/alerts?state=open&page=1").json()["data"]["totalCount"]
         [found] = listed(client)
         assert found["openAlerts"] == of_alerts == (sent["action"] == "reopen")
-    with store.db.writing() as w:  # as if the time had come
-        w.execute(update(work_items).values(snoozed_until=datetime.now(UTC)))
+    with store.db.writing() as w:  # as if the time had come, and the sensor had noticed
+        items.end_snoozes(w, datetime(2036, 1, 1, tzinfo=UTC))
     [found] = listed(client, "openAlerts=true")
     assert found["openAlerts"] == 1
     assert client.get(f"/v1/customer/{found['customerId']}/summary").json()["data"] == found

@@ -173,7 +173,7 @@ class Lender:
         """Act on some alerts, and end the snoozes that are over."""
         until = self.now + timedelta(hours=2)
         with self.store.db.writing() as w:
-            items.end_snoozes(w, self.client_id, self.now)
+            items.end_snoozes(w, self.now)
             found = items.find_alerts(w, self.client_id, self.now).items
             for alert in self.drawn.sample(found, min(3, len(found))):
                 action = self.drawn.choice([*ItemAction])
@@ -262,14 +262,12 @@ def test_an_alert_is_open_until_somebody_acts_on_it_and_again_after_a_snooze(sto
         (customer, each, "A"): True for each in lender.rulesets
     }
     one, other = (match.match_id for match in applied(store, an_evaluation(store, now, holds), now).matches)
-    elsewhere = Lender(store, now, 10)
 
     def shown(at: datetime) -> int:
         with store.db.writing() as w:
-            for client_id in (elsewhere.client_id, lender.client_id):
-                if items.has_ended_snoozes(w, client_id, at):
-                    items.end_snoozes(w, client_id, at)
-            assert not items.has_ended_snoozes(w, lender.client_id, at)
+            if items.has_ended_snoozes(w, at):
+                items.end_snoozes(w, at)
+            assert not items.has_ended_snoozes(w, at)
             return summary_listing.get(w, customer).open_alerts
 
     def act(item_id: UUID, action: ItemAction, until: datetime | None = None) -> int:
@@ -307,7 +305,7 @@ def test_snoozes_end_while_people_act(store: Store, now: datetime) -> None:
             if nth % 3:
                 items.act(w, lender.client_id, alerts[nth % len(alerts)], Action(ItemAction.CLOSE), "dana", now)
             else:
-                items.end_snoozes(w, lender.client_id, now)
+                items.end_snoozes(w, now)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(step, range(3 * len(alerts))))

@@ -19,6 +19,7 @@ from storage.work import items
 from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemState
 from tests.storage.decisions.test_policies import saved
 from tests.storage.examples import a_client, a_customer
+from tests.storage.values import on_sqlite, plans_of
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
 
 HOUR = timedelta(hours=1)
@@ -116,6 +117,13 @@ def test_a_decision_waits_until_it_is_replaced_or_overridden_and_keeps_its_assig
     assert team.waiting() == [other]
     team.decision(team.other, "blocked")
     assert team.waiting() == []
+
+
+@on_sqlite
+def test_ended_snoozes_are_found_among_snoozed_alerts_only(team: Team) -> None:
+    with team.store.db.reading() as r:
+        [[step]] = plans_of(r, lambda r: items.has_ended_snoozes(r, team.now))
+    assert "INDEX ix_work_items_client_id_snoozed_until" in step
 
 
 def test_the_last_action_applies_in_any_state_and_all_stay(team: Team, now: datetime) -> None:

@@ -1,0 +1,1 @@
+"""Work of people that goes on by itself."""

@@ -192,16 +192,23 @@ def _series(enriched: pl.DataFrame) -> list[Row]:
 
 
 def _hand_written() -> list[Row]:
-    strangers = _lines(NARRATIVES / STRANGERS)
+    strangers = decide_lines(STRANGERS)
     about = f"{strangers.height} hand-written lines of banks of seven countries, `{STRANGERS}`"
     return [
         *(
-            Row(f"hand-written lines, `{file}`: share that is right", f"{_accuracy(_lines(NARRATIVES / file)):.3f}")
+            Row(f"hand-written lines, `{file}`: share that is right", f"{_accuracy(decide_lines(file)):.3f}")
             for file in ("develop.csv", HELD_OUT)
         ),
-        Row(f"{about}: {_SHARES}", _shares(strangers), "≥ 0.65, –, ≥ 0.88"),
-        Row("the same, when first measured", STRANGERS_FIRST),
-        *(Row(f"the same, {country}", _shares(rows)) for (country,), rows in _by(strangers, "country")),
+        *rows_by_country(about, strangers, STRANGERS_FIRST),
+    ]
+
+
+def rows_by_country(about: str, decided: pl.DataFrame, first: str) -> list[Row]:
+    """Return the shares of lines that `decide_lines` decided, beside those of the first run, and for each country."""
+    return [
+        Row(f"{about}: {_SHARES}", _shares(decided), "≥ 0.65, –, ≥ 0.88"),
+        Row("the same, when first measured", first),
+        *(Row(f"the same, {country}", _shares(rows)) for (country,), rows in _by(decided, "country")),
     ]
 
 
@@ -214,8 +221,9 @@ def _shares(decided: pl.DataFrame) -> str:
     return f"{_accuracy(decided):.3f}, {answered.height / decided.height:.3f}, {_accuracy(answered):.3f}"
 
 
-def _lines(file: Path) -> pl.DataFrame:
-    lines = pl.read_csv(file, infer_schema=False).with_columns(
+def decide_lines(file: str) -> pl.DataFrame:
+    """Return the lines of a file of hand-written narratives with the category of each and `true_category`."""
+    lines = pl.read_csv(NARRATIVES / file, infer_schema=False).with_columns(
         pl.col("amount").cast(MONEY), pl.col("date").str.to_date(), true_category="label"
     )
     kinds = pl.col("context_account_type").cast(AccountType)
@@ -233,7 +241,7 @@ def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
         "held-out banks": _of_banks(enriched),
         "held-out brands, off the lists": nameless,
         "held-out families, off the lists": _decide_families(lists_without_held_out()),
-        "hand-written": _lines(NARRATIVES / HELD_OUT),
+        "hand-written": decide_lines(HELD_OUT),
     }
     chosen = {what: _few_of_each_merchant(rows) for what, rows in parts.items()}
     by_source = pl.concat(chosen.values()).sort("category_source").partition_by("category_source", as_dict=True)

@@ -7,7 +7,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.reports.compared import RATINGS, compared
+from pipelines.reports.rating_changes import RATINGS, compare_ratings
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import Expected
@@ -28,9 +28,9 @@ def in_use(r: Reading, client: UUID) -> Scorecard:
 
 
 def compare(store: Store, r: Reading, client: UUID, after: Scorecard, now: datetime) -> pl.DataFrame:
-    """Return the ratings of a client's customers by the scorecard in use and by this one (`reports.compared`)."""
+    """Return the ratings of a client's customers by the scorecard in use and by this one (`reports.rating_changes`)."""
     before, expected = in_use(r, client), _expected(r, client)
-    parts = [compared(facts, before, after, expected) for facts in _slices(store, r, client, now)]
+    parts = [compare_ratings(facts, before, after, expected) for facts in _slices(store, r, client, now)]
     return pl.concat(parts) if parts else pl.DataFrame(schema=RATINGS)
 
 

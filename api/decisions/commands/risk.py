@@ -12,7 +12,7 @@ from api.core.commands import ids
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records, warn
 from api.core.commands.files import as_csv, content_of, csv_of, ids_in, write
 from api.decisions import risk_portfolio
-from pipelines.reports import compared
+from pipelines.reports import rating_changes
 from pipelines.risk_models import files
 from pipelines.risk_models.files import Outcomes
 from pipelines.scorecards import scorecard_file
@@ -145,11 +145,18 @@ def compare(
         }
         for each in moving.iter_rows(named=True)
     ]
-    counts = compared.moves(ratings).to_dicts()
+    counts = rating_changes.count_changes(ratings).to_dicts()
     if as_json:
-        print_json({"customers": ratings.height, "summary": compared.summary(ratings), "moves": counts, "who": named})
+        print_json(
+            {
+                "customers": ratings.height,
+                "summary": rating_changes.describe_changes(ratings),
+                "moves": counts,
+                "who": named,
+            }
+        )
         return
-    out.print(compared.summary(ratings), highlight=False)
+    out.print(rating_changes.describe_changes(ratings), highlight=False)
     print_records(counts, as_json=False, empty="No rating changes.")
     if named:
         print_records(named, as_json=False, empty="")
@@ -236,7 +243,7 @@ def activate(
             chosen = _find_or_add(w, model, client)
             scorecard = risk_models.require_activatable(w, chosen, client, anyway)
         with store.db.reading() as r:
-            moving = compared.summary(risk_portfolio.compare(store, r, client, scorecard, now()))
+            moving = rating_changes.describe_changes(risk_portfolio.compare(store, r, client, scorecard, now()))
         if not as_json:
             out.print(moving, highlight=False)
         with store.db.writing() as w:
@@ -381,8 +388,10 @@ def _print_fitted(
     """Store the model. Print how many ratings of the cases change, whether the model is better, and its quality."""
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
 
-    values = compared.of_values(fitted.default_scores(cohort)["value"], fitted.score_cases(cohort, scorecard))
-    moving, better = compared.summary(values), describe_comparison(scorecard.facts["comparison"])
+    values = rating_changes.compare_values(
+        fitted.default_scores(cohort)["value"], fitted.score_cases(cohort, scorecard)
+    )
+    moving, better = rating_changes.describe_changes(values), describe_comparison(scorecard.facts["comparison"])
     saved = _save(scorecard, client, file)
     shown = {
         **saved,

@@ -87,7 +87,7 @@ class _Data(View):
     model_config = ConfigDict(extra="allow")
 
 
-class RestingFigures(View):
+class UnreconciledFigures(View):
     row: str = Field(description="JSON Pointer into the report's `data`, with tables by id; empty: the data itself.")
     shares: dict[str, float] = Field(description="By figure: the share of it that rests on such rows, if above 0.")
 
@@ -99,10 +99,10 @@ class Unreconciled(View):
     amount: float = Field(description="Sum of their absolute amounts.")
     share_of_rows: float | None = Field(description="Share of all posted rows; null if there are none.")
     share_of_amount: float | None = Field(description="Share of the absolute amounts of all posted rows.")
-    figures: list[RestingFigures]
+    figures: list[UnreconciledFigures]
 
 
-class _Resting(_Data):
+class _WithUnreconciled(_Data):
     unreconciled: Unreconciled | None = Field(None, description="Missing in reports from before it was introduced.")
 
 
@@ -131,7 +131,7 @@ class ResolvedTogether(View):
     effect: float | None = Field(description="Points that `completenessScore` would rise.")
 
 
-class Completeness(_Resting):
+class Completeness(_WithUnreconciled):
     summary: CompletenessSummary
     reasons: list[CompletenessReason] = Field(description="The most important of each kind first.")
     resolved_together: ResolvedTogether
@@ -147,7 +147,7 @@ class PrincipalReason(View):
     words: str
 
 
-class Risk(_Resting):
+class Risk(_WithUnreconciled):
     value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
     rating: str = Field(description="A (best) to E: the worst of what value, evidence and events allow.")
     value_before_ceilings: float = Field(description="The value without ceilings by evidence and events.")
@@ -170,7 +170,7 @@ class AggregateTable(_Data):
     values: list[Any]
 
 
-class Aggregate(_Resting):
+class Aggregate(_WithUnreconciled):
     tables: list[AggregateTable]
 
 

@@ -1699,11 +1699,6 @@ class ResolvedTogether(TypedDict):
     effect: Decimal | int | None
 
 
-class RestingFigures(TypedDict):
-    row: str
-    shares: dict[str, Decimal | int]
-
-
 class Risk(TypedDict):
     unreconciled: NotRequired[Unreconciled | None]
     value: Decimal | int
@@ -2719,7 +2714,12 @@ class Unreconciled(TypedDict):
     amount: Decimal | int
     shareOfRows: Decimal | int | None
     shareOfAmount: Decimal | int | None
-    figures: list[RestingFigures]
+    figures: list[UnreconciledFigures]
+
+
+class UnreconciledFigures(TypedDict):
+    row: str
+    shares: dict[str, Decimal | int]
 
 
 class UploadView(TypedDict):

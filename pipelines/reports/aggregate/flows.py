@@ -88,7 +88,7 @@ NET = Derived(
     "moneyIn − moneyOut",
 )
 
-Keyed = Callable[[pl.LazyFrame, Facts], pl.LazyFrame]
+AddKeys = Callable[[pl.LazyFrame, Facts], pl.LazyFrame]
 
 
 def flow_parts(facts: Facts) -> pl.DataFrame:
@@ -109,27 +109,27 @@ def by_day(facts: Facts) -> pl.DataFrame:
 
 
 def flows(
-    keyed: Keyed,
+    add_keys: AddKeys,
     by: Sequence[str],
     summed: Callable[[Facts], pl.DataFrame],
     totals: tuple[Total, ...] = FLOWS,
     finer: bool = True,
 ) -> Source:
-    """Return a source of flows by the keys that `keyed` adds to rows.
+    """Return a source of flows by the keys that `add_keys` adds to rows.
 
     Args:
-        keyed: frame with a date or month → the same with the keys `by`; a row may count under several.
-        summed: the flows by finer keys, to which `keyed` can be applied just as to rows.
+        add_keys: frame with a date or month → the same with the keys `by`; a row may count under several.
+        summed: the flows by finer keys, to which `add_keys` can be applied just as to rows.
         finer: false if `summed` has one row for each of the keys already.
     """
 
     def sums(facts: Facts) -> pl.LazyFrame:
-        flows = keyed(facts.cached(summed).lazy(), facts)
+        flows = add_keys(facts.cached(summed).lazy(), facts)
         return flows.group_by(BY_CUSTOMER, *by).agg(_sums(totals)) if finer else flows.select(BY_CUSTOMER, *by, *names)
 
     names = [total.name for total in totals]
     return Source(
-        rows=lambda facts: keyed(facts.rows.lazy(), facts),
+        rows=lambda facts: add_keys(facts.rows.lazy(), facts),
         totals=totals,
         by=tuple(by),
         summed=sums,

@@ -22,7 +22,7 @@ _REST = pl.Schema(
 )
 
 
-class Settled(NamedTuple):
+class Attribution(NamedTuple):
     """`parts`: `customer_number, periodEnd, payment, part` (AUD, above zero).
 
     `rest`: what no debt open on that day needed: `customer_number, payment, date, amount` (above zero), and `periodEnd`
@@ -33,7 +33,7 @@ class Settled(NamedTuple):
     rest: pl.DataFrame
 
 
-def oldest_first(owed: pl.DataFrame, payments: pl.DataFrame) -> Settled:
+def attribute_to_oldest(owed: pl.DataFrame, payments: pl.DataFrame) -> Attribution:
     """Attribute each payment to the oldest debt that is open on its day and not yet settled, then to the next.
 
     A debt is open from the day `begins` through the day `until`; what is unpaid by then stays unpaid. The algorithm
@@ -48,7 +48,7 @@ def oldest_first(owed: pl.DataFrame, payments: pl.DataFrame) -> Settled:
             `amount` (AUD, above zero).
     """
     if payments.is_empty():
-        return Settled(pl.DataFrame(schema=_PARTS), pl.DataFrame(schema=_REST))
+        return Attribution(pl.DataFrame(schema=_PARTS), pl.DataFrame(schema=_REST))
     end = pl.col("need").cast(AMOUNT).cum_sum().over(BY_CUSTOMER)
     line = owed.lazy().sort(BY_CUSTOMER, "periodEnd").with_columns(end=end)
     bounded = _bounded(line, payments.lazy()).collect(engine="in-memory")
@@ -62,7 +62,7 @@ def oldest_first(owed: pl.DataFrame, payments: pl.DataFrame) -> Settled:
         .select(BY_CUSTOMER, "payment", "date", "periodEnd", "until", amount=left.cast(AMOUNT))
         .filter(pl.col("amount") > 0)
     )
-    return Settled(*pl.collect_all([parts, rest], engine="in-memory"))
+    return Attribution(*pl.collect_all([parts, rest], engine="in-memory"))
 
 
 def _bounded(line: pl.LazyFrame, payments: pl.LazyFrame) -> pl.LazyFrame:

@@ -16,7 +16,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate import due_dates
 from pipelines.reports.aggregate.gst import times
-from pipelines.reports.aggregate.payment_order import oldest_first
+from pipelines.reports.aggregate.payment_order import attribute_to_oldest
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS
 
 RULES = OBLIGATIONS.super_guarantee
@@ -75,7 +75,7 @@ def _paydays(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def listed(facts: Facts) -> pl.LazyFrame:
+def listed_periods(facts: Facts) -> pl.LazyFrame:
     return facts.cached(periods).lazy().pipe(due_dates.listed_periods)
 
 
@@ -96,16 +96,16 @@ def super_by_period(facts: Facts) -> pl.DataFrame:
     payments = paid.select(BY_CUSTOMER, "payment", "date", amount="money_out")
     owed = _owed(facts)
     for_paydays = is_payday_super(pl.col("date"))
-    quarterly = oldest_first(owed.filter(pl.col("kind") == "quarterly"), payments)
+    quarterly = attribute_to_oldest(owed.filter(pl.col("kind") == "quarterly"), payments)
     left = quarterly.rest.filter(for_paydays).select(payments.columns)
-    payday = oldest_first(owed.filter(pl.col("kind") == "payday"), left)
+    payday = attribute_to_oldest(owed.filter(pl.col("kind") == "payday"), left)
     over = pl.concat([quarterly.rest.filter(~for_paydays), payday.rest]).filter(pl.col("date") <= pl.col("until"))
     parts = pl.concat([quarterly.parts, payday.parts, over.select(BY_CUSTOMER, PERIOD_END, "payment", part="amount")])
     return parts.join(paid.select("payment", "transaction_id"), on="payment", how="left", validate="m:1")
 
 
 def _owed(facts: Facts) -> pl.DataFrame:
-    """Return periods as debts for `oldest_first`, with `kind`."""
+    """Return periods as debts for `attribute_to_oldest`, with `kind`."""
     with_habits = EXPECTED.rows(facts).join(_habits(facts), on=BY_CUSTOMER, how="left", validate="m:1")
     debts = with_habits.select(
         BY_CUSTOMER, PERIOD_END, "kind", begins="periodStart", until="dueDate", need=_need().fill_null(0)
@@ -209,7 +209,7 @@ SUPER_OBLIGATIONS = replace(
     f"{RULES.business_days} business days after each payday. A payday's period starts {RULES.days_ahead} days before "
     "it, when its super may first be paid, or after the previous payday if that is later. Payments go to the oldest "
     "open period first.",
-    listed=listed,
+    listed=listed_periods,
     sources=(*EXPECTED.sources, PAID),
     derived=(
         *EXPECTED.derived,

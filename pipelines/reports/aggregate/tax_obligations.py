@@ -70,7 +70,7 @@ def periods(facts: Facts) -> pl.DataFrame:
     )
 
 
-def listed(facts: Facts) -> pl.LazyFrame:
+def listed_quarters(facts: Facts) -> pl.LazyFrame:
     return facts.cached(periods).lazy().pipe(due_dates.listed_periods)
 
 
@@ -241,7 +241,7 @@ TAX_OBLIGATIONS = replace(
     meaning="What a quarter's takings, costs and wages imply, against what the tax office was paid for it as activity "
     "statements and withheld tax, minus refunds. A payment is for the quarter whose statement was due next. If hardly "
     "anything was paid in time for the quarter before that, it is a late payment for that one.",
-    listed=listed,
+    listed=listed_quarters,
     sources=(
         *IMPLIED.sources,
         Source(

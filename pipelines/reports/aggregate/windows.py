@@ -22,7 +22,7 @@ from pipelines.reports.aggregate.flows import (
     MONEY_OUT,
     NET,
     REVENUE,
-    Keyed,
+    AddKeys,
     by_day,
     by_month,
     flows,
@@ -102,7 +102,7 @@ def _quarter(month: pl.Expr) -> pl.Expr:
     return month.dt.truncate("1q")
 
 
-def _starting(start: Callable[[pl.Expr], pl.Expr]) -> Keyed:
+def _starting(start: Callable[[pl.Expr], pl.Expr]) -> AddKeys:
     return lambda frame, _: frame.with_columns(start=start(pl.col("month")))
 
 

@@ -43,7 +43,7 @@ def mentioning_rows(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def mentioned(facts: Facts) -> pl.LazyFrame:
+def mentioned_accounts(facts: Facts) -> pl.LazyFrame:
     dates, bank = pl.col("date"), pl.col("bank").drop_nulls().sort().mode(maintain_order=True).first()
     by_account = mentioning_rows(facts).group_by(BY_CUSTOMER, *_MENTIONED)
     return by_account.agg(bankName=bank, firstDate=dates.min(), lastDate=dates.max())
@@ -56,7 +56,7 @@ MENTIONED = Table(
     type="summary",
     keys=(Column("maskedNumber", "text"), Column("name", "text")),
     details=(Column("bankName", "text"), Column("firstDate", "date"), Column("lastDate", "date")),
-    listed=mentioned,
+    listed=mentioned_accounts,
     sources=(
         Source(
             mentioning_rows,

@@ -74,8 +74,8 @@ def breaks(facts: Facts) -> pl.LazyFrame:
         return pl.LazyFrame(schema=_BREAKS)
     units = _units(facts, days.lazy().select(BY_ACCOUNT).unique()).collect(engine="in-memory")
     pieces = units.lazy().pipe(_pieces).collect(engine="in-memory")
-    found = _paired(units, pieces).lazy().with_columns(likely=_likely()).collect(engine="in-memory")
-    others = _out_of_order(units, pieces, days, found)
+    found = _pair_ends_with_beginnings(units, pieces).lazy().with_columns(likely=_likely()).collect(engine="in-memory")
+    others = _order_breaks(units, pieces, days, found)
     return (
         pl.concat([found, others])
         .lazy()
@@ -112,23 +112,21 @@ def _likely() -> pl.Expr:
     )
 
 
-def _paired(units: pl.DataFrame, pieces: pl.DataFrame) -> pl.DataFrame:
+def _pair_ends_with_beginnings(units: pl.DataFrame, pieces: pl.DataFrame) -> pl.DataFrame:
     """Pair ends and beginnings that nothing continues, those that rounding explains first.
 
     Returns an account's keys, the columns of _AFTER and _BEFORE, and `nth`, by which an account's breaks are sorted.
     """
     left = pieces.lazy().pipe(_unmatched).sort(*_DAY, "order").with_row_index("nth").collect(engine="in-memory")
     ends, begins = left.filter(pl.col("left_over") > 0), left.filter(pl.col("left_over") < 0)
-    rounded = _rounded(units, ends, begins)
-    in_order = _in_order(
+    rounded = _pair_by_rounding(units, ends, begins)
+    by_day = _pair_by_day(
         ends.join(rounded, left_on="nth", right_on="end", how="anti"),
         begins.join(rounded, left_on="nth", right_on="begin", how="anti"),
     )
     after = ends.select(*BY_ACCOUNT, end="nth", **_columns(_AFTER))
     before = begins.select(begin="nth", **_columns(_BEFORE))
-    pairs = (
-        pl.concat([rounded, in_order]).join(after, on="end", validate="1:1").join(before, on="begin", validate="1:1")
-    )
+    pairs = pl.concat([rounded, by_day]).join(after, on="end", validate="1:1").join(before, on="begin", validate="1:1")
     return pairs.sort("begin").rename({"begin": "nth"}).drop("end")
 
 
@@ -136,7 +134,7 @@ def _columns(names: dict[str, str]) -> dict[str, pl.Expr]:
     return {name: pl.col(column) for name, column in names.items()}
 
 
-def _in_order(ends: pl.DataFrame, begins: pl.DataFrame) -> pl.DataFrame:
+def _pair_by_day(ends: pl.DataFrame, begins: pl.DataFrame) -> pl.DataFrame:
     """Pair an account's ends with its beginnings, by day. Its first beginning and its last end have no other side."""
     place = pl.int_range(pl.len()).over(BY_ACCOUNT)
     numbered = ends.select(*BY_ACCOUNT, end="nth", place=place)
@@ -145,7 +143,7 @@ def _in_order(ends: pl.DataFrame, begins: pl.DataFrame) -> pl.DataFrame:
     ).select("end", "begin")
 
 
-def _rounded(units: pl.DataFrame, ends: pl.DataFrame, begins: pl.DataFrame) -> pl.DataFrame:
+def _pair_by_rounding(units: pl.DataFrame, ends: pl.DataFrame, begins: pl.DataFrame) -> pl.DataFrame:
     """Return the `end` and `begin` of pairs that rounding explains: the smallest differences first."""
     key = [*BY_ACCOUNT, "nth_day", "value", "copy"]
     copy = pl.int_range(pl.len()).over(*BY_ACCOUNT, "nth_day", "value")
@@ -184,7 +182,7 @@ def _by_day(units: pl.DataFrame) -> dict[tuple[object, ...], Day]:
     return {(*day,): Day(zip(openings, closings, strict=True)) for *day, openings, closings in by_day.iter_rows()}
 
 
-def _out_of_order(units: pl.DataFrame, pieces: pl.DataFrame, broken: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _order_breaks(units: pl.DataFrame, pieces: pl.DataFrame, broken: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """Return the breaks of `broken` days that only the order of rows explains, or that no order explains."""
     explained = found.filter(pl.col("likely") != "rounding").select(*BY_ACCOUNT, date="next_seen")
     unexplained = broken.join(explained, on=_DAY, how="anti")

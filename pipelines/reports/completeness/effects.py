@@ -56,8 +56,8 @@ SHORT_HISTORY = 90  # days
 ALL = "All"
 UNKNOWN = ("NoTransactions", "RejectedRows", "UnsharedLender", "BasVariance")  # reasons whose effect is unknown
 _CAUSES = ("is_missing", "is_rounded", "is_shuffled", "is_unstated", "is_unreconciled")
-_OF_BREAKS = {"BalanceBreaks": "is_missing", "Rounding": "is_rounded", "RowOrder": "is_shuffled"}
-_OF_GAPS = {
+_CODES_OF_BREAKS = {"BalanceBreaks": "is_missing", "Rounding": "is_rounded", "RowOrder": "is_shuffled"}
+_CODES_OF_GAPS = {
     "silence": "Silences",
     "series_missing": "SeriesMissing",
     "statement_period": "StatementPeriodMissing",
@@ -110,34 +110,38 @@ def _as_stretches(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
     """Yield the days that resolving each reason would change, with their worth then (schema _STRETCHES)."""
-    read = _steps(facts)
+    with_causes = _steps_with_causes(facts)
     # An empty frame costs as much to plan as a full one, so causes that no customer has are left out.
-    flags = read.select(pl.col(*_CAUSES, "is_stale", "is_short").any(), is_open=(pl.col("open_rows") > 0).any())
+    flags = with_causes.select(pl.col(*_CAUSES, "is_stale", "is_short").any(), is_open=(pl.col("open_rows") > 0).any())
     found = flags.collect(engine="in-memory").row(0, named=True)
-    for code, cause in _OF_BREAKS.items():
+    for code, cause in _CODES_OF_BREAKS.items():
         if found[cause]:
-            yield from _held(read, _only(cause), code, pl.col("accountId"))
+            yield from _days_if_proven(with_causes, _only(cause), code, pl.col("accountId"))
     if found["is_unstated"]:
         unstated = pl.when(pl.col("stated") == 0).then(pl.lit("NoBalances")).otherwise(pl.lit("PartialBalances"))
-        yield from _held(read, _only("is_unstated"), unstated, _nobody())
+        yield from _days_if_proven(with_causes, _only("is_unstated"), unstated, _no_subject())
     if found["is_unreconciled"]:
-        of_statements = _of_statements(read, facts)
-        yield from _held(of_statements, _only("is_unreconciled"), "UnreconciledStatement", pl.col("about"))
+        by_statement = _steps_by_statement(with_causes, facts)
+        yield from _days_if_proven(by_statement, _only("is_unreconciled"), "UnreconciledStatement", pl.col("about"))
     if found["is_open"]:
-        yield from _closed(read, pl.col("open_rows") > 0, "OneSidedTransfers", _nobody())
+        yield from _days_if_transfers_complete(with_causes, pl.col("open_rows") > 0, "OneSidedTransfers", _no_subject())
         mentioned = pl.col("open_rows") == pl.col("found")
-        yield from _closed(_of_mentions(read, facts), mentioned, "MentionedAccount", _mention())
+        yield from _days_if_transfers_complete(
+            _steps_by_mention(with_causes, facts), mentioned, "MentionedAccount", _mention()
+        )
     if any(found[cause] for cause in _CAUSES):
-        yield _of_gaps(read, facts)
+        yield _silent_days_in_gaps(with_causes, facts)
     evidence = pl.when("all_stated").then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
     if found["is_stale"]:
-        yield from _later(read, facts, evidence, "Stale", is_proven() & pl.col("all_stated"))
+        yield from _days_after_last_row(with_causes, facts, evidence, "Stale", is_proven() & pl.col("all_stated"))
     if found["is_short"]:
-        yield from _earlier(read, evidence, "ShortHistory", pl.col("all_stated"), pl.col("next_holds"))
-    yield from _together(read, facts, found)
+        yield from _days_before_first_row(
+            with_causes, evidence, "ShortHistory", pl.col("all_stated"), pl.col("next_holds")
+        )
+    yield from _days_if_all_resolved(with_causes, facts, found)
 
 
-def _nobody() -> pl.Expr:
+def _no_subject() -> pl.Expr:
     return pl.lit(None, pl.String())
 
 
@@ -146,7 +150,7 @@ def _mention() -> pl.Expr:
 
 
 @cached
-def _steps(facts: Facts) -> pl.LazyFrame:
+def _steps_with_causes(facts: Facts) -> pl.LazyFrame:
     """Return `coverage.steps` with the causes (_CAUSES) for which each is not proven, by account and day.
 
     `next_holds`; `stated`, the customer's rows with balances; `all_stated`, whether all rows of the account have one;
@@ -191,11 +195,13 @@ def _only(cause: str) -> pl.Expr:
     return pl.col(cause) & ~pl.any_horizontal(others) & pl.col("previous_day").is_not_null() & ~is_proven()
 
 
-def _held(read: pl.LazyFrame, holds: pl.Expr, code: str | pl.Expr, subject: pl.Expr) -> Iterator[pl.LazyFrame]:
+def _days_if_proven(
+    with_causes: pl.LazyFrame, holds: pl.Expr, code: str | pl.Expr, subject: pl.Expr
+) -> Iterator[pl.LazyFrame]:
     """Yield the days that would be worth more if the steps that `holds` matches were proven."""
     named = {"code": pl.lit(code) if isinstance(code, str) else code, "subject": subject}
     by = [*BY_ACCOUNT, "subject"]
-    judged = read.with_columns(**named, holds=holds).with_columns(
+    judged = with_causes.with_columns(**named, holds=holds).with_columns(
         holds_after=pl.col("next_holds") | pl.col("holds").shift(-1).over(by).fill_null(value=False)
     )
     resolved = judged.filter("holds")
@@ -205,24 +211,26 @@ def _held(read: pl.LazyFrame, holds: pl.Expr, code: str | pl.Expr, subject: pl.E
     yield judged.filter(own).with_columns(first_day="day", last_day="day", worth=day)
 
 
-def _closed(read: pl.LazyFrame, closes: pl.Expr, code: str, subject: pl.Expr) -> Iterator[pl.LazyFrame]:
+def _days_if_transfers_complete(
+    with_causes: pl.LazyFrame, closes: pl.Expr, code: str, subject: pl.Expr
+) -> Iterator[pl.LazyFrame]:
     """Yield days that are open only because of transfers whose other side is missing."""
-    yield read.filter(is_proven() & pl.col("next_holds") & (pl.col("open_rows") > 0) & closes).with_columns(
+    yield with_causes.filter(is_proven() & pl.col("next_holds") & (pl.col("open_rows") > 0) & closes).with_columns(
         code=pl.lit(code), subject=subject, first_day="day", last_day="day", worth=worth(PROVEN)
     )
 
 
-def _of_statements(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _steps_by_statement(with_causes: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Return the steps of accounts with statements that don't reconcile: each marks the causes of its own period."""
     of_account = statements(facts).filter(pl.col("verdict") == "unreconciled")
     periods = of_account.select(*BY_ACCOUNT, "period_start", "period_end", about="statementId")
     begun = pl.col("period_start").dt.epoch("d").fill_null(-(10**6)) <= pl.col("day")
     within = begun & (pl.col("day") <= pl.col("period_end").dt.epoch("d").fill_null(10**6))
-    joined = read.join(periods, on=BY_ACCOUNT, how="inner", validate="m:m", maintain_order="left")
+    joined = with_causes.join(periods, on=BY_ACCOUNT, how="inner", validate="m:m", maintain_order="left")
     return joined.with_columns(is_unreconciled=pl.col("is_unreconciled") & within)
 
 
-def _of_mentions(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _steps_by_mention(with_causes: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Return the steps on whose day transfers mention an account, and how many do (`found`)."""
     counts = (
         mentioning_rows(facts)
@@ -230,17 +238,17 @@ def _of_mentions(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
         .group_by(*BY_ACCOUNT, "maskedNumber", "name", day=pl.col("date").dt.epoch("d"))
         .agg(found=pl.len())
     )
-    return read.join(counts, on=[*BY_ACCOUNT, "day"], how="inner", validate="1:m")
+    return with_causes.join(counts, on=[*BY_ACCOUNT, "day"], how="inner", validate="1:m")
 
 
-def _of_gaps(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _silent_days_in_gaps(with_causes: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Return the silent days of unproven steps within gaps, which are plausible once they have rows."""
-    code = pl.col("gap").replace_strict(_OF_GAPS)
-    found = gaps(facts).filter(pl.col("evidence").is_in(list(_OF_GAPS)))
+    code = pl.col("gap").replace_strict(_CODES_OF_GAPS)
+    found = gaps(facts).filter(pl.col("evidence").is_in(list(_CODES_OF_GAPS)))
     spans = found.select(*BY_ACCOUNT, "lastSeen", "nextSeen", gap="evidence")
     begins, ends = pl.col("lastSeen").dt.epoch("d") + 1, pl.col("nextSeen").dt.epoch("d") - 1
     return (
-        read.filter(~is_proven(), pl.col("previous_day") + 1 < pl.col("seen_from"))
+        with_causes.filter(~is_proven(), pl.col("previous_day") + 1 < pl.col("seen_from"))
         .join(spans, on=BY_ACCOUNT, how="inner", validate="m:m")
         .with_columns(
             code=code,
@@ -263,50 +271,54 @@ def _histories(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _later(read: pl.LazyFrame, facts: Facts, evidence: pl.Expr, code: str, proven: pl.Expr) -> Iterator[pl.LazyFrame]:
+def _days_after_last_row(
+    with_causes: pl.LazyFrame, facts: Facts, evidence: pl.Expr, code: str, proven: pl.Expr
+) -> Iterator[pl.LazyFrame]:
     """Yield the days after an account's last row, and that row's day, which is then no longer the end."""
-    last = read.filter("is_stale", "is_last").with_columns(code=pl.lit(code), subject=_nobody())
+    last = with_causes.filter("is_stale", "is_last").with_columns(code=pl.lit(code), subject=_no_subject())
     yield last.with_columns(first_day=pl.col("day") + 1, last_day=pl.lit(epoch(facts.as_of) - 1), worth=evidence)
     yield last.filter(proven).with_columns(first_day="day", last_day="day", worth=worth_if_proven(pl.lit(value=True)))
 
 
-def _earlier(
-    read: pl.LazyFrame, evidence: pl.Expr, code: str, proven: pl.Expr, holds_after: pl.Expr
+def _days_before_first_row(
+    with_causes: pl.LazyFrame, evidence: pl.Expr, code: str, proven: pl.Expr, holds_after: pl.Expr
 ) -> Iterator[pl.LazyFrame]:
     """Yield the days before an account's first row, and that row's day, which is then no longer the beginning."""
-    first = read.filter("is_short", pl.col("previous_day").is_null()).with_columns(code=pl.lit(code), subject=_nobody())
+    first = with_causes.filter("is_short", pl.col("previous_day").is_null()).with_columns(
+        code=pl.lit(code), subject=_no_subject()
+    )
     yield first.with_columns(first_day="begins", last_day="begins", worth=worth(PLAUSIBLE))
     yield first.with_columns(first_day=pl.col("begins") + 1, last_day=pl.col("day") - 1, worth=evidence)
     yield first.filter(proven).with_columns(first_day="day", last_day="day", worth=worth_if_proven(holds_after))
 
 
-def _together(read: pl.LazyFrame, facts: Facts, found: Mapping[str, bool]) -> Iterator[pl.LazyFrame]:
+def _days_if_all_resolved(with_causes: pl.LazyFrame, facts: Facts, found: Mapping[str, bool]) -> Iterator[pl.LazyFrame]:
     """Yield what days would be worth if all reasons were resolved. `found`: which reasons any customer has."""
-    dated = read.with_columns(was_open="open_rows")
+    dated = with_causes.with_columns(was_open="open_rows")
     closed = dated.pipe(_open_if_resolved, facts) if found["is_open"] else dated
     follows = pl.col("previous_day").is_not_null()
     holds_after = ~pl.col("is_last") | pl.col("is_stale")
-    all_named = closed.with_columns(code=pl.lit(ALL), subject=_nobody())
+    all_named = closed.with_columns(code=pl.lit(ALL), subject=_no_subject())
     changed = follows & (~is_proven() | ~pl.col("next_holds") | (pl.col("open_rows") < pl.col("was_open")))
     yield all_named.filter(follows & ~is_proven()).with_columns(
         first_day=pl.col("previous_day") + 1, last_day=pl.col("day") - 1, worth=worth(PROVEN)
     )
     yield all_named.filter(changed).with_columns(first_day="day", last_day="day", worth=worth_if_proven(holds_after))
     if found["is_stale"]:
-        yield from _later(closed, facts, worth(PROVEN), ALL, follows)
+        yield from _days_after_last_row(closed, facts, worth(PROVEN), ALL, follows)
     if found["is_short"]:
         # `~follows` matches every first row. A constant would do, but Polars fails when it filters many rows by one.
-        yield from _earlier(closed, worth(PROVEN), ALL, ~follows, holds_after)
+        yield from _days_before_first_row(closed, worth(PROVEN), ALL, ~follows, holds_after)
 
 
-def _open_if_resolved(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _open_if_resolved(with_causes: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Set `open_rows` to what is left if the accounts that transfers mention are supplied, or all if they are many."""
     rows = mentioning_rows(facts).filter("is_one_sided")
     mentions = rows.group_by(*BY_ACCOUNT, day=pl.col("date").dt.epoch("d")).agg(found=pl.len())
     much = TRANSFERS.rows(facts).select(BY_CUSTOMER, much=pl.col("oneSidedShare") > pl.lit(MUCH_ONE_SIDED).cast(RATIO))
     left = pl.when("much").then(0).otherwise(pl.col("open_rows") - pl.col("found").fill_null(0))
     return (
-        read.join(mentions, on=[*BY_ACCOUNT, "day"], how="left", validate="1:1", maintain_order="left")
+        with_causes.join(mentions, on=[*BY_ACCOUNT, "day"], how="left", validate="1:1", maintain_order="left")
         .join(much, on=BY_CUSTOMER, validate="m:1", maintain_order="left")
         .with_columns(open_rows=left)
     )
@@ -320,15 +332,15 @@ def _unseen_worth(facts: Facts) -> pl.LazyFrame:
     trading = ~pl.col("account_type").is_in(NON_TRADING).fill_null(value=False)
     proven = (trading & pl.col("all_stated")).any()
     worths = pl.when(proven).then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
-    return _steps(facts).group_by(BY_CUSTOMER).agg(alone=worths)
+    return _steps_with_causes(facts).group_by(BY_CUSTOMER).agg(alone=worths)
 
 
 def listed_effects(facts: Facts) -> pl.LazyFrame:
     """Return the reasons with an effect, and ALL for every customer: _BY, and `unseenWorth` (0: none are added)."""
     alone = _unseen_worth(facts)
-    nobody = {"subject": _nobody()}
-    unseen = alone.select(BY_CUSTOMER, code=pl.lit("FewDaysSeen"), **nobody, unseenWorth="alone")
-    everything = alone.select(BY_CUSTOMER, code=pl.lit(ALL), **nobody, unseenWorth=worth(PROVEN))
+    no_subject = {"subject": _no_subject()}
+    unseen = alone.select(BY_CUSTOMER, code=pl.lit("FewDaysSeen"), **no_subject, unseenWorth="alone")
+    everything = alone.select(BY_CUSTOMER, code=pl.lit(ALL), **no_subject, unseenWorth=worth(PROVEN))
     others = gained_days(facts).filter(pl.col("code") != ALL).select(*_BY, unseenWorth=worth(Decimal(0))).unique()
     return pl.concat([unseen, everything, others])
 

@@ -57,7 +57,7 @@ _GAPS = pl.Schema(
 @cached
 def gaps(facts: Facts) -> pl.LazyFrame:
     """Return one row per gap: schema _GAPS, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
-    kinds = [gap.collect(engine="in-memory") for gap in (broken(facts), *_of_unproven(facts))]
+    kinds = [gap.collect(engine="in-memory") for gap in (gaps_by_break(facts), *_gaps_in_unproven_steps(facts))]
     if has_statements(facts):
         kinds.append(missing_periods(facts).collect(engine="in-memory"))
     frames = [_as_gaps(gap) for gap in kinds if not gap.is_empty()]
@@ -70,7 +70,7 @@ def _as_gaps(gaps: pl.DataFrame) -> pl.DataFrame:
     return gaps.select(pl.col(name).cast(_GAPS[name]) for name in gaps.columns if name in _GAPS)
 
 
-def _of_unproven(facts: Facts) -> Sequence[pl.LazyFrame]:
+def _gaps_in_unproven_steps(facts: Facts) -> Sequence[pl.LazyFrame]:
     """Return gaps in unproven steps. Where all balances hold, there is nothing to look for, which saves time."""
     unproven = steps(facts).filter(is_unproven() | is_break()).collect(engine="in-memory")
     if unproven.is_empty():
@@ -78,7 +78,7 @@ def _of_unproven(facts: Facts) -> Sequence[pl.LazyFrame]:
     return silences(facts), without_series(facts), between_statements(facts)
 
 
-def broken(facts: Facts) -> pl.LazyFrame:
+def gaps_by_break(facts: Facts) -> pl.LazyFrame:
     named = breaks(facts).rename({"last_seen": "lastSeen", "next_seen": "nextSeen"})
     return named.with_columns(evidence=pl.lit("balance_break"))
 

@@ -80,7 +80,7 @@ def reasons(tables: _Tables) -> pl.DataFrame:
         tables: the rows of the report's tables and of EFFECTS, by the table's id.
     """
     others = (kind for table, of in _OTHERS if not tables[table.id].is_empty() for kind in of(tables))
-    kinds = enumerate([*_of_customers(tables), *others])
+    kinds = enumerate([*_customer_reasons(tables), *others])
     found = [reason.details(place) for place, reason in kinds if not reason.rows.is_empty()]
     details = pl.concat([pl.DataFrame(schema=_DETAILS), *found])
     effects = tables[EFFECTS.id].select(BY_CUSTOMER, "code", "subject", "effect")
@@ -95,7 +95,7 @@ def reasons(tables: _Tables) -> pl.DataFrame:
     )
 
 
-def _of_customers(tables: _Tables) -> Iterator[Reason]:
+def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
     fresh, quality, transfers = tables[FRESHNESS.id], tables[QUALITY.id], tables[TRANSFERS.id]
     through, first, count = pl.col("dataThrough"), pl.col("firstDate"), pl.col("transactionCount")
     history = (through - first).dt.total_days() + 1
@@ -170,7 +170,7 @@ def _of_customers(tables: _Tables) -> Iterator[Reason]:
     )
 
 
-def _unidentified(tables: _Tables) -> Iterator[Reason]:
+def _unidentified_account_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "UnidentifiedAccount",
         tables[ACCOUNTS.id].filter(~pl.col("identified")).sort(BY_CUSTOMER, "accountId"),
@@ -180,7 +180,7 @@ def _unidentified(tables: _Tables) -> Iterator[Reason]:
     )
 
 
-def _of_holders(tables: _Tables) -> Iterator[Reason]:
+def _holder_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "HeldBySomebodyElse",
         tables[HOLDERS.id].filter(pl.col("belongsTo") == "somebody_else").sort(BY_CUSTOMER, "accountId"),
@@ -190,7 +190,7 @@ def _of_holders(tables: _Tables) -> Iterator[Reason]:
     )
 
 
-def _of_similar(tables: _Tables) -> Iterator[Reason]:
+def _similar_account_reasons(tables: _Tables) -> Iterator[Reason]:
     similar = tables[SIMILAR.id].sort(BY_CUSTOMER, "accountId", "otherAccountId")
     yield Reason(
         "SimilarAccounts",
@@ -201,7 +201,7 @@ def _of_similar(tables: _Tables) -> Iterator[Reason]:
     )
 
 
-def _of_statements(tables: _Tables) -> Iterator[Reason]:
+def _statement_reasons(tables: _Tables) -> Iterator[Reason]:
     """Yield reasons about files that can't be relied on as they are; each is a reason to check the file."""
     listed = (
         tables[STATEMENTS.id]
@@ -258,7 +258,7 @@ def _period() -> pl.Expr:
     return pl.coalesce(details, pl.lit(""))
 
 
-def _of_gaps(tables: _Tables) -> Iterator[Reason]:
+def _gap_reasons(tables: _Tables) -> Iterator[Reason]:
     """Yield one reason per account and kind of evidence."""
     likely, evidence = pl.col("likely"), pl.col("evidence")
     is_break = evidence == "balance_break"
@@ -308,9 +308,9 @@ def _of_gaps(tables: _Tables) -> Iterator[Reason]:
         )
 
 
-def _of_mentioned(tables: _Tables) -> Iterator[Reason]:
+def _mention_reasons(tables: _Tables) -> Iterator[Reason]:
     number = pl.col("maskedNumber").str.strip_prefix("xx")
-    called = pl.coalesce(pl.format("account ending {}", number), pl.format("the account called {}", "name"))
+    account = pl.coalesce(pl.format("account ending {}", number), pl.format("the account called {}", "name"))
     moved = pl.col("totalIn") + pl.col("totalOut")
     yield Reason(
         "MentionedAccount",
@@ -320,15 +320,15 @@ def _of_mentioned(tables: _Tables) -> Iterator[Reason]:
         pl.format(
             "{} {}, which wasn't supplied: {} in all.",
             counted(pl.col("transferCount"), "transfer mentions", "transfers mention"),
-            called,
+            account,
             dollars(moved),
         ),
-        pl.format("supply {} from {}", called, _day(pl.col("firstDate"))),
+        pl.format("supply {} from {}", account, _day(pl.col("firstDate"))),
         pl.coalesce("maskedNumber", "name"),
     )
 
 
-def _of_lenders(tables: _Tables) -> Iterator[Reason]:
+def _lender_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "UnsharedLender",
         tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=_LARGEST_FIRST, nulls_last=True),
@@ -338,7 +338,7 @@ def _of_lenders(tables: _Tables) -> Iterator[Reason]:
     )
 
 
-def _of_quarters(tables: _Tables) -> Iterator[Reason]:
+def _quarter_reasons(tables: _Tables) -> Iterator[Reason]:
     far = (pl.col("varianceShare").abs() > _ratio(MUCH_VARIANCE)) & pl.col("isCovered")
     yield Reason(
         "BasVariance",
@@ -351,14 +351,14 @@ def _of_quarters(tables: _Tables) -> Iterator[Reason]:
 
 # Reasons that no customer has if this table is empty, in the order to print them.
 _OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
-    (ACCOUNTS, _unidentified),
-    (HOLDERS, _of_holders),
-    (SIMILAR, _of_similar),
-    (STATEMENTS, _of_statements),
-    (GAPS, _of_gaps),
-    (MENTIONED, _of_mentioned),
-    (LENDERS, _of_lenders),
-    (BAS, _of_quarters),
+    (ACCOUNTS, _unidentified_account_reasons),
+    (HOLDERS, _holder_reasons),
+    (SIMILAR, _similar_account_reasons),
+    (STATEMENTS, _statement_reasons),
+    (GAPS, _gap_reasons),
+    (MENTIONED, _mention_reasons),
+    (LENDERS, _lender_reasons),
+    (BAS, _quarter_reasons),
 )
 
 

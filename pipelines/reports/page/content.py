@@ -8,13 +8,13 @@ from typing import Protocol
 
 from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
 from pipelines.pages.wording import UNKNOWN, abn, day, dollars, moment, month, percent, plain, spell_out
-from pipelines.reports.page import integrity, pictures, resting
+from pipelines.reports.page import integrity, pictures, unreconciled
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import account_name, driver_name, reading_in_words
 from pipelines.reports.page.sections import SECTIONS, sections
-from pipelines.reports.page.tables import NO_TABLE, Table, loose_grid
+from pipelines.reports.page.tables import NO_TABLE, Table, undeclared_grid
 
 KINDS = ("completeness", "risk", "aggregate")
 # Members of the completeness report shown with the accounts; what is neither here nor in _SHOWN is in the annex.
@@ -85,22 +85,24 @@ def page_content(bundle: Mapping[str, Member], about: About, *, with_annex: bool
     """
     data = {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
     accounts = data["completeness"].many("accounts")
-    called = {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
-    tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, called))}
+    account_names = {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
+    tables = {
+        table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, account_names))
+    }
     found = (
         _summary(data["completeness"], data["risk"], tables),
         _charts(data["completeness"], tables, _latest(bundle, "data_through")),
         _rating(data["risk"]),
         integrity.section(data["risk"].one("integrity")),
-        _accounts(data["completeness"], called),
+        _accounts(data["completeness"], account_names),
         *sections(SECTIONS, tables),
-        *((_annex(data, tables, called),) if with_annex else ()),
+        *((_annex(data, tables, account_names),) if with_annex else ()),
     )
     return Page(
         "Bank statement reports",
         about.name or "Business customer",
         tuple(_identity(bundle, about)),
-        drop_none(*_notices(bundle), resting.notice(data)),
+        drop_none(*_notices(bundle), unreconciled.notice(data)),
         tuple(each for each in found if each.parts),
         FOOTER,
     )
@@ -187,29 +189,29 @@ def _reasons(risk: Fields) -> Points | None:
     return Points("What cost the rating most", points) if points else None
 
 
-def _accounts(completeness: Fields, called: Mapping[str, str]) -> Section:
+def _accounts(completeness: Fields, account_names: Mapping[str, str]) -> Section:
     accounts, gaps = completeness.many("accounts"), completeness.many("gaps")
     covered = pictures.coverage(accounts, gaps)
     parts: tuple[Part, ...] = drop_none(
         Figures((covered,)) if covered else None,
         account_details(accounts),
-        gap_details(gaps, called) or Note("No gaps were found."),
-        *_loose(completeness, FINDINGS, called),
+        gap_details(gaps, account_names) or Note("No gaps were found."),
+        *_undeclared_grids(completeness, FINDINGS, account_names),
     )
     return Section("accounts", "Accounts and gaps", parts if accounts else ())
 
 
-def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], called: Mapping[str, str]) -> Section:
+def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], account_names: Mapping[str, str]) -> Section:
     unshown = ((data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk"))
-    loose = (grid for members, names in unshown for grid in _loose(members, names, called))
-    grids = drop_none(*loose, *(table.grid() for table in tables.values()), resting.grid(data, tables))
+    undeclared = (grid for members, names in unshown for grid in _undeclared_grids(members, names, account_names))
+    grids = drop_none(*undeclared, *(table.grid() for table in tables.values()), unreconciled.grid(data, tables))
     note = Note("Tables open one by one; those left closed are not printed.")
     return Section("annex", "Annex: everything the reports say", (note, Folded(grids)) if grids else ())
 
 
-def _loose(members: Fields, names: Iterable[str], called: Mapping[str, str]) -> tuple[Grid, ...]:
+def _undeclared_grids(members: Fields, names: Iterable[str], account_names: Mapping[str, str]) -> tuple[Grid, ...]:
     """Return the members that can be shown as a table."""
-    return drop_none(*(loose_grid(members, name, called) for name in names))
+    return drop_none(*(undeclared_grid(members, name, account_names) for name in names))
 
 
 def _latest(bundle: Mapping[str, Member], name: str) -> date | None:

@@ -81,8 +81,8 @@ def account_details(accounts: Sequence[Fields]) -> Grid | None:
     return Grid.of("Accounts and how far they are covered", columns, rows)
 
 
-def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | None:
-    """Return a table of gaps; `called` names the accounts by id."""
+def gap_details(gaps: Sequence[Fields], account_names: Mapping[str, str]) -> Grid | None:
+    """Return a table of gaps; `account_names` is by id."""
     if not gaps:
         return None
     priced = any(each.number("missingAmount") is not None for each in gaps)
@@ -95,7 +95,7 @@ def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | Non
     )
     rows = [
         [
-            called.get(each.text("accountId") or "", UNKNOWN),
+            account_names.get(each.text("accountId") or "", UNKNOWN),
             _evidence(each),
             day(each.day("lastSeen")),
             day(each.day("nextSeen")),

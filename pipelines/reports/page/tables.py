@@ -13,8 +13,8 @@ from pipelines.vocabulary.errors import build_pointer
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the aggregate report: `units` by column, in the order declared, and its rows. `called` maps the ids of
-    accounts to the names that cells show in their place.
+    """A table of the aggregate report: `units` by column, in the order declared, and its rows. `account_names` maps
+    the ids of accounts to the names that cells show in their place.
     """
 
     id: str
@@ -22,11 +22,11 @@ class Table:
     is_series: bool
     units: Mapping[str, str]
     rows: tuple[Fields, ...]
-    called: Mapping[str, str] = field(default_factory=dict)
+    account_names: Mapping[str, str] = field(default_factory=dict)
     places: tuple[str, ...] = ()  # JSON Pointer of each row, if its figures can be explained
 
     @classmethod
-    def read(cls, table: Fields, called: Mapping[str, str]) -> Self:
+    def read(cls, table: Fields, account_names: Mapping[str, str]) -> Self:
         declared = {str(column.text("name")): column.text("unit") or "" for column in table.many("columns")}
         rows = table.many("values")
         named = table.text("id") or ""
@@ -36,7 +36,7 @@ class Table:
             is_series=table.text("type") == "time_series",
             units=declared or {name: "" for row in rows[:1] for name in row},
             rows=rows,
-            called=called,
+            account_names=account_names,
             places=tuple(f"/tables/{named}/values/{nth}" for nth in range(len(rows))),
         )
 
@@ -61,15 +61,18 @@ class Table:
         return place + build_pointer([name]) if is_number else None
 
     def _cell(self, row: Fields, name: str) -> str:
-        if name.lower().endswith("accountid") and (called := self.called.get(row.text(name) or "")) is not None:
-            return called
+        if (
+            name.lower().endswith("accountid")
+            and (account_name := self.account_names.get(row.text(name) or "")) is not None
+        ):
+            return account_name
         return figure(row.raw(name), self.units[name], name)
 
 
 NO_TABLE = Table("", "", is_series=False, units={}, rows=())
 
 
-def loose_grid(members: Fields, name: str, called: Mapping[str, str]) -> Grid | None:
+def undeclared_grid(members: Fields, name: str, account_names: Mapping[str, str]) -> Grid | None:
     """Return a grid of a member without declared columns: an object as names and values, a list of objects as rows."""
     facts, rows = members.one(name), [row for row in members.many(name) if row]
     if facts:
@@ -79,7 +82,9 @@ def loose_grid(members: Fields, name: str, called: Mapping[str, str]) -> Grid | 
         return None
     columns = dict.fromkeys(column for row in rows for column in row)
     units = {column: _unit_of(rows, column) for column in columns}
-    return Table(name, heading(name), is_series=False, units=units, rows=tuple(rows), called=called).grid()
+    return Table(
+        name, heading(name), is_series=False, units=units, rows=tuple(rows), account_names=account_names
+    ).grid()
 
 
 def _unit_of(rows: Sequence[Fields], column: str) -> str:

@@ -15,11 +15,11 @@ from functools import reduce
 
 import polars as pl
 
-from pipelines.figures import unreconciled
 from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.unreconciled import section as unreconciled_section
 from pipelines.integrity import without_findings
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import by_driver, drivers
@@ -28,8 +28,8 @@ from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
 from pipelines.reports.risk.principal import principal_reasons
 from pipelines.reports.risk.rating import with_interval, with_rating
-from pipelines.reports.risk.resting import share_lines
 from pipelines.reports.risk.sensitivity import sensitivity
+from pipelines.reports.risk.unreconciled import share_lines
 from pipelines.risk_models.events import ceilings
 from pipelines.risk_models.evidence import evidence
 from pipelines.risk_models.readings import readings
@@ -57,17 +57,17 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     else:
         parts = [*_parts(facts, facts, frozenset(seen.customers[BY_CUSTOMER])), *_parts(seen, facts)]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
-    shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
+    shares = unreconciled_section(facts, [each for _, shares in parts for each in shares])
     return join_pieces(facts.customers, [opened, ",", *integrity_section(facts), *shares, "}"])
 
 
 def _parts(
-    facts: Facts, dressed: Facts, without: frozenset[int] = frozenset()
+    facts: Facts, all_facts: Facts, without: frozenset[int] = frozenset()
 ) -> list[tuple[pl.DataFrame, list[pl.DataFrame]]]:
     """Return the parts of each portfolio (`_of_portfolio`), without some customers."""
     known = evidence(facts)
     return [
-        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio, dressed)
+        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio, all_facts)
         for portfolio in _portfolios(facts, without)
     ]
 
@@ -84,19 +84,19 @@ def _portfolios(facts: Facts, without: frozenset[int]) -> Iterator[ClientPortfol
 
 
 def _of_portfolio(
-    facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio, dressed: Facts
+    facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio, all_facts: Facts
 ) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Return the reports of customers with the same scorecard and peers, and their `share_lines`.
 
     Args:
-        dressed: the facts with all rows, from which events are read.
+        all_facts: the facts with all rows, from which events are read.
     """
     scorecard, expected = portfolio.scorecard or DEFAULT, portfolio.expected
     slugs = list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS]))
     scored = (
         known.join(readings(facts, slugs, expected=expected), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(scorecard.score)
-        .pipe(with_rating, scorecard, ceilings(dressed))
+        .pipe(with_rating, scorecard, ceilings(all_facts))
         .pipe(with_confidence, facts.as_of)
         .pipe(with_interval, scorecard)
     )
@@ -105,7 +105,7 @@ def _of_portfolio(
         principal_reasons(scored, listed),
         drivers(listed, portfolio),
         sensitivity(scored, scorecard),
-        events_member(dressed),
+        events_member(all_facts),
     )
     reports = reduce(_with_list, lists, scored).pipe(_as_report, portfolio, scorecard, facts)
     return reports, share_lines(facts, scored, scorecard)

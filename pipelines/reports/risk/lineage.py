@@ -20,8 +20,8 @@ from pipelines.reports.risk.confidence import LIMITS, PARTS, Part, limit
 from pipelines.reports.risk.events import explain_event
 from pipelines.reports.risk.integrity import explain as explain_integrity
 from pipelines.reports.risk.rating import EVIDENCE as BY_EVIDENCE
-from pipelines.reports.risk.rating import edge_of, unknown_points
-from pipelines.reports.risk.resting import explain_value
+from pipelines.reports.risk.rating import lowest_value, unknown_points
+from pipelines.reports.risk.unreconciled import explain_value
 from pipelines.risk_models.coverage import explain_coverage, explain_documented, find_needed_evidence
 from pipelines.risk_models.evidence import EVIDENCE, evidence
 from pipelines.risk_models.readings import facts_for_readings
@@ -50,7 +50,7 @@ class _Explaining:
     """Explains figures of one customer's report."""
 
     def __init__(self, facts: Facts, data: Data) -> None:
-        self.facts, self.dressed, self.data = without_findings(facts) or facts, facts, data
+        self.facts, self.all_facts, self.data = without_findings(facts) or facts, facts, data
         self.portfolio = _portfolio(facts)
         self.scorecard, self.expected = self.portfolio.scorecard or DEFAULT, self.portfolio.expected
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}
@@ -73,11 +73,11 @@ class _Explaining:
             case ("sensitivity", place, *names) if names:
                 return self._change(self._listed("sensitivity", place), names)
             case ("events", place, *inside):
-                return explain_event(self.dressed, self._listed("events", place), tuple(inside))
+                return explain_event(self.all_facts, self._listed("events", place), tuple(inside))
             case ("integrity", *inside):
-                return explain_integrity(self.dressed, self.data["integrity"], inside)
+                return explain_integrity(self.all_facts, self.data["integrity"], inside)
             case ("unreconciled", *inside):
-                return unreconciled.explain_section(self.dressed, self.data["unreconciled"], inside, self._share)
+                return unreconciled.explain_section(self.all_facts, self.data["unreconciled"], inside, self._share)
         raise no_figure(path)
 
     def _share(self, figure: tuple[str, ...]) -> Trace:
@@ -97,8 +97,8 @@ class _Explaining:
         return bool(self.data["value"] != self.data["valueBeforeCeilings"])
 
     def _lifted(self, further: Sequence[str]) -> Formula:
-        """Explain a value at a ceiling's edge."""
-        inputs = {"valueBeforeCeilings": self._before(further[1:]), "edge": self.data["value"]}
+        """Explain a value that a ceiling raised to the lowest value of its rating."""
+        inputs = {"valueBeforeCeilings": self._before(further[1:]), "lowestValue": self.data["value"]}
         words = f"the lowest value of rating {self.data['rating']}, limited by {', '.join(self.data['limitedBy'])}"
         return Formula(words, inputs, lambda given: max(_decimal(each) for each in given.values()))
 
@@ -157,7 +157,7 @@ class _Explaining:
         return explain_coverage(self.facts, find_needed_evidence(METRICS[slug], METRICS), self.expected)
 
     def _low(self, further: Sequence[str]) -> Formula:
-        value, lasting = self.data["value"], self._lasting_edge()
+        value, lasting = self.data["value"], self._lowest_by_events()
 
         def apply(given: Mapping[str, Constant]) -> Decimal:
             unknown = unknown_points(_decimal(given["covered"]), self.scorecard)
@@ -166,12 +166,12 @@ class _Explaining:
         words = "the value if all that is not covered earned its most points, mostPoints × (1 − covered)"
         return self._probability(words, {"covered": self._covered(further[1:])}, apply, further)
 
-    def _lasting_edge(self) -> Decimal:
-        """Return the edge of the ceiling by events, which holds even with all evidence."""
+    def _lowest_by_events(self) -> Decimal:
+        """Return the lowest value that the ceiling by events allows, which holds even with all evidence."""
         by_event = self.scorecard.calibration != "client" and any(
             each != BY_EVIDENCE for each in self.data["limitedBy"]
         )
-        return edge_of(self.data["rating"]) if by_event else Decimal(0)
+        return lowest_value(self.data["rating"]) if by_event else Decimal(0)
 
     def _points(self, feature: Feature, *, followed: bool = True) -> Formula:
         slug = feature.metric

@@ -1,7 +1,7 @@
 """Ratings: the worst of the value's own rating and the ceilings by evidence and by events; and the interval.
 
 A ceiling is the best rating that is still possible. Where one binds, a value that was not calibrated rises to the
-lowest value of that rating (its edge), because a value of 1 % beside a rating of D would be read as a probability. A
+lowest value of that rating, because a value of 1 % beside a rating of D would be read as a probability. A
 calibrated value stays.
 
 The interval is about unknown evidence alone: the value if none of it were good, and if all of it were. It is not about
@@ -79,21 +79,22 @@ def evidence_ceiling() -> pl.Expr:
     return pl.coalesce(*reached, pl.lit(WORST))
 
 
-_EDGES = {name: limit + _STEP for name, (_, limit) in zip(LETTERS[1:], RATINGS, strict=True)}
+_LOWEST_VALUES = {name: limit + _STEP for name, (_, limit) in zip(LETTERS[1:], RATINGS, strict=True)}
 
 
-def edge_of(letter: str) -> Decimal:
+def lowest_value(letter: str) -> Decimal:
     """Return the lowest value that has this rating; 0 for the best."""
-    return _EDGES.get(letter, Decimal(0))
+    return _LOWEST_VALUES.get(letter, Decimal(0))
 
 
-def edge(letter: pl.Expr) -> pl.Expr:
-    """Return `edge_of` the letter."""
-    return letter.replace_strict(_EDGES, default=Decimal(0), return_dtype=VALUE)
+def lowest_value_expr(letter: pl.Expr) -> pl.Expr:
+    """Return `lowest_value` of a column of letters."""
+    return letter.replace_strict(_LOWEST_VALUES, default=Decimal(0), return_dtype=VALUE)
 
 
 def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFrame) -> pl.DataFrame:
-    """Add `rating`, `ceiling` (the worse one), `limitedBy` and `valueBeforeCeilings`; raise `value` to the edge.
+    """Add `rating`, `ceiling` (the worse one), `limitedBy` and `valueBeforeCeilings`. A ceiling that binds raises
+    `value`, unless it is calibrated.
 
     Args:
         scored: `customer_number`, `value`, `covered`.
@@ -119,7 +120,7 @@ def _rated(*, lifts: bool) -> Sequence[pl.Expr]:
     codes = pl.concat_list(
         pl.when(evidence_binds).then([EVIDENCE]).otherwise([]), pl.when(event_binds).then("limited_by").otherwise([])
     )
-    lifted = pl.when(binds).then(pl.max_horizontal("value", edge(best))).otherwise("value").alias("value")
+    lifted = pl.when(binds).then(pl.max_horizontal("value", lowest_value_expr(best))).otherwise("value").alias("value")
     return (
         worst(band, best).alias("rating"),
         codes.cast(pl.List(pl.String())).alias("limitedBy"),
@@ -142,6 +143,10 @@ def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     shares = scored["covered"].unique()
     gains = pl.Series([unknown_points(share, scorecard) for share in shares], dtype=POINTS)
     gain = scored["covered"].replace_strict(shares, gains, return_dtype=POINTS)
-    lasting = edge(pl.col("event_ceiling").fill_null("A")) if scorecard.calibration != "client" else pl.lit(0, VALUE)
+    lasting = (
+        lowest_value_expr(pl.col("event_ceiling").fill_null("A"))
+        if scorecard.calibration != "client"
+        else pl.lit(0, VALUE)
+    )
     at_best = scored.with_columns(low=scorecard.link.values(scored["points"] + gain))
     return at_best.with_columns(low=pl.min_horizontal("value", pl.max_horizontal("low", lasting)), high=pl.col("value"))

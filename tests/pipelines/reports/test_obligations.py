@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipelines.figures.context import ATTRIBUTES, NO_CONTEXT, Context
 from pipelines.figures.tables import Table
 from pipelines.reports.aggregate.due_dates import business_days_after, statement_due, super_due
-from pipelines.reports.aggregate.payment_order import oldest_first
+from pipelines.reports.aggregate.payment_order import attribute_to_oldest
 from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
 from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS, parse_obligations
@@ -650,7 +650,7 @@ def payment(day: int, amount: str) -> Mapping[str, Any]:
 def resolutions(
     debts: Sequence[Mapping[str, Any]], payments: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Any], list[Any]]:
-    parts, rest = oldest_first(pl.DataFrame(debts), pl.DataFrame(payments))
+    parts, rest = attribute_to_oldest(pl.DataFrame(debts), pl.DataFrame(payments))
     described_parts = [(row["payment"], row["periodEnd"].day, row["part"]) for row in parts.iter_rows(named=True)]
     return sorted(described_parts), sorted(rest.select("payment", "amount").iter_rows())
 

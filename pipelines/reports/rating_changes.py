@@ -23,20 +23,20 @@ RATINGS = pl.Schema(
 )
 
 
-def compared(facts: Facts, before: Scorecard, after: Scorecard, expected: Expected) -> pl.DataFrame:
+def compare_ratings(facts: Facts, before: Scorecard, after: Scorecard, expected: Expected) -> pl.DataFrame:
     """Return RATINGS of every customer, as reports would show them."""
     seen = without_findings(facts)
     if seen is None:
-        return _compared(facts, facts, before, after, expected)
-    clean = _compared(seen, facts, before, after, expected)
-    others = _compared(facts, facts, before, after, expected).join(clean, on=BY_CUSTOMER, how="anti")
+        return _compare(facts, facts, before, after, expected)
+    clean = _compare(seen, facts, before, after, expected)
+    others = _compare(facts, facts, before, after, expected).join(clean, on=BY_CUSTOMER, how="anti")
     return pl.concat([others, clean]).sort(BY_CUSTOMER)
 
 
-def _compared(facts: Facts, dressed: Facts, before: Scorecard, after: Scorecard, expected: Expected) -> pl.DataFrame:
+def _compare(facts: Facts, all_facts: Facts, before: Scorecard, after: Scorecard, expected: Expected) -> pl.DataFrame:
     slugs = dict.fromkeys(feature.metric for scorecard in (before, after) for feature in scorecard.features)
     read = readings(facts, list(slugs), expected=expected)
-    capped = ceilings(dressed)
+    capped = ceilings(all_facts)
     shown = [
         with_rating(scorecard.score(read), scorecard, capped).select(
             BY_CUSTOMER, pl.col("value").alias(f"value_{side}"), pl.col("rating").alias(f"rating_{side}")
@@ -46,13 +46,13 @@ def _compared(facts: Facts, dressed: Facts, before: Scorecard, after: Scorecard,
     return shown[0].join(shown[1], on=BY_CUSTOMER, how="inner", validate="1:1").sort(BY_CUSTOMER)
 
 
-def of_values(before: pl.Series, after: pl.Series) -> pl.DataFrame:
+def compare_values(before: pl.Series, after: pl.Series) -> pl.DataFrame:
     """Return the same columns, without customers, of values alone: no evidence or event caps a rating."""
     values = pl.DataFrame({"value_before": before, "value_after": after})
     return values.with_columns(rating(pl.col(f"value_{side}")).alias(f"rating_{side}") for side in SIDES)
 
 
-def moves(ratings: pl.DataFrame) -> pl.DataFrame:
+def count_changes(ratings: pl.DataFrame) -> pl.DataFrame:
     """Return `before, after, customers`: how many have each pair of ratings that differ."""
     return (
         ratings.filter(pl.col("rating_before") != pl.col("rating_after"))
@@ -62,7 +62,7 @@ def moves(ratings: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def summary(ratings: pl.DataFrame) -> str:
+def describe_changes(ratings: pl.DataFrame) -> str:
     """Return one sentence: how many move, and how many cross the line beyond which lenders commonly don't lend."""
     before, after, worst = ratings["rating_before"], ratings["rating_after"], LETTERS[-1]
     better, worse = int((after < before).sum()), int((after > before).sum())

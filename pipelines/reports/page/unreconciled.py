@@ -10,7 +10,7 @@ from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import driver_name
 from pipelines.reports.page.tables import Table
 
-Found = tuple[str, str, Decimal]  # the part of the report, the figure, its share
+FigureShare = tuple[str, str, Decimal]  # the part of the report, the figure, its share
 
 
 def notice(reports: Mapping[str, Fields]) -> str | None:
@@ -29,7 +29,7 @@ def notice(reports: Mapping[str, Fields]) -> str | None:
 def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | None:
     """Return, for each column, how many of its figures use such rows, and the highest share."""
     shares: dict[tuple[str, str], list[Decimal]] = {}
-    for where, what, share in _found(reports, tables):
+    for where, what, share in _list_shares(reports, tables):
         shares.setdefault((where, what), []).append(share)
     if not shares:
         return None
@@ -38,14 +38,14 @@ def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | N
     return Grid.of("Figures that rest on statements that do not reconcile", columns, rows)
 
 
-def _found(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Iterator[Found]:
+def _list_shares(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Iterator[FigureShare]:
     for report in reports.values():
         for row in report.one("unreconciled").many("figures"):
-            where, shares = _named(row.text("row") or "", report, tables), row.one("shares")
+            where, shares = _name_part(row.text("row") or "", report, tables), row.one("shares")
             yield from ((where, heading(name), share) for name in shares if (share := shares.number(name)))
 
 
-def _named(place: str, report: Fields, tables: Mapping[str, Table]) -> str:
+def _name_part(place: str, report: Fields, tables: Mapping[str, Table]) -> str:
     """Name the part of the report that a JSON Pointer leads to."""
     match place.split("/")[1:]:
         case ["tables", named, *_] if named in tables:

@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.reports import REPORTS, compared
+from pipelines.reports import REPORTS, rating_changes
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING
 from pipelines.scorecards.scorecard import Link, Scorecard
@@ -25,18 +25,18 @@ def facts() -> Facts:
 
 
 def test_ratings_are_those_of_the_report_and_of_the_other_scorecard() -> None:
-    found = compared.compared(facts(), DEFAULT, STRICTER, EVERYTHING)
-    assert found.schema == compared.RATINGS
+    found = rating_changes.compare_ratings(facts(), DEFAULT, STRICTER, EVERYTHING)
+    assert found.schema == rating_changes.RATINGS
     reports = REPORTS["risk"].compute(facts())["data"].str.json_path_match("$.rating")
     assert found["rating_before"].to_list() == reports.to_list()
     assert (found["value_after"] >= found["value_before"]).all()
 
 
-def test_moves_are_counted_by_pair_and_summed_up() -> None:
+def test_changes_are_counted_by_pair_and_described() -> None:
     before = pl.Series([Decimal("0.01"), Decimal("0.04"), Decimal("0.40"), Decimal("0.10")], dtype=pl.Decimal(38, 4))
     after = pl.Series([Decimal("0.03"), Decimal("0.04"), Decimal("0.20"), Decimal("0.50")], dtype=pl.Decimal(38, 4))
-    ratings = compared.of_values(before, after)
-    assert compared.moves(ratings).rows() == [("A", "B", 1), ("C", "E", 1), ("E", "D", 1)]
-    assert compared.summary(ratings) == (
+    ratings = rating_changes.compare_values(before, after)
+    assert rating_changes.count_changes(ratings).rows() == [("A", "B", 1), ("C", "E", 1), ("E", "D", 1)]
+    assert rating_changes.describe_changes(ratings) == (
         "3 of 4 change their rating: 1 to a better one, 2 to a worse one; 1 leave E, 1 fall to it"
     )

@@ -114,7 +114,7 @@ def _rate(customers: pl.DataFrame, at_once: int) -> float:
 
 def _decided(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
     """Return `outcome` and the limit by `metrics.values` of customers."""
-    return evaluate_plan(plan, readings.read(plan, customers, {}, INPUTS, NOW)).select("outcome", "amount_0")
+    return evaluate_plan(plan, readings.read_leaves(plan, customers, {}, INPUTS, NOW)).select("outcome", "amount_0")
 
 
 def _mistakes_of_ours(count: int) -> Mistakes:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from pipelines.decisions import Policy
-from pipelines.decisions.check import Checked, Finding
+from pipelines.decisions.check import CheckedPolicy, Finding
 from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 
 
-def require_valid(checked: Checked, slug: str | None = None) -> Policy:
+def require_valid(checked: CheckedPolicy, slug: str | None = None) -> Policy:
     """Return the policy of a checked document.
 
     Args:

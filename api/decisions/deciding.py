@@ -33,7 +33,7 @@ from pipelines.decisions import (
     StatedAttribute,
     Value,
     decision,
-    kinds,
+    kinds_by_name,
 )
 from pipelines.decisions.numbers import rounded
 from pipelines.decisions.policy import NAME
@@ -194,7 +194,7 @@ def prepare(caller: Caller, snapshot: Snapshot, sent: SentEvaluation) -> Prepare
         InvalidRequest: with every fault of the inputs and overrides.
     """
     ready = cache(caller).ready(snapshot.version)
-    declared = kinds(ready.plan.policy.declared_inputs)
+    declared = kinds_by_name(ready.plan.policy.declared_inputs)
     inputs, faults = _read_inputs(declared, sent.inputs or {})
     overrides = sent.attribute_overrides or {}
     overridden, more = _read_overrides(ready.plan, overrides)
@@ -211,7 +211,7 @@ def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepar
     if snapshot.challenger is None or real.case.what_if:
         return None
     ready = cache(caller).ready(snapshot.challenger)
-    declared = kinds(ready.plan.policy.declared_inputs)
+    declared = kinds_by_name(ready.plan.policy.declared_inputs)
     inputs = {name: value for name, value in real.case.inputs.items() if name in declared}
     case = _case(caller, snapshot, snapshot.challenger, ready.plan, SentValues(inputs))
     case = replace(case, what_if=False, shadow_of=real.case.evaluation_id)

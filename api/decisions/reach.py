@@ -65,7 +65,7 @@ def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetim
         stated.setdefault(number, {})[each.name] = Attribute(each.value, each.expires_at)
     values = metrics.values(Facts(rows, as_of, known), plan.metrics)
     unknown_inputs: dict[str, Any] = dict.fromkeys(plan.labels("input"))
-    return evaluate_plan(plan, readings.read(plan, values, stated, unknown_inputs, now))
+    return evaluate_plan(plan, readings.read_leaves(plan, values, stated, unknown_inputs, now))
 
 
 def _parts(places: Sequence[Location]) -> Iterator[list[Location]]:

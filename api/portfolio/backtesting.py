@@ -13,7 +13,7 @@ from api.decisions import deciding
 from api.portfolio import portfolio_jobs
 from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
-from pipelines.decisions import Value, kinds
+from pipelines.decisions import Value, kinds_by_name
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
 from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.page import About, page
@@ -72,10 +72,10 @@ def _other(r: Reading, policy: StoredPolicy, sent: SentBacktest) -> PolicyVersio
 def _inputs(version: PolicyVersion, other: PolicyVersion | None, sent: SentBacktest) -> Mapping[str, Value]:
     """Return the inputs of both versions. None is required against recorded decisions, which have their own."""
     given = sent.inputs or {}
-    declared = kinds(version.policy.declared_inputs)
+    declared = kinds_by_name(version.policy.declared_inputs)
     if other is None:
         return deciding.read_inputs({name: kind for name, kind in declared.items() if name in given}, given)
-    others = kinds(other.policy.declared_inputs)
+    others = kinds_by_name(other.policy.declared_inputs)
     if any(declared.get(name, kind) != kind for name, kind in others.items()):
         raise InvalidRequest("DecisionPolicy.InvalidInputs", "The two versions declare an input with different kinds.")
     return deciding.read_inputs(others | declared, given)

@@ -163,7 +163,7 @@ def _decide_by_two_versions(
 
     def side(plan: Plan, shown: pl.DataFrame) -> Side:
         declared = {each.name: inputs[each.name] for each in plan.policy.declared_inputs}
-        return decide(plan, evaluate_plan(plan, readings.read(plan, shown, stated, declared, moment.at)))
+        return decide(plan, evaluate_plan(plan, readings.read_leaves(plan, shown, stated, declared, moment.at)))
 
     return side(before, earlier), side(backtest.after, later)
 
@@ -182,4 +182,4 @@ def _decide_again(
     plan = backtest.after
     shown = compute_figures(facts, plan, decisions).filter(pl.col("customer_number").is_in(list(decisions)))
     inputs = {number: {**backtest.request.inputs, **given} for number, given in recorded.inputs_of(decisions).items()}
-    return decide(plan, evaluate_plan(plan, recorded.read(plan, shown, stated, inputs, moment.at)))
+    return decide(plan, evaluate_plan(plan, recorded.read_leaves(plan, shown, stated, inputs, moment.at)))

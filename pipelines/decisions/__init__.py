@@ -27,7 +27,7 @@ from pipelines.decisions.decision import Case, Decision, Ready, Recorded, Replay
 from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.plan import Plan, metric_of, plan_policy
-from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Kind, Policy, kinds
+from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Kind, Policy, kinds_by_name
 from pipelines.decisions.readings import Attribute, Attributes, Value
 
 __all__ = [
@@ -47,7 +47,7 @@ __all__ = [
     "StatedAttribute",
     "Value",
     "evaluate_plan",
-    "kinds",
+    "kinds_by_name",
     "metric_of",
     "plan_policy",
 ]

@@ -114,7 +114,7 @@ def decide(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
         shown: the customer's row of `compute_figures`.
     """
     plan = ready.plan
-    read = readings.read(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
+    read = readings.read_leaves(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
     row = evaluate_plan(plan, read).row(0, named=True)
     known = shown.row(0, named=True)
     answer = build_answer(plan, row, case.stated, known) | {

@@ -30,7 +30,7 @@ def evaluate_plan(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
     """Add the columns of nodes, rules, steps, the outcome and limits to readings.
 
     Args:
-        readings: `readings.read`, one row per customer.
+        readings: `readings.read_leaves`, one row per customer.
 
     Returns:
         The same rows with each node's column by its name; `rule_<step>_<rule>` (Boolean: counted as matched; null:
@@ -41,7 +41,7 @@ def evaluate_plan(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def evaluate_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
-    """Add each node's column, by its name, to readings (`readings.read`)."""
+    """Add each node's column, by its name, to readings (`readings.read_leaves`)."""
     return _add(readings, map(_level, graph.levels))
 
 

@@ -96,7 +96,7 @@ class Nodes:
         self.by_name: dict[str, Node] = {}
         self._names: dict[tuple[object, ...], str] = {}
 
-    def named(self, operator: str, kind: Kind, of: Sequence[str], subject: Sequence[str] = ()) -> str:
+    def add(self, operator: str, kind: Kind, of: Sequence[str], subject: Sequence[str] = ()) -> str:
         """Return the name of the node with these parts; add it if it is new."""
         key = (operator, *of, None, *subject)  # None keeps operands and subject apart
         if key not in self._names:
@@ -119,35 +119,35 @@ class Reader:
     def of_number(self, number: Number) -> str:
         match number:
             case str():
-                return self.nodes.named("constant", "decimal", (), (number,))
+                return self.nodes.add("constant", "decimal", (), (number,))
             case MetricRef() | AttributeRef() | InputRef():
                 return self._leaf(number)
             case Tiers(tiers=tiers):
                 values = [self.of_number(band.value) for band in tiers.bands]
                 of = (self.of_number(tiers.of), *values, self.of_number(tiers.otherwise))
-                return self.nodes.named("tiers", "decimal", of, tuple(band.below for band in tiers.bands))
+                return self.nodes.add("tiers", "decimal", of, tuple(band.below for band in tiers.bands))
             case Operation():
                 return self._operation(number, "decimal", self.of_number)
 
     def of_condition(self, condition: Condition) -> str:
         match condition:
             case IsTrue(is_true=of):
-                return self.nodes.named("is_true", "boolean", (self._leaf(of),))
+                return self.nodes.add("is_true", "boolean", (self._leaf(of),))
             case IsKnown(is_known=of):
-                return self.nodes.named("is_known", "boolean", (self._leaf(of),))
+                return self.nodes.add("is_known", "boolean", (self._leaf(of),))
             case OneOf(one_of=membership):
-                return self.nodes.named("one_of", "boolean", (self._leaf(membership.of),), membership.texts)
+                return self.nodes.add("one_of", "boolean", (self._leaf(membership.of),), membership.texts)
             case Not(not_=inner):
-                return self.nodes.named("not", "boolean", (self.of_condition(inner),))
+                return self.nodes.add("not", "boolean", (self.of_condition(inner),))
             case Operation(operator="all" | "any"):
                 return self._operation(condition, "boolean", self.of_condition)
             case Operation():
                 return self._operation(condition, "boolean", self.of_number)
 
     def _operation(self, operation: Operation, kind: Kind, node_of: Callable[[Any], str]) -> str:
-        return self.nodes.named(operation.operator, kind, tuple(node_of(each) for each in operation.operands))
+        return self.nodes.add(operation.operator, kind, tuple(node_of(each) for each in operation.operands))
 
     def _leaf(self, reference: Reference) -> str:
         (sort, _), *_ = reference
         kind, subject = self.leaf(reference)
-        return self.nodes.named(sort, kind, (), subject)
+        return self.nodes.add(sort, kind, (), subject)

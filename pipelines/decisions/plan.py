@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipelines.decisions.nodes import Graph, Leaf, Nodes, Reader
-from pipelines.decisions.policy import INDETERMINATE, Cap, Kind, Limit, Policy, Reference, Rule, Step, kinds
+from pipelines.decisions.policy import INDETERMINATE, Cap, Kind, Limit, Policy, Reference, Rule, Step, kinds_by_name
 from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
 
 
@@ -95,8 +95,8 @@ def plan_policy(policy: Policy) -> Plan:
 
 def _reader(policy: Policy, nodes: Nodes) -> Reader:
     declared: Mapping[str, Mapping[str, Kind]] = {
-        "attribute": kinds(policy.attributes),
-        "input": kinds(policy.declared_inputs),
+        "attribute": kinds_by_name(policy.attributes),
+        "input": kinds_by_name(policy.declared_inputs),
     }
 
     def leaf(reference: Reference) -> Leaf:

@@ -379,7 +379,7 @@ class Policy(Strict):
         return {each.slug: uuid5(NAMESPACE, f"{self.slug}/{each.slug}") for each in self.metrics}
 
 
-def kinds(declared: Sequence[Declared]) -> dict[str, Kind]:
+def kinds_by_name(declared: Sequence[Declared]) -> dict[str, Kind]:
     return {each.name: each.kind for each in declared}
 
 

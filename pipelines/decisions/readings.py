@@ -54,7 +54,7 @@ def column_of(node: Node) -> str:
     return " ".join((node.operator, *node.subject))
 
 
-def read(
+def read_leaves(
     graph: Graph, metrics: pl.DataFrame, attributes: Attributes, inputs: Mapping[str, Value], now: datetime
 ) -> pl.DataFrame:
     """Return `customer_number`, sorted, and for each leaf its value by `column_of` and its cause (null: known).
@@ -99,13 +99,13 @@ def _cause_of_metric(node: Node) -> pl.Expr:
 
 
 def _of_input(node: Node, given: Value) -> Sequence[pl.Expr]:
-    value, cause = usable(given)
+    value, cause = to_reading(given)
     column = column_of(node)
     return pl.lit(value, TYPES[node.kind]).alias(column), pl.lit(cause, pl.String).alias(cause_of(column))
 
 
 def _of_attribute(node: Node, stated: Sequence[Attribute], now: datetime) -> Sequence[pl.Series]:
-    return columns_of(node, [reading(each, node.kind, now) for each in stated])
+    return columns_of(node, [read_attribute(each, node.kind, now) for each in stated])
 
 
 def columns_of(node: Node, readings: Sequence[Reading]) -> Sequence[pl.Series]:
@@ -117,7 +117,7 @@ def columns_of(node: Node, readings: Sequence[Reading]) -> Sequence[pl.Series]:
     )
 
 
-def reading(stated: Attribute, kind: Kind, now: datetime) -> Reading:
+def read_attribute(stated: Attribute, kind: Kind, now: datetime) -> Reading:
     """Return the reading of an attribute that is declared to be of this kind."""
     if stated.value is None:
         return None, NOT_SET
@@ -125,10 +125,10 @@ def reading(stated: Attribute, kind: Kind, now: datetime) -> Reading:
         return None, EXPIRED
     if not is_of_kind(stated.value, kind):
         return None, WRONG_KIND
-    return usable(stated.value)
+    return to_reading(stated.value)
 
 
-def usable(value: Value) -> Reading:
+def to_reading(value: Value) -> Reading:
     """Return the value as policies read it: numbers are rounded; one that is too large has no value."""
     if not isinstance(value, Decimal):
         return value, None

@@ -67,14 +67,14 @@ class Sensitivity:
     complete: bool = True
 
     @property
-    def found(self) -> Sequence[Change]:
+    def all_changes(self) -> Sequence[Change]:
         """All changes found."""
         return [*(each for each in (self.below, self.above) if each is not None), *self.changes]
 
     @property
     def nearest(self) -> Change | None:
         """The change nearest to the value, or to zero if there is no value."""
-        return min(self.found, key=lambda each: abs(each.value - (self.value or 0)), default=None)
+        return min(self.all_changes, key=lambda each: abs(each.value - (self.value or 0)), default=None)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def find_sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MOS
     """Return the sensitivity to each number that the plan reads, in the document's order.
 
     Args:
-        readings: one customer's row of `readings.read`.
+        readings: one customer's row of `readings.read_leaves`.
     """
     row = evaluate_plan(plan, readings).row(0, named=True)
     search = _Search(plan, row, most_steps)
@@ -247,7 +247,7 @@ def _questions(policy: Policy, outcome: str, found: Sensitivity) -> Iterator[_Qu
     If the leaf has a value today, one step nearer must give today's outcome; if not, any outcome but the change's.
     """
     node, step = found.node, as_number(step_of(policy, found.node))
-    for change in found.found:
+    for change in found.all_changes:
         yield _Question(node, change.value, change.outcome, expected=True)
     for change in found.changes:
         if change.value:

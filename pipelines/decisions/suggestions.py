@@ -30,7 +30,7 @@ def suggest_changes(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitiv
     """Return the suggested changes of each number, the one nearest to its value first.
 
     Args:
-        readings: one customer's row of `readings.read`.
+        readings: one customer's row of `readings.read_leaves`.
         found: from `find_sensitivities`.
     """
     wanted = [list(_wanted(plan, each)) for each in found]
@@ -55,7 +55,7 @@ def _wanted(plan: Plan, found: Sensitivity) -> Iterator[Change]:
     if is_metric and _is_past(metrics, found.node.label):
         return
     negative = _can_be_negative(metrics, found.node.label) if is_metric else (found.value or 0) < 0
-    for change in found.found:
+    for change in found.all_changes:
         if change.outcome != INDETERMINATE and (change.value >= 0 or negative):
             yield replace(change, value=_figure(plan, found, change.value))
 

@@ -74,4 +74,4 @@ def _stated_days(
     if isinstance(since, SinceDate):
         return [since.date] * len(customers)
     held = (attributes.get(number, {}).get(since.attribute, NONE) for number in customers)
-    return [day_of(readings.reading(each, "string", now)[0]) for each in held]
+    return [day_of(readings.read_attribute(each, "string", now)[0]) for each in held]

@@ -12,7 +12,7 @@ import polars as pl
 
 from pipelines.decisions.decision import compute_metrics
 from pipelines.decisions.evaluate import evaluate_nodes
-from pipelines.decisions.readings import Attributes, column_of, read
+from pipelines.decisions.readings import Attributes, column_of, read_leaves
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
@@ -48,7 +48,7 @@ def observe_figures(
 ) -> "Observations":
     """Evaluate customers whose figures were computed before."""
     days = figures.select(each.day for each in plan.baselines)
-    evaluated = evaluate_nodes(plan, read(plan, figures, attributes, {}, now))
+    evaluated = evaluate_nodes(plan, read_leaves(plan, figures, attributes, {}, now))
     return Observations(plan, pl.concat([evaluated, days], how="horizontal"))
 
 
@@ -56,7 +56,8 @@ def observe_figures(
 class Observations:
     """Evaluated customers.
 
-    `evaluated`: a row for each customer, sorted; a column for each node and reading, as `readings.read` names them.
+    `evaluated`: a row for each customer, sorted; a column for each node and reading, named as by
+    `readings.read_leaves`.
     """
 
     plan: MonitoringPlan

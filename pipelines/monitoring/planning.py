@@ -12,7 +12,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.decisions.nodes import Graph, Leaf, Node, Nodes, Reader
-from pipelines.decisions.policy import AttributeRef, InputRef, Kind, MetricRef, Reference, kinds
+from pipelines.decisions.policy import AttributeRef, InputRef, Kind, MetricRef, Reference, kinds_by_name
 from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
 from pipelines.metrics.definition import DECIMAL, Arithmetic, Format
 from pipelines.monitoring.moving import REPEATS
@@ -168,7 +168,7 @@ class _Names:
 
     def __init__(self, ruleset: Ruleset, metrics: "_SharedMetrics") -> None:
         self._ruleset, self._metrics = ruleset, metrics
-        self._kinds: Mapping[str, Kind] = kinds(ruleset.attributes)
+        self._kinds: Mapping[str, Kind] = kinds_by_name(ruleset.attributes)
         self.slugs: dict[str, str] = {}
 
     def leaf(self, reference: Reference) -> Leaf:

@@ -5,13 +5,13 @@ A schema describes only the shape; `checking` finds the other faults.
 
 from typing import Any
 
-from pipelines.decisions.authoring.schema import of_document, text_of
+from pipelines.decisions.authoring.schema import document_schema, text_of
 from pipelines.monitoring.ruleset import Ruleset
 
 
 def as_json_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of rulesets."""
-    return of_document(
+    return document_schema(
         Ruleset, "Monitoring ruleset", "Rules that watch current customers. See docs/how-to/monitoring.md."
     )
 

@@ -295,7 +295,7 @@ def _decide(policy: TriedPolicy, facts: Facts, deciders: Deciders) -> Side:
     shown = compute_figures(facts, policy.plan, customers)
     return backtest.decide(
         policy.plan,
-        evaluate_plan(policy.plan, recorded.read(policy.plan, shown, deciders.attributes, inputs, deciders.now)),
+        evaluate_plan(policy.plan, recorded.read_leaves(policy.plan, shown, deciders.attributes, inputs, deciders.now)),
     )
 
 

@@ -90,7 +90,7 @@ def _apply_policy(facts: Facts) -> pl.DataFrame:
     values = metrics.values(facts, plan.metrics)
     stated = {name: Attribute(value) for name, value in ATTRIBUTES.items()}
     midnight = datetime.combine(facts.as_of, time(), UTC)
-    read = readings.read(plan, values, dict.fromkeys(values[BY_CUSTOMER], stated), INPUTS, midnight)
+    read = readings.read_leaves(plan, values, dict.fromkeys(values[BY_CUSTOMER], stated), INPUTS, midnight)
     return evaluate_plan(plan, read).select(BY_CUSTOMER, verdict=pl.col("outcome").cast(pl.String), limit="amount_0")
 
 

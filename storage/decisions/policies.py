@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import and_, bindparam, exists, func, insert, or_, select, update
 
-from pipelines.decisions import Policy, kinds
+from pipelines.decisions import Policy, kinds_by_name
 from pipelines.decisions.canonical import canonical, fingerprint
 from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
 from storage.core.database import AnySelect, Reading, Writing, insert_into
@@ -286,8 +286,8 @@ def _require_not_archived(policy: StoredPolicy) -> None:
 
 def _undeclared_inputs(challenger: PolicyVersion, published: PolicyVersion) -> list[str]:
     """Return the challenger's inputs that the published version doesn't declare, or declares as another kind."""
-    sent = kinds(published.policy.declared_inputs)
-    return [name for name, kind in kinds(challenger.policy.declared_inputs).items() if sent.get(name) != kind]
+    sent = kinds_by_name(published.policy.declared_inputs)
+    return [name for name, kind in kinds_by_name(challenger.policy.declared_inputs).items() if sent.get(name) != kind]
 
 
 _PUBLISHED: AnySelect = select(policy_versions).where(

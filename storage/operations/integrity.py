@@ -54,7 +54,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedFiles:
     """The result of a pass. If it is not `complete`, it was stopped, and the next one continues from there."""
 
     files: int
@@ -110,7 +110,7 @@ def check(
     bytes_per_s: float = float("inf"),
     stop_after_s: float = float("inf"),
     afresh: bool = False,
-) -> Checked:
+) -> CheckedFiles:
     """Check every named file, from the position of an earlier pass that was stopped.
 
     Args:
@@ -128,10 +128,10 @@ def check(
             _record(w, problems, clock())
             update_pass(w, PASS, {"position": slice_[-1][0]})
         if time.monotonic() - began > stop_after_s:
-            return Checked(files, read, complete=False, damages=_read_all_damages(store))
+            return CheckedFiles(files, read, complete=False, damages=_read_all_damages(store))
     with store.db.writing() as w:
         update_pass(w, PASS, {"position": None, "finished_at": clock()})
-    return Checked(files, read, complete=True, damages=_read_all_damages(store))
+    return CheckedFiles(files, read, complete=True, damages=_read_all_damages(store))
 
 
 def examine(lake: Lake, path: str, sha256: bytes) -> tuple[Problem | None, int]:

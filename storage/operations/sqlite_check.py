@@ -26,7 +26,7 @@ STEPS_BETWEEN_CHECKS = 10_000  # instructions of SQLite's virtual machine; they 
 
 
 @dataclass(frozen=True)
-class Checked:
+class QuickCheck:
     """The result of a check. It is incomplete if the time limit was reached."""
 
     complete: bool
@@ -102,7 +102,7 @@ def _checksum(data: bytes, total: tuple[int, int], order: str) -> tuple[int, int
     return one, two
 
 
-def quick_check(file: Path, within_s: float) -> Checked:
+def quick_check(file: Path, within_s: float) -> QuickCheck:
     """Check a database file that may be in use. The check never waits for writers."""
     deadline = time.monotonic() + within_s
     try:
@@ -111,6 +111,6 @@ def quick_check(file: Path, within_s: float) -> Checked:
             [result] = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as failure:
         if failure.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-            return Checked(complete=False)
-        return Checked(complete=True, damage=str(failure))
-    return Checked(complete=True, damage=None if result == "ok" else str(result).replace("\n", " "))
+            return QuickCheck(complete=False)
+        return QuickCheck(complete=True, damage=str(failure))
+    return QuickCheck(complete=True, damage=None if result == "ok" else str(result).replace("\n", " "))

@@ -16,7 +16,7 @@ SMALL = policies.Scale(5_000, 500, 3, reports.Scale(6, 1_000, (12,), 1, 1))
 
 
 def test_the_policy_is_valid_and_has_the_reported_size() -> None:
-    checked = check.read(document())
+    checked = check.check_document(document())
     assert (checked.faults, checked.warnings) == ([], [])
     assert sum(len(step.rules) for step in policy().steps) == 10
     assert len(plan_policy(policy()).labels("metric")) == 15

@@ -16,7 +16,7 @@ import pytest
 from pipelines.decisions.decision import compute_metrics
 from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.plan import plan_policy
-from pipelines.decisions.readings import Attribute, read
+from pipelines.decisions.readings import Attribute, read_leaves
 from pipelines.enrichment.facilities import mark_facilities, summarise_facilities
 from pipelines.figures.facts import Facts
 from pipelines.integrity import findings
@@ -108,7 +108,7 @@ def test_no_policy_decides_by_them(slug: str) -> None:
     shown = compute_metrics(both(), plan.metrics, range(2))
     held = {number: {name: Attribute(value) for name, value in STATED.items()} for number in range(2)}
     inputs = {each.name: ASKED[each.name] for each in policy.declared_inputs}
-    assert_same(evaluate_plan(plan, read(plan, shown, held, inputs, NOW)))
+    assert_same(evaluate_plan(plan, read_leaves(plan, shown, held, inputs, NOW)))
 
 
 @pytest.mark.parametrize("slug", RULESETS)

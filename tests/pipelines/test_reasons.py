@@ -27,7 +27,7 @@ from pipelines.decisions.decision import compute_metrics
 from pipelines.decisions.evaluate import evaluate_plan, rule_column
 from pipelines.decisions.plan import plan_policy
 from pipelines.decisions.policy import Policy
-from pipelines.decisions.readings import Attribute, Value, read
+from pipelines.decisions.readings import Attribute, Value, read_leaves
 from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.facilities.joining import mark_facilities
 from pipelines.enrichment.matching.duplicates import KNOWN
@@ -189,7 +189,7 @@ def by_policy(slug: str, of: list[Case]) -> Given:
     described: dict[int, bool | None] = {}
     for inputs in set(asked):  # a policy is evaluated for many customers at once, with one set of inputs
         mine = shown.filter(pl.col("customer_number").is_in([n for n, each in enumerate(asked) if each == inputs]))
-        decided = evaluate_plan(plan, read(plan, mine, held, dict(inputs), NOW))
+        decided = evaluate_plan(plan, read_leaves(plan, mine, held, dict(inputs), NOW))
         for row in decided.with_columns(column.alias(code) for code, column in columns.items()).to_dicts():
             described[row["customer_number"]] = row[of[row["customer_number"]].reason]
     return [described[number] for number in range(len(of))]

@@ -16,7 +16,7 @@ from api.decisions.reach import unreached
 from pipelines.decisions import Policy, check, examples
 from pipelines.decisions.authoring import diff, schema, statement, text
 from pipelines.decisions.canonical import fingerprint
-from pipelines.decisions.check import Checked
+from pipelines.decisions.check import CheckedPolicy
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.access import keys
 from storage.core import audit
@@ -223,8 +223,8 @@ def print_examples(
     print_records(records, as_json=as_json, empty="")
 
 
-def _read_document(file: Path) -> Checked:
-    return check.read_text(text_of(file), yaml=file.suffix != ".json")
+def _read_document(file: Path) -> CheckedPolicy:
+    return check.check_text(text_of(file), yaml=file.suffix != ".json")
 
 
 @contextmanager

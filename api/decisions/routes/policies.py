@@ -40,7 +40,7 @@ from api.http.four_eyes import REQUESTED
 from api.http.route import Route
 from pipelines.decisions import Policy, check
 from pipelines.decisions.authoring import diff, schema
-from pipelines.decisions.check import Checked, Finding
+from pipelines.decisions.check import CheckedPolicy, Finding
 from pipelines.decisions.policy import RESERVED_SLUGS
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.access.approvals import Request
@@ -97,7 +97,7 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
 
     All faults are listed at once. Warnings, about leniency and unreachable parts, must be acknowledged.
     """
-    checked = check.read(sent.document(slug))
+    checked = check.check_document(sent.document(slug))
     policy = require_valid(checked, slug)
     findings = _warnings(caller, checked, policy)
     accepted = sent.acknowledged()
@@ -117,7 +117,7 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
 @router.post("/{slug}/check", response_model=enveloped(CheckedPolicyView))
 def check_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) -> Response:
     """Check a document as saving it would, and store nothing."""
-    checked = check.read(sent.document(slug))
+    checked = check.check_document(sent.document(slug))
     try:
         policy = require_valid(checked, slug)
     except InvalidRequest as refusal:
@@ -208,7 +208,7 @@ def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
     return _changed(caller, slug, "Policy.ChallengerRemoved", policies.remove_challenger)
 
 
-def _warnings(caller: Caller, checked: Checked, policy: Policy) -> list[Finding]:
+def _warnings(caller: Caller, checked: CheckedPolicy, policy: Policy) -> list[Finding]:
     """Return the warnings about a sound document, also those about steps that no customer reaches."""
     with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_PER_ROW):
         return [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]

@@ -19,7 +19,7 @@ from api.decisions.commands.policies import ForClient, Slug, policies, printing_
 from api.portfolio import backtesting
 from api.portfolio.portfolio_jobs import first_rows, numbers_of, start
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
-from pipelines.decisions import kinds
+from pipelines.decisions import kinds_by_name
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
 from pipelines.pages.wording import percent
 from pipelines.risk_models import files
@@ -118,7 +118,7 @@ def _sent(
 ) -> SentBacktest:
     if not against.isdecimal() and against not in (PUBLISHED, Against.RECORDED, Against.CHALLENGER):
         raise typer.BadParameter("--against must be a version's number, published, recorded or challenger")
-    declared = kinds(champion.policy.declared_inputs)
+    declared = kinds_by_name(champion.policy.declared_inputs)
     return SentBacktest.model_construct(
         version=champion.version,
         against=int(against) if against.isdecimal() else against,
@@ -130,7 +130,7 @@ def _sent(
 
 def _filters(champion: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
     """Return the fields of a backtest that restrict its customers."""
-    declared = kinds(champion.policy.attributes)
+    declared = kinds_by_name(champion.policy.attributes)
     values = dict(_attribute(each, declared) for each in attributes)
     return {"customer_ids": list(dict.fromkeys(customers)) or None, "attributes": values or None}
 

@@ -23,7 +23,7 @@ Data = dict[str, Any]
 def as_json_schema() -> Data:
     """Return the JSON Schema (2020-12) of policies."""
     description = "Rules that decide, in order, and limits that are offered. See docs/how-to/policies.md."
-    return of_document(Policy, "Decision policy", description)
+    return document_schema(Policy, "Decision policy", description)
 
 
 def as_text() -> str:
@@ -31,7 +31,7 @@ def as_text() -> str:
     return text_of(as_json_schema())
 
 
-def of_document(model: type[Strict], title: str, description: str) -> Data:
+def document_schema(model: type[Strict], title: str, description: str) -> Data:
     """Return the JSON Schema of any document that uses numbers and conditions of policies."""
     written = _simplify(model.model_json_schema(by_alias=True))
     definitions = {name: _complete(name, each) for name, each in written.pop("$defs").items()}

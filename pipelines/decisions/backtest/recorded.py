@@ -12,7 +12,7 @@ from pipelines.decisions.backtest.sides import DECISIONS, LIMITS, UNDECIDABLE, S
 from pipelines.decisions.decision import Recorded
 from pipelines.decisions.plan import Plan
 from pipelines.decisions.policy import INDETERMINATE, Kind
-from pipelines.decisions.readings import NOT_SET, Attributes, Reading, Value, columns_of, is_of_kind, usable
+from pipelines.decisions.readings import NOT_SET, Attributes, Reading, Value, columns_of, is_of_kind, to_reading
 from pipelines.figures.periods import BY_CUSTOMER
 
 Records = Mapping[int, Recorded]  # by customer number
@@ -32,16 +32,16 @@ def inputs_of(records: Records) -> dict[int, Mapping[str, Value]]:
     return {number: each.content["case"]["inputs"] for number, each in records.items()}
 
 
-def read(
+def read_leaves(
     plan: Plan, metrics: pl.DataFrame, attributes: Attributes, inputs: Mapping[int, Mapping[str, Value]], now: datetime
 ) -> pl.DataFrame:
-    """Read the leaves as `readings.read` does, but with each customer's own inputs.
+    """Read the leaves as `readings.read_leaves` does, but with each customer's own inputs.
 
     An input that a customer doesn't have, or has with another kind, is unavailable.
     """
     leaves = [node for node in plan.nodes.values() if node.operator == "input"]
     blanks: dict[str, Value] = {node.label: _BLANKS[node.kind] for node in leaves}
-    frame = readings.read(plan, metrics, attributes, blanks, now)
+    frame = readings.read_leaves(plan, metrics, attributes, blanks, now)
     customers = frame[BY_CUSTOMER].to_list()
     return frame.with_columns(
         column
@@ -54,23 +54,23 @@ _BLANKS: Mapping[Kind, Value] = {"decimal": Decimal(0), "boolean": False, "strin
 
 
 def _reading(value: Value | None, kind: Kind) -> Reading:
-    return (None, NOT_SET) if value is None or not is_of_kind(value, kind) else usable(value)
+    return (None, NOT_SET) if value is None or not is_of_kind(value, kind) else to_reading(value)
 
 
 def _decision(number: int, content: Data) -> tuple[Any, ...]:
     outcome = content["answer"]["verdict"]["outcome"]
     steps = content["trace"]["steps"]
     at = next((step for step in steps if step["matched"] is not False), None)
-    results = [_described(rule) for step in steps for rule in step["rules"] if rule["counted"] is not False]
+    results = [_code_with_mark(rule) for step in steps for rule in step["rules"] if rule["counted"] is not False]
     decisive = [
-        _described(rule)
+        _code_with_mark(rule)
         for rule in (at["rules"] if at else ())
         if (rule["counted"] is None if outcome == INDETERMINATE else rule["counted"])
     ]
     return number, outcome, at and at["name"], decisive, results
 
 
-def _described(rule: Data) -> str:
+def _code_with_mark(rule: Data) -> str:
     code: str = rule["code"]
     return code + UNDECIDABLE if rule["counted"] is None else code
 

@@ -23,14 +23,14 @@ from pipelines.decisions.check.shape import parse_shape, plain
 from pipelines.decisions.plan import Plan
 from pipelines.decisions.policy import Policy
 
-__all__ = ["Checked", "Finding", "find_unreached", "ranges", "read", "read_text", "references"]
+__all__ = ["CheckedPolicy", "Finding", "check_document", "check_text", "find_unreached", "ranges", "references"]
 
 MOST_FAULTS = 1_000  # reported at once; our judgement: nobody reads more
 CALCULATING = ("steps", "limits")  # members that contain numbers and conditions
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedPolicy:
     """The result of a check. `policy` is None if there are faults. Warnings are acknowledged by code and pointer."""
 
     policy: Policy | None
@@ -38,17 +38,18 @@ class Checked:
     warnings: list[Finding]
 
 
-def read(document: object) -> Checked:
+def check_document(document: object) -> CheckedPolicy:
     """Check a document given as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
     if beyond := beyond_bounds(document, CALCULATING):
-        return Checked(None, [beyond], [])
+        return CheckedPolicy(None, [beyond], [])
     data = plain(document)
     policy, misshapen = parse_shape(data, Policy)
     dangling = list(islice(references.find_faults(data), MOST_FAULTS))
     wrong_kind = references.pointers_of_wrong_kind(dangling)
     faults = sort_findings([*misshapen, *dangling, *ranges.find_faults(data, wrong_kind)])[:MOST_FAULTS]
     own = [] if policy is None else [*leniency.find_warnings(policy), *_unpriced(policy)]
-    return Checked(None if faults else policy, faults, sort_findings([*own, *ranges.find_warnings(data, wrong_kind)]))
+    warnings = sort_findings([*own, *ranges.find_warnings(data, wrong_kind)])
+    return CheckedPolicy(None if faults else policy, faults, warnings)
 
 
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
@@ -68,10 +69,10 @@ def _unpriced(policy: Policy) -> Iterable[Finding]:
             yield finding(f"/products/{nth}", "ProductWithoutLimit", message)
 
 
-def read_text(text: str, yaml: bool) -> Checked:
+def check_text(text: str, yaml: bool) -> CheckedPolicy:
     """Check a file's text, as YAML or JSON."""
     document, unreadable = parse_file(text, yaml)
-    return Checked(None, [unreadable], []) if unreadable else read(document)
+    return CheckedPolicy(None, [unreadable], []) if unreadable else check_document(document)
 
 
 # The portfolio

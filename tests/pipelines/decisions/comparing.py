@@ -85,7 +85,7 @@ def differing(some: Iterable[Interpreted]) -> Iterator[Compared]:
 def rows(plan: Plan, case: Case) -> pl.DataFrame:
     """Return the engine's result for a case, one row per customer; customers are numbered from 0."""
     held = {number: customer.attributes for number, customer in enumerate(case.customers)}
-    return evaluate_plan(plan, readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW))
+    return evaluate_plan(plan, readings.read_leaves(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW))
 
 
 def metrics_of(customers: Sequence[Customer]) -> pl.DataFrame:

@@ -56,7 +56,7 @@ def evaluation(
     """Evaluate one customer. `metrics`: values, or causes why there is none."""
     plan = plan_policy(policy)
     shown = metrics_of([Customer(metrics, attributes)])
-    row = evaluate_plan(plan, readings.read(plan, shown, {0: attributes}, inputs, NOW)).row(0, named=True)
+    row = evaluate_plan(plan, readings.read_leaves(plan, shown, {0: attributes}, inputs, NOW)).row(0, named=True)
     return Evaluation(row, build_answer(plan, row, attributes, shown.row(0, named=True)), build_trace(plan, row))
 
 

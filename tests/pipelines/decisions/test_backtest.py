@@ -19,7 +19,7 @@ from pipelines.decisions.backtest.result import describe_days
 from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.plan import Plan, plan_policy
 from pipelines.decisions.policy import Policy
-from pipelines.decisions.readings import read
+from pipelines.decisions.readings import read_leaves
 from pipelines.decisions.unsettled import find_missing
 from pipelines.figures.tallies import Tallies
 from pipelines.metrics import cause_of
@@ -98,7 +98,7 @@ def readings(customers: int, seed: int) -> pl.DataFrame:
 
 
 def sides(metrics: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return tuple(evaluate_plan(plan, read(plan, metrics, {}, {}, NOW)) for plan in (BEFORE, AFTER))  # pyrefly: ignore[bad-return]
+    return tuple(evaluate_plan(plan, read_leaves(plan, metrics, {}, {}, NOW)) for plan in (BEFORE, AFTER))  # pyrefly: ignore[bad-return]
 
 
 def outcomes(customers: int, seed: int = 3) -> pl.DataFrame:
@@ -307,7 +307,7 @@ def test_coverage_names_rules_that_are_never_reached_or_never_match() -> None:
     everybody = rule("EVERYBODY", {"atLeast": ["1", "0"]})
     nobody = rule("NOBODY", {"atLeast": ["0", "1"]})
     plan = policy([step("First", "proceed", everybody, nobody), step("Second", "blocked", STEADY)], [])
-    side = decide(plan, evaluate_plan(plan, read(plan, readings(50, seed=5), {}, {}, NOW)))
+    side = decide(plan, evaluate_plan(plan, read_leaves(plan, readings(50, seed=5), {}, {}, NOW)))
     recorded = Side(side.decisions, side.limits, {})
     days = describe_days(compare(AS_OF, recorded, side, outcomes(0))[1], [AS_OF])
     coverage = describe_coverage(days, "after")

@@ -84,11 +84,11 @@ def said(findings: list[check.Finding]) -> Found:
 
 
 def faults(document: Json) -> Found:
-    return said(check.read(document).faults)
+    return said(check.check_document(document).faults)
 
 
 def warnings(document: Json) -> Found:
-    checked = check.read(document)
+    checked = check.check_document(document)
     assert checked.faults == []
     return said(checked.warnings)
 
@@ -164,7 +164,7 @@ def test_fault_of_shape_has_its_place_in_the_document(document: Json, expected: 
 
 @pytest.mark.parametrize("document", [document for document, _ in MISSHAPEN])
 def test_no_message_comes_from_a_library(document: Json) -> None:
-    for fault in check.read(document).faults:
+    for fault in check.check_document(document).faults:
         assert fault.message[0].isupper() or fault.message[0] in "`0123456789", fault
         assert fault.message.endswith("."), fault
         assert not any(word in fault.message for word in ("_form", "Input", "tag", "Tuple", "pydantic", "{")), fault
@@ -271,7 +271,7 @@ def test_reserved_slug_is_refused() -> None:
 
 
 def messages(document: Json) -> list[str]:
-    return [fault.message for fault in check.read(document).faults]
+    return [fault.message for fault in check.check_document(document).faults]
 
 
 def test_comparing_texts_gets_a_hint() -> None:
@@ -288,7 +288,7 @@ def test_wrapped_constant_gets_a_hint() -> None:
 
 
 def test_misspelt_name_gets_a_suggestion() -> None:
-    (fault,) = check.read(asking({"atLeast": [{"metric": "dishonour_180d"}, "1"]})).faults
+    (fault,) = check.check_document(asking({"atLeast": [{"metric": "dishonour_180d"}, "1"]})).faults
     assert fault.message.endswith("Did you mean `dishonours_180d`?")
 
 
@@ -359,7 +359,7 @@ def test_contradictions_from_a_wrong_kind_are_not_reported() -> None:
     again = {("/steps/1/rules/0/condition/atLeast/0/attribute", "WrongKind")}
     assert faults(steps(odd, {"atLeast": [FLAG, "7"]})) == wrong | again
     assert faults(steps(odd, {"isTrue": FLAG})) == wrong
-    of_two = check.read(asking(odd, {"atLeast": [FLAG, "7"]}))
+    of_two = check.check_document(asking(odd, {"atLeast": [FLAG, "7"]}))
     assert (len(of_two.faults), of_two.warnings) == (2, [])
     both_wrong = both_of(odd, {"lessThan": [FLAG, "3"]})
     assert {code for _, code in faults(asking(both_wrong))} == {"WrongKind"}
@@ -451,7 +451,7 @@ def test_faults_of_every_sort_are_reported_at_once() -> None:
         ("/limits/0/amount", "NoValue"),
         ("/limits/0/roundDownTo", "NotADecimal"),
     }
-    assert check.read(document).policy is None
+    assert check.check_document(document).policy is None
 
 
 def test_every_defect_is_reported_at_an_existing_place() -> None:
@@ -461,7 +461,7 @@ def test_every_defect_is_reported_at_an_existing_place() -> None:
         document = deepcopy(chance.choice((drawn.document(chance), *given)))
         for _ in range(chance.randint(1, 6)):
             mutilate(document, chance)
-        for fault in check.read(document).faults:
+        for fault in check.check_document(document).faults:
             described += 1
             is_missing = fault.code == "DecisionPolicy.Missing"
             assert stands(document, fault.pointer.rpartition("/")[0] if is_missing else fault.pointer), fault
@@ -523,7 +523,7 @@ def test_a_document_beyond_bounds_is_refused_at_once(subtests: pytest.Subtests) 
 
 
 def test_twenty_nested_operators_are_allowed() -> None:
-    assert check.read(asking(nested(18))).policy is not None  # with the comparison and what it reads
+    assert check.check_document(asking(nested(18))).policy is not None  # with the comparison and what it reads
 
 
 @pytest.mark.timeout(60)  # a second or two; faults that multiply would take hours
@@ -537,13 +537,13 @@ def test_largest_documents_are_checked_in_time() -> None:
     strange = [own(f"m{nth}", *(f"revenue_{nth}_{place}d" for place in range(20))) for nth in range(900)]
     metrics = (policy(metrics=chains), policy(metrics=strange))
     for document in (policy(step(*names)), policy(step(*texts)), policy(step(*wide(19))), *metrics):
-        assert len(check.read(document).faults) <= check.MOST_FAULTS
+        assert len(check.check_document(document).faults) <= check.MOST_FAULTS
 
 
 def test_a_text_is_read_as_yaml_or_json() -> None:
     document = asking({"atLeast": [X, "5"]})
-    assert check.read_text(json.dumps(document), yaml=False) == check.read_text(json.dumps(document), yaml=True)
-    assert check.read_text(json.dumps(document), yaml=False).policy == Policy.model_validate(document)
+    assert check.check_text(json.dumps(document), yaml=False) == check.check_text(json.dumps(document), yaml=True)
+    assert check.check_text(json.dumps(document), yaml=False).policy == Policy.model_validate(document)
 
 
 LAUGHS = "a: &a [x, x]\n" + "".join(
@@ -573,7 +573,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
 )
 def test_invalid_file_is_refused(text: str, yaml: bool, code: str) -> None:
     started = time.thread_time()
-    (fault,) = check.read_text(text, yaml).faults
+    (fault,) = check.check_text(text, yaml).faults
     assert (fault.pointer, fault.code) == ("", f"DecisionPolicy.{code}")
     assert time.thread_time() - started < 1
 
@@ -592,7 +592,7 @@ def test_invalid_file_is_refused(text: str, yaml: bool, code: str) -> None:
     ],
 )
 def test_yaml_error_has_its_line_and_column(text: str, place: str) -> None:
-    (fault,) = check.read_text(text, yaml=True).faults
+    (fault,) = check.check_text(text, yaml=True).faults
     assert fault.message.startswith(f"The file is not valid YAML: {place}: ")
     assert "unicode string" not in fault.message
 
@@ -606,14 +606,14 @@ def test_yaml_error_has_its_line_and_column(text: str, place: str) -> None:
     ],
 )
 def test_values_that_only_yaml_has_are_refused(text: str, expected: Found) -> None:
-    assert said(check.read_text(text, yaml=True).faults) == expected
+    assert said(check.check_text(text, yaml=True).faults) == expected
 
 
 def test_json_numbers_are_not_texts() -> None:
     document = strict_json.parse(json.dumps(asking({"atLeast": [X, 1e400]})).replace("Infinity", "1e400").encode())
     assert faults(document) == {(f"{CONDITION}/atLeast/1", "NotText")}
     ranked = strict_json.parse(json.dumps(policy(step(rule({"isTrue": FLAG}, rank=7)))).encode())
-    assert check.read(ranked).policy is not None
+    assert check.check_document(ranked).policy is not None
 
 
 # Warnings
@@ -697,7 +697,7 @@ def less(plan: Plan, given: pl.DataFrame, chance: random.Random) -> pl.DataFrame
 
 def read(plan: Plan, case: Case) -> pl.DataFrame:
     held = {number: customer.attributes for number, customer in enumerate(case.customers)}
-    return readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW)
+    return readings.read_leaves(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW)
 
 
 def severest(plan: Plan, row: Json) -> int:
@@ -774,7 +774,7 @@ def test_offer_for_a_harsher_outcome_only_is_lenient() -> None:
 
 @pytest.mark.parametrize("slug", sorted(examples.load()))
 def test_example_has_no_warnings(slug: str) -> None:
-    assert check.read(examples.load()[slug]).warnings == []
+    assert check.check_document(examples.load()[slug]).warnings == []
 
 
 @pytest.mark.parametrize("text", ["12:30", "1:30:00", "1:30.5"])

@@ -117,7 +117,7 @@ def test_the_order_of_customers_changes_nothing() -> None:
         plan = plan_policy(Policy.model_validate(case.document))
         held = {number: customer.attributes for number, customer in enumerate(case.customers)}
         shuffled = metrics_of(case.customers).sample(fraction=1, shuffle=True, seed=1)
-        again = evaluate_plan(plan, readings.read(plan, shuffled, held, case.inputs, NOW))
+        again = evaluate_plan(plan, readings.read_leaves(plan, shuffled, held, case.inputs, NOW))
         assert again["customer_number"].to_list() != list(range(30))
         assert_frame_equal(again.sort("customer_number"), rows(plan, case))
 
@@ -195,7 +195,7 @@ def test_division_by_zero_affects_only_its_customer() -> None:
     numbers = [Decimal(chance.choice((0, 5, 20))) for _ in range(200)]
     held = {number: {"x": Attribute(value)} for number, value in enumerate(numbers)}
     customers = pl.DataFrame({"customer_number": range(200)}, schema={"customer_number": pl.UInt32})
-    outcomes = evaluate_plan(plan, readings.read(plan, customers, held, {}, NOW))["outcome"].to_list()
+    outcomes = evaluate_plan(plan, readings.read_leaves(plan, customers, held, {}, NOW))["outcome"].to_list()
     assert outcomes == [{0: "indeterminate", 5: "blocked", 20: "proceed"}[int(value)] for value in numbers]
 
 
@@ -297,7 +297,7 @@ def test_customers_without_posted_rows_are_decided() -> None:
     small = policy(defaultOutcome="conditional", steps=[step(rule(known), outcome="proceed")])
     plan = plan_policy(small)
     computed = metrics.values(facts([*posted, *pending], date(2025, 6, 1)), plan.metrics)
-    decided = evaluate_plan(plan, readings.read(plan, computed, {}, {}, NOW))
+    decided = evaluate_plan(plan, readings.read_leaves(plan, computed, {}, {}, NOW))
     assert decided["customer_number"].to_list() == [1, 2]
     assert decided[cause_of("metric revenue_90d")].to_list() == [None, "no_transactions"]
     assert decided["outcome"].to_list() == ["proceed", "conditional"]
@@ -307,7 +307,7 @@ def test_empty_portfolio_has_no_decisions() -> None:
     for case in cases(seed=8, policies=10, customers=1):
         plan = plan_policy(Policy.model_validate(case.document))
         nobody = metrics_of(case.customers).clear()
-        decided = evaluate_plan(plan, readings.read(plan, nobody, {}, case.inputs, NOW))
+        decided = evaluate_plan(plan, readings.read_leaves(plan, nobody, {}, case.inputs, NOW))
         assert decided.is_empty()
         assert decided.schema == rows(plan, case).schema
 
@@ -315,7 +315,7 @@ def test_empty_portfolio_has_no_decisions() -> None:
 def test_metrics_without_any_transactions_can_be_read() -> None:
     plan = plan_policy(policy(steps=[step(rule({"isKnown": {"metric": "revenue_90d"}}))]))
     none = metrics.values(Facts(pl.DataFrame(schema=TRANSACTIONS), date(2025, 6, 1)), plan.metrics)
-    assert evaluate_plan(plan, readings.read(plan, none, {}, {}, NOW)).is_empty()
+    assert evaluate_plan(plan, readings.read_leaves(plan, none, {}, {}, NOW)).is_empty()
 
 
 def test_a_policy_without_steps_decides_by_its_default() -> None:

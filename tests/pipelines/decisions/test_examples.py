@@ -26,7 +26,7 @@ POLICIES = {slug: Policy.model_validate(document) for slug, document in DOCUMENT
 
 @pytest.mark.parametrize("name", sorted(examples.texts()))
 def test_example_has_no_faults_and_no_warnings(name: str) -> None:
-    checked = check.read_text(examples.texts()[name], yaml=True)
+    checked = check.check_text(examples.texts()[name], yaml=True)
     assert (checked.faults, checked.warnings) == ([], [])
     assert checked.policy is not None
     assert name == f"{checked.policy.slug}.yaml"
@@ -229,7 +229,7 @@ def test_no_example_lends_to_a_business_that_pays_for_its_insolvency(slug: str) 
 
 def on_the_page() -> list[Policy]:
     """Return the documentation's worked example, and the one with its own metrics."""
-    found = [check.read_text(text, yaml=True) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+    found = [check.check_text(text, yaml=True) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
     assert [(each.faults, each.warnings) for each in found] == [([], []), ([], [])]
     return [each.policy for each in found if each.policy is not None]
 

@@ -46,10 +46,10 @@ def test_expression_grows_linearly_with_its_operands(subtests: pytest.Subtests) 
 def largest_evaluated(name: str) -> None:
     """Check and evaluate a document, and search for its sensitivities, as for any other policy."""
     document = filled(CONDITIONS[name])
-    codes = {fault.code for fault in check.read(document).faults}
+    codes = {fault.code for fault in check.check_document(document).faults}
     assert not codes & {"DecisionPolicy.TooLarge", "DecisionPolicy.TooCostly"}
     plan = plan_policy(Policy.model_validate(document))
-    read = readings.read(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
+    read = readings.read_leaves(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
     assert evaluate_plan(plan, read).height == 1
     assert len(sensitivity.find_sensitivities(plan, read)) == 1
 
@@ -57,7 +57,7 @@ def largest_evaluated(name: str) -> None:
 def test_document_that_exhausted_a_process_is_evaluated() -> None:
     condition = CONDITIONS["sums of products"](f"1.{nth:04}" for nth in range(1, 1_000))
     plan = plan_policy(Policy.model_validate(policy_of([condition])))
-    read = readings.read(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
+    read = readings.read_leaves(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
     assert evaluate_plan(plan, read).height == 1
 
 
@@ -76,7 +76,7 @@ def many(constants: int) -> list[dict[str, Any]]:
 def test_too_costly_policy_is_refused_on_saving() -> None:
     fitting, beyond = policy_of(many(MOST_NODES // 3)), policy_of(many(MOST_NODES // 3 + 1))
     assert beyond_bounds(fitting, check.CALCULATING) is None
-    [fault] = check.read(beyond).faults
+    [fault] = check.check_document(beyond).faults
     assert (fault.code, fault.pointer) == ("DecisionPolicy.TooCostly", "")
 
 

@@ -262,7 +262,7 @@ def available_at_its_expiry(stated: readings.Attribute, kind: Any, now: Any) -> 
         return None, readings.EXPIRED
     if not readings.is_of_kind(value, kind):
         return None, readings.WRONG_KIND
-    return readings.usable(value)
+    return readings.to_reading(value)
 
 
 PARTS: Mapping[str, tuple[object, str, object]] = {
@@ -296,7 +296,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
     "nothing is too large to be read": (readings, "bounded", lambda value: value.cast(NUMBER, strict=False)),
-    "still good at its expiry": (readings, "reading", available_at_its_expiry),
+    "still good at its expiry": (readings, "read_attribute", available_at_its_expiry),
     "every band asked for": (unsettled, "_relevant_operands", lambda node, _: node.of),
 }
 

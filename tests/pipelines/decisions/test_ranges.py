@@ -61,7 +61,7 @@ def all_customers(plan: Plan) -> pl.DataFrame:
     pairs = list(product(VALUES, VALUES))
     held = {number: {"x": Attribute(x), "y": Attribute(y)} for number, (x, y) in enumerate(pairs)}
     numbers = pl.DataFrame({"customer_number": pl.Series(range(len(pairs)), dtype=pl.UInt32)})
-    return evaluate_plan(plan, readings.read(plan, numbers, held, {}, NOW))
+    return evaluate_plan(plan, readings.read_leaves(plan, numbers, held, {}, NOW))
 
 
 def found(document: Json) -> set[tuple[str, str]]:

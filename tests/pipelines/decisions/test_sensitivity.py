@@ -47,7 +47,7 @@ def policy(*conditions: Any, **fields: Any) -> Plan:
 
 def read(plan: Plan, **attributes: str) -> pl.DataFrame:
     held = {1: {name: Attribute(Decimal(text)) for name, text in attributes.items()}}
-    return readings.read(plan, pl.DataFrame({"customer_number": [1]}), held, {}, drawn.NOW)
+    return readings.read_leaves(plan, pl.DataFrame({"customer_number": [1]}), held, {}, drawn.NOW)
 
 
 def of(plan: Plan, leaf: str, **attributes: str) -> Sensitivity:
@@ -189,7 +189,7 @@ def of_own(fields: dict[str, Any], value: str, threshold: str = "3") -> Sensitiv
         {"customer_number": [1], "own": [Decimal(value)], "cause of own": [None]},
         schema_overrides={"cause of own": pl.String(), "own": pl.Decimal(38, 4)},
     )
-    [found] = find_sensitivities(plan, readings.read(plan, shown, {}, {}, drawn.NOW))
+    [found] = find_sensitivities(plan, readings.read_leaves(plan, shown, {}, {}, drawn.NOW))
     return found
 
 
@@ -214,7 +214,7 @@ over_halves = pytest.mark.parametrize("half", HALVES, ids=["first", "second"])
 
 def read_drawn(plan: Plan, case: Case) -> list[pl.DataFrame]:
     held = {number: customer.attributes for number, customer in enumerate(case.customers)}
-    every = readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW)
+    every = readings.read_leaves(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW)
     return [every.slice(place, 1) for place in range(every.height)]
 
 

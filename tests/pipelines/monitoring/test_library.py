@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
-from pipelines.decisions.policy import kinds
+from pipelines.decisions.policy import kinds_by_name
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.decisions.starter import ATTRIBUTES
 from pipelines.metrics.definition import EVERY_ROW
@@ -435,7 +435,7 @@ def test_no_rule_reads_a_personal_characteristic(slug: str) -> None:
     """Rows are selected by their purpose, and the only attributes are the loan's start and hardship."""
     ruleset = RULESETS[slug]
     asked = {"hardship_flag": "boolean", "loanStart": "string"}
-    assert kinds(ruleset.attributes).items() <= asked.items()
+    assert kinds_by_name(ruleset.attributes).items() <= asked.items()
     assert ruleset.muted_while is not None
     assert ruleset.muted_while.model_dump(by_alias=True) == {"isTrue": {"attribute": "hardship_flag"}}
     assert "hardship_flag" not in str([rule.condition for rule in ruleset.rules])

@@ -142,7 +142,7 @@ def outcomes_of(businesses: Mapping[int, tuple[str, Business]], until: date) -> 
         plan = plan_policy(policy)
         inputs = {each.name: INPUTS[each.name] for each in policy.declared_inputs}
         midnight = datetime.combine(facts.as_of, time(), UTC)
-        read = readings.read(plan, metrics.values(facts, plan.metrics), known, inputs, midnight)
+        read = readings.read_leaves(plan, metrics.values(facts, plan.metrics), known, inputs, midnight)
         for number, outcome in (
             evaluate_plan(plan, read).select(BY_CUSTOMER, pl.col("outcome").cast(pl.String)).iter_rows()
         ):

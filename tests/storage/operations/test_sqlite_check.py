@@ -10,7 +10,7 @@ import pytest
 
 from assets.service import up
 from storage.core.store import Store
-from storage.operations.sqlite_check import Checked, count_lost_commits, database_file, quick_check, was_left_open
+from storage.operations.sqlite_check import QuickCheck, count_lost_commits, database_file, quick_check, was_left_open
 from tests.conftest import migrated_file
 from tests.storage.values import on_sqlite
 
@@ -29,7 +29,7 @@ def with_flipped_pages(content: bytes) -> bytes:
 
 def test_an_intact_file_has_no_damage(tmp_path: Path) -> None:
     (tmp_path / "whole.db").write_bytes(migrated_file())
-    assert quick_check(tmp_path / "whole.db", 30) == Checked(complete=True)
+    assert quick_check(tmp_path / "whole.db", 30) == QuickCheck(complete=True)
 
 
 def test_flipped_pages_are_found(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_commits_behind_a_damaged_page_of_the_log_are_missed(tmp_path: Path, sub
             database = left_open(tmp_path / place, 10)
             flip(tmp_path / place / "killed.db-wal", at)
             assert count_lost_commits(database) == found
-            assert quick_check(database, 30) == Checked(complete=True)  # it doesn't see the log
+            assert quick_check(database, 30) == QuickCheck(complete=True)  # it doesn't see the log
             assert rows(database) == 10 - dropped
 
 

@@ -4,14 +4,14 @@
     nodes       one node for each distinct value, calculation or condition
     plan        turns a document into nodes, steps and limits that can be evaluated
     numbers     arithmetic of exact decimals
-    readings    values that a plan reads for each customer, or the cause why one is unavailable
+    readings    values that a plan reads for each customer, or why they are unavailable
     evaluate    outcomes and limits, for one customer or a million in one pass
     starter     the starter set of attributes
     unsettled   why something is unknown, and what would resolve it
     answer      the result of an evaluation, and its trace
     canonical   fingerprints of policies and of the metrics that they read
     decision    deciding one customer, the record of it, and replaying the record
-    letter      the outcome in the words for the applicant, as a page
+    letter      the letter that tells the applicant the outcome, as a page
     sensitivity the smallest changes that give another outcome; `enclosures`: the possible results of a range
 
     check/      faults of a document, and warnings that must be acknowledged

@@ -1,4 +1,4 @@
-"""Read each leaf of a plan (metric, attribute or input) for many customers: its value, or the cause why it has none."""
+"""Read each leaf of a plan (metric, attribute or input) for many customers: its value, or why it has none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from pipelines.metrics.outcome import OVERFLOW
 from pipelines.vocabulary.plans import AS_WRITTEN
 
 Value = str | Decimal | bool
-Reading = tuple[Value | None, str | None]  # a value, or the cause why there is none
+Reading = tuple[Value | None, str | None]  # a value, or a cause (a key of CAUSES)
 
 NOT_SET = "not_set"
 EXPIRED = "expired"

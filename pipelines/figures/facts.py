@@ -99,16 +99,16 @@ class Facts:
         """Expression over `history`: days from a customer's last row to `as_of`."""
         return days_behind(self.as_of)
 
-    shares_rows = False  # True in a subclass where several customers are one customer on different days
+    shares_rows = False  # True in a subclass whose customers are snapshots: one customer on several days
 
     @property
     def shared_rows(self) -> pl.DataFrame:
-        """`rows`, each once even where several customers share them."""
+        """`rows`, or of snapshots (`shares_rows`) the rows that they share, each once."""
         return self.rows
 
     @property
     def whole(self) -> "Facts":
-        """The facts that these are made of: themselves, unless they share another's rows."""
+        """These facts, or of snapshots the facts of the customers whose rows they share."""
         return self
 
     @property

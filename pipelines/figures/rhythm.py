@@ -3,8 +3,8 @@
 The model: the account has rows on a working day with probability p and on a weekend day with probability q, each
 day independently. Both are estimated from its other days, without the silence: (days with rows + 1) / (days + 2),
 Laplace's rule of succession. A given stretch of w working days and v weekend days is then silent with probability
-(1 - p)^w × (1 - q)^v, the `probability` of a gap. Public holidays and a firm's closed weeks are not in the model,
-therefore only silences less probable than one in a million mean anything (SURE_BELOW, our judgement).
+(1 - p)^w × (1 - q)^v, the `probability` of a gap. Public holidays and a firm's closed weeks are not in the model, so
+only silences less probable than one in a million count (SURE_BELOW, our judgement).
 """
 
 from decimal import Decimal

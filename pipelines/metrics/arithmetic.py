@@ -15,10 +15,10 @@ def calculate(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.S
 
     Args:
         values: one series (VALUE) for each operand, all of one length.
-        causes: why there is no value, whatever the operation gives: the first of these counts.
+        causes: series of causes that leave a row without a value, whatever the operation gives; the first one counts.
 
     Returns:
-        `value` (VALUE) and `cause` why there is none: of `causes`, or else the operation's own.
+        `value` (VALUE; null if there is a cause), and `cause`: of `causes`, or else the operation's own.
     """
     columns = {f"value_{nth}": each for nth, each in enumerate(values)}
     columns |= {f"cause_{nth}": each for nth, each in enumerate(causes)}
@@ -42,7 +42,7 @@ def _expressions(operation: str, operands: int, causes: int) -> tuple[Sequence[p
 
 
 def _steps(operation: str, operands: list[pl.Expr]) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
-    """Return the steps, and the operation's own causes why there is no value."""
+    """Return the steps, and the causes by which the operation itself has no value."""
     if operation in _CHOICES:
         return [_CHOICES[operation](operands).cast(VALUE).alias("value")], []
     value, step, (first, *others) = pl.col("value"), _STEPS[operation], operands

@@ -135,7 +135,7 @@ def _needs(metric: Metric) -> Needs:
 
 
 def _cause(history_days: int, history_months: int, fresh_days: int | None) -> pl.Expr:
-    """Return the cause why customers don't meet what a metric needs, or null where they do.
+    """Return which of a metric's needs a customer doesn't meet, as a cause; null if all are met.
 
     It comes before any cause of the source. Many metrics need the same, so each need is checked once.
     """

@@ -1,4 +1,4 @@
-"""A metric's outcome: a value, or the cause why there is none. Never an exception, and never NaN or infinity.
+"""A metric's outcome: a value, or the cause of having none. Never an exception, and never NaN or infinity.
 
 Values are decimals of four places, rounded half to even; so are the inputs of arithmetic. Values of LARGEST or more are
 refused: no statement holds so much, and products of such values exceed Polars' decimals.

@@ -34,8 +34,8 @@ D = TypeVar("D", Transactions, Balances, History)
 class Read:
     """What outcomes are computed from. `customers`: their `windows.periods`.
 
-    Totals are taken from `running`, and marked rows are read from `single`. They differ where several customers are one
-    customer on different days: totals are computed once and serve all days, but marked rows are repeated for each day.
+    Totals are taken from `running`, and marked rows are read from `single`. They differ for snapshots (one customer on
+    several days): totals are computed once and serve all days, but marked rows are repeated for each day.
     """
 
     facts: Facts

@@ -24,7 +24,7 @@ BY_HAND = 4.0  # weight of a row labelled by hand; other rows, whose narratives 
 def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:
     """Return rows of a synthetic portfolio and of listed names, and those labelled by hand, which count more.
 
-    Columns that only the latter have, such as context columns, are left out.
+    Columns that only the rows labelled by hand have, such as context columns, are left out.
     """
     rows = pl.concat([portfolio_rows(customers), name_rows()]).drop("card_last_four")  # made-up cards teach nothing
     if by_hand is None:

@@ -17,7 +17,7 @@ MOST_DEPTH = 20  # operators within each other
 # Operators, references and constants: each is a column of every evaluation. The shipped policies have a tenth of this,
 # and a policy with twice as many took two seconds per customer.
 MOST_NODES = 2_000
-MOST_LEVELS = 100  # of objects and lists within each other
+MOST_LEVELS = 100  # of nested objects and lists
 MOST_VALUES = 20_000
 MOST_CHARACTERS = 1_000_000  # of all texts and names together
 LONGEST_NAME = 100  # of a member of an object
@@ -31,7 +31,7 @@ Trail: TypeAlias = "tuple[Trail, int | str] | None"  # path from a value back to
 def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | None:
     """Return the first bound that a document breaks.
 
-    The time is limited for documents of any size, and there is no recursion that deep nesting could exhaust.
+    This takes limited time for documents of any size, and no recursion that deep nesting could exhaust.
 
     Args:
         calculating: the members of the document that contain numbers and conditions.

@@ -70,7 +70,7 @@ _MATCHED = "While its data are unavailable this rule counts as met, and keeps th
 def _is_lenient(of: Changes, outcome: Outcome, after: Collection[Outcome]) -> bool:
     """Return whether a change may lead to a milder outcome.
 
-    A step that no longer matches leads to the steps after it. A step that newly matches keeps the customer from them.
+    If a step no longer matches, the steps after it decide. If it newly matches, they are no longer reached.
     """
     milder = any(SEVERITY[each] < SEVERITY[outcome] for each in after)
     harsher = any(SEVERITY[each] > SEVERITY[outcome] for each in after)

@@ -78,8 +78,7 @@ def negated_where(condition: pl.Expr) -> pl.Expr:
 def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
     """Return which amounts to negate if the file says of every row whether it is debit or credit, else None.
 
-    Most rows decide whether a side is printed with a minus: reversals of debits are negative, and so are credits on a
-    card.
+    Whether a side is printed with a minus is decided by most of its rows, because a reversal has the opposite sign.
     """
     amounts = rows.filter(exact(pl.col("amount")).fill_null(0) != 0)
     kind, negative = pl.col("kind").str.to_lowercase(), pl.col("amount").str.starts_with("-")
@@ -106,7 +105,7 @@ def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
 def _sign_by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...], bool]:
     """Sign amounts by how the balance moves, if none has a minus and nine in ten balances move by their amount.
 
-    Return also the notes, and whether a sign remains unproved: that of an account's first row, or of a row whose
+    Also return the notes, and whether any sign remains unproved: that of an account's first row, or of a row whose
     balance does not follow from the one before.
     """
     if rows["amount"].str.starts_with("-").any():

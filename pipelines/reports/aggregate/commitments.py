@@ -132,10 +132,10 @@ def facilities(facts: Facts) -> pl.DataFrame:
 
 
 def debt_rows(facts: Facts) -> pl.DataFrame:
-    """Return only the rows that facilities are derived from, inferred ones included (`add_inferred`).
+    """Return the rows from which facilities are derived, including inferred facilities (`add_inferred`).
 
-    These are the facilities' own rows, each account's last day, and for customers with a cash advance their takings,
-    which show what the lender keeps back.
+    These are the facilities' own rows, the rows of each account's last day and, for customers with a cash advance, all
+    takings, because takings show how much the lender keeps back.
     """
     of_facility = pl.col("facility_id").is_not_null()
     product = pl.coalesce("inferred_product", credit_product())
@@ -149,7 +149,10 @@ def debt_rows(facts: Facts) -> pl.DataFrame:
 
 
 def _missed(facts: Facts) -> pl.LazyFrame:
-    """Return each missed payment with the repayment that was returned, or the last one before the expected day."""
+    """Return each missed payment, with the row that it is traced to: the last repayment tried up to the day it was due.
+
+    This is the repayment that was returned, or the one before a payment that is not seen at all.
+    """
     by_date = ("facility_id", "date")
     missed = (
         facts.cached(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
@@ -168,7 +171,7 @@ def _with_interest(facts: Facts) -> pl.LazyFrame:
 
 
 def _facility_rows(facts: Facts) -> pl.LazyFrame:
-    """Return rows of facilities: what was drawn and what was repaid, each minus what came back."""
+    """Return the rows of facilities with what each draws or repays; a payment that comes back counts as negative."""
     product = pl.coalesce("inferred_product", credit_product())
     draws, size = product.is_not_null() == words.is_credit(), pl.col("amount")
     return (
@@ -223,16 +226,18 @@ FACILITIES_TABLE = Table(
         Column("status", "text", meaning="active, likely_repaid, in_arrears or renewed"),
         Column("fundingDate", "date", meaning="date of the first draw; null: the funding is not seen"),
         Column("lastRepaymentDate", "date", meaning="date of the last repayment that was not returned"),
-        Column("inferred", "boolean", meaning="from what payments do; no rating, rule or policy reads it"),
+        Column("inferred", "boolean", meaning="found by its payments, not by name; no rating, rule or policy reads it"),
         Column("nextExpectedDate", "date", meaning="date of the next repayment; null once it has ended"),
         Column(
-            "possiblyStackedWith", "count", meaning="others for working capital at that time, inferred ones included"
+            "possiblyStackedWith",
+            "count",
+            meaning="other working-capital facilities that ran at the same time, inferred ones included",
         ),
         Column("remainingLow", "AUD", meaning="left to repay at least, if it is paid out now; null if unknown"),
         Column("remainingHigh", "AUD", meaning="left to repay at most, if it runs its term; null if unknown"),
         Column("remainingMethod", "text", meaning="how estimatedRemaining was estimated"),
         Column("costFactor", "ratio", meaning="repaid ÷ lent over the whole term, if the product has an assumed one"),
-        Column("withheldEstimate", "AUD", meaning="kept back from card takings, as far as they show it"),
+        Column("withheldEstimate", "AUD", meaning="kept back from card takings by the lender, estimated from them"),
     ),
     listed=_facilities,
     sources=(

@@ -68,7 +68,7 @@ def _ranked_rows(facts: Facts) -> pl.LazyFrame:
 
 
 _TOTALS = (
-    Total("amount", "AUD", _SIZE, meaning="paid by it, or to it; refunds are payments in the other direction"),
+    Total("amount", "AUD", _SIZE, meaning="paid by or to the counterparty; a refund counts in the other direction"),
     Total("transactionCount", "count", _ONE, meaning="payments"),
     Total("monthsSeen", "count", pl.when("first_of_month").then(_ONE), meaning="calendar months with a payment"),
     Total("lastQuarter", "AUD", pl.when(_AGE < TREND).then(_SIZE), meaning="of `amount`, in the last 90 days"),
@@ -169,7 +169,7 @@ def _concentrations(facts: Facts) -> pl.LazyFrame:
 
 
 def _square(by: str, whole: pl.Expr) -> pl.Expr:
-    """Return a payment's part in the sum of squares of what payers paid: `by` times its payer's total."""
+    """Return what a payment adds to the sum of squares of payers' totals: `by` times the total of its payer."""
     exact = pl.Decimal(38, 4)
     return pl.when(whole < MOST_SQUARED).then(pl.col(by)).cast(exact) * pl.when(whole < MOST_SQUARED).then("paid").cast(
         exact
@@ -197,8 +197,8 @@ def _herfindahl() -> Derived:
         "ratio",
         ("squares", "receipts"),
         ratio(pl.col("squares"), small * small),
-        "Herfindahl index: the sum of the squares of payers' shares of receipts; 1 when one pays all, near 0 when many "
-        "pay little. Null from 10^15 AUD on",
+        "Herfindahl index: the sum of the squares of payers' shares of receipts; 1 if one payer pays everything, near "
+        "0 if there are many small payers. Null from 10^15 AUD on",
     )
 
 

@@ -42,8 +42,8 @@ def part_of_price(money: pl.Expr) -> pl.Expr:
 def gst_assumptions(facts: Facts) -> pl.DataFrame:
     """Return for each customer with rows `gstRegistered`, `taxableShare`, and the source of each (`…From`).
 
-    Without the client's statement, a business counts as registered if a year's turnover reaches the limit, and
-    everything that can be taxed as taxed.
+    Where the client states nothing, a business counts as registered if a year's turnover reaches the limit, and
+    everything that can be taxed counts as taxed.
     """
     details = facts.history.lazy().join(attributes(facts), on=BY_CUSTOMER, how="left", validate="1:1")
     by_turnover = details.join(_turnover(facts), on=BY_CUSTOMER, how="left", validate="1:1")

@@ -81,7 +81,7 @@ REGULAR_INCOME = Table(
         Column("counterparty", "text", meaning="counterparty of its latest payment that names one"),
         Column("kind", "text", meaning="the likeliest kind"),
         *(Column(_column(kind), "probability", meaning=f"that it is {words}") for kind, words in _WORDS.items()),
-        Column("signs", "text", meaning="what the probabilities rest on"),
+        Column("signs", "text", meaning="the evidence for the probabilities"),
         Column("period", "text", meaning="how often: business_daily to quarterly"),
         Column("usualDay", "text", meaning="the day that payments fall on; null: irregular"),
         Column("dueDates", "count", meaning="since its first payment, until its last one if it has stopped"),
@@ -91,7 +91,11 @@ REGULAR_INCOME = Table(
         Column("lastDate", "date", meaning="date of its latest payment"),
         Column("nextExpectedDate", "date", meaning="null once it has stopped"),
         Column("variation", "ratio", meaning="1.4826 × the median difference from the median payment, divided by it"),
-        Column("recentDays", "count", meaning="of the last 180 days, those since a usual gap before its first payment"),
+        Column(
+            "recentDays",
+            "count",
+            meaning="days of the last 180 in which it could have paid: since one usual gap before its first payment",
+        ),
     ),
     listed=_payers,
     sources=(

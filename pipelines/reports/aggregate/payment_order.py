@@ -23,10 +23,11 @@ _REST = pl.Schema(
 
 
 class Attribution(NamedTuple):
-    """`parts`: `customer_number, periodEnd, payment, part` (AUD, above zero).
+    """Which payments settled which debts.
 
-    `rest`: what no debt open on that day needed: `customer_number, payment, date, amount` (above zero), and `periodEnd`
-    and `until` of the latest debt that had begun, null if there was none.
+    `parts`: of each payment for each debt: `customer_number, periodEnd, payment, part` (AUD, above zero). `rest`: what
+    is left of payments once all debts open on that day are settled: `customer_number, payment, date, amount` (above
+    zero), and `periodEnd` and `until` of the latest debt that had begun, null if there was none.
     """
 
     parts: pl.DataFrame
@@ -36,10 +37,10 @@ class Attribution(NamedTuple):
 def attribute_to_oldest(owed: pl.DataFrame, payments: pl.DataFrame) -> Attribution:
     """Attribute each payment to the oldest debt that is open on its day and not yet settled, then to the next.
 
-    A debt is open from the day `begins` through the day `until`; what is unpaid by then stays unpaid. The algorithm
-    lays the debts end to end on a line, where each payment covers a stretch. A stretch begins where the previous one
-    ended, but not before the end of the debts that have closed (`floor`), and never exceeds those that have begun
-    (`ceiling`).
+    A debt is open from the day `begins` through the day `until`; what is unpaid by then stays unpaid. The debts are
+    laid end to end on a line, the oldest first, each as long as its `need`. Each payment covers a stretch of this line,
+    from where the payment before it ended. The stretch skips debts that are no longer open (it begins at `floor` or
+    later) and stops before debts that have not begun (it ends at `ceiling` or earlier).
 
     Args:
         owed: `customer_number, periodEnd` (the debt's name), `begins`, `until`, `need` (AUD, not negative). In the

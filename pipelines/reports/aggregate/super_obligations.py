@@ -128,8 +128,8 @@ def _habits(facts: Facts) -> pl.LazyFrame:
 def _need() -> pl.Expr:
     """Return the super expected for a period.
 
-    For a quarter that began before the history it is not known: such a quarter takes everything that is paid by its due
-    date, unless super is paid with the wages and so belongs to the wages seen.
+    It is unknown for a quarter that began before the history, because not all of its wages are seen. Such a quarter
+    takes everything that is paid by its due date, unless super is paid along with wages: then it is for wages seen.
     """
     unknown = (pl.col("kind") == "quarterly") & (pl.col("periodStart") < pl.col("first_date")) & ~pl.col("with_wages")
     return pl.when(unknown).then("all_paid").otherwise("expectedSuper")

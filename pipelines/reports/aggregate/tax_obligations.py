@@ -1,8 +1,8 @@
 """Activity statements: what a quarter's takings, costs and wages imply, against what the tax office was paid.
 
-Implied is GST on sales, minus GST in costs, plus the tax withheld from wages. It is compared with payments of the
-categories `bas` and `payg_withholding`, minus refunds. Instalments of income tax, income tax itself and payment plans
-settle other debts: they are shown separately, in the quarter they were paid in, like interest and penalties.
+The implied tax is GST on sales, minus GST in costs, plus the tax withheld from wages. It is compared with payments of
+the categories `bas` and `payg_withholding`, minus refunds. Instalments of income tax, income tax itself, payment plans,
+interest and penalties settle other debts: they are shown separately, in the quarter in which they were paid.
 """
 
 from dataclasses import replace
@@ -86,8 +86,8 @@ def sums_by_quarter(facts: Facts) -> pl.LazyFrame:
 def statement_rows(facts: Facts) -> pl.DataFrame:
     """Return payments to the tax office for statements, and its refunds.
 
-    `before`: the last day of the quarter before theirs; `days_past`: from that quarter's due date to the row; `paid`:
-    what was paid for statements, which a refund that is paid back is not.
+    `before`: the last day of the quarter before the one that the row is dated in; `days_past`: days from the due date
+    of that quarter's statement to the row; `paid`: the payment for statements; 0 for a refund, also if it is paid back.
     """
     before = due_dates.quarter_start(pl.col("date")).dt.offset_by("-1d")
     paid = pl.when(is_statement_payment()).then("money_out").otherwise(0).cast(UNITS["AUD"])
@@ -101,8 +101,8 @@ def statement_rows(facts: Facts) -> pl.DataFrame:
 def settlements(facts: Facts) -> pl.DataFrame:
     """Return payments and refunds by the quarter they are attributed to: `periodEnd`; `days_late`, null when in time.
 
-    A payment made by the due date of the previous quarter is for that quarter, a later one for its own quarter. If the
-    previous quarter went unpaid, all payments until the end of their own quarter are for the previous one, late.
+    A payment by the due date of the previous quarter's statement is for that quarter, a later one for the quarter in
+    which it is made. But if the previous quarter went unpaid, a later payment is for the previous quarter too, late.
     """
     unpaid = _unpaid(facts).select(BY_CUSTOMER, "unpaid", before=PERIOD_END)
     in_time = pl.col("days_past") <= 0
@@ -129,9 +129,9 @@ def first_late_payment(facts: Facts) -> pl.LazyFrame:
 def _unpaid(facts: Facts) -> pl.LazyFrame:
     """Return `unpaid` by customer and quarter: whether almost none of the implied tax was paid by the due date.
 
-    A payment during a quarter may be late money for the quarter before, if that went unpaid. So a
-    quarter counts as paid if the payments after its end are enough, and as unpaid if all payments together are too
-    little. In between, it has the result of the quarter before.
+    A payment during a quarter is for that quarter, unless the quarter before went unpaid: then it is a late one for
+    the quarter before. So a quarter is surely paid if the payments after its end are enough, and surely unpaid if even
+    together with those during the quarter they are too little. In between, the result is that of the quarter before.
     """
     after_end = pl.col("days_past") <= 0
     quarter = pl.when(after_end).then("before").otherwise(due_dates.quarter_end(pl.col("date")))

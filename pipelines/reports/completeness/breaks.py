@@ -7,9 +7,9 @@ day. An end must be a beginning of the account's next day. An end and a beginnin
 differ by at most ROUNDING are rounding. The other ends and beginnings are paired in the order of days: between such a
 pair money is missing, exactly `opening - balance`.
 
-If all that remains of a day is rounding, or nothing, and yet its balances don't follow in the order sent, then the
-order is the problem, provided that one exists in which they do (`orders`). If none exists, because the rows of another
-account are among them, each balance that doesn't follow is a break.
+On some days all openings and balances match, apart from rounding, and yet the balances don't follow in the order sent.
+If they follow in another order (`orders`), no money is missing: the day has one break, `ordering`. If they follow in no
+order, for example because rows of another account are among them, each balance that doesn't follow is a break.
 
 Days on which only some rows state a balance add their amounts to the next; but if only the first or the last row
 of a day does, it is taken to close the day. No order is sought among the rows of such a day. Enrichment has already
@@ -113,7 +113,7 @@ def _likely() -> pl.Expr:
 
 
 def _pair_ends_with_beginnings(units: pl.DataFrame, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Pair ends and beginnings that nothing continues, those that rounding explains first.
+    """Pair the unmatched ends with the unmatched beginnings: first those that differ by rounding, then by day.
 
     Returns an account's keys, the columns of _AFTER and _BEFORE, and `nth`, by which an account's breaks are sorted.
     """
@@ -192,11 +192,11 @@ def _order_breaks(units: pl.DataFrame, pieces: pl.DataFrame, broken: pl.DataFram
         return found.clear()
     ordered = _ordered_days(units, pieces, found, jumps)
     own = jumps.join(ordered, left_on=key, right_on=_DAY, how="left", validate="m:1")
-    judged = own.join(ordered, left_on=[*BY_ACCOUNT, "last_seen"], right_on=_DAY, how="left", suffix="_before")
+    tested = own.join(ordered, left_on=[*BY_ACCOUNT, "last_seen"], right_on=_DAY, how="left", suffix="_before")
     follows = (pl.col("follows") & pl.col("follows_before").fill_null(value=True)).all().over(key)
     is_first = pl.int_range(pl.len()).over(key) == 0
     return (
-        judged.with_columns(likely=pl.when(follows).then(pl.lit("ordering")).otherwise(pl.lit("rows_missing")))
+        tested.with_columns(likely=pl.when(follows).then(pl.lit("ordering")).otherwise(pl.lit("rows_missing")))
         .filter(is_first | (pl.col("likely") != "ordering"))
         .select(found.columns)
     )

@@ -154,7 +154,7 @@ def day_worth() -> pl.Expr:
 
 
 def worth_if_proven(holds_after: pl.Expr) -> pl.Expr:
-    """Return what a proven day is worth, by whether the next step is proven, too."""
+    """Return what a proven day is worth: PROVEN if the next step holds and no transfer is one-sided, else OPEN."""
     return pl.when(holds_after & (pl.col("open_rows") == 0)).then(worth(PROVEN)).otherwise(worth(OPEN))
 
 

@@ -201,20 +201,20 @@ def _days_if_proven(
     """Yield the days that would be worth more if the steps that `holds` matches were proven."""
     named = {"code": pl.lit(code) if isinstance(code, str) else code, "subject": subject}
     by = [*BY_ACCOUNT, "subject"]
-    judged = with_causes.with_columns(**named, holds=holds).with_columns(
+    marked = with_causes.with_columns(**named, holds=holds).with_columns(
         holds_after=pl.col("next_holds") | pl.col("holds").shift(-1).over(by).fill_null(value=False)
     )
-    resolved = judged.filter("holds")
+    resolved = marked.filter("holds")
     yield resolved.with_columns(first_day=pl.col("previous_day") + 1, last_day=pl.col("day") - 1, worth=worth(PROVEN))
     own = pl.col("holds") | (is_proven() & pl.col("holds_after") & ~pl.col("next_holds"))
     day = worth_if_proven(pl.col("holds_after"))
-    yield judged.filter(own).with_columns(first_day="day", last_day="day", worth=day)
+    yield marked.filter(own).with_columns(first_day="day", last_day="day", worth=day)
 
 
 def _days_if_transfers_complete(
     with_causes: pl.LazyFrame, closes: pl.Expr, code: str, subject: pl.Expr
 ) -> Iterator[pl.LazyFrame]:
-    """Yield days that are open only because of transfers whose other side is missing."""
+    """Yield days that are open only because transfers lack their other side, with the worth of a complete day."""
     yield with_causes.filter(is_proven() & pl.col("next_holds") & (pl.col("open_rows") > 0) & closes).with_columns(
         code=pl.lit(code), subject=subject, first_day="day", last_day="day", worth=worth(PROVEN)
     )
@@ -312,7 +312,11 @@ def _days_if_all_resolved(with_causes: pl.LazyFrame, facts: Facts, found: Mappin
 
 
 def _open_if_resolved(with_causes: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    """Set `open_rows` to what is left if the accounts that transfers mention are supplied, or all if they are many."""
+    """Set `open_rows` to the transfers that would still lack their other side if all reasons were resolved.
+
+    None would if `OneSidedTransfers` is among the reasons, which asks for all other sides. Otherwise reasons ask only
+    for the accounts that transfers mention, so transfers that mention none stay open.
+    """
     rows = mentioning_rows(facts).filter("is_one_sided")
     mentions = rows.group_by(*BY_ACCOUNT, day=pl.col("date").dt.epoch("d")).agg(found=pl.len())
     much = TRANSFERS.rows(facts).select(BY_CUSTOMER, much=pl.col("oneSidedShare") > pl.lit(MUCH_ONE_SIDED).cast(RATIO))

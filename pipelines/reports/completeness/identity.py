@@ -1,7 +1,8 @@
 """Identity: who holds the accounts, and whether the revenue banked agrees with the sales declared for tax.
 
 An account is the customer's or a related party's if its name contains all words of theirs, legal forms left out. A
-name that states only the kind of account is `unnamed`. If the customer's name is not known, neither is the holder.
+name that states only the kind of account is `unnamed`. Other accounts are `somebody_else`'s, or of unknown holders
+(null) if neither the customer's name nor a related party's is known.
 
 G1 of a business activity statement (total sales of the quarter, GST included) is given as the attribute `basG1-2026Q1`:
 calendar year and quarter, so this one is for 1 January to 31 March 2026; the value is AUD. It is compared with the

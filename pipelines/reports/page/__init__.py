@@ -1,6 +1,6 @@
 """A customer's three reports as one page for people: read on a screen, on a phone, aloud, or printed on A4.
 
-What a report leaves out, the page leaves out, or says that it is unknown; no bundle is an error.
+The page leaves out, or marks as unknown, what a report doesn't have. Every bundle gives a page, even an empty one.
 """
 
 from collections.abc import Mapping

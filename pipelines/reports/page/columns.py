@@ -1,4 +1,4 @@
-"""How the columns of reports are headed and their values written."""
+"""The headings of reports' columns, and how their values are written."""
 
 import re
 from collections.abc import Mapping
@@ -60,12 +60,12 @@ _MONEY = re.compile("([aA]mount|[bB]alance|[tT]otal|[dD]ifference|[tT]urnover|[v
 
 
 def heading(column: str) -> str:
-    """Head a column as people call it."""
+    """Return a column's heading in plain words."""
     return _HEADINGS.get(column) or spell_out(column)
 
 
 def figure(value: object, unit: str, column: str = "") -> str:
-    """Write a value of a column by the unit that the column declares."""
+    """Format a value by its column's unit, and a code by its column's name."""
     number, a_day = as_number(value), as_day(value)
     if unit == "AUD":
         return money(number)
@@ -81,7 +81,7 @@ def figure(value: object, unit: str, column: str = "") -> str:
 
 
 def cell_kind(unit: str, column: str) -> str:
-    """Return how a column's cells are set: a `Column.kind`."""
+    """Return the kind of a column's cells (`Column.kind`), which decides their alignment and width."""
     if unit in _SHORT or column.lower().endswith("date"):
         return "short"
     if unit in _NUMBERS:

@@ -1,4 +1,4 @@
-"""Tables that no report declares as such: drivers, accounts and gaps, in words."""
+"""Tables of drivers, accounts and gaps, with columns chosen for the page: the reports list them as plain objects."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What people call the accounts and drivers of a report."""
+"""Names of a report's accounts and drivers, and their readings and points in words."""
 
 from collections.abc import Mapping
 from decimal import Context, Decimal

@@ -1,4 +1,4 @@
-"""The charts of reports: which figures they draw, and what they say in words."""
+"""The charts of reports, each with a sentence that says what it shows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -14,7 +14,7 @@ from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import STATES, account_name, driver_name, points_in_words
 from pipelines.reports.page.tables import NO_TABLE, Table
 
-LABEL, LONG_LABEL = 32, 42  # characters of a chart's line that fit beside a figure, beside a word or two
+LABEL, LONG_LABEL = 32, 42  # characters of a line's label that leave room for a figure, or only for a word or two
 MOST_BARS = 8
 MOST_SPANS = 60
 RUNNING = frozenset({"active", "in_arrears"})
@@ -25,7 +25,7 @@ ZERO = Decimal(0)
 
 
 def figures(tables: Tables, gaps: Sequence[Fields], history: History) -> tuple[Figure, ...]:
-    """Return the charts that there are figures for."""
+    """Return the charts for which the reports have figures."""
     return drop_none(
         _balance(tables, gaps, history[1]),
         _months(tables.get("monthly_cash_flow", NO_TABLE)),
@@ -146,8 +146,9 @@ def _left_out(spans: Sequence[Span]) -> str:
 
 
 def _debt(row: Fields, history: History) -> Span | None:
-    """Return a facility's span: from its first draw to its last repayment, or to the end of the data while it runs. One
-    without a first draw is older than the data.
+    """Return the time for which a facility ran: from its first draw to its last repayment.
+
+    It begins with the data if no draw is known, and lasts to their end while it is running.
     """
     begins, through = history
     drawn, repaid = row.day("fundingDate"), row.day("lastRepaymentDate")
@@ -192,13 +193,13 @@ def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
 
 
 def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
-    """Return the gaps that have both ends, the last day seen and the next, and in which rows may be missing."""
+    """Return the last day before and the first day after each gap in which rows may be missing."""
     days = ((gap.day("lastSeen"), gap.day("nextSeen")) for gap in gaps if gap.text("likely") not in NOT_MISSING)
     return [(last, following) for last, following in days if last and following]
 
 
 def _possible(driver: Fields) -> Mapping[str, Decimal]:
-    """Return how many points the evidence could earn, and as a gap behind them those that lack evidence."""
+    """Return the bars behind a driver's points: what its evidence could earn, and what missing evidence could add."""
     if (most := driver.number("maxPoints")) is None:
         return {}
     coverage = ZERO if driver.text("state") in STATES else driver.number("coverage")

@@ -1,4 +1,4 @@
-"""Show which figures use rows of PDF statements that don't reconcile, and what share of each figure these rows are."""
+"""Show which figures use rows of PDF statements that don't reconcile, and how large their share of a figure is."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal

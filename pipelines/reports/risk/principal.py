@@ -1,9 +1,8 @@
 """Principal reasons: the four that cost a customer most, each either bad or not verified, and never both.
 
 What limits the rating comes first, then drivers by the points that they lost. A driver loses points by its reading
-(`adverse`) or by evidence that is not there (`unverified`): what could not be verified is not bad, and the answer to
-it is evidence. More than four reasons are not likely to help anybody (commentary to US Regulation B,
-1002.9(b)(2)).
+(`adverse`) or by missing evidence (`unverified`). What could not be verified is not bad: the applicant can supply the
+evidence. More than four reasons are not likely to help anybody (commentary to US Regulation B, 1002.9(b)(2)).
 """
 
 from functools import cache

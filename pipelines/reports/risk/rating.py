@@ -1,11 +1,11 @@
 """Ratings: the worst of the value's own rating and the ceilings by evidence and by events; and the interval.
 
-A ceiling is the best rating that is still possible. Where one binds, a value that was not calibrated rises to the
-lowest value of that rating, because a value of 1 % beside a rating of D would be read as a probability. A
-calibrated value stays.
+A ceiling is the best rating that is still possible. Where one binds, the value rises to the lowest value of that
+rating, because a value of 1 % beside a rating of D would be read as a probability. A value that was calibrated on the
+client's outcomes stays.
 
-The interval is about unknown evidence alone: the value if none of it were good, and if all of it were. It is not about
-chance.
+The interval is about missing evidence alone: its high end is the value if all of that evidence were bad, its low end
+the value if all of it were good. It says nothing about chance.
 """
 
 from bisect import bisect_left
@@ -94,7 +94,7 @@ def lowest_value_expr(letter: pl.Expr) -> pl.Expr:
 
 def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFrame) -> pl.DataFrame:
     """Add `rating`, `ceiling` (the worse one), `limitedBy` and `valueBeforeCeilings`. A ceiling that binds raises
-    `value`, unless it is calibrated.
+    `value`, unless the client's outcomes calibrated it.
 
     Args:
         scored: `customer_number`, `value`, `covered`.

@@ -185,7 +185,7 @@ def _party(lender: Lender) -> Party:
 
 
 def _draw_lent(rng: Random, lender: Lender, turnover: int, least: int) -> int:
-    """Return what the lender lends, in whole $500."""
+    """Return what the lender lends, a multiple of $500."""
     return max(least, round(turnover * rng.uniform(lender.size_from, lender.size_to) / 50_000) * 50_000)
 
 

@@ -54,7 +54,7 @@ def draw_causes(rng: Random) -> Latents:
 
 
 def stress(latents: Latents) -> float:
-    """Return how hard the causes press together: roughly normal, from about -2.5 to 3."""
+    """Return the weighted sum of the causes: roughly normal, from about -2.5 to 3."""
     return (
         -latents.strength
         + 5 * (latents.leverage - 0.075)
@@ -65,7 +65,7 @@ def stress(latents: Latents) -> float:
 
 
 def draw_condition(rng: Random, latents: Latents) -> Condition:
-    """Return the condition that the stress amounts to. Some of the other businesses have only begun."""
+    """Return the condition by the stress. Some of the businesses that are neither failing nor distressed are new."""
     pressed = stress(latents)
     if pressed >= FAILING_FROM:
         return "failing"

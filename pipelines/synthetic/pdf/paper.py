@@ -84,7 +84,7 @@ class Paper:
         self.sheets: list[Sheet] = []
 
     def turn(self) -> None:
-        """Take a new sheet."""
+        """Begin a new sheet."""
         self.sheets.append(Sheet())
 
     def write(

@@ -49,7 +49,7 @@ class Order:
 
 
 def print_statement(order: Order, layout: PdfLayout) -> PrintedStatement:
-    """Return the file that was ordered: with a number of rows, or with as many as its pages take."""
+    """Return the file that was ordered, with the number of rows ordered or as many as fill the pages ordered."""
     if order.pages is not None:
         return _draw_statement(order, layout, _fill_pages(order, layout, order.pages))
     return _draw_statement(

@@ -1,4 +1,4 @@
-"""How files of one layout differ without meaning anything, and what makes a file hard to read."""
+"""Differences between files of one layout: harmless ones, and those that make a file hard to read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -39,7 +39,7 @@ class Stream:
     rail: str
     text: str  # with blanks
     monthly: int  # cents
-    period: str  # a key of _A_MONTH; irregular: payments come when they come
+    period: str  # a key of _A_MONTH; irregular: payments have no fixed dates
     day: int = 0
     varies: float = 0.0  # standard deviation of the logarithm of payments
     misses: float = 0.0  # share of due dates without payment

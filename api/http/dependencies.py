@@ -264,7 +264,7 @@ def _authenticate(r: Reading, store: Store, text: str) -> Principal | Unauthenti
 def _count(
     store: Store, limits: Limits, refusals: Refusals, request: Request, found: Principal | Unauthenticated
 ) -> Principal | Exception:
-    """Count the request; return what was found, or the refusal if there were too many. An error is its own."""
+    """Count the request; return what was found, or the refusal if there were too many. Errors are returned, too."""
     try:
         if isinstance(found, Principal):
             limits.count_request(request.scope, found.caller_id)

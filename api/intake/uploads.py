@@ -121,7 +121,7 @@ def _sentence(refusal: InvalidRequest) -> str:
 
 
 def _accounts(caller: Caller, customer: Customer, files: Sequence[_File]) -> list[tuple[_File, OfAccount]]:
-    """Return the accounts of all exports, the one with the earliest row first: so they would have been sent."""
+    """Return the accounts of all exports in the order of their first rows, as a lender would have sent them."""
     each = [(file, statement) for file in files for statement in file.statements]
     found = find_accounts(caller, customer, [(PurePath(file.name).stem, statement) for file, statement in each])
     pairs = [(file, account) for (file, _), account in zip(each, found, strict=True)]
@@ -135,7 +135,7 @@ def _land(caller: Caller, file: _File, found: OfAccount) -> _Submission:
 
 
 def _refused_lines(caller: Caller, file: _File, found: OfAccount) -> Iterator[dict[str, str]]:
-    """Yield a warning that names the lines of rows that the job will refuse, whose `errors` only number the rows."""
+    """Yield a warning with the lines of the rows that the job will refuse: its `errors` only have the rows' numbers."""
     checked = rows.validate(submitted((found.statement,), caller.now).rows, caller.store.settings.timezone)
     positions = checked.rejected.select("position").collect()["position"]
     if len(positions):

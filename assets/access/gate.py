@@ -173,7 +173,7 @@ class Gate:
     def _role_of_session(self, cookie: str) -> Role | None:
         for role in self._tokens:
             ends, _, proof = cookie.removeprefix(f"{role}.").partition(".")
-            # the proof first: only a value with a valid proof was written here and can be parsed
+            # check the proof first: only a value with a valid proof was written here and can be parsed
             if _equal(proof, self._proof(role, ends)) and self._clock() < int(ends):
                 return role
         return None

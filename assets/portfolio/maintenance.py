@@ -96,7 +96,7 @@ def slices(due: Sequence[tuple[int, int]], most_customers: int, most_rows: int) 
 
 
 def rest(store: Store, worked_s: float) -> None:
-    """Leave the machine to other work: in proportion to the time just worked, and while other jobs wait."""
+    """Pause in proportion to the time just worked, and then while other jobs wait, for at most LONGEST_WAIT_S."""
     time.sleep(worked_s * (1 / store.settings.portfolio_share - 1))
     deadline = time.monotonic() + LONGEST_WAIT_S
     while time.monotonic() < deadline and _jobs_wait(store):

@@ -99,7 +99,7 @@ class Lake:
                 os.utime(self.root / path)  # its age as an orphan starts now
 
     def files(self, folder: str) -> Iterator[FoundFile]:
-        """Yield all files below a folder, unfinished ones included, in no particular order.
+        """Yield all files below a folder, including unfinished ones, in no particular order.
 
         Files that are removed meanwhile are left out.
         """

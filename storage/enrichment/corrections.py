@@ -91,7 +91,7 @@ class StoredRows:
     """Where the rows of some customers are stored, and the corrections of single transactions, read in one snapshot."""
 
     places: Sequence[Location]
-    standing: pl.DataFrame  # CORRECTIONS of single transactions
+    single_corrections: pl.DataFrame  # CORRECTIONS of single transactions
 
     @property
     def versions(self) -> Mapping[int, int]:
@@ -143,7 +143,9 @@ def measure_reach(lake: Lake, on: StoredRows, new: NewCorrection) -> Reach:
     whose, by_category, decided = Counter[int](), Counter[str](), 0
     examples: list[Mapping[str, Any]] = []
     for rows in _read_in_parts(lake, on.places, _SHOWN):
-        found = find_changed_rows(rows, _new_as_frame(new, group, rows["customer_number"].unique()), on.standing)
+        found = find_changed_rows(
+            rows, _new_as_frame(new, group, rows["customer_number"].unique()), on.single_corrections
+        )
         changed = found.filter("changes")
         whose.update(dict(found.group_by("customer_number").len().rows()))
         by_category.update(dict(changed.group_by("category").len().rows()))
@@ -174,7 +176,7 @@ def suggest_similar(lake: Lake, on: StoredRows, new: NewCorrection, row: Correct
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
     whose = pl.Series("customer_number", [place.customer_number for place in on.places], pl.Int64)
     others = replace(
-        on, standing=pl.concat([on.standing, _new_as_frame(new, None, whose)])
+        on, single_corrections=pl.concat([on.single_corrections, _new_as_frame(new, None, whose)])
     )  # the single one decides its row
     reached = measure_reach(lake, others, wider)
     return Similar(wider, reached) if reached.decided else None
@@ -216,12 +218,12 @@ def revoke(
     """
     on, affected = found_rows or (None, ())
     _change_knowledge(w, customer, client_wide=correction.client_wide)
-    standing = get(w, customer, correction.correction_id)
-    if standing.revoking_job is not None:
-        return jobs.get(w, customer.client_id, standing.revoking_job)
+    stored = get(w, customer, correction.correction_id)
+    if stored.revoking_job is not None:
+        return jobs.get(w, customer.client_id, stored.revoking_job)
     job = _queue(w, customer, on, affected, now)
     revoked = {"revoked_at": now, "revoked_by": who, "revoking_job": job.job_id}
-    w.execute(update(corrections).where(corrections.c.number == standing.number).values(revoked))
+    w.execute(update(corrections).where(corrections.c.number == stored.number).values(revoked))
     return job
 
 
@@ -239,7 +241,7 @@ def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
 
 
 def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Correction]:
-    """Return the corrections of the customer and of all its client's customers, newest first, revoked ones included."""
+    """Return the corrections of the customer and of all its client's customers, revoked or not, newest first."""
     query = _newest_first(customer)
     return Paged([Correction(*row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 

@@ -184,7 +184,7 @@ def separate_damaged(lake: Lake, places: Iterable[Location]) -> tuple[list[Locat
 
 
 def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
-    """Scan all rows of the given values, superseded rows included, with one scan per file."""
+    """Scan all rows of the given values, including superseded rows, with one scan per file."""
     by_file: dict[tuple[str, bytes], list[int]] = defaultdict(list)
     for place in places:
         by_file[place.path, place.sha256].append(place.customer_number)

@@ -70,14 +70,14 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
 
 
 def read_current(r: Reading, customer: Customer) -> list[Attribute]:
-    """Return the customer's attributes by name, expired ones included."""
+    """Return the customer's attributes, including expired ones, by name."""
     return [_attribute(row) for row in _current(r, customer) if row.value is not None]
 
 
 def find_current(
     r: Reading, customer_numbers: Iterable[int], by: datetime | None = None
 ) -> list[tuple[int, Attribute]]:
-    """Return the customers' attributes, now or at a time, by customer number and name, expired ones included."""
+    """Return the customers' attributes, including expired ones, now or at a time, by customer number and name."""
     of_them = attributes.c.customer_number.in_(list(customer_numbers))
     mine = of_them if by is None else and_(of_them, attributes.c.set_at <= by)
     last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.customer_number, attributes.c.name)
@@ -104,7 +104,7 @@ def last_changes(r: Reading, read: Mapping[int, Set[str]]) -> dict[int, int]:
 def find_changes(
     r: Reading, customer_numbers: Iterable[int], names: Collection[str]
 ) -> Iterator[tuple[int, Attribute]]:
-    """Return every change of these names of the customers, removals included, in order."""
+    """Return every change of these names of the customers, including removals, in order."""
     of_them = (attributes.c.customer_number.in_(list(customer_numbers)), attributes.c.name.in_(list(names)))
     rows = r.execute(select(attributes).where(*of_them).order_by(attributes.c.number)) if names else ()
     return ((row.customer_number, _attribute(row)) for row in rows)

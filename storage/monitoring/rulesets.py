@@ -33,7 +33,7 @@ from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
-MOST_RULESETS = 200  # of a client, archived ones included
+MOST_RULESETS = 200  # of a client, including archived ones
 CACHED = 1_000  # versions per process: reading one takes longer than evaluating it
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ def with_slug(r: Reading, client_id: UUID, slug: str) -> StoredRuleset:
 def find(
     r: Reading, client_id: UUID, *, include_archived: bool = False, page: Page | None = None
 ) -> Paged[StoredRuleset]:
-    """Return the client's rulesets in the order of their slugs, inactive ones included."""
+    """Return the client's rulesets, including inactive ones, in the order of their slugs."""
     query = _SHOWN.where(_ROW.client_id == client_id)
     if not include_archived:
         query = query.where(_ROW.archived_at.is_(None))

@@ -25,7 +25,7 @@ EXPIRED = "Key.ExpiryPast"
 
 @router.get("", response_model=enveloped(KeyListView))
 def list_keys(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
-    """List API keys, newest first, those that have ended included. The keys themselves are not stored."""
+    """List API keys, newest first, including those that have ended. The keys themselves are not stored."""
     with caller.reading() as r:
         return listing("keys", keys.find_page(r, caller.client_id, query.requested_page()), KeyView)
 

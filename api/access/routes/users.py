@@ -44,7 +44,7 @@ def list_roles(caller: Admin) -> Response:  # noqa: ARG001  # checks the scope
 
 @router.get("/users", response_model=enveloped(UserListView))
 def list_users(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
-    """List users by email address, disabled ones included."""
+    """List users by email address, including disabled ones."""
     with caller.reading() as r:
         return listing("users", users.find(r, caller.client_id, query.requested_page()), UserView)
 

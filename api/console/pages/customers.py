@@ -67,7 +67,7 @@ def _data(reports: dict[str, Any], kind: str) -> dict[str, Any]:
 
 @router.post("/customers/{customer_id}/refresh")
 async def refresh_reports(page: SignedIn, customer_id: str) -> Response:
-    """Have the reports computed again. That they are being computed already is no fault."""
+    """Request a refresh of the reports. It is no error if one is under way already."""
     await page.form()
     try:
         await page.post("customer", customer_id, "reports", "refresh")

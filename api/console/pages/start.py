@@ -11,5 +11,5 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/")
 async def show_start(page: SignedIn) -> Response:
-    """Lead to the queue those who work on it, and all others to the customers."""
+    """Redirect users who work on the queue to it, and all others to the list of customers."""
     return RedirectResponse("/work" if page.may("customer:work") else "/customers", 303)

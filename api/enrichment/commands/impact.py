@@ -68,8 +68,8 @@ class Compared:
 class Sides:
     """What to compare: the values that two versions made.
 
-    `before`: None is the current value of each customer, whatever version made it. `change` applies to what is known
-    when the version of this program is computed.
+    `before`: None is the current value of each customer, whatever version made it. `change`: applied to what is known
+    about the customers (`Knowledge`) before values of this program's version are computed.
     """
 
     before: int | None = None

@@ -251,7 +251,7 @@ def list_deliveries(
 
 @router.get("/deliveries", response_model=enveloped(DeliveryListView), responses=refuses(*REFUSED_FILTERS))
 def list_all_deliveries(caller: Subscriber, query: Annotated[DeliveriesQuery, Query()]) -> Response:
-    """List the deliveries of all subscriptions, deleted ones included, newest first, with every attempt."""
+    """List the deliveries of all subscriptions, including deleted ones, newest first, with every attempt."""
     with caller.reading() as r:
         found = _find_deliveries(r, caller, query, None)
     return streamed("deliveries", totals(found), _in_slices(caller, found.items))

@@ -41,7 +41,7 @@ FILE_ERRORS = ("Request.MalformedForm", "Attachment.WrongCount", "Attachment.Fil
     "/notes", response_model=enveloped(NoteListView), responses=refuses("Evaluation.NotFound", "RuleMatch.NotFound")
 )
 def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[WhichNotes, Query()]) -> Response:
-    """List notes on a customer, newest first. Of a deleted note only who wrote and deleted it is left, and when."""
+    """List notes on a customer, newest first. A deleted note has no text, only who wrote and deleted it, and when."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         if query.evaluation_id is not None:

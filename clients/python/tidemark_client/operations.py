@@ -1113,7 +1113,7 @@ def list_notes(
     evaluation_id: str | None = None,
     match_id: str | None = None,
 ) -> PagedRequest[models.NoteListView, models.WrittenNoteView]:
-    """List notes on a customer, newest first. Of a deleted note only who wrote and deleted it is left, and when."""
+    """List notes on a customer, newest first. A deleted note has no text, only who wrote and deleted it, and when."""
     return PagedRequest(
         "GET",
         f"/v1/customer/{path_part(customer_id)}/notes",
@@ -1355,7 +1355,7 @@ def list_all_deliveries(
     created_before: str | None = None,
     before: str | None = None,
 ) -> PagedRequest[models.DeliveryListView, models.DeliveryView]:
-    """List the deliveries of all subscriptions, deleted ones included, newest first, with every attempt."""
+    """List the deliveries of all subscriptions, including deleted ones, newest first, with every attempt."""
     return PagedRequest(
         "GET",
         "/v1/webhooks/deliveries",
@@ -1388,7 +1388,7 @@ def list_roles() -> Request[models.RoleListView]:
 def list_users(
     *, page: int | None = None, count: int | None = None
 ) -> PagedRequest[models.UserListView, models.UserView]:
-    """List users by email address, disabled ones included."""
+    """List users by email address, including disabled ones."""
     return PagedRequest("GET", "/v1/users", query={"page": page, "count": count}, items="users")
 
 
@@ -1432,7 +1432,7 @@ def make_link(user_id: str) -> Request[models.LinkView]:
 
 
 def list_keys(*, page: int | None = None, count: int | None = None) -> PagedRequest[models.KeyListView, models.KeyView]:
-    """List API keys, newest first, those that have ended included. The keys themselves are not stored."""
+    """List API keys, newest first, including those that have ended. The keys themselves are not stored."""
     return PagedRequest("GET", "/v1/keys", query={"page": page, "count": count}, items="keys")
 
 

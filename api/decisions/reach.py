@@ -58,7 +58,7 @@ def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetim
     as_of = now.astimezone(store.settings.zone).date()
     rows = transactions.scan(store.lake, places).select(COLUMNS).collect()
     with store.db.reading() as r:
-        known = context.read(r, versions, now, as_of)
+        known = context.read(r, versions, now, as_of, store.settings.zone)
         reported = attributes.find_current(r, versions)
     stated: dict[int, dict[str, Attribute]] = {}
     for number, each in reported:

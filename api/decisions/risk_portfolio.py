@@ -48,7 +48,7 @@ def _expected(r: Reading, client: UUID) -> Expected:
 def _slices(store: Store, r: Reading, client: UUID, now: datetime) -> Iterator[Facts]:
     today = now.astimezone(store.settings.zone).date()
     for numbers in _batches(customers.with_transactions(r, client)):
-        known = context.read(r, customers.versions(r, numbers), now, today)
+        known = context.read(r, customers.versions(r, numbers), now, today, store.settings.zone)
         yield Facts(_rows(r, store.lake, numbers), today, known)
 
 

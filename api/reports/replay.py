@@ -92,7 +92,7 @@ def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, k
         )
         place, known_seq = _known(r, customer, data_version, moment.known_at)
     day = as_of or caller.today
-    known = context.read(r, {customer.number: data_version}, now, day)
+    known = context.read(r, {customer.number: data_version}, now, day, caller.store.settings.zone)
     return Basis(place, data_version, known_seq, day, known)
 
 

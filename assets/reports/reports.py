@@ -124,7 +124,7 @@ def _compute(
 ) -> list[NewReport]:
     as_of = now.astimezone(store.settings.zone).date()
     with store.db.reading() as r:
-        known = context.read(r, {number: pinned[number] for number in customers}, now, as_of)
+        known = context.read(r, {number: pinned[number] for number in customers}, now, as_of, store.settings.zone)
     facts = Facts(rows.filter(pl.col("customer_number").is_in(list(customers))), as_of, known)
     through = dict(facts.history.select("customer_number", "data_through").iter_rows())
     return [

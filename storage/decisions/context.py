@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -28,13 +29,14 @@ from storage.portfolio import peers
 from storage.reports import resolutions
 
 
-def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) -> Context:
+def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zone: ZoneInfo) -> Context:
     """Return the current data of these customers, without expired attributes.
 
     Peers are taken from the last night before `as_of`, so that a report of a past day can be computed again.
 
     Args:
         versions: customer number → data version.
+        zone: the service's time zone: a resolution has the day on which it was made there.
     """
     numbers = list(versions)
     parties = [
@@ -54,13 +56,13 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         attributes=pl.DataFrame(stated, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.count_repeated_and_refused(r, versions), schema=INTAKE, orient="row"),
         statements=documents.read_evidence(r, versions),
-        resolutions=_resolutions(r, numbers),
+        resolutions=_resolutions(r, numbers, zone),
     )
 
 
-def _resolutions(r: Reading, customer_numbers: Iterable[int]) -> pl.DataFrame:
+def _resolutions(r: Reading, customer_numbers: Iterable[int], zone: ZoneInfo) -> pl.DataFrame:
     rows = [
-        (number, each.kind, each.key, each.reason, each.made_at.date())
+        (number, each.kind, each.key, each.reason, each.made_at.astimezone(zone).date())
         for number, each in resolutions.find_in_force(r, customer_numbers)
     ]
     return pl.DataFrame(rows, schema=RESOLUTIONS, orient="row")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import date, datetime
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from pipelines.decisions import Attribute, plan_policy
 from pipelines.decisions.backtest import recorded
@@ -13,7 +14,9 @@ from storage.decisions import backtests, context, policies
 from storage.monitoring import attributes, rulesets
 
 
-def read(r: Reading, client_id: UUID, versions: Mapping[int, int], now: datetime, as_of: date) -> Deciders:
+def read(
+    r: Reading, client_id: UUID, versions: Mapping[int, int], now: datetime, as_of: date, zone: ZoneInfo
+) -> Deciders:
     """Return what decides on these customers of one client now.
 
     Args:
@@ -28,7 +31,7 @@ def read(r: Reading, client_id: UUID, versions: Mapping[int, int], now: datetime
     active = rulesets.find_active(r, versions)
     return Deciders(
         now,
-        context.read(r, versions, now, as_of),
+        context.read(r, versions, now, as_of, zone),
         stated,
         _read_policies(r, client_id, versions, now),
         plan_rulesets(rulesets.load_active(r, active)) if active else None,

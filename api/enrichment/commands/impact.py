@@ -133,7 +133,7 @@ def _compare_part(
     if pair is None:
         return None
     with store.db.reading() as r:
-        decide = deciders.read(r, client_id, customers.versions(r, stored), now, today)
+        decide = deciders.read(r, client_id, customers.versions(r, stored), now, today, store.settings.zone)
     return compare(*pair, today, decide)
 
 

@@ -1,6 +1,6 @@
 """Data about a customer that reports need besides its transactions."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from uuid import uuid4
 
@@ -22,7 +22,7 @@ from tests.storage.examples import a_client, a_customer
 
 def read(store: Store, customer: Customer, now: datetime, data_version: int = 1) -> Context:
     with store.db.reading() as r:
-        return context.read(r, {customer.number: data_version}, now, now.date())
+        return context.read(r, {customer.number: data_version}, now, now.date(), store.settings.zone)
 
 
 def test_current_attributes_are_returned_as_text_without_expired_ones(store: Store, now: datetime) -> None:
@@ -141,3 +141,12 @@ def test_the_last_resolution_of_a_finding_applies(store: Store, now: datetime) -
         w.execute(insert(resolutions), [{**word, "key": key, "reason": reason} for key, reason in said])
     found = read(store, customer, now).resolutions
     assert found.select("key", "reason").rows() == [("b", "seen"), ("c", "second")]
+
+
+def test_a_resolution_has_the_day_of_the_services_time_zone(store: Store) -> None:
+    now = datetime(2026, 6, 30, 20, tzinfo=UTC)  # six in the morning in Sydney
+    customer = a_customer(store, a_client(store, now), now)
+    with store.db.writing() as w:
+        word = {"kind": "finding", "key": "a", "reason": "seen", "made_at": now, "made_by": "key"}
+        w.execute(insert(resolutions).values(customer_number=customer.number, **word))
+    assert read(store, customer, now).resolutions["resolved_on"].to_list() == [date(2026, 7, 1)]

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import version
 from socket import socket
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from pydantic.alias_generators import to_camel
+from starlette.routing import BaseRoute
 
 from api.access.routes import approvals, trail, users
 from api.access.routes import keys as api_keys
@@ -65,6 +66,7 @@ ROUTERS = (
 OF_A_SANDBOX = (sandbox,)
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service stops
+NAME, VERSION = "Tidemark", version("tidemark")
 DESCRIPTION = """\
 Bank transactions in, decision-ready reports out.
 
@@ -83,27 +85,39 @@ def create_app(store: Store, *, shows_docs: bool = True, is_sandbox: bool = True
         is_sandbox: adds what makes synthetic customers.
     """
     app = FastAPI(
-        title="Tidemark",
-        version=version("tidemark"),
+        title=NAME,
+        version=VERSION,
         lifespan=_lifespan,
         openapi_url="/openapi.json" if shows_docs else None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         webhooks=events.router,
-        generate_unique_id_function=lambda route: to_camel(route.name),
+        routes=_routes(is_sandbox),
     )
     app.state.store = store
     app.add_middleware(EveryRequest)
     problems.install(app)
-    for routes in ROUTERS + OF_A_SANDBOX if is_sandbox else ROUTERS:
-        app.include_router(routes.router)
-    for pages in PAGES:
-        app.include_router(pages)
     if shows_docs:
         app.include_router(docs.router)
-    app.openapi = cache(partial(openapi.document, app, DESCRIPTION))  # pyrefly: ignore[method-assign]  # FastAPI's own way
+    app.openapi = partial(_document, is_sandbox)  # pyrefly: ignore[method-assign]  # FastAPI's own way
     return app
+
+
+@cache
+def _routes(is_sandbox: bool) -> list[BaseRoute]:
+    """Return the routes of every application: FastAPI prepares a route on its first request, which takes a while."""
+    every = APIRouter(generate_unique_id_function=lambda route: to_camel(route.name))
+    for routes in ROUTERS + OF_A_SANDBOX if is_sandbox else ROUTERS:
+        every.include_router(routes.router)
+    for pages in PAGES:
+        every.include_router(pages)
+    return every.routes
+
+
+@cache
+def _document(is_sandbox: bool) -> dict[str, Any]:
+    return openapi.document(NAME, VERSION, DESCRIPTION, _routes(is_sandbox), events.router.routes)
 
 
 @asynccontextmanager

@@ -10,16 +10,16 @@ module adds headers, examples, links between operations, and the errors that can
     an idempotency key   its own codes
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute, iter_route_contexts
 from fastapi.utils import deep_dict_update
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from starlette.routing import BaseRoute
 
 from api.core.schemas.common import Problem
 from api.core.schemas.examples import example, models_in
@@ -54,17 +54,13 @@ ON_EVERY_ANSWER = {
 }
 
 
-def document(app: FastAPI, description: str) -> dict[str, Any]:
+def document(
+    title: str, version: str, description: str, routes: Sequence[BaseRoute], webhooks: Sequence[BaseRoute]
+) -> dict[str, Any]:
     """Return the whole document, for `/openapi.json`."""
-    result = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=description,
-        routes=app.routes,
-        webhooks=app.webhooks.routes,
-    )
+    result = get_openapi(title=title, version=version, description=description, routes=routes, webhooks=webhooks)
     documented: dict[str, tuple[dict[str, Any], APIRoute]] = {}
-    for route in _routes(app):
+    for route in _documented(routes):
         for method in route.methods or ():
             operation = result["paths"][route.path_format][method.lower()]
             documented[operation["operationId"]] = operation, route
@@ -72,13 +68,13 @@ def document(app: FastAPI, description: str) -> dict[str, Any]:
     _link(documented)
     for receiver in result["webhooks"].values():
         receiver["post"]["responses"] = {"2XX": {"description": "Any 2xx within 30 seconds counts as received."}}
-    routes = (route for _, route in documented.values() if isinstance(route, Route))
-    result["components"]["schemas"] = _tidy(result["components"]["schemas"] | _exact_schemas(routes))
+    keyed = (route for _, route in documented.values() if isinstance(route, Route))
+    result["components"]["schemas"] = _tidy(result["components"]["schemas"] | _exact_schemas(keyed))
     return result
 
 
-def _routes(app: FastAPI) -> Iterator[APIRoute]:
-    for context in iter_route_contexts(app.routes):
+def _documented(routes: Sequence[BaseRoute]) -> Iterator[APIRoute]:
+    for context in iter_route_contexts(routes):
         route = context.original_route
         if isinstance(route, APIRoute) and route.include_in_schema:
             yield route

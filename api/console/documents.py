@@ -11,10 +11,10 @@ NO_DOCUMENT = "The document must have members, such as `slug` and `name`."
 
 
 def read(text: str) -> dict[str, Any]:
-    """Return the document as JSON can hold it.
+    """Return the document with values that JSON has: a date, for example, is a text.
 
     Raises:
-        InvalidRequest: it isn't YAML, or not an object.
+        InvalidRequest: the text isn't YAML, or isn't an object.
     """
     document, unreadable = parse_file(text, yaml=True)
     if unreadable is not None:

@@ -29,7 +29,7 @@ from pipelines.decisions import (
     Kind,
     Node,
     Plan,
-    Ready,
+    PlannedPolicy,
     StatedAttribute,
     Value,
     decision,
@@ -109,11 +109,11 @@ class FigureKey:
 class Cache:
     """The caches of a process."""
 
-    plans: Recent[str, Ready] = field(default_factory=lambda: Recent(PLANS))
+    plans: Recent[str, PlannedPolicy] = field(default_factory=lambda: Recent(PLANS))
     figures: Recent[FigureKey, pl.DataFrame] = field(default_factory=lambda: Recent(FIGURES))
 
-    def ready(self, version: PolicyVersion) -> Ready:
-        return self.plans.get(version.fingerprint, lambda: Ready.of(version.policy))
+    def planned(self, version: PolicyVersion) -> PlannedPolicy:
+        return self.plans.get(version.fingerprint, lambda: PlannedPolicy.of(version.policy))
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _is_chosen(customer: Customer, policy: StoredPolicy, challenger: Challenger)
 class Prepared:
     """A checked evaluation: the policy's plan, the case, and the names of overrides that the policy doesn't read."""
 
-    ready: Ready
+    planned: PlannedPolicy
     case: Case
     ignored: Sequence[str]
 
@@ -193,14 +193,14 @@ def prepare(caller: Caller, snapshot: Snapshot, sent: SentEvaluation) -> Prepare
     Raises:
         InvalidRequest: with every fault of the inputs and overrides.
     """
-    ready = cache(caller).ready(snapshot.version)
-    declared = kinds_by_name(ready.plan.policy.declared_inputs)
+    planned = cache(caller).planned(snapshot.version)
+    declared = kinds_by_name(planned.plan.policy.declared_inputs)
     inputs, faults = _read_inputs(declared, sent.inputs or {})
     overrides = sent.attribute_overrides or {}
-    overridden, more = _read_overrides(ready.plan, overrides)
+    overridden, more = _read_overrides(planned.plan, overrides)
     _refuse([*faults, *more])
-    case = _case(caller, snapshot, snapshot.version, ready.plan, SentValues(inputs, overridden))
-    return Prepared(ready, case, [name for name in overrides if name not in overridden])
+    case = _case(caller, snapshot, snapshot.version, planned.plan, SentValues(inputs, overridden))
+    return Prepared(planned, case, [name for name in overrides if name not in overridden])
 
 
 def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepared | None:
@@ -210,19 +210,19 @@ def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepar
     """
     if snapshot.challenger is None or real.case.what_if:
         return None
-    ready = cache(caller).ready(snapshot.challenger)
-    declared = kinds_by_name(ready.plan.policy.declared_inputs)
+    planned = cache(caller).planned(snapshot.challenger)
+    declared = kinds_by_name(planned.plan.policy.declared_inputs)
     inputs = {name: value for name, value in real.case.inputs.items() if name in declared}
-    case = _case(caller, snapshot, snapshot.challenger, ready.plan, SentValues(inputs))
+    case = _case(caller, snapshot, snapshot.challenger, planned.plan, SentValues(inputs))
     case = replace(case, what_if=False, shadow_of=real.case.evaluation_id)
-    return Prepared(ready, case, ())
+    return Prepared(planned, case, ())
 
 
 def figures(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> pl.DataFrame:
     """Return the customer's row of the plan's figures as of the case's day, from the cache if it is there."""
-    case, ready = prepared.case, prepared.ready
-    key = FigureKey(case.customer_number, case.data_version, case.as_of, ready.metrics_fingerprint)
-    return cache(caller).figures.get(key, lambda: _compute_within_limit(caller, snapshot, key, ready.plan))
+    case, planned = prepared.case, prepared.planned
+    key = FigureKey(case.customer_number, case.data_version, case.as_of, planned.metrics_fingerprint)
+    return cache(caller).figures.get(key, lambda: _compute_within_limit(caller, snapshot, key, planned.plan))
 
 
 def _compute_within_limit(caller: Caller, snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
@@ -242,7 +242,7 @@ _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUM
 def decide(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> tuple[Decision, NewEvaluation]:
     """Return the decision, and the evaluation to store."""
     case = prepared.case
-    made = decision.decide(prepared.ready, case, figures(caller, snapshot, prepared))
+    made = decision.decide(prepared.planned, case, figures(caller, snapshot, prepared))
     new = NewEvaluation(
         evaluation_id=case.evaluation_id,
         client_id=caller.client_id,

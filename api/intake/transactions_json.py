@@ -1,6 +1,6 @@
 """Write enriched transactions as JSON text: public names, nesting and masking in one select.
 
-Dictionaries and an encoder take several times as long, and hold the GIL all that time.
+With dictionaries and an encoder it would take several times as long, and hold the GIL all that time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

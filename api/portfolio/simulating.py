@@ -93,7 +93,7 @@ def describe(job: PortfolioJob) -> dict[str, Any]:
     }
 
 
-_read = msgspec.json.Decoder(list[ReadValue]).decode
+_decode_values = msgspec.json.Decoder(list[ReadValue]).decode
 
 
 def describe_firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -102,7 +102,7 @@ def describe_firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
         "customerId": UUID(bytes=row["customer_id"]),
         "date": row["date"],
         "code": row["rule"],
-        "values": _read(row["read"]),
+        "values": _decode_values(row["read"]),
     }
 
 

@@ -161,9 +161,9 @@ def _decide_by_two_versions(
     earlier, later = _figures(facts, before, backtest.after, numbers)
     inputs = backtest.request.inputs
 
-    def side(plan: Plan, shown: pl.DataFrame) -> Side:
+    def side(plan: Plan, figures: pl.DataFrame) -> Side:
         declared = {each.name: inputs[each.name] for each in plan.policy.declared_inputs}
-        return decide(plan, evaluate_plan(plan, readings.read_leaves(plan, shown, stated, declared, moment.at)))
+        return decide(plan, evaluate_plan(plan, readings.read_leaves(plan, figures, stated, declared, moment.at)))
 
     return side(before, earlier), side(backtest.after, later)
 
@@ -180,6 +180,6 @@ def _decide_again(
 ) -> Side:
     """Apply the version to every customer with a recorded decision, using the recorded inputs."""
     plan = backtest.after
-    shown = compute_figures(facts, plan, decisions).filter(pl.col("customer_number").is_in(list(decisions)))
+    figures = compute_figures(facts, plan, decisions).filter(pl.col("customer_number").is_in(list(decisions)))
     inputs = {number: {**backtest.request.inputs, **given} for number, given in recorded.inputs_of(decisions).items()}
-    return decide(plan, evaluate_plan(plan, recorded.read_leaves(plan, shown, stated, inputs, moment.at)))
+    return decide(plan, evaluate_plan(plan, recorded.read_leaves(plan, figures, stated, inputs, moment.at)))

@@ -1,4 +1,4 @@
-"""Run a job over a client's portfolio, of any kind, slice by slice in the portfolio's queue.
+"""Run jobs over a client's portfolio, such as backtests, slice by slice in the portfolio's queue.
 
 A slice holds whole customers, up to `SLICE_CUSTOMERS` of them or `SLICE_ROWS` rows. Its resulting rows become a file of
 the lake; its tallies are stored until they are added up. A run that was killed is resumed at the first slice that was
@@ -85,7 +85,7 @@ def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> PortfolioJ
     with store.db.reading() as r:
         job_ = portfolio_jobs.with_id(r, job_id)
     if job_.status not in TERMINAL:
-        with _failing_with_its_run(store, job_, clock):
+        with _fail_job_on_error(store, job_, clock):
             _run(store, job_, clock)
     with store.db.reading() as r:
         return portfolio_jobs.with_id(r, job_id)
@@ -162,7 +162,7 @@ def _with_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> p
 
 
 @contextmanager
-def _failing_with_its_run(store: Store, job_: PortfolioJob, clock: Callable[[], datetime]) -> Iterator[None]:
+def _fail_job_on_error(store: Store, job_: PortfolioJob, clock: Callable[[], datetime]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:  # also when the run is stopped from Dagster's pages

@@ -99,7 +99,11 @@ class Part:
         self._pulse = Pulse()
 
     def check(self) -> None:
-        """Kill the process if it hangs; restart it if it died and the pause is over. Raise NeverStartedError."""
+        """Kill the process if it hangs; restart it if it died and the pause is over.
+
+        Raises:
+            NeverStartedError: the process exited with an error before its first heartbeat.
+        """
         if self._child and self._child.process.poll() is None:
             self._check_heartbeat(self._child)
         elif self._child:

@@ -23,7 +23,7 @@
 other functions are imported from their modules.
 """
 
-from pipelines.decisions.decision import Case, Decision, Ready, Recorded, Replay, StatedAttribute
+from pipelines.decisions.decision import Case, Decision, PlannedPolicy, Recorded, Replay, StatedAttribute
 from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.plan import Plan, metric_of, plan_policy
@@ -40,8 +40,8 @@ __all__ = [
     "Kind",
     "Node",
     "Plan",
+    "PlannedPolicy",
     "Policy",
-    "Ready",
     "Recorded",
     "Replay",
     "StatedAttribute",

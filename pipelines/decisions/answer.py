@@ -25,13 +25,13 @@ Data = dict[str, Any]
 in_document = cache(to_camel)  # an operator's name in documents; there are few, so the cache stays small
 
 
-def build_answer(plan: Plan, row: Row, attributes: Mapping[str, Attribute], shown: Row) -> Data:
+def build_answer(plan: Plan, row: Row, attributes: Mapping[str, Attribute], figures: Row) -> Data:
     """Return the contract's evaluation result, with `verdict.matchedRules` and `verdict.principalReasons`.
 
     Args:
         row: one customer's row of `evaluate_plan`.
         attributes: the customer's attributes by name.
-        shown: the customer's row of `metrics.values`, which indicators read.
+        figures: the customer's row of `metrics.values`, which indicators read.
     """
     policy = plan.policy
     priced = {limit.limit.product for limit in plan.limits}
@@ -44,7 +44,7 @@ def build_answer(plan: Plan, row: Row, attributes: Mapping[str, Attribute], show
             for each in policy.products
             if each.slug in priced
         ],
-        "indicators": list(_indicators(plan, shown)),
+        "indicators": list(_indicators(plan, figures)),
         "metrics": [{"metricId": policy.metric_id(metric), "name": metric.name} for metric in read],
         "attributes": [
             {
@@ -160,10 +160,10 @@ def _indicator_metrics(plan: Plan) -> list[str]:
     return [indicator.metric for indicator in plan.policy.indicators]
 
 
-def _indicators(plan: Plan, shown: Row) -> Iterator[Data]:
+def _indicators(plan: Plan, figures: Row) -> Iterator[Data]:
     """Yield the values of indicators; unavailable ones are left out."""
     for indicator in plan.policy.indicators:
-        metric, value = metric_of(plan.policy, indicator.metric), shown[indicator.metric]
+        metric, value = metric_of(plan.policy, indicator.metric), figures[indicator.metric]
         shape = indicator.format or metric.format
         if value is not None:
             yield {

@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").e
 
 
 @dataclass(frozen=True)
-class Ready:
+class PlannedPolicy:
     """A policy's plan, with its fingerprint and that of its metrics."""
 
     plan: Plan
@@ -43,7 +43,7 @@ class Ready:
     metrics_fingerprint: str
 
     @classmethod
-    def of(cls, policy: Policy) -> "Ready":
+    def of(cls, policy: Policy) -> "PlannedPolicy":
         plan = plan_policy(policy)
         return cls(plan, fingerprint(policy), metrics_fingerprint(plan))
 
@@ -75,7 +75,7 @@ class Case:
     attributes: Mapping[str, StatedAttribute]  # the known ones among those that the policy reads
     pending_jobs: tuple[UUID, ...] = ()  # accepted, but not in the figures yet
     what_if: bool = False
-    shadow_of: UUID | None = None  # for a challenger: the champion's evaluation that was answered
+    shadow_of: UUID | None = None  # for a challenger: the published version's evaluation, which was the answer
 
     @property
     def stated(self) -> Mapping[str, Attribute]:
@@ -107,16 +107,16 @@ def compute_metrics(facts: Facts, wanted: Metrics, customer_numbers: Iterable[in
     return pl.concat([known, without_rows.with_columns(causes)], how="diagonal").sort(BY_CUSTOMER)
 
 
-def decide(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
+def decide(planned: PlannedPolicy, case: Case, figures: pl.DataFrame) -> Decision:
     """Return the outcome, the answer and the record of a case.
 
     Args:
-        shown: the customer's row of `compute_figures`.
+        figures: the customer's row of `compute_figures`.
     """
-    plan = ready.plan
-    read = readings.read_leaves(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
+    plan = planned.plan
+    read = readings.read_leaves(plan, figures, {case.customer_number: case.stated}, case.inputs, case.at)
     row = evaluate_plan(plan, read).row(0, named=True)
-    known = shown.row(0, named=True)
+    known = figures.row(0, named=True)
     answer = build_answer(plan, row, case.stated, known) | {
         "evaluationId": case.evaluation_id,
         "policyVersion": case.policy_version,
@@ -124,18 +124,18 @@ def decide(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
         "pendingJobs": case.pending_jobs,
         "whatIf": case.what_if,
     }
-    return Decision(row["outcome"], answer, _encode_record(ready, case, known, answer, build_trace(plan, row)))
+    return Decision(row["outcome"], answer, _encode_record(planned, case, known, answer, build_trace(plan, row)))
 
 
-def _encode_record(ready: Ready, case: Case, known: Mapping[str, Any], answer: Data, trace: Data) -> bytes:
+def _encode_record(planned: PlannedPolicy, case: Case, known: Mapping[str, Any], answer: Data, trace: Data) -> bytes:
     content = {
         "recordVersion": RECORD_VERSION,
         "engineVersion": ENGINE_VERSION,
         "metricsVersion": metrics.VERSION,
-        "metricsFingerprint": ready.metrics_fingerprint,
-        "policyFingerprint": ready.fingerprint,
+        "metricsFingerprint": planned.metrics_fingerprint,
+        "policyFingerprint": planned.fingerprint,
         "case": _describe_case(case),
-        "metrics": {slug: {"value": known[slug], "cause": known[cause_of(slug)]} for slug in ready.plan.metrics},
+        "metrics": {slug: {"value": known[slug], "cause": known[cause_of(slug)]} for slug in planned.plan.metrics},
         "answer": answer,
         "trace": trace,
     }
@@ -243,39 +243,41 @@ class Replay:
     notes: tuple[str, ...]
 
 
-def replay(ready: Ready, earlier: bytes, customer_number: int, shown: pl.DataFrame | None) -> Replay:
+def replay(planned: PlannedPolicy, earlier: bytes, customer_number: int, figures: pl.DataFrame | None) -> Replay:
     """Decide a recorded case again.
 
     Args:
-        ready: the policy's version as it is stored now.
-        shown: the customer's row of `compute_figures`, from the data version that the record names; None if that
+        planned: the policy's version as it is stored now.
+        figures: the customer's row of `compute_figures`, from the data version that the record names; None if that
             is no longer stored: then the recorded figures are used.
     """
     recorded = Recorded.of(earlier)
     case = recorded.case(customer_number)
     notes: list[str] = []
-    if shown is None:
+    if figures is None:
         notes.append("The version of the customer's data is no longer stored: the recorded figures were used.")
-        shown = recorded.figures(customer_number, ready.plan)
-    if shown is None:
-        parts = _changed_parts(recorded.content, None, ready)
+        figures = recorded.figures(customer_number, planned.plan)
+    if figures is None:
+        parts = _changed_parts(recorded.content, None, planned)
         return Replay(b"", False, parts, (*notes, "They are not the metrics that the policy reads now."))
-    again = decide(ready, case, shown).record
+    again = decide(planned, case, figures).record
     if again == earlier:
         return Replay(again, True, (), tuple(notes))
-    return Replay(again, False, _changed_parts(recorded.content, Recorded.of(again).content, ready), tuple(notes))
+    return Replay(again, False, _changed_parts(recorded.content, Recorded.of(again).content, planned), tuple(notes))
 
 
-def _changed_parts(before: Mapping[str, Any], after: Mapping[str, Any] | None, ready: Ready) -> tuple[Part, ...]:
+def _changed_parts(
+    before: Mapping[str, Any], after: Mapping[str, Any] | None, planned: PlannedPolicy
+) -> tuple[Part, ...]:
     """Return the parts that changed.
 
     Another policy or engine may give other figures from the same data, so these are compared first. A difference that
     neither the policy nor the data explain is attributed to the engine.
     """
-    policy: tuple[Part, ...] = ("policy",) if before["policyFingerprint"] != ready.fingerprint else ()
+    policy: tuple[Part, ...] = ("policy",) if before["policyFingerprint"] != planned.fingerprint else ()
     versions = {"engineVersion": ENGINE_VERSION, "metricsVersion": metrics.VERSION, "recordVersion": RECORD_VERSION}
     other = any(before[name] != version for name, version in versions.items())
-    other = other or (not policy and before["metricsFingerprint"] != ready.metrics_fingerprint)
+    other = other or (not policy and before["metricsFingerprint"] != planned.metrics_fingerprint)
     if policy or other:
         return (*policy, "engine") if other else policy
     return ("data",) if after is not None and before["metrics"] != after["metrics"] else ("engine",)

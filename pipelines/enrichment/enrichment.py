@@ -65,17 +65,17 @@ def enrich(
     """Add accepted rows to what is held, remove retracted ones, and enrich all rows of every customer.
 
     Args:
-        held: the customers' rows so far, including those marked as history (schema TRANSACTIONS).
+        held: the customers' rows so far, including versions from before a retraction (schema TRANSACTIONS).
         accepted: new, validated rows of these customers (schema ACCEPTED).
         retractions: submissions to take back.
         knowledge: what is known about the customers besides their transactions.
     """
-    put_away = pl.col("retracted_seq").is_not_null()
-    replayed = identify_without(held.filter(~put_away), accepted, retractions)
+    is_former = pl.col("retracted_seq").is_not_null()
+    replayed = identify_without(held.filter(~is_former), accepted, retractions)
     transactions = derive(replayed.identified.rows, knowledge).with_columns(
         enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), retracted_seq=pl.lit(None, pl.Int64())
     )
-    history = [held.filter(put_away).lazy(), replayed.put_away.lazy()]
+    history = [held.filter(is_former).lazy(), replayed.former.lazy()]
     return Enriched(
         pl.concat([transactions.match_to_schema(TRANSACTIONS), *history]).sort(SORT_KEY),
         replayed.identified.duplicates.lazy(),
@@ -113,7 +113,7 @@ def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
 def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Run the steps that follow from the texts and from all rows of a customer.
 
-    Eager: each step searches, and a plan of hundreds of small operations takes longer than running them.
+    The steps run eagerly: to plan their hundreds of small operations would take longer than to run them.
     """
     return (
         _ask_models(read, knowledge.models)
@@ -139,7 +139,9 @@ def _ask_models(rows: pl.DataFrame, own_models: Sequence[Activated[Model]]) -> p
 
 
 def _pair_with_customers(own: Sequence[Activated[T]], rest: T) -> list[tuple[pl.Expr, T]]:
-    """Pair what each client activated with an expression for its customers, and `rest` with one for all others."""
+    """Return pairs of an expression that selects customers, and what applies to them: what their client activated, or
+    `rest` for all other customers.
+    """
     groups = [(pl.col("customer_number").is_in(list(each.customers)), each.value) for each in own]
     others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
     return [*groups, (others, rest)]

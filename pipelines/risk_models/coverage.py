@@ -86,7 +86,7 @@ class NeededEvidence:
         side: which rows; None: both.
         account_types: the rows of which accounts; empty: all.
         since, until: the period begins and ends so many days before the customer's last row.
-        by_meaning: the reading depends on what rows are for.
+        by_meaning: the reading depends on what payments are for.
         beyond_revenue: it depends on more than which rows are revenue.
         counts_bad_rows: it counts rows of which a single one matters.
     """

@@ -78,16 +78,16 @@ def _list_members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
 
 
 def _parse_category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any]) -> Category:
-    said: dict[str, Any] = {**_INHERITED, **{name: group[name] for name in _INHERITED if name in group}, **own}
+    fields: dict[str, Any] = {**_INHERITED, **{name: group[name] for name in _INHERITED if name in group}, **own}
     return Category(
-        slug=said["slug"],
-        name=said["name"],
+        slug=fields["slug"],
+        name=fields["name"],
         group=group_slug,
-        meaning=said["meaning"],
-        sign=said["sign"],
-        line=said["line"],
-        counts_as_revenue=said["revenue"],
-        essential=said["essential"],
+        meaning=fields["meaning"],
+        sign=fields["sign"],
+        line=fields["line"],
+        counts_as_revenue=fields["revenue"],
+        essential=fields["essential"],
     )
 
 

@@ -1,7 +1,7 @@
 """Four eyes: one person or key requests an action, and another approves it before anything happens.
 
 Which actions need an approval is a setting of the client. A subject has at most one pending request: a later one
-supersedes it, and an equal one is the same. Requests are never changed, only decided.
+supersedes it, unless it asks for the same. Requests are never changed, only decided.
 """
 
 from collections.abc import Iterable, Mapping

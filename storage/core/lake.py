@@ -52,7 +52,7 @@ class FoundFile:
 class Lake:
     """Immutable files in a folder. `storage.core.bucket_lake` has them in a bucket instead."""
 
-    is_listed = True  # whether `files` yields all files, and not only those that may be unnamed
+    is_listed = True  # whether `files` yields all files, rather than only those that may be orphans
 
     def __init__(self, root: Path) -> None:
         self.root = root  # the folder of the files; for a bucket, that of local copies
@@ -111,7 +111,7 @@ class Lake:
                     yield FoundFile(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     def collect(self, w: Writing, files: Sequence[FoundFile]) -> None:
-        """Remove orphans, in a transaction that no other transaction which names files can overlap."""
+        """Remove orphans. While this transaction runs, no other transaction may begin to refer to a file."""
         self.discard(*[file.path for file in files])
 
     def purge(self) -> None:

@@ -8,11 +8,11 @@ from sqlalchemy import Column, select
 from storage.core.database import Reading
 
 DIGITS = 32  # of a whole id
-FEWEST_DIGITS = 6  # there are 16 million prefixes of this length, so even of a million ids few share one; our judgement
+FEWEST_DIGITS = 6  # 16 million prefixes, so among a million ids most still have one of their own; our judgement
 
 
 def find_ids_starting_with(r: Reading, column: Column[Any], digits: str) -> list[UUID]:
-    """Return the ids in a column that start with these hexadecimal digits: at most two, to show that it is ambiguous.
+    """Return the ids in a column that start with these hexadecimal digits: at most two, because two are ambiguous.
 
     Args:
         column: unique ids, with an index.

@@ -1,8 +1,8 @@
 """PDF statements: the original files, encrypted; the statements read from them; and the landing of their rows.
 
-A file goes through two transactions. On receipt, one names it together with its job, like a landing file. When all
-files of the job have been read, the other stores the statements, gives the job its place in the order of receipt and
-queues it for enrichment. If the process dies before that, the files are simply read again.
+A file goes through two transactions. The first, on receipt, stores the job and its files. The second, when all files of
+the job have been read, stores the statements, gives the job its place in the order of receipt and queues it for
+enrichment. If the process dies before that, the files are simply read again.
 
 Statements of retracted or failed submissions are not found any more. So if a file of such a submission is sent again,
 it is also read again.
@@ -77,7 +77,7 @@ class StatementFile:
 
 @dataclass(frozen=True)
 class StoredStatement:
-    """A statement read from a file: the part of one account."""
+    """A statement read from a file, for one account: a file with several accounts has several statements."""
 
     statement_id: UUID
     file_id: UUID

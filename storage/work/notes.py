@@ -1,4 +1,4 @@
-"""Notes of people on a customer, an evaluation or a match. A deleted note keeps its row, without the text."""
+"""Notes that people write on a customer, an evaluation or a match. A deleted note keeps its row, without the text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ MAX_TEXT = 10_000  # characters
 
 @dataclass(frozen=True)
 class NewNote:
-    """A note, and what it is about: at most one of the two ids; without them, the customer."""
+    """A note. It is about the evaluation or the match, of which at most one is given, or else about the customer."""
 
     text: str
     evaluation_id: UUID | None = None
@@ -61,7 +61,7 @@ def _require_own(r: Reading, customer: Customer, new: NewNote) -> None:
 
 
 def delete(w: Writing, customer: Customer, note_id: UUID, who: str, now: datetime) -> Note:
-    """Remove a note's text; that there was a note stays. A note that is deleted already does not change.
+    """Remove a note's text, but keep its row. A note that is already deleted does not change.
 
     Raises:
         NotFound: unknown, or another customer's.

@@ -34,7 +34,7 @@ async def show_approvals(
 @router.post("/approvals/{approval_id}/approve")
 async def approve(page: SignedIn, approval_id: str) -> Response:
     await page.form()
-    return await _decide(page, approval_id, "approve", None, "It is approved and done.")
+    return await _decide(page, approval_id, "approve", None, "Approved. The action was performed.")
 
 
 @router.post("/approvals/{approval_id}/decline")

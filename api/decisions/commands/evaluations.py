@@ -11,7 +11,7 @@ import typer
 from api.core.commands import ids
 from api.core.commands.console import AsJson, opened_store, out, print_json, print_record, print_records
 from api.decisions import deciding
-from pipelines.decisions import Ready, Replay, decision
+from pipelines.decisions import PlannedPolicy, Replay, decision
 from pipelines.vocabulary.errors import Gone
 from storage.core.database import Reading
 from storage.core.paging import Page
@@ -108,14 +108,14 @@ def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
         found = stored_evaluations.with_id(r, evaluation_id)
         earlier = stored_evaluations.read_record(r, found)
         policy = policies.get(r, found.client_id, found.slug)
-        ready = Ready.of(policies.version(r, policy, found.version).policy)
+        planned = PlannedPolicy.of(policies.version(r, policy, found.version).policy)
         place, is_stored = _place(r, found)
-    shown = (
-        deciding.compute_figures(store.lake, place, found.customer_number, found.as_of, ready.plan)
+    figures = (
+        deciding.compute_figures(store.lake, place, found.customer_number, found.as_of, planned.plan)
         if is_stored
         else None
     )
-    return found, decision.replay(ready, earlier, found.customer_number, shown)
+    return found, decision.replay(planned, earlier, found.customer_number, figures)
 
 
 def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:

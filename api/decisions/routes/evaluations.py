@@ -92,7 +92,7 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
     """
     snapshot = _read_snapshot(caller, customer_id, slug, sent.version)
     prepared = deciding.prepare(caller, snapshot, sent)
-    plan, case = prepared.ready.plan, prepared.case
+    plan, case = prepared.planned.plan, prepared.case
     axes = None if sent.grid is None else _axes(plan, sent.grid)
     figures = deciding.figures(caller, snapshot, prepared)
     read = readings.read_leaves(plan, figures, {case.customer_number: case.stated}, case.inputs, case.at)
@@ -175,7 +175,7 @@ def explain_evaluation(
         customer = caller.customer(r, str(found.customer_id))
         version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
         basis = replay.decision_basis(r, customer, found.data_version, found.as_of)
-    plan = deciding.cache(caller).ready(version).plan
+    plan = deciding.cache(caller).planned(version).plan
     figure = query.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)

@@ -80,9 +80,9 @@ def backtest(
         with store.db.reading() as r:
             policy = stored_policies.get(r, client, slug)
             newest = stored_policies.newest(r, policy)
-            champion = newest if version is None else stored_policies.version(r, policy, version)
-            sent = _sent(champion, against, as_of or [], inputs or [], known_then=known_then)
-            sent = sent.model_copy(update=_filters(champion, customer or [], attribute or []))
+            compared = newest if version is None else stored_policies.version(r, policy, version)
+            sent = _sent(compared, against, as_of or [], inputs or [], known_then=known_then)
+            sent = sent.model_copy(update=_filters(compared, customer or [], attribute or []))
             _require_another(newest, sent)
             with printing_faults(as_json=as_json):
                 new = backtesting.new_job(r, policy, sent, now().astimezone(store.settings.zone).date())
@@ -99,7 +99,7 @@ def backtest(
             result, listing = portfolio_jobs.read_result(r, done), portfolio_jobs.read_listing(r, done)
         first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.describe_change)
         if page is not None:
-            name = champion.policy.name
+            name = compared.policy.name
             write(page, backtesting.render_page(store, done, name, result, listing).encode())
     if as_json:
         print_json({**backtesting.describe(done), "days": result})
@@ -109,7 +109,7 @@ def backtest(
 
 
 def _sent(
-    champion: PolicyVersion,
+    compared: PolicyVersion,
     against: str,
     days: Sequence[str],
     inputs: Sequence[str],
@@ -118,9 +118,9 @@ def _sent(
 ) -> SentBacktest:
     if not against.isdecimal() and against not in (PUBLISHED, Against.RECORDED, Against.CHALLENGER):
         raise typer.BadParameter("--against must be a version's number, published, recorded or challenger")
-    declared = kinds_by_name(champion.policy.declared_inputs)
+    declared = kinds_by_name(compared.policy.declared_inputs)
     return SentBacktest.model_construct(
-        version=champion.version,
+        version=compared.version,
         against=int(against) if against.isdecimal() else against,
         as_of=[_day(each) for each in days] or None,
         knowledge=Knowledge.THEN if known_then else Knowledge.NOW,
@@ -128,9 +128,9 @@ def _sent(
     )
 
 
-def _filters(champion: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
+def _filters(compared: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
     """Return the fields of a backtest that restrict its customers."""
-    declared = kinds_by_name(champion.policy.attributes)
+    declared = kinds_by_name(compared.policy.attributes)
     values = dict(_attribute(each, declared) for each in attributes)
     return {"customer_ids": list(dict.fromkeys(customers)) or None, "attributes": values or None}
 
@@ -157,7 +157,10 @@ def _input(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
 
 
 def _attribute(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
-    """Parse an attribute as the kind that the policy declares; others by their look: a number, true, false or text."""
+    """Parse an attribute as the kind that the policy declares.
+
+    If it declares none, what looks like a number is one, `true` and `false` are booleans, and the rest is text.
+    """
     name, sign, value = text.partition("=")
     if not sign:
         raise typer.BadParameter("--attribute must be name=value")
@@ -168,7 +171,7 @@ def _attribute(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
 
 
 def _read_outcomes(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
-    """Read the file's KNOWN_OUTCOMES of the client's customers. Others are left out, with a warning.
+    """Read a file of known outcomes (columns KNOWN_OUTCOMES). Rows of unknown customers are left out, with a warning.
 
     Raises:
         Unprocessable: the file can't be read.

@@ -74,7 +74,7 @@ class NoteListView(Counts):
 
 
 class NewNoteView(View):
-    """A stored note, without its text: a stored answer would keep a copy when the note is deleted."""
+    """A stored note, without its text: answers are stored for repeated requests and would keep a deleted text."""
 
     note_id: UUID
     date_created: datetime = Field(validation_alias="created_at")
@@ -82,7 +82,7 @@ class NewNoteView(View):
 
 
 class NewAttachmentView(View):
-    """A stored attachment, without its name: a stored answer would keep a copy when the attachment is deleted."""
+    """A stored attachment, without its name: answers are stored for repeated requests and would keep a deleted name."""
 
     attachment_id: UUID
     size: int = Field(description="In bytes.")

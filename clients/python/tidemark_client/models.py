@@ -1292,7 +1292,7 @@ class NamedMetricView(TypedDict):
 
 
 class NewAttachmentView(TypedDict):
-    """A stored attachment, without its name: a stored answer would keep a copy when the attachment is deleted."""
+    """A stored attachment, without its name: answers are stored for repeated requests and would keep a deleted name."""
 
     attachmentId: str
     size: int
@@ -1334,7 +1334,7 @@ class NewKey(TypedDict):
 
 
 class NewNoteView(TypedDict):
-    """A stored note, without its text: a stored answer would keep a copy when the note is deleted."""
+    """A stored note, without its text: answers are stored for repeated requests and would keep a deleted text."""
 
     noteId: str
     dateCreated: str

@@ -79,12 +79,12 @@ def check_text(text: str, yaml: bool) -> CheckedPolicy:
 
 
 def find_unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> list[Finding]:
-    """Return a warning for each step that no customer has ever reached; none if there are no customers.
+    """Return a warning for each step that no customer reaches; none if there are no customers.
 
     Args:
         reached: the number of customers that reached a step, by the step's number from 0.
         customers: the number of customers in the portfolio.
     """
-    message = f"None of the {customers:,} customers in the portfolio has ever reached this step."
+    message = f"None of the {customers:,} customers in the portfolio reaches this step."
     never = [nth for nth in range(len(plan.steps)) if customers and not reached.get(nth)]
     return [finding(f"/steps/{nth}", "StepNeverReached", message) for nth in never]

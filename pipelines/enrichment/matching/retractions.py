@@ -43,10 +43,10 @@ NO_RETRACTIONS = Retractions(pl.DataFrame(schema=RETRACTED), pl.DataFrame(schema
 
 @dataclass(frozen=True)
 class Replayed:
-    """The rows after the retraction (`identified`), and former versions of changed rows (`put_away`, TRANSACTIONS)."""
+    """The rows after the retraction (`identified`), and the former versions of changed rows (schema TRANSACTIONS)."""
 
     identified: Identified
-    put_away: pl.DataFrame
+    former: pl.DataFrame
 
 
 def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Retractions) -> Replayed:
@@ -65,10 +65,10 @@ def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Re
     later = _list_facts_since(mine, sent, retractions.retracted)
     identified = identify(pl.concat([others, _state_before(mine)]), pl.concat([accepted, later]))
     replayed = _restore_ids(identified, mine)
-    rows, put_away = _mark_changes(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
+    rows, former = _mark_changes(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
     untouched = replayed.rows.join(affected, on="customer_number", how="anti")
     repeated = replayed.duplicates.join(accepted, on="job_id", how="semi")
-    return Replayed(Identified(pl.concat([untouched, rows]).sort(SORT_KEY), repeated), put_away)
+    return Replayed(Identified(pl.concat([untouched, rows]).sort(SORT_KEY), repeated), former)
 
 
 def _is_since_first() -> pl.Expr:

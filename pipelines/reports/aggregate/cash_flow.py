@@ -20,7 +20,10 @@ ACCOUNT = Column("accountId", "text", meaning="as in `account_summary`")
 
 
 def months(facts: Facts) -> pl.DataFrame:
-    """Return a row per customer and calendar month of the history, months without rows too; `partial` at the ends."""
+    """Return a row per customer and calendar month of the history, including months without rows.
+
+    `partial`: the history starts or ends within the month.
+    """
     return facts.history.lazy().pipe(list_months).with_columns(partial=is_partial_month()).collect(engine="in-memory")
 
 
@@ -45,8 +48,8 @@ CASH_FLOW = Table(
     name="Monthly cash flow",
     hierarchy="customer",
     type="time_series",
-    meaning="A row for each calendar month from the first to the last row, months without rows too. Flows are those of "
-    "all accounts, balances those of cash accounts: cards and loans state what is owed.",
+    meaning="A row for each calendar month from the first to the last row, including months without rows. Flows are "
+    "those of all accounts, balances those of cash accounts: cards and loans state what is owed.",
     keys=(MONTH,),
     details=(PARTIAL,),
     listed=lambda facts: facts.cached(months).lazy().select(BY_CUSTOMER, "month", "partial"),

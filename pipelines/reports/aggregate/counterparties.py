@@ -50,13 +50,13 @@ def top_counterparties(facts: Facts) -> pl.DataFrame:
     details = (
         named.join(most.select(*_BY_PARTY), on=_BY_PARTY, how="semi")
         .group_by(_BY_PARTY)
-        .agg(name=_usual("counterparty_name"), kind=_usual("counterparty_kind"))
+        .agg(name=_most_frequent("counterparty_name"), kind=_most_frequent("counterparty_kind"))
     )
     return most.join(details, on=_BY_PARTY, how="left", validate="1:1").collect(engine="in-memory")
 
 
-def _usual(name: str) -> pl.Expr:
-    """Return the most frequent text of a column; of several, the alphabetically first."""
+def _most_frequent(name: str) -> pl.Expr:
+    """Return the most frequent text of a column; of equally frequent ones, the alphabetically first."""
     return pl.col(name).cast(pl.String).drop_nulls().mode().min()
 
 
@@ -85,8 +85,8 @@ TOP_COUNTERPARTIES = Table(
     hierarchy="counterparty",
     type="summary",
     meaning="The ten that paid most and the ten that were paid most, in the 365 days to the customer's last row. All "
-    "spellings of a counterparty count as one. Payments that name nobody are in no row, but they count in the total of "
-    "which shares are taken. Own transfers are left out.",
+    "spellings of a counterparty count as one. Payments that name nobody have no row, but `share` is a share of all "
+    "payments, including these. Own transfers are left out.",
     keys=(
         Column("direction", "text", meaning="`in`: it paid; `out`: it was paid"),
         Column("rank", "count", meaning="by amount; of equals, by name"),

@@ -27,8 +27,9 @@ _FEATURES = pl.Schema(
 def by_driver(scored: pl.DataFrame, features: tuple[Feature, ...]) -> pl.DataFrame:
     """Return one row per feature and customer: all customers for the first feature, then for the second …
 
-    `customer_number`, `feature` (its number), `reading`, `coverage`, `points`, and of the feature `metric`, `name`,
-    `unit`, `most` (points), `direction`, `reason`, `by_meaning` (of `Concern`).
+    The columns are `customer_number`, `feature` (its number), `reading`, `coverage` and `points` of the customer, and
+    what describes the feature: `metric`, `name`, `unit`, `most` (points), `direction`, `reason`, `by_meaning` (whether
+    the reading depends on what payments are for).
     """
     rows = by_feature(scored, features, reading="", coverage=COVERAGE_OF, points=POINTS_OF).collect(engine="in-memory")
     customers, described = scored[BY_CUSTOMER].gather(rows["row"]), _described(features)[rows["feature"]]
@@ -48,7 +49,7 @@ def _row(feature: Feature) -> tuple[object, ...]:
 
 
 def drivers(listed: pl.DataFrame, portfolio: ClientPortfolio) -> pl.DataFrame:
-    """Return `customer_number, drivers`: a list of structs, in the scorecard's order. A null reading is a missing one.
+    """Return `customer_number, drivers`: a list of structs, in the scorecard's order. A missing reading is null.
 
     Args:
         listed: from `by_driver`.
@@ -86,7 +87,10 @@ def _driver(words_expected: bool) -> pl.Expr:
 
 
 def _with_percentiles(listed: pl.DataFrame, peers: pl.DataFrame | None) -> pl.DataFrame:
-    """Add `peerPercentile`: the highest percentile of the peers that the reading reaches, where both are known."""
+    """Add `peerPercentile`: the highest percentile of the peers that the reading reaches.
+
+    It is null if the reading or the peers' percentiles are not known.
+    """
     if peers is None:
         return listed.with_columns(peerPercentile=pl.lit(None, pl.Int64))
     driver = (BY_CUSTOMER, "feature")

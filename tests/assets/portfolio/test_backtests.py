@@ -14,7 +14,7 @@ from assets.portfolio import backtests as backtesting
 from assets.portfolio import portfolio_jobs as work
 from assets.portfolio.kinds import PortfolioWork
 from assets.reports import reports as slicing
-from pipelines.decisions import Attribute, Case, Policy, Ready, StatedAttribute
+from pipelines.decisions import Attribute, Case, PlannedPolicy, Policy, StatedAttribute
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.decision import compute_figures, decide
 from pipelines.figures.facts import Facts
@@ -150,7 +150,7 @@ class Portfolio:
 
     def decide(self, nth: int, policy: Policy, version: int, **also: Any) -> NewEvaluation:
         """Decide on a customer as the API does, and store the evaluation."""
-        customer, ready, now = self.customer(nth), Ready.of(policy), datetime.now(UTC)
+        customer, planned, now = self.customer(nth), PlannedPolicy.of(policy), datetime.now(UTC)
         with self.store.db.reading() as r:
             stated = attributes.read_current(r, customer)
             places = transactions.current_locations(r, [customer.number])
@@ -168,7 +168,7 @@ class Portfolio:
             shadow_of=also.get("shadow_of"),
         )
         facts = Facts(transactions.scan(self.store.lake, places).collect(), self.today)
-        made = decide(ready, case, compute_figures(facts, ready.plan, [customer.number]))
+        made = decide(planned, case, compute_figures(facts, planned.plan, [customer.number]))
         new = NewEvaluation(
             evaluation_id=case.evaluation_id,
             client_id=self.client_id,

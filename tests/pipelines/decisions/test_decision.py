@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import decision
-from pipelines.decisions.decision import Case, Decision, Part, Ready, Recorded, StatedAttribute
+from pipelines.decisions.decision import Case, Decision, Part, PlannedPolicy, Recorded, StatedAttribute
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
 from pipelines.figures.facts import Facts
@@ -68,7 +68,7 @@ def document(threshold: str = "100") -> dict[str, Any]:
     }
 
 
-READY = Ready.of(Policy.model_validate(document()))
+PLANNED = PlannedPolicy.of(Policy.model_validate(document()))
 
 
 def of(number: int, rows: int = 300) -> Facts:
@@ -97,46 +97,46 @@ def case(number: int = 1, **changes: Any) -> Case:
 
 
 def decide(number: int = 1) -> Decision:
-    return decision.decide(READY, case(number), decision.compute_figures(of(number), READY.plan, [number]))
+    return decision.decide(PLANNED, case(number), decision.compute_figures(of(number), PLANNED.plan, [number]))
 
 
 def test_customers_decided_one_by_one_have_the_same_figures() -> None:
     numbers = range(1, 6)
     rows = pl.concat([of(number).transactions for number in numbers])
-    together = decision.compute_figures(Facts(rows, AS_OF), READY.plan, [*numbers, 9])
-    alone = [decision.compute_figures(of(number), READY.plan, [number]) for number in numbers]
+    together = decision.compute_figures(Facts(rows, AS_OF), PLANNED.plan, [*numbers, 9])
+    alone = [decision.compute_figures(of(number), PLANNED.plan, [number]) for number in numbers]
     assert together.head(5).equals(pl.concat(alone))
     assert together["customer_number"].to_list() == [*numbers, 9]
 
 
 def test_a_customer_without_rows_has_a_row_of_causes() -> None:
     nobody = Facts(of(1).transactions.clear(), AS_OF)
-    found = decision.compute_figures(nobody, READY.plan, [7])
+    found = decision.compute_figures(nobody, PLANNED.plan, [7])
     assert found["customer_number"].to_list() == [7]
-    causes = found.select(cause_of(slug) for slug in READY.plan.metrics).row(0)
+    causes = found.select(cause_of(slug) for slug in PLANNED.plan.metrics).row(0)
     assert set(causes) == {"no_transactions"}
-    assert decision.decide(READY, case(7), found).outcome == "proceed"  # every rule counts as not matched
+    assert decision.decide(PLANNED, case(7), found).outcome == "proceed"  # every rule counts as not matched
 
 
 def test_a_policy_that_reads_no_metric_needs_no_facts() -> None:
-    ready = Ready.of(Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "blocked"}))
-    shown = decision.compute_figures(Facts(of(1).transactions.clear(), AS_OF), ready.plan, [7])
-    assert decision.decide(ready, case(7, inputs={}, attributes={}), shown).outcome == "blocked"
+    planned = PlannedPolicy.of(Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "blocked"}))
+    figures = decision.compute_figures(Facts(of(1).transactions.clear(), AS_OF), planned.plan, [7])
+    assert decision.decide(planned, case(7, inputs={}, attributes={}), figures).outcome == "blocked"
 
 
 def test_case_can_be_read_from_its_record() -> None:
     record = decide().record
     assert Recorded.of(record).case(1) == case()
     nothing = case(attributes={"score": StatedAttribute(Attribute(None, source="overridden"))}, pending_jobs=())
-    shown = decision.compute_figures(of(1), READY.plan, [1])
-    assert Recorded.of(decision.decide(READY, nothing, shown).record).case(1) == nothing
+    figures = decision.compute_figures(of(1), PLANNED.plan, [1])
+    assert Recorded.of(decision.decide(PLANNED, nothing, figures).record).case(1) == nothing
 
 
 def test_recorded_figures_equal_the_figures() -> None:
-    shown = decision.compute_figures(of(1), READY.plan, [1])
-    again = Recorded.of(decide().record).figures(1, READY.plan)
+    figures = decision.compute_figures(of(1), PLANNED.plan, [1])
+    again = Recorded.of(decide().record).figures(1, PLANNED.plan)
     assert again is not None
-    assert again.select(sorted(again.columns)).rows() == shown.select(sorted(shown.columns)).rows()
+    assert again.select(sorted(again.columns)).rows() == figures.select(sorted(figures.columns)).rows()
 
 
 def test_a_record_is_json_with_its_keys_in_order_and_every_digit() -> None:
@@ -150,31 +150,33 @@ def test_a_record_is_json_with_its_keys_in_order_and_every_digit() -> None:
 # Replay
 
 
-def replay(earlier: bytes, *, ready: Ready = READY, shown: pl.DataFrame | None) -> tuple[bool, tuple[Part, ...]]:
-    found = decision.replay(ready, earlier, 1, shown)
+def replay(
+    earlier: bytes, *, planned: PlannedPolicy = PLANNED, figures: pl.DataFrame | None
+) -> tuple[bool, tuple[Part, ...]]:
+    found = decision.replay(planned, earlier, 1, figures)
     assert found.reproduced == (found.record == earlier)
     return found.reproduced, found.differs
 
 
 def test_the_same_figures_and_policy_give_the_same_bytes() -> None:
-    assert replay(decide().record, shown=decision.compute_figures(of(1), READY.plan, [1])) == (True, ())
+    assert replay(decide().record, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (True, ())
 
 
 def test_recorded_figures_are_used_if_the_data_are_no_longer_stored() -> None:
-    found = decision.replay(READY, decide().record, 1, None)
+    found = decision.replay(PLANNED, decide().record, 1, None)
     assert (found.reproduced, found.differs) == (True, ())
     assert "no longer stored" in found.notes[0]
 
 
 def test_changed_data_are_reported() -> None:
-    other = decision.compute_figures(facts(customer(random.Random(99), 1, rows=200), AS_OF), READY.plan, [1])
-    assert replay(decide().record, shown=other) == (False, ("data",))
+    other = decision.compute_figures(facts(customer(random.Random(99), 1, rows=200), AS_OF), PLANNED.plan, [1])
+    assert replay(decide().record, figures=other) == (False, ("data",))
 
 
 def test_changed_policy_is_reported() -> None:
-    ready = Ready.of(Policy.model_validate(document("200")))
-    shown = decision.compute_figures(of(1), ready.plan, [1])
-    assert replay(decide().record, ready=ready, shown=shown) == (False, ("policy",))
+    planned = PlannedPolicy.of(Policy.model_validate(document("200")))
+    figures = decision.compute_figures(of(1), planned.plan, [1])
+    assert replay(decide().record, planned=planned, figures=figures) == (False, ("policy",))
 
 
 @parametrize("name", ["engineVersion", "metricsVersion", "recordVersion"])
@@ -182,23 +184,23 @@ def test_changed_engine_is_reported(name: str) -> None:
     content = json.loads(decide().record)
     earlier = decide().record.replace(f'"{name}":{content[name]}'.encode(), f'"{name}":0'.encode())
     assert earlier != decide().record
-    assert replay(earlier, shown=decision.compute_figures(of(1), READY.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (False, ("engine",))
 
 
 def test_changed_metric_definitions_count_as_the_engine() -> None:
-    earlier = decide().record.replace(READY.metrics_fingerprint.encode(), b"0" * 64)
-    assert replay(earlier, shown=decision.compute_figures(of(1), READY.plan, [1])) == (False, ("engine",))
+    earlier = decide().record.replace(PLANNED.metrics_fingerprint.encode(), b"0" * 64)
+    assert replay(earlier, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (False, ("engine",))
 
 
 def test_unexplained_difference_counts_as_the_engine() -> None:
     earlier = decide().record.replace(b'"outcome":"', b'"outcome":"x')
-    assert replay(earlier, shown=decision.compute_figures(of(1), READY.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (False, ("engine",))
 
 
 def test_figures_that_the_policy_no_longer_reads_are_reported() -> None:
     fewer = document() | {"indicators": []}
-    ready = Ready.of(Policy.model_validate(fewer))
-    found = decision.replay(ready, decide().record, 1, None)
+    planned = PlannedPolicy.of(Policy.model_validate(fewer))
+    found = decision.replay(planned, decide().record, 1, None)
     assert (found.reproduced, found.differs, found.record) == (False, ("policy",), b"")
     assert len(found.notes) == 2
 

@@ -35,7 +35,7 @@ DATE_SHAPES = {form: _shape(form) for form in DATE_FORMATS}
 
 
 def parse_yaml(text: str) -> tuple[Any, Sequence[str]]:
-    """Return a file as plain data, and its mistakes as YAML."""
+    """Return a file's content as plain data (None if there are mistakes), and what is wrong with its YAML."""
     loader = yaml.CSafeLoader(text)
     try:
         node = loader.get_single_node()
@@ -67,6 +67,8 @@ Check = Callable[[Any], Complaints]
 
 
 def _test(test: Callable[[Any], bool], takes: str) -> Check:
+    """Return a check that complains with the message `takes` unless the test holds."""
+
     def check(value: Any) -> Complaints:
         if not test(value):
             yield "", takes
@@ -130,7 +132,7 @@ def _digits(least: int, most: int) -> Check:
 
 _TEXT = _test(_is_text, "takes a text")
 _TEXTS = _list_of(_TEXT)
-_READING: Mapping[str, Check] = {
+_READING: Mapping[str, Check] = {  # how to read a document: set for all of a bank's documents, or for one
     "dates": _list_of(_test(lambda value: value in DATE_FORMATS, f"is not one of {', '.join(DATE_FORMATS)}")),
     "headings": _map_of(ROLES, _TEXTS),
     "section_signs": _map_of(None, _test(lambda value: value in ("in", "out"), "takes in or out")),
@@ -160,7 +162,12 @@ _BANK: Mapping[str, Check] = {
 }  # fmt: skip
 
 
-def mistakes(bank: Any, banks: frozenset[str]) -> Iterator[str]:
+def find_mistakes(bank: Any, banks: frozenset[str]) -> Iterator[str]:
+    """Yield the mistakes in a bank's file.
+
+    Args:
+        banks: the names of banks in enrichment's list of BSBs.
+    """
     if not isinstance(bank, dict):
         yield "/: takes a mapping"
         return
@@ -186,6 +193,6 @@ def _faulty_fields(
             yield from (f"{at}/{name}{pointer}: {takes}" for pointer, takes in fields[name](given))
 
 
-def mistakes_in_programs(groups: Any, known: Sequence[str]) -> Iterator[str]:
+def find_mistakes_in_programs(groups: Any, known: Sequence[str]) -> Iterator[str]:
     """Yield the mistakes in the list of programs that make files (`producers.yaml`)."""
     yield from (f"/{pointer.lstrip('/')}: {takes}" for pointer, takes in _map_of(known, _TEXTS)(groups))

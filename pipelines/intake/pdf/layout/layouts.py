@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from pipelines.intake.pdf.layout.layout_files import DATE_SHAPES, mistakes, parse_yaml
+from pipelines.intake.pdf.layout.layout_files import DATE_SHAPES, find_mistakes, parse_yaml
 from pipelines.intake.pdf.page.account_numbers import labelled
 from pipelines.intake.pdf.page.labels import has_amount, is_row
 from pipelines.intake.pdf.page.page import Page
@@ -205,7 +205,7 @@ def check_layouts(texts: Mapping[str, str], banks: Mapping[str, str]) -> tuple[L
     found = [
         f"{name}, {mistake}"
         for name, (bank, faults) in documents.items()
-        for mistake in (faults or mistakes(bank, known))
+        for mistake in (faults or find_mistakes(bank, known))
     ]
     if found:
         raise LayoutError("\n".join(found))

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from pipelines.intake.pdf.document.documents import Document
 from pipelines.intake.pdf.document.missing_pages import gaps_in
-from pipelines.intake.pdf.layout.layout_files import mistakes_in_programs, parse_yaml
+from pipelines.intake.pdf.layout.layout_files import find_mistakes_in_programs, parse_yaml
 from pipelines.intake.pdf.layout.layouts import LayoutError, layouts
 from pipelines.intake.pdf.page.amounts import amounts_of
 from pipelines.intake.pdf.page.digit_fonts import odd_amounts
@@ -83,7 +83,7 @@ def _known_programs() -> Mapping[str, re.Pattern[str]]:
     """
     text = files("pipelines.intake.pdf").joinpath("producers.yaml").read_text("utf-8")
     groups, faults = parse_yaml(text)
-    if found := faults or tuple(mistakes_in_programs(groups, [group for group, *_ in _PROGRAMS])):
+    if found := faults or tuple(find_mistakes_in_programs(groups, [group for group, *_ in _PROGRAMS])):
         raise LayoutError("\n".join(f"producers.yaml, {fault}" for fault in found))
     return MappingProxyType({group: _any_of(names) for group, names in groups.items()})
 

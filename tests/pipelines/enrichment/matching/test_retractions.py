@@ -57,7 +57,7 @@ class History:
         past = self.held.filter(pl.col("retracted_seq").is_not_null())
         result = identify_without(self.held.filter(pl.col("retracted_seq").is_null()), accepted, retractions)
         standing = result.identified.rows.match_to_schema(TRANSACTIONS, missing_columns="insert")
-        self.held = pl.concat([standing, past, result.put_away])
+        self.held = pl.concat([standing, past, result.former])
         self.duplicates = result.identified.duplicates
         self.submitted |= new
 
@@ -172,8 +172,8 @@ def test_enrichment_after_a_retraction_equals_enrichment_of_the_other_submission
     assert set(result.filter(~current())["retracted_seq"]) == {3}
 
     later = enrich(result, submission(4, [COFFEE])).transactions.collect()
-    put_away = pl.col("retracted_seq").is_not_null()
-    assert_frame_equal(later.filter(put_away), result.filter(put_away))
+    former = pl.col("retracted_seq").is_not_null()
+    assert_frame_equal(later.filter(former), result.filter(former))
 
 
 events_strategy = st.lists(

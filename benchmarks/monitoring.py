@@ -28,11 +28,11 @@ from pipelines.monitoring import (
     MonitoringPlan,
     Observations,
     compute_figures,
-    compute_moves,
+    compute_transitions,
     observe_customers,
     observe_figures,
 )
-from pipelines.monitoring.moving import FIRING
+from pipelines.monitoring.transitions import FIRING
 
 Result = TypeVar("Result")
 
@@ -178,7 +178,7 @@ def _one_customer(file: Path, scale: Scale) -> float:
 
 def _decided(plan: MonitoringPlan, seen: Observations) -> tuple[int, int]:
     """Return the number of evaluations of a rule, and how many triggered."""
-    moved = compute_moves(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
+    moved = compute_transitions(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
     return seen.outcomes.height, moved.fired.height
 
 

@@ -20,11 +20,11 @@ from benchmarks.table import Row, mebibytes, seconds
 from pipelines.decisions.readings import Attributes
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring import Ruleset, compute_moves, observe_customers
+from pipelines.monitoring import Ruleset, compute_transitions, observe_customers
 from pipelines.monitoring.library import load_library
-from pipelines.monitoring.moving import FIRING
 from pipelines.monitoring.simulation import Simulation, simulate
 from pipelines.monitoring.snapshots import AttributeChange, AttributeHistories, Day, attribute_at
+from pipelines.monitoring.transitions import FIRING
 from pipelines.vocabulary.schemas import posted
 
 
@@ -122,7 +122,7 @@ def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) 
     for day in days:
         known = posted_rows.filter(pl.col("date") <= day.date)
         seen = observe_customers(plan, Facts(known, day.date), _stated(past, known, day), day.at)
-        moved = compute_moves(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
+        moved = compute_transitions(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
         now = datetime.combine(day.date, time_of_day.min, UTC)
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
         gone = pl.concat([moved.reset, moved.fired])

@@ -29,7 +29,7 @@ from pipelines.monitoring import (
     observe_customers,
     plan_rulesets,
 )
-from pipelines.monitoring.moving import OUTCOMES, REPEATS
+from pipelines.monitoring.transitions import OUTCOMES, REPEATS
 from storage.core.database import UNREACHABLE, Reading
 from storage.core.store import Store
 from storage.customers import customers

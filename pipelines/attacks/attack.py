@@ -63,7 +63,7 @@ class Attack(Manipulation):
     """A change that makes a business look better than it is."""
 
     detectability: Detectability
-    needs: tuple[Evidence, ...]  # what must show the attack for evidence to remain, besides dates and amounts
+    needs: tuple[Evidence, ...]  # what the ledger must contain, besides dates and amounts, for the attack to be visible
 
     def leaves_evidence(self, untouched: pl.DataFrame, changed: pl.DataFrame) -> bool:
         """Return whether the attack, as it was carried out, left the evidence that it needs to be seen."""

@@ -34,7 +34,8 @@ def unproven_since(facts: Facts) -> pl.DataFrame:
 def withheld_until(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, withheld_until` of each account of which rows seem to be withheld.
 
-    It is the last day up to which a row that nobody explained must be missing: its balance differs.
+    `withheld_until` is the last day whose balance shows that earlier rows are missing, unless a person has explained
+    it.
     """
     jumps = facts.cached(balance_jumps)
     if not jumps.is_empty():

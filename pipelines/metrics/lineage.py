@@ -32,7 +32,7 @@ from pipelines.metrics.definition import (
 from pipelines.metrics.outcome import CAUSES, SCALE
 from pipelines.metrics.registry import METRICS, with_inputs
 from pipelines.metrics.rows import KEYS, is_met, read_rows, row_value, with_direction
-from pipelines.metrics.windows import Edge, dates, edges, listed, month_edges, periods
+from pipelines.metrics.windows import Edge, dates, edges, list_edges, month_edges, periods
 
 Inputs: TypeAlias = Mapping[str, Trace | Constant]
 Values: TypeAlias = Mapping[str, Constant]
@@ -99,7 +99,7 @@ class _Explaining:
         return rows.filter(is_met(where), day >= self.date(since), day < self.date(until))
 
     def date(self, edge: Edge) -> date:
-        day: date = dates(listed([edge]), self.periods)["date"].item()
+        day: date = dates(list_edges([edge]), self.periods)["date"].item()
         return day
 
     def window(self, definition: Transactions | Groups) -> pl.LazyFrame:

@@ -14,7 +14,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.definition import Measure, Where, Window
 from pipelines.metrics.outcome import Places, rows_at
 from pipelines.metrics.rows import conditions, with_direction
-from pipelines.metrics.windows import Edge, dates, edges, listed
+from pipelines.metrics.windows import Edge, dates, edges, list_edges
 
 CENTS, WIDE = pl.Int64(), pl.Int128()
 _CENTS_BITS = 62  # totals below 2**62 cents fit CENTS, with room for the difference of two
@@ -62,7 +62,7 @@ class Layout:
         self.filters = tuple(dict.fromkeys(filters))
         self.totals = tuple(dict.fromkeys(each for each, _, _ in totalled))
         self.edges = tuple(dict.fromkeys(at))
-        self.edge_table = listed(self.edges)
+        self.edge_table = list_edges(self.edges)
         self._marks = {where: f"mark_{nth}" for nth, where in enumerate(self.filters)}
         self._windows = {window: f"inside_{nth}" for nth, window in enumerate(windows)}
         self._edge_places = {edge: nth for nth, edge in enumerate(self.edges)}

@@ -24,7 +24,7 @@ class Edge:
     back: int = 0
 
 
-def listed(edges: Sequence[Edge]) -> pl.DataFrame:
+def list_edges(edges: Sequence[Edge]) -> pl.DataFrame:
     """Return the edges as a frame, for `dates`."""
     return pl.DataFrame({"kind": [edge.kind for edge in edges], "back": [edge.back for edge in edges]}, schema=_EDGES)
 

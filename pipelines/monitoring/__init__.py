@@ -5,7 +5,7 @@
     planning    one plan for all rulesets of a client
     baselines   metrics as of a past day; `snapshots`: facts as of many days
     observing   ruleset evaluations: which conditions hold for which customers; `describing`: what they read
-    moving      how rules trigger and reset
+    transitions how rules trigger and reset
     deciding    what a ruleset evaluation changes: states, matches and events
     schema      the document for editors
 
@@ -26,10 +26,10 @@ from pipelines.monitoring.deciding import (
     RulesetEvaluation,
     decide,
 )
-from pipelines.monitoring.moving import Moves, compute_moves
 from pipelines.monitoring.observing import Observations, compute_figures, observe_customers, observe_figures
 from pipelines.monitoring.planning import MonitoringPlan, RulesetKey, VersionedRuleset, plan_rulesets
 from pipelines.monitoring.ruleset import Filtered, Listed, Ruleset
+from pipelines.monitoring.transitions import Transitions, compute_transitions
 
 __all__ = [
     "Cause",
@@ -41,17 +41,17 @@ __all__ = [
     "Filtered",
     "Listed",
     "MonitoringPlan",
-    "Moves",
     "NewMatch",
     "Observations",
     "Ruleset",
     "RulesetEvaluation",
     "RulesetKey",
+    "Transitions",
     "VersionedRuleset",
     "check_document",
     "check_text",
     "compute_figures",
-    "compute_moves",
+    "compute_transitions",
     "decide",
     "observe_customers",
     "observe_figures",

@@ -18,9 +18,9 @@ import msgspec
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring.moving import NO_MOVES, Moves, compute_moves
 from pipelines.monitoring.observing import Observations
 from pipelines.monitoring.planning import RulesetKey, VersionedRuleset
+from pipelines.monitoring.transitions import NO_TRANSITIONS, Transitions, compute_transitions
 from pipelines.webhooks.events import Event, rule_triggered
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
@@ -101,7 +101,7 @@ class NewMatch:
 class Decision:
     """What a ruleset evaluation changes, and for which customers it changes nothing."""
 
-    moves: Moves = NO_MOVES
+    transitions: Transitions = NO_TRANSITIONS
     matches: Sequence[NewMatch] = ()
     superseded: frozenset[int] = frozenset()  # their transactions or attributes have changed since
     failed: frozenset[int] = frozenset()  # they could not be evaluated, or a match could not be recorded
@@ -131,10 +131,10 @@ def decide(
     """
     superseded = frozenset(number for number in numbers if _has_changed(evaluated, state, number))
     outcomes = _valid_outcomes(evaluated, state, numbers - superseded)
-    moved = _moves(evaluated, state, outcomes)
+    moved = _transitions(evaluated, state, outcomes)
     matches, errors = _record_matches(evaluated, state, moved.fired, now, new_id)
     if errors:
-        moved = _moves(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
+        moved = _transitions(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
     failed = (evaluated.failed & numbers) | errors.keys()
     return Decision(moved, matches, superseded, failed, list(errors.values()))
 
@@ -161,8 +161,8 @@ def _valid_outcomes(evaluated: RulesetEvaluation, state: CurrentState, numbers: 
     return outcomes
 
 
-def _moves(evaluated: RulesetEvaluation, state: CurrentState, outcomes: pl.DataFrame) -> Moves:
-    return compute_moves(outcomes, state.firing, evaluated.repeats, evaluated.as_of, evaluated.zone)
+def _transitions(evaluated: RulesetEvaluation, state: CurrentState, outcomes: pl.DataFrame) -> Transitions:
+    return compute_transitions(outcomes, state.firing, evaluated.repeats, evaluated.as_of, evaluated.zone)
 
 
 def _record_matches(

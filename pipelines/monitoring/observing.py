@@ -18,8 +18,8 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
 from pipelines.monitoring.baselines import compute_baseline
 from pipelines.monitoring.describing import describe_firing
-from pipelines.monitoring.moving import OUTCOMES, STATE
 from pipelines.monitoring.planning import MonitoringPlan, PlannedRuleset
+from pipelines.monitoring.transitions import OUTCOMES, STATE
 
 UNAVAILABLE = pl.Schema({**STATE, "kind": pl.String(), "name": pl.String(), "cause": pl.String()})
 """A row for each value that an unknown condition reads and that is unavailable."""

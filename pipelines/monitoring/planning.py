@@ -15,8 +15,8 @@ from pipelines.decisions.nodes import Graph, Leaf, Node, Nodes, Reader
 from pipelines.decisions.policy import AttributeRef, InputRef, Kind, MetricRef, Reference, kinds_by_name
 from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
 from pipelines.metrics.definition import DECIMAL, Arithmetic, Format
-from pipelines.monitoring.moving import REPEATS
 from pipelines.monitoring.ruleset import Filtered, MonitoringRule, Ruleset, Since, SinceDate
+from pipelines.monitoring.transitions import REPEATS
 
 RulesetKey = tuple[UUID, int]  # a ruleset's id and version
 

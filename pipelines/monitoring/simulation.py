@@ -2,7 +2,7 @@
 
 A day is evaluated with all rows stored today that are dated up to that day, as they are enriched today. Attributes have
 the values that they had at the end of the day; an attribute that was not set yet has its current value. All rules start
-ready, and then trigger and reset day by day as in production (`moving`).
+ready, and then trigger and reset day by day as in production (`transitions`).
 
 Customers are simulated in groups. Only the firings of a group, and tallies that add up, stay in memory.
 """
@@ -30,11 +30,10 @@ from pipelines.monitoring import (
     Ruleset,
     VersionedRuleset,
     compute_figures,
-    compute_moves,
+    compute_transitions,
     observe_figures,
     plan_rulesets,
 )
-from pipelines.monitoring.moving import FIRING, OUTCOMES
 from pipelines.monitoring.snapshots import (
     AttributeHistories,
     Day,
@@ -43,6 +42,7 @@ from pipelines.monitoring.snapshots import (
     snapshots,
     split_snapshots,
 )
+from pipelines.monitoring.transitions import FIRING, OUTCOMES
 from pipelines.vocabulary.schemas import posted
 
 MOST_SNAPSHOTS = 50_000  # in a group of customers (our judgement: about what fits in memory)
@@ -224,7 +224,7 @@ def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     firing, fired = pl.DataFrame(schema=FIRING), [pl.DataFrame(schema={**FIRING, "date": pl.Date()})]
     for (day,), of_day in sorted(seen.partition_by("date", as_dict=True).items()):
         now = datetime.combine(day, time.min, UTC)
-        moved = compute_moves(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
+        moved = compute_transitions(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
         replaced = pl.concat([moved.reset, moved.fired])
         firing = pl.concat([firing.join(replaced, on=replaced.columns, how="anti"), new])

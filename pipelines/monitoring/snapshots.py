@@ -256,7 +256,7 @@ def closings_by_day(facts: Facts) -> pl.DataFrame:
 def _described_by_day(facts: Facts) -> pl.DataFrame:
     """Return the details of each account's day and the `received_seq` that they come from, sorted by customer and day.
 
-    `describe_accounts` of these gives the same result as of the rows themselves.
+    `describe_accounts` gives the same result for these as for the rows themselves.
     """
     newest = pl.col("received_seq") == pl.col("received_seq").max()
     by_day = facts.rows.lazy().group_by(*BY_ACCOUNT, "date")

@@ -156,9 +156,9 @@ def _leave_out_trade_with_practitioners(rows: pl.DataFrame, facts: Facts) -> pl.
 
 
 def _leave_out_trade_or_sales(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out also customers that sell for practitioners: nearly all that they pay them is for sales, regularly.
+    """Also leave out customers that pay practitioners the proceeds of sales, regularly, and hardly anything else.
 
-    The rows of sales are those that the texts of `insolvency` except.
+    Such payments are those that the texts of `insolvency` exclude.
     """
     event, day, paid = definitions()["insolvency"], pl.col("date"), facts.cached(_searched_rows)
     sales = paid.filter(_is_sure(), is_met(event.where), ~_is_worded(event.texts))
@@ -264,7 +264,7 @@ def _is_against_the_customer() -> pl.Expr:
 def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     """Return the last super before each gap of SUPER_SILENT days or more, dated at the gap's end.
 
-    Wages must have gone on: a gap ends with the last of them at the latest.
+    A gap ends with the last wages at the latest, because super is due only while wages are paid.
     """
     wages = facts.cached(_searched_rows).filter(
         pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure()
@@ -279,7 +279,7 @@ def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
 def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     """Return each day with a payment, the days from it to the next one or the `last` day, and the gap's `end`.
 
-    `sure_days`: how many of the customer's days have a payment that more than the model recognised. `nth`: the gap's
+    `sure_days`: how many of the customer's days have a payment that not only the model recognised. `nth`: the gap's
     number, from 0.
     """
     days = paid.group_by(BY_CUSTOMER, "date").agg(sure=_is_sure().any()).sort(BY_CUSTOMER, "date")

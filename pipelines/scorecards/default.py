@@ -3,16 +3,15 @@
 A weight says how much we would want to know the reading if we could know only some of them. Balances come first: debts
 are paid from them, and a balance needs no interpretation, so it is informative even if nothing else is known. Features
 of balances measure how near to zero the money came, how long it stayed there, and how large the reserve is. They count
-in days of the customer's own spending, so that size does not matter. Their limits are about equal ratios apart, from a
-few days to a quarter of a year or more, so that they distinguish a business that lives from week to week as well as a
-customer with large savings: if most customers earned all points, chance would decide between them. Recent shortage says
-more than old shortage, but money that came last week may leave again. So the recent reading is the lowest balance of
-60 days, which money that came within them can't raise, and averages are over half a year. Then come plain signs of
-distress, which are rare but rarely wrong; the direction of income over a quarter and a year; existing debt; and tenure.
-Bands are where credit officers usually draw lines for small businesses. No feature separates one category of people
-from another.
-Owners' drawings are not a feature, because owners draw in good years as well as in bad ones. Gambling is not a feature,
-because it describes how people live.
+in days of the customer's own spending, so that size does not matter. Each limit is about the same multiple of the one
+before, from a few days to a quarter of a year or more. So they tell apart businesses that live from week to week, and
+also customers with large savings: if most customers earned all points, chance would decide between them. Recent
+shortage says more than old shortage, but money that came last week may leave again. So the recent reading is the lowest
+balance of 60 days, which money that came within them can't raise, and averages are over half a year. Then come plain
+signs of distress, which are rare but rarely wrong; the direction of income over a quarter and a year; existing debt;
+and tenure. Bands are where credit officers usually draw lines for small businesses. No feature separates one category
+of people from another. Owners' drawings are not a feature, because owners draw in good years as well as in bad ones.
+Gambling is not a feature, because it describes how people live.
 
 Counts have steps. All other readings earn points on a straight line between two limits, so that a small change of a
 reading is a small change of the points.

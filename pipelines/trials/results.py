@@ -34,9 +34,9 @@ def report(tried: pl.DataFrame, manipulations: Sequence[Manipulation]) -> dict[s
 def summarise_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:
     """Return for each attack: `customers` that it changed, and shares of them; None if there is no such customer.
 
-    `grade`, `value`, `limit`, `verdict`: improved, of those not rated A untouched (`belowBest`). `gradeShown`: a better
-    grade, of those of them where evidence remains (`belowBestShown`). `noticed`, and `found` (by a new finding): of all
-    where evidence remains (`withEvidence`).
+    `grade`, `value`, `limit`, `verdict`: improved, as shares of the customers not rated A untouched (`belowBest`).
+    `gradeShown`: a better grade, as a share of those among them where evidence remains (`belowBestShown`). `noticed`,
+    and `found` (by a new finding): as shares of all customers where evidence remains (`withEvidence`).
     """
     compared = _compare_with_untouched(tried)
     return [

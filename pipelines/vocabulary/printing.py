@@ -67,14 +67,3 @@ def uuid_text(column: str) -> pl.Expr:
     """Return the usual 36 characters of a 16-byte id."""
     # One replacement costs half as much as joining five slices where there are few rows, as in reports.
     return pl.col(column).bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")
-
-
-def listed(
-    rows: pl.LazyFrame, name: str, order: Sequence[str], descending: bool | Sequence[bool] = False
-) -> pl.LazyFrame:
-    """Return one row per customer: `name`, the list of its rows as structs, sorted by `order` (a total order).
-
-    Columns whose names start with `order_` only serve the order and are left out of the structs.
-    """
-    each = pl.struct(pl.exclude("customer_number", "^order_.*$")).sort_by(*order, descending=descending)
-    return rows.group_by("customer_number").agg(each.alias(name))

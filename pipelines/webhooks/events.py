@@ -201,7 +201,7 @@ def verify_standard(headers: Mapping[str, str], body: bytes, secret: bytes) -> b
 
 
 def _read_header(headers: Mapping[str, str], name: str) -> str:
-    """Return a header, empty if it is missing. Other than ASCII characters become `?`, which no signature contains."""
+    """Return a header, empty if it is missing. Non-ASCII characters become `?`, which no signature contains."""
     return headers.get(name, "").encode("ascii", errors="replace").decode()
 
 

@@ -23,7 +23,7 @@ import polars as pl
 from sqlalchemy import bindparam, delete, func, insert, select
 
 from pipelines.monitoring import Cause, CurrentCustomer, CurrentState, Decision, NewMatch, RulesetEvaluation, decide
-from pipelines.monitoring.moving import FIRING
+from pipelines.monitoring.transitions import FIRING
 from pipelines.vocabulary.errors import Corrupt, NotFound
 from storage.core.database import UNREACHABLE, AnyRow, AnySelect, Reading, Writing, insert_into, read_values
 from storage.core.models import customers, monitoring_rulesets, rule_counts, rule_matches, rule_states
@@ -88,9 +88,9 @@ def apply_ruleset_evaluation(
     try:
         with w.begin_nested():
             decision = decide(evaluated, numbers, _current_state(w, evaluated, sorted(numbers)), now, uuid4)
-            _reset(w, decision.moves.reset)
+            _reset(w, decision.transitions.reset)
             _fire(w, decision.matches, now)
-            _count(w, decision.moves.counts, evaluated.as_of)
+            _count(w, decision.transitions.counts, evaluated.as_of)
     except UNREACHABLE:
         raise
     except (Exception, pl.exceptions.PanicException) as error:

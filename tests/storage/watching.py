@@ -9,7 +9,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.monitoring import Cause, Decision, EvaluatedCustomers, Observations, Ruleset, RulesetEvaluation
-from pipelines.monitoring.moving import OUTCOMES, REPEATS
+from pipelines.monitoring.transitions import OUTCOMES, REPEATS
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
 from storage.monitoring import attributes, rule_matches, rulesets

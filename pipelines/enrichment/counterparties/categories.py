@@ -135,7 +135,7 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
 
 
 def _read_doubts(said: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
-    """Return for each row how likely the model thinks the category is that rules and names gave (`said`).
+    """Return for each row the model's probability of the category that rules and names gave (`said`).
 
     A category that the model does not even list as an alternative is less likely than LEAST_ALTERNATIVE.
     """

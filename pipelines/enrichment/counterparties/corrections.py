@@ -339,37 +339,48 @@ def _follow_renamings(starts: pl.DataFrame, by_party: pl.DataFrame) -> pl.DataFr
     named = pl.col("counterparty_name").is_not_null()
     key = pl.col("counterparty_group")
     renaming = by_party.filter(named).pipe(_add_bare_words, "counterparty_name", "to")
-    renaming = renaming.select(*_SIDE, "to", key=key, leaves="position").sort("leaves")
-    saying = by_party.filter(pl.col("category").is_not_null()).select(*_SIDE, key=key, says="position").sort("says")
+    renaming = renaming.select(*_SIDE, "to", key=key, renamed_at="position").sort("renamed_at")
+    categorising = (
+        by_party.filter(pl.col("category").is_not_null())
+        .select(*_SIDE, key=key, categorised_at="position")
+        .sort("categorised_at")
+    )
     standing = starts.with_row_index("start")
     trails = [pl.DataFrame(schema={"start": standing.schema["start"], **_NO_POSITIONS})]
     while not standing.is_empty():
-        trail = _step_to_next_renaming(standing, renaming, saying)
-        trails.append(trail.select("start", category_position="says", name_position="leaves"))
-        standing = trail.filter(pl.col("leaves").is_not_null()).with_columns(key="to", since="leaves")
-        standing = standing.drop("leaves", "to", "says").drop_nulls("key")
+        trail = _step_to_next_renaming(standing, renaming, categorising)
+        trails.append(trail.select("start", category_position="categorised_at", name_position="renamed_at"))
+        standing = trail.filter(pl.col("renamed_at").is_not_null()).with_columns(key="to", since="renamed_at")
+        standing = standing.drop("renamed_at", "to", "categorised_at").drop_nulls("key")
     ends = pl.concat(trails).group_by("start").agg(pl.col(_POSITIONS).max())
     return starts.with_row_index("start").join(ends, on="start", validate="1:1").drop("start")
 
 
-def _step_to_next_renaming(standing: pl.DataFrame, renaming: pl.DataFrame, saying: pl.DataFrame) -> pl.DataFrame:
-    """Add `leaves`, the position of the next renaming or null, and `says`, the last category correction until then."""
+def _step_to_next_renaming(standing: pl.DataFrame, renaming: pl.DataFrame, categorising: pl.DataFrame) -> pl.DataFrame:
+    """Add `renamed_at`, the position of the next renaming, and `categorised_at`, that of the last category until then.
+
+    Both are null where there is none.
+    """
     by = [*_SIDE, "key"]
     next_one = standing.sort("since").join_asof(
         renaming,
         left_on="since",
-        right_on="leaves",
+        right_on="renamed_at",
         by=by,
         strategy="forward",
         allow_exact_matches=False,
         check_sortedness=False,  # both are sorted, but Polars can't check that within groups
     )
-    renamed = pl.col("renames") & (pl.col("leaves") <= pl.col("through"))
-    left = next_one.with_columns(leaves=pl.when(renamed).then("leaves")).with_columns(
-        until=pl.coalesce("leaves", "through")
+    renamed = pl.col("renames") & (pl.col("renamed_at") <= pl.col("through"))
+    left = next_one.with_columns(renamed_at=pl.when(renamed).then("renamed_at")).with_columns(
+        until=pl.coalesce("renamed_at", "through")
     )
-    last = left.sort("until").join_asof(saying, left_on="until", right_on="says", by=by, check_sortedness=False)
-    return last.with_columns(says=pl.when(pl.col("says") > pl.col("since")).then("says")).drop("until")
+    last = left.sort("until").join_asof(
+        categorising, left_on="until", right_on="categorised_at", by=by, check_sortedness=False
+    )
+    return last.with_columns(
+        categorised_at=pl.when(pl.col("categorised_at") > pl.col("since")).then("categorised_at")
+    ).drop("until")
 
 
 def _decide_by_words(concerned: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:

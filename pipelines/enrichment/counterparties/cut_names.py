@@ -5,7 +5,7 @@ Banks cut names at 12 to 22 letters, usually in the middle of a word. Such a beg
 - it is all that follows the words of the payment, or it ends at the 16th letter, where the remitter's name ends in a
   file of direct entries;
 - it has at least LEAST_LETTERS, with whole words before the cut one, and LEAST_CUT or more of the cut word;
-- what is left of the cut word is no word by itself, as in BLUE MOUNTAIN, with which BLUE MOUNTAINS CITY COUNCIL begins;
+- what is left of the cut word is not a word itself: BLUE MOUNTAIN does not stand for BLUE MOUNTAINS CITY COUNCIL;
 - all listed names that begin so belong to one counterparty with one purpose, or begin with the shortest of them.
 
 Names of debt collectors, bookmakers and insolvency firms count only as a whole.

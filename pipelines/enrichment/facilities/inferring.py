@@ -321,11 +321,14 @@ def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_open_advances(candidates: pl.DataFrame, repaid: pl.DataFrame) -> pl.DataFrame:
-    """Return `lender` and `row` of late credits that are worded like advances of a funder, apart from the numbers."""
+    """Return `lender` and `row` of recent credits that are worded like a funder's repaid advances, but for the numbers.
+
+    They may be advances that are not yet repaid.
+    """
     worded = candidates.filter("funds").with_columns(wording=pl.col("description").str.replace_all(r"\d", ""))
     alike = ("customer_number", "wording")
     repaid_ones = worded.join(repaid.select("row", "lender"), on="row").sort("row")
     known = repaid_ones.unique(alike, keep="first", maintain_order=True)
-    late = (pl.col("through") - pl.col("date")).dt.total_days() <= ADVANCED_FOR[1]
-    unpaid = worded.filter(late).join(repaid, on="row", how="anti")
+    recent = (pl.col("through") - pl.col("date")).dt.total_days() <= ADVANCED_FOR[1]
+    unpaid = worded.filter(recent).join(repaid, on="row", how="anti")
     return unpaid.join(known.select(*alike, "lender"), on=alike, validate="m:1").select("lender", "row")

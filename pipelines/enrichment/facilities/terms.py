@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 class Assumed(NamedTuple):
     """A product's usual price. `least`: when payments end, the facility is repaid if repaid ÷ lent is at least this.
 
-    `lowest` and `highest`: between them lies repaid ÷ lent over the whole term of most facilities.
+    Over the whole term, most facilities repay between `lowest` and `highest` times what was lent.
     """
 
     factor: str | None = None  # repaid ÷ lent over the whole term

@@ -176,8 +176,8 @@ def _find_paid_slots(payments: Payments, fits: Trials) -> Slots:
 def _find_passed(fits: Trials, through: Integers, slots: Slots) -> tuple[Integers, Flags]:
     """Return the last slot whose payment is no longer awaited, and whether the payer still pays.
 
-    It does while no more due dates have passed since its last payment than a series may miss, or than it missed in a
-    row before.
+    A payer has stopped once more due dates have passed since its last payment than a series may miss, and more than it
+    ever missed in a row before.
     """
     schedule = fits.schedule
     awaited = through - TOLERANCE_DAYS[schedule] - 1

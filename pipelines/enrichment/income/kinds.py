@@ -1,7 +1,7 @@
 """Weigh what kind of income a payer pays: the signs of `evidence.yaml`, added up to log-odds (naive Bayes).
 
 Payers are weighed twice: first each by itself, then also by what the customer's other payers pay. The log-odds are then
-multiplied by the sharpness of `calibration.yaml`, because signs that agree are neither independent nor all there are.
+multiplied by the sharpness of `calibration.yaml`, because the signs are not independent of each other and not complete.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -107,9 +107,9 @@ def _share(odds: Numbers) -> Numbers:
 
 
 def _find_beside(payers: pl.DataFrame, shares: Numbers) -> pl.DataFrame:
-    """Add BESIDE: whether another payer of the customer is surer to pay this kind, with BESIDE_FROM or more.
+    """Add BESIDE: whether another payer of the customer pays this kind with a higher probability, at least BESIDE_FROM.
 
-    A salary that is paid in parts into two accounts is one payer's.
+    An employer that pays parts of a salary into two accounts is one payer.
     """
     customer = PAYER[0]
     weighed = payers.with_columns(pl.Series(name, shares[:, nth]) for nth, name in enumerate(BESIDE.values()))

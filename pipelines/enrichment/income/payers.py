@@ -19,7 +19,7 @@ _MAD_TO_DEVIATION = 1.4826  # of a normal distribution (Rousseeuw and Croux, 199
 
 PAYER = ("customer_number", "account_id", "payer")
 _OF_INCOME = ("revenue", "other_income", "unknown")
-# What no payer pays as an income: takings of many customers, cash, money coming back, interest, sales.
+# Credits that are never an income: takings of many customers, cash, money coming back, interest, sales.
 _NOT_INCOME = (
     *("card_settlement", "subscription_receipt", "cash_deposit", "cheque_deposit"),
     *("returned_payment", "refund_received", "interest_received", "asset_sale"),
@@ -56,11 +56,11 @@ PAYERS = pl.Schema(
 
 @cache
 def is_possible_income() -> pl.Expr:
-    """Match credits that may be an income by what is known of them. Own transfers must be left out before.
+    """Match credits that may be an income. The caller has left out own transfers.
 
-    A refund counts only if its words say so: for a shop's name alone, `refund_received` is an assumption, and shops are
-    employers, too. A text that names the number of an account, and nothing that a list or rule knows, is of a transfer
-    between accounts, most likely the customer's own.
+    A refund is no income if its words say that it is one. If `refund_received` follows only from a shop's name, it is
+    an assumption, and the credit may be wages, because shops are employers, too. A text that names the number of an
+    account, and nothing that a list or rule knows, is of a transfer between accounts, most likely the customer's own.
     """
     category, source = pl.col("category"), pl.col("category_source")
     assumed_refund = (category == "refund_received") & (source == "counterparty")

@@ -129,7 +129,8 @@ def _rename_duplicates(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.Da
 
 
 def _mark_changes(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Set `since_seq` of rows that the retraction changed, and return the former versions to put away.
+    """Set `since_seq` of rows that the retraction changed, and return their former versions, which are stored as
+    history.
 
     If a submission received after the retraction superseded a row, that submission counts as having changed it.
     """

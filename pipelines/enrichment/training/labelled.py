@@ -1,9 +1,10 @@
 """Read labelled transactions from a file as rows that a model can learn from.
 
-A file has `date,description,amount,label`, and any of `customer`, `account` and `context_…` columns. A column that
-identifies the customer, whatever its name, is not learned from: it only tells whose row it is. Rows that can't be read
-are left out and listed. A file is refused if more than a tenth of its rows can't be read. A file to be categorised is
-read in the same way if it has these columns, with or without labels: what one command accepts, the other accepts, too.
+A file has `date,description,amount,label`, and any of `customer`, `account` and `context_…` columns. A model does not
+learn from a column that identifies the customer (`identifies_customer`): it only tells whose row it is. Rows that can't
+be read are left out and listed. A file is refused if more than a tenth of its rows can't be read. A file to be
+categorised is read in the same way if it has these columns, with or without labels: what one command accepts, the other
+accepts, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -138,10 +138,11 @@ def _choose_held_back(labelled: pl.DataFrame) -> list[Mask]:
     """Return the rows that each trial is trained without: those of some merchants, of a tenth of the customers, and the
     last tenth of all rows.
 
-    Up to FEW rows, four trials hold back all merchants in turn, three tenths at a time and the last tenth alone, as
-    fewer rows would say little. Up to MANY, two trials hold back two tenths of the merchants each; with more rows, one
-    trial holds back three tenths. If that leaves a trial too few rows or labels, because some customers have many rows,
-    no customers are held back. If it is still too little, there is one trial instead, without every fourth row.
+    Up to FEW rows, four trials together hold back all merchants: three of them three tenths each, the fourth the last
+    tenth. Otherwise too few rows would be measured. Up to MANY rows, two trials hold back two tenths of the merchants
+    each; with more rows, one trial holds back three tenths. If that leaves a trial too few rows or labels, because some
+    customers have many rows, no customers are held back. If it is still too little, there is one trial instead, without
+    every fourth row.
     """
     times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
     tenths, customer_tenths = assign_tenth(merchants(labelled)), assign_customer_tenth(labelled)

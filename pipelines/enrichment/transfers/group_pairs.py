@@ -3,7 +3,8 @@
 This is done only if both companies are customers of the client and the client declared one as related to the other by
 its ABN. Money that moves within a group is not trade of either company, even if its text says so. Because another
 customer's rows then affect this customer's, a pair must be the only possible one: the same amount left one company and
-entered the other within the days that a transfer takes, once on each side, and neither side is known to be with others.
+entered the other within the days that a transfer takes, once on each side, and neither side is known to be a payment
+with somebody else.
 """
 
 import polars as pl

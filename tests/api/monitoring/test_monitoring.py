@@ -17,8 +17,8 @@ from sqlalchemy import delete
 from api.core.schemas.examples import example
 from api.http.dependencies import READING_ROWS
 from api.monitoring.schemas import MatchView, RulesetView, SentRuleset
-from pipelines.monitoring import check_document, compute_moves, library
-from pipelines.monitoring.moving import FIRING, OUTCOMES, REPEATS
+from pipelines.monitoring import check_document, compute_transitions, library
+from pipelines.monitoring.transitions import FIRING, OUTCOMES, REPEATS
 from storage.core import audit
 from storage.core.models import customers, locations
 from storage.core.store import Store
@@ -476,7 +476,9 @@ def test_the_days_of_the_documentation_page_are_correct() -> None:
     for day, condition, state, reported in days:
         now = datetime.fromisoformat(f"{day}T00:00:00+00:00")
         holds = {"true": True, "false": False, "unknown": None}[condition]
-        made = compute_moves(pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, repeats, now.date(), "UTC")
+        made = compute_transitions(
+            pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, repeats, now.date(), "UTC"
+        )
         if not made.reset.is_empty():
             firing = firing.clear()
         if not made.fired.is_empty():

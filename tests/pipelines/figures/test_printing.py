@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 
 from pipelines.pages.wording import money
-from pipelines.vocabulary.printing import counted, dollars, listed, name_band, ratio, reason, reasons, score, uuid_text
+from pipelines.vocabulary.printing import counted, dollars, name_band, ratio, reason, reasons, score, uuid_text
 from pipelines.vocabulary.schemas import MONEY
 from tests.pipelines.reports.examples import cents
 
@@ -65,11 +65,6 @@ def test_only_reasons_that_hold_are_listed() -> None:
 def test_an_id_is_printed_in_the_standard_uuid_form() -> None:
     text = "3a7c1e33-9b92-4f6f-93b3-7d552d5b57cd"
     assert figure(uuid_text("id"), id=UUID(text).bytes) == text
-
-
-def test_rows_are_listed_in_order_per_customer() -> None:
-    rows = pl.LazyFrame({"customer_number": [1, 2, 1], "day": [5, 1, 3]})
-    assert dict(listed(rows, "days", ["day"]).collect().iter_rows()) == {1: [{"day": 3}, {"day": 5}], 2: [{"day": 1}]}
 
 
 def test_counts_have_their_noun_in_the_singular_or_plural() -> None:

@@ -1,4 +1,4 @@
-"""Oracle for ruleset evaluations and moves in plain Python: documents as JSON, customer by customer, rule by rule."""
+"""Oracle of ruleset evaluations and transitions in plain Python: documents as JSON, rule by rule, for each customer."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

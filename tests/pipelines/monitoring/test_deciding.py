@@ -23,7 +23,7 @@ from pipelines.monitoring import (
     VersionedRuleset,
     decide,
 )
-from pipelines.monitoring.moving import FIRING, OUTCOMES, REPEATS
+from pipelines.monitoring.transitions import FIRING, OUTCOMES, REPEATS
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 CLIENT, RULESET, OTHER_RULESET = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -109,7 +109,7 @@ def test_fired_rule_does_not_fire_again_until_it_is_reset() -> None:
     fired = [(8, RULESET, "A"), (8, RULESET, "B")]
     decision = decided(evaluated({8: [True, False, None]}), state(8, fired=fired))
     assert matches(decision) == []
-    assert decision.moves.reset.rows() == [(8, RULESET.bytes, "B")]
+    assert decision.transitions.reset.rows() == [(8, RULESET.bytes, "B")]
 
 
 CHANGES: Mapping[str, Any] = {
@@ -124,7 +124,7 @@ def test_a_customer_that_has_changed_is_superseded(change: str) -> None:
     decision = decided(evaluated({8: [True, True, True]}), replace(state(8), **CHANGES[change]))
     assert decision.superseded == {8}
     assert matches(decision) == []
-    assert decision.moves.counts.is_empty()
+    assert decision.transitions.counts.is_empty()
 
 
 def test_attributes_that_no_ruleset_reads_supersede_nothing() -> None:
@@ -136,7 +136,7 @@ def test_attributes_that_no_ruleset_reads_supersede_nothing() -> None:
 def test_a_ruleset_that_was_replaced_or_archived_changes_nothing(rulesets: set[tuple[UUID, int]]) -> None:
     decision = decided(evaluated({8: [True, True, True]}), replace(state(8), rulesets=rulesets))
     assert matches(decision) == [(8, OTHER_RULESET, ["A"])]
-    assert decision.moves.counts["ruleset_id"].to_list() == [OTHER_RULESET.bytes]
+    assert decision.transitions.counts["ruleset_id"].to_list() == [OTHER_RULESET.bytes]
 
 
 def test_only_the_given_customers_are_decided_on() -> None:
@@ -150,8 +150,8 @@ def test_a_match_that_cannot_be_recorded_leaves_its_customer_unchanged() -> None
     decision = decided(of, state(8, 9, fired=[(8, RULESET, "B")]))
     assert matches(decision) == [(9, RULESET, ["A"])]
     assert (decision.failed, decision.errors) == ({8}, ["ArithmeticError"])
-    assert decision.moves.reset.is_empty()
-    assert decision.moves.counts["observed"].to_list() == [1, 1, 1]
+    assert decision.transitions.reset.is_empty()
+    assert decision.transitions.counts["observed"].to_list() == [1, 1, 1]
 
 
 def test_customers_that_could_not_be_evaluated_are_failed() -> None:

@@ -26,9 +26,9 @@ from pipelines.monitoring import (
     plan_rulesets,
     planning,
 )
-from pipelines.monitoring.moving import OUTCOMES
 from pipelines.monitoring.observing import UNAVAILABLE
 from pipelines.monitoring.planning import PlannedRuleset
+from pipelines.monitoring.transitions import OUTCOMES
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.metrics.customers import facts
 from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, engine_results, observed_in

@@ -31,7 +31,7 @@ COUNTS = pl.Schema(
 
 
 @dataclass(frozen=True)
-class Moves:
+class Transitions:
     """What changes. `fired`, `reset`: STATE, sorted. `counts`: COUNTS, a row for each rule that was evaluated."""
 
     fired: pl.DataFrame
@@ -39,10 +39,12 @@ class Moves:
     counts: pl.DataFrame
 
 
-NO_MOVES = Moves(STATE.to_frame(), STATE.to_frame(), COUNTS.to_frame())
+NO_TRANSITIONS = Transitions(STATE.to_frame(), STATE.to_frame(), COUNTS.to_frame())
 
 
-def compute_moves(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str) -> Moves:
+def compute_transitions(
+    outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str
+) -> Transitions:
     """Return what one ruleset evaluation changes.
 
     Whole days are counted, so that a nightly evaluation that runs a little earlier than the last one skips no day.
@@ -56,7 +58,7 @@ def compute_moves(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.Data
     """
     fired = _fired(outcomes, firing, repeats, as_of, zone).select(BY_STATE).sort(BY_STATE)
     reset = _select_fired(outcomes.filter(~pl.col("holds")), firing).select(BY_STATE).sort(BY_STATE)
-    return Moves(fired, reset, _counts(outcomes, fired))
+    return Transitions(fired, reset, _counts(outcomes, fired))
 
 
 def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str) -> pl.DataFrame:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.monitoring import Moves, compute_moves, moving
-from pipelines.monitoring.moving import BY_STATE, COUNTS, FIRING, OUTCOMES, REPEATS, STATE
+from pipelines.monitoring import Transitions, compute_transitions, transitions
+from pipelines.monitoring.transitions import BY_STATE, COUNTS, FIRING, OUTCOMES, REPEATS, STATE
 from tests.conftest import examples
 from tests.pipelines.monitoring.oracle import Machine
 
@@ -35,9 +35,9 @@ hours = st.sampled_from((1, 12, 23, 24, 25, 72)).map(lambda some: timedelta(hour
 evaluations = st.tuples(hours, st.dictionaries(st.sampled_from(KEYS), st.sampled_from((True, True, False, None))))
 
 
-def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START) -> Moves:
+def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START) -> Transitions:
     repeats = [(*rule, days) for rule, days in REPEAT_AFTER.items()]
-    return compute_moves(
+    return compute_transitions(
         pl.DataFrame([(*key, value) for key, value in holds.items()], OUTCOMES, orient="row"),
         pl.DataFrame([(*key, since) for key, since in firing.items()], FIRING, orient="row"),
         pl.DataFrame(repeats, REPEATS, orient="row"),
@@ -46,8 +46,8 @@ def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY
     )
 
 
-def retained(firing: Mapping[Key, datetime], moved: Moves, now: datetime) -> Mapping[Key, datetime]:
-    """Return the stored state after the moves: a row for each rule that has fired."""
+def retained(firing: Mapping[Key, datetime], moved: Transitions, now: datetime) -> Mapping[Key, datetime]:
+    """Return the stored state after the transitions: a row for each rule that has fired."""
     reset = set(moved.reset.iter_rows())
     left = {key: since for key, since in firing.items() if key not in reset}
     return left | dict.fromkeys(moved.fired.iter_rows(), now)
@@ -93,7 +93,7 @@ KEY = KEYS[0]
 AGAIN: Key = (7, ONE, "B")
 
 
-def fired(moved: Moves) -> list[Key]:
+def fired(moved: Transitions) -> list[Key]:
     return list(moved.fired.iter_rows())
 
 
@@ -174,11 +174,11 @@ def _evaluation(chance: random.Random) -> RulesetEvaluation:
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replaced, by = MUTANTS[mutant]
-    source = Path(moving.__file__).read_text("utf-8")
+    source = Path(transitions.__file__).read_text("utf-8")
     assert source.count(replaced) == 1
-    names: dict[str, Any] = {"__name__": moving.__name__}
+    names: dict[str, Any] = {"__name__": transitions.__name__}
     exec(source.replace(replaced, by), names)
-    monkeypatch.setitem(globals(), "compute_moves", names["compute_moves"])
+    monkeypatch.setitem(globals(), "compute_transitions", names["compute_transitions"])
     assert not all(map(equals_the_machines_without_error, histories()))
 
 
@@ -187,7 +187,7 @@ def test_unchanged_code_is_not_detected() -> None:
 
 
 def equals_the_machines_without_error(history: Sequence[RulesetEvaluation]) -> bool:
-    """Return whether moves equal the machines'. An exception counts as a difference."""
+    """Return whether the transitions equal the machines'. An exception counts as a difference."""
     try:
         return equals_the_machines(history)
     except pl.exceptions.PolarsError:

@@ -414,17 +414,17 @@ def _prefix_of(column: Column[bytes]) -> ColumnElement[bytes]:
 def delete_unused_keys(db: Database, now: datetime) -> list[int]:
     """Delete data keys that were retired RETIRED_RETAINED ago and seal nothing; return their ids."""
     with db.reading() as r:
-        if not _forgettable(r, now):  # usually there are none: then no lock is taken
+        if not _find_deletable(r, now):  # usually there are none: then no lock is taken
             return []
     with db.writing() as w:
         if w.dialect.name == "postgresql":  # concurrent inserts are either committed and seen, or wait
             w.execute(text("LOCK TABLE subscriptions, statement_files, attachments IN SHARE MODE"))
-        gone = _forgettable(w, now)
+        gone = _find_deletable(w, now)
         w.execute(delete(vault_keys).where(vault_keys.c.key_id.in_(gone)))
     return gone
 
 
-def _forgettable(r: Reading, now: datetime) -> list[int]:
+def _find_deletable(r: Reading, now: datetime) -> list[int]:
     sealed = count_sealed(r)
     old = [
         key.key_id

@@ -46,7 +46,10 @@ class NewCustomer:
 
 @dataclass(frozen=True)
 class Creation:
-    """The result of `create`: the customer, whether it is new, and the client's first other ones with the same ABN."""
+    """The result of `create`: the customer, whether it is new, and the client's other customers with the same ABN.
+
+    Of the others, the first MOST_OTHERS are listed.
+    """
 
     customer: Customer
     created: bool

@@ -40,7 +40,7 @@ def load() -> Lists:
 
 
 def load_without(is_left_out: Callable[[str], bool]) -> Lists:
-    """Return the lists of `rules/` without the counterparties and brands that have a name for which `is_left_out`."""
+    """Return the lists of `rules/` without the counterparties and brands of which `is_left_out` is true for a name."""
     parties = [party for party in counterparties.load_parties() if not any(map(is_left_out, (party.name, *party.says)))]
     listed = brands.read_list()
     remaining = [not any(map(is_left_out, names)) for names in listed.select("name", "spelling").rows()]

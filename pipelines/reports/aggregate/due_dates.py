@@ -29,7 +29,7 @@ def on_business_day(day: pl.Expr) -> pl.Expr:
 
 
 def business_days_after(day: pl.Expr, count: int) -> pl.Expr:
-    """Return the day this many business days after a day, which itself doesn't count, business day or not."""
+    """Return the day that is this many business days later. The day itself is not counted, even if it is one."""
     return _look_up(day, count, "backward")
 
 
@@ -67,9 +67,10 @@ def statement_due(end: pl.Expr) -> pl.Expr:
 
 
 def quarters(facts: Facts) -> pl.LazyFrame:
-    """Return a row per customer and quarter, from the one before the history to its last, as far back as rules go.
+    """Return a row per customer and quarter: from the quarter before the history to its last one, as far back as the
+    rules go.
 
-    `customer_number, first_date, data_through, periodStart, periodEnd`.
+    Columns: `customer_number, first_date, data_through, periodStart, periodEnd`.
     """
     begins = quarter_start(pl.col("first_date")).dt.offset_by("-3mo")
     known = pl.max_horizontal(begins, quarter_start(pl.lit(OBLIGATIONS.first_day)))
@@ -91,6 +92,6 @@ def mark_periods(periods: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def listed_periods(periods: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the periods that the history touches, of its last years."""
+    """Return the periods of the history's last `years_listed` years, without those that end before it begins."""
     since = pl.col("data_through").dt.offset_by(f"-{OBLIGATIONS.years_listed}y")
     return periods.filter(pl.col("periodEnd") >= pl.col("first_date"), pl.col("periodEnd") > since)

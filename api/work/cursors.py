@@ -20,7 +20,7 @@ def cursor_text(place: Place) -> str:
 
 
 def parse_place(value: Any) -> Place | None:
-    """Parse the text of a place; the empty text is the place before the newest entry, None."""
+    """Parse the text of a place. An empty text gives None, the place before the newest entry."""
     if type(value) is not str or not re.fullmatch(f"[A-Za-z0-9_-]{{0,{LONGEST}}}", value):
         raise ValueError
     if not value:

@@ -17,8 +17,9 @@ ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cent
 def offsets(facts: Facts) -> pl.DataFrame:
     """Return one row per account and day with rows, by account and day.
 
-    `customer_number`, `account_id`, `date`, `transaction_id` of the day's last row, `stated_by` (`transaction_id` of
-    the row that states the closing balance) and `offset` (AUD; null where the closing balance is unknown).
+    Columns: `customer_number`; `account_id`; `date`; `transaction_id` of the day's last row; `stated_by`, the
+    `transaction_id` of the row that states the closing balance; and `offset` (AUD; null where the closing balance is
+    unknown).
     """
     return facts.cached(_offsets)
 

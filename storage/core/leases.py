@@ -34,8 +34,8 @@ LONGEST_LEASE_S = 600.0  # a lease that ends later than this was taken before th
 def clock(db: Database) -> datetime:
     """Return the time by which leases are counted: PostgreSQL's or, with SQLite, this machine's.
 
-    Read it before the transaction that uses it. If that transaction has to wait, a lease ends too early rather than
-    too late, and nothing counts as ended too soon.
+    Read it before the transaction that uses it. If that transaction has to wait, the time is then in the past: a lease
+    that it takes ends a little early, and no other lease counts as ended while it still runs.
     """
     if db.is_sqlite:
         return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Rows for files of the lake."""
+"""Segments: the database's rows for files of the lake."""
 
 from datetime import datetime
 from uuid import UUID, uuid4

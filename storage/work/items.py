@@ -270,7 +270,8 @@ def _find(
 ) -> Paged[Item]:
     """Return items that meet conditions on the items' own columns, which indexes hold.
 
-    They are counted and skipped without what is shown of them, which makes late pages several times faster.
+    Items are counted and skipped by the indexes alone; what is shown of an item is joined only for those of the page.
+    This makes late pages several times faster.
     """
     these = select(items.c.number).where(items.c.client_id == client_id, *conditions)
     on_page = limit_to_page(these.order_by(items.c.number.desc()), page).subquery()

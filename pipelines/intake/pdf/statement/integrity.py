@@ -249,7 +249,10 @@ def _first_against(steps: Sequence[tuple[int, int]]) -> int | None:
 
 
 def _extras(content: bytes, facts: Facts) -> Iterator[Signal]:
-    """Yield scripts and attachments, found in the file's lists or by their names, which appear unless compressed."""
+    """Yield signals of scripts and attachments: those that the file lists, and any whose name is in its bytes.
+
+    Names in compressed parts of the file are not found.
+    """
     if facts.scripts or b"/JavaScript" in content:
         yield Signal("Script", Severity.INFORMATION, "The file contains JavaScript; it was not run.")
     if facts.attachments or b"/EmbeddedFile" in content:

@@ -33,7 +33,7 @@ class Outcome:
     customers: int = 0
     changed: int = 0
     failed: int = 0
-    skipped: int = 0  # because an unfinished change of theirs does the same work
+    skipped: int = 0  # because an unfinished job changes their transactions, and does the same work
 
     def __add__(self, other: "Outcome") -> "Outcome":
         return Outcome(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -52,7 +52,7 @@ def carry_out(
 
     Args:
         do: does the task for the customers of a slice.
-        skips_unfinished: skip customers with an unfinished change, which does the same work.
+        skips_unfinished: skip customers whose transactions an unfinished job changes, because it does the same work.
     """
     with store.db.writing() as w:
         maintenance.begin(w, task, bucket, datetime.now(UTC))

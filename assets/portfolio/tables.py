@@ -83,7 +83,8 @@ def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam
     """Enrich the bucket's customers again with the current version of the enrichment.
 
     Customers that have it are skipped, so a run that was killed continues where it stopped. A customer's data version
-    changes only if its rows do. Customers with an unfinished change are left to it.
+    changes only if its rows do. Customers whose transactions an unfinished job changes are skipped: the job enriches
+    them anyway.
     """
     outcome = carry_out(store, Task.BACKFILL, int(context.partition_key), outdated(), partial(reenrich, store))
     return MaterializeResult(metadata={**_counts(outcome), "enrichment version": ENRICHMENT_VERSION})

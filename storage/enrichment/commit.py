@@ -59,7 +59,7 @@ class LockedCustomers:
 
     versions: Mapping[int, tuple[int, int]]  # data version and location version
     knowledge_versions: Mapping[int, int]
-    yielded: frozenset[int]  # those that the batch leaves to their unfinished changes
+    yielded: frozenset[int]  # those that the batch leaves to unfinished jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class BatchResult:
     endings: Sequence[Ending] = ()  # of the batch's jobs
     recomputed: frozenset[int] = frozenset()  # customers whose value, changed or not, has ENRICHMENT_VERSION
     ruleset_evaluation: RulesetEvaluation | None = None  # of the new values
-    yielding: bool = False  # leave customers to their unfinished changes, which recompute them anyway
+    yielding: bool = False  # leave customers to unfinished jobs that change their transactions, and so recompute them
 
     @property
     def replaced(self) -> frozenset[int]:

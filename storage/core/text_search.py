@@ -7,14 +7,13 @@ stored casefolded, so that case makes no difference.
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import DDL, ColumnElement, Connection, MetaData, Select, Table, column, event, func, table
-from sqlalchemy.sql.expression import UnaryExpression
-from sqlalchemy.sql.operators import custom_op
+
+from storage.core.index_choice import without_index
 
 _Query: TypeAlias = Select[*tuple[Any, ...]]
 _PG_TRGM: Final = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 SHORTEST: Final = 3  # characters of a part: a trigram
 
-_PLUS: Final = custom_op("+")  # keeps a column's index from being used
 _INFO: Final = "text_search"  # a table's key and text
 _ON_SQLITE: Final = (
     "CREATE VIRTUAL TABLE {index} USING fts5({text}, content='{table}', content_rowid='{key}', tokenize='trigram')",
@@ -51,10 +50,8 @@ def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query
     parts = table(name, column("rowid"), column(name))
     key, _ = of.info[_INFO]
     phrase = '"' + part.replace('"', '""') + '"'
-    # Without the plus, SQLite may look for the phrase once for each row of the table instead of once.
-    return query.join(parts, UnaryExpression(parts.c.rowid, operator=_PLUS) == of.c[key]).where(
-        parts.c[name].op("MATCH")(phrase)
-    )
+    # With the index of the rowid, SQLite may look for the phrase once for each row of the table instead of once.
+    return query.join(parts, without_index(r, parts.c.rowid) == of.c[key]).where(parts.c[name].op("MATCH")(phrase))
 
 
 def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:

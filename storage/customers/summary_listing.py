@@ -1,23 +1,25 @@
 """List and search a client's customers by their summaries.
 
 A page of a million customers costs about as much as a page of a thousand: a few matches are sorted, and many are read
-from an index that has their order. `count_some` finds out whether they are few or many.
+from an index that has their order. `count_some` finds out whether they are few or many. A page that is found by its
+number skips all matches before it; one that is found by a place in the order doesn't.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.sql.selectable import FromClause
 
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.database import AnySelect, Reading, read_values
+from storage.core.index_choice import without_index
 from storage.core.models import SUBMISSIONS, customer_summaries, customers, evaluations, jobs, policies
-from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limit_to_page
+from storage.core.paging import MOST_COUNTED, Page, Paged, count_some
 from storage.core.text_search import contains, filter_by_part
 from storage.customers.customers import Customer
 
@@ -49,18 +51,43 @@ _SORTED_BY: Final = {
 }
 
 
+Value: TypeAlias = str | float | date | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in an order: the value and the number of the customer before it."""
+
+    value: Value
+    customer_number: int
+
+
 @dataclass(frozen=True)
 class Order:
     by: Sort = Sort.CREATED
     descending: bool = False
 
+    def value(self, of: FromClause = customer_summaries) -> ColumnElement[Any]:
+        return of.c[_SORTED_BY[self.by]]
+
     def terms(self, of: FromClause = customer_summaries) -> list[ColumnElement[object]]:
         """Return the terms of ORDER BY, as an index has them. Customers with the same value follow their creation."""
-        value, number = of.c[_SORTED_BY[self.by]], of.c.customer_number
+        value, number = self.value(of), of.c.customer_number
         in_order = number.desc() if self.descending else number.asc()
         if self.by is Sort.CREATED:
             return [in_order]
         return [value.desc().nulls_last() if self.descending else value.asc().nulls_first(), in_order]
+
+    def ranges_after(self, place: Place, of: FromClause) -> list[ColumnElement[bool]]:
+        """Return the conditions of what follows a place: ranges of the index, one after the other."""
+        value, number = self.value(of), of.c.customer_number
+        follows = number < place.customer_number if self.descending else number > place.customer_number
+        if self.by is Sort.CREATED:
+            return [follows]
+        with_same = and_(value == place.value, follows)  # is null, for a customer without the value
+        if self.descending:
+            return [with_same] if place.value is None else [with_same, value < place.value, value.is_(None)]
+        return [with_same, value.is_not(None) if place.value is None else value > place.value]
 
 
 @dataclass(frozen=True)
@@ -73,12 +100,13 @@ class Filter:
     report_status: ReportStatus | None = None
     with_alerts: bool | None = None
 
-    @property
-    def conditions(self) -> list[ColumnElement[bool]]:
+    def conditions(
+        self, column: Callable[[str], ColumnElement[Any]] = lambda name: _ROW[name]
+    ) -> list[ColumnElement[bool]]:
         equal = {"rating": self.rating, "outcome": self.outcome, "report_status": self.report_status}
-        chosen = [_ROW[name] == value for name, value in equal.items() if value is not None]
+        chosen = [column(name) == value for name, value in equal.items() if value is not None]
         if self.with_alerts is not None:
-            chosen.append(_ROW.open_alerts > 0 if self.with_alerts else _ROW.open_alerts == 0)
+            chosen.append(column("open_alerts") > 0 if self.with_alerts else column("open_alerts") == 0)
         return chosen
 
 
@@ -110,24 +138,69 @@ class Summary:
     last_submission_at: datetime | None
 
 
-def find(r: Reading, client_id: UUID, wanted: Filter, order: Order, page: Page | None = None) -> Paged[Summary]:
-    """Return summaries of the client's customers."""
-    conditions = [_ROW.client_id == client_id, *wanted.conditions]
-    found = select(customer_summaries).where(*conditions)
-    if wanted.part is not None:
-        found = filter_by_part(r, found, customer_summaries, wanted.part)
-    if page is None:
-        numbers = r.execute(found.with_only_columns(_ROW.customer_number).order_by(*order.terms())).scalars().all()
-        return Paged(_read_summaries(r, numbers), len(numbers), page)
-    total = count_some(r, found.with_only_columns(_ROW.customer_number))
+def find(r: Reading, client_id: UUID, wanted: Filter, order: Order) -> Paged[Summary]:
+    """Return summaries of all wanted customers of the client."""
+    numbers = r.execute(_select_found(r, client_id, wanted).order_by(*order.terms())).scalars().all()
+    return Paged(_read_summaries(r, numbers), len(numbers), None)
+
+
+def find_page(
+    r: Reading, client_id: UUID, wanted: Filter, order: Order, page: Page, after: Place | None = None
+) -> tuple[Paged[Summary], Place | None]:
+    """Return a page, and the place of its last customer, or None if no others follow.
+
+    Args:
+        after: the place after which the page begins, whatever its number.
+    """
+    matches = _count_matches(r, client_id, wanted)
+    chosen = matches.chosen.add_columns(order.value(matches.of)).order_by(*order.terms(matches.of))
+    ranges = [chosen.offset(page.offset)]
+    if after is not None:
+        ranges = [chosen.where(each) for each in order.ranges_after(after, matches.of)]
+    found = list[Place]()
+    for each in ranges:
+        found += (Place(value, number) for number, value in r.execute(each.limit(page.count + 1 - len(found))))
+    shown = found[: page.count]
+    summaries = _read_summaries(r, [each.customer_number for each in shown])
+    return matches.paged(summaries, page), shown[-1] if len(found) > page.count else None
+
+
+@dataclass(frozen=True)
+class _Matches:
+    """The numbers of the customers that are wanted, as a query, and how many they are, at most one too many."""
+
+    chosen: AnySelect
+    of: FromClause  # has the columns to sort by
+    total: int
+
+    def paged(self, summaries: Sequence[Summary], page: Page) -> Paged[Summary]:
+        return Paged(summaries, min(self.total, MOST_COUNTED), page, self.total > MOST_COUNTED)
+
+
+def _count_matches(r: Reading, client_id: UUID, wanted: Filter) -> _Matches:
+    found = _select_found(r, client_id, wanted)
+    total = count_some(r, found)
     if total <= MOST_COUNTED:
-        few = found.limit(MOST_COUNTED).subquery()
-        chosen = select(few.c.customer_number).order_by(*order.terms(few))
-    else:
-        part = () if wanted.part is None else (contains(r, customer_summaries, wanted.part),)
-        chosen = select(_ROW.customer_number).where(*conditions, *part).order_by(*order.terms())
-    numbers = r.execute(limit_to_page(chosen, page)).scalars().all()
-    return Paged(_read_summaries(r, numbers), min(total, MOST_COUNTED), page, total > MOST_COUNTED)
+        few = found.with_only_columns(*_ROW).limit(MOST_COUNTED).subquery()
+        return _Matches(select(few.c.customer_number), few, total)
+    # With the index of a condition, SQLite would sort all matches, of which a page needs only the first.
+    conditions = [_ROW.client_id == client_id, *wanted.conditions(lambda name: without_index(r, _ROW[name]))]
+    if wanted.part is not None:
+        conditions.append(contains(r, customer_summaries, wanted.part))
+    return _Matches(select(_ROW.customer_number).where(*conditions), customer_summaries, total)
+
+
+def _select_found(r: Reading, client_id: UUID, wanted: Filter) -> AnySelect:
+    """Return a query of the wanted customers' numbers that is fast if they are few.
+
+    If few customers have the other values, each is compared with the part. Otherwise, the index of parts is searched.
+    """
+    filtered = select(_ROW.customer_number).where(_ROW.client_id == client_id, *wanted.conditions())
+    if wanted.part is None:
+        return filtered
+    if wanted.conditions() and count_some(r, filtered) <= MOST_COUNTED:
+        return filtered.where(contains(r, customer_summaries, wanted.part))
+    return filter_by_part(r, filtered, customer_summaries, wanted.part)
 
 
 def get(r: Reading, customer: Customer) -> Summary:

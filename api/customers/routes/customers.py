@@ -6,6 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
+from api.customers.cursors import cursor_text
 from api.customers.schemas.customers import (
     CreatedCustomerView,
     CustomerListView,
@@ -24,8 +25,11 @@ from api.http.dependencies import READING, Allow, Caller, CustomerId
 from api.http.documented import enveloped
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
+from storage.core.database import Reading
+from storage.core.paging import Page, Paged
 from storage.customers import customers, summary_listing
 from storage.customers.customers import Creation
+from storage.customers.summary_listing import Place, Summary
 from storage.jobs import jobs
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
@@ -68,14 +72,29 @@ def list_customers(caller: Reader, query: Annotated[CustomersQuery, Query()]) ->
 def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQuery, Query()]) -> Response:
     """List customers with their rating, completeness, last decision and open alerts, and search them.
 
-    Every change shows at once, except that an alert counts again some seconds after its snooze has ended. Customers
-    with the same value are in order of creation.
+    Customers that are added or change meanwhile shift the pages, but not a cursor, and a late page takes longer than an
+    early one. Every change shows at once, except that an alert counts again some seconds after its snooze has ended.
+    Customers with the same value are in order of creation.
     """
     with caller.reading() as r:
-        found = summary_listing.find(r, caller.client_id, query.wanted, query.order, query.requested_page())
+        found, following = _find_summaries(r, caller.client_id, query)
         unfinished = jobs.find_with_unfinished_change(r, [each.number for each in found.items])
     shown = [describe_summary(each, unfinished) for each in found.items]
-    return answer({"customers": shown, **totals(found), "hasMore": found.has_more})
+    also = {"hasMore": found.has_more, "nextCursor": following and cursor_text(query.order, following)}
+    if query.cursor is not None:
+        also["currentPage"] = None
+    return answer({"customers": shown, **totals(found), **also})
+
+
+def _find_summaries(r: Reading, client_id: UUID, query: SummariesQuery) -> tuple[Paged[Summary], Place | None]:
+    """Return the summaries that are asked for, and their last place if others follow."""
+    page = query.requested_page()
+    if query.cursor is not None:
+        _, place = query.cursor
+        return summary_listing.find_page(r, client_id, query.wanted, query.order, Page(1, query.count), place)
+    if page is not None:
+        return summary_listing.find_page(r, client_id, query.wanted, query.order, page)
+    return summary_listing.find(r, client_id, query.wanted, query.order), None
 
 
 @router.get("/customer/{customerId}/summary", response_model=enveloped(CustomerSummaryView))

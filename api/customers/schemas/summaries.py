@@ -5,10 +5,11 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from api.core.schemas.common import Counts, Paging, View
-from api.core.schemas.rules import Parameter, choice_parameter, flag_parameter, text
+from api.core.schemas.rules import Parameter, choice_parameter, flag_parameter, refusal, text
+from api.customers.cursors import Cursor, parse_cursor
 from api.customers.schemas.customers import CustomerView
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.vocabulary.report_status import ReportStatus
@@ -18,6 +19,7 @@ from storage.customers.summary_listing import Filter, Order, Sort, Summary
 
 RATINGS = ("A", "B", "C", "D", "E")
 LONGEST = 200  # characters of a search
+CURSOR_MESSAGE = "cursor must be empty or the nextCursor of an answer with the same sort, given once and without page."
 
 
 def searched_part(value: Any) -> str:
@@ -74,6 +76,28 @@ class SummariesQuery(Paging):
             "Order, with `-` descending. Customers without the value count as the lowest.",
         ),
     ] = Sort.CREATED
+    cursor: Annotated[
+        Cursor | None,
+        Parameter(
+            parse_cursor,
+            "Pagination.InvalidCursor",
+            CURSOR_MESSAGE,
+            {
+                "type": "string",
+                "description": "Instead of `page`: empty for the first customers, then each answer's `nextCursor`.",
+            },
+        ),
+    ] = None
+
+    @field_validator("cursor")
+    @classmethod
+    def _of_this_list(cls, cursor: Cursor | None, info: ValidationInfo) -> Cursor | None:
+        is_other = (
+            cursor is not None and cursor[0] is not None and cursor[0] != _order(info.data.get("sort", Sort.CREATED))
+        )
+        if is_other or (cursor is not None and info.data.get("page") is not None):
+            raise refusal("Pagination.InvalidCursor", CURSOR_MESSAGE)
+        return cursor
 
     @property
     def wanted(self) -> Filter:
@@ -81,7 +105,11 @@ class SummariesQuery(Paging):
 
     @property
     def order(self) -> Order:
-        return Order(Sort(self.sort.removeprefix("-")), descending=self.sort.startswith("-"))
+        return _order(self.sort)
+
+
+def _order(sort: str) -> Order:
+    return Order(Sort(sort.removeprefix("-")), descending=sort.startswith("-"))
 
 
 class LastDecisionView(View):
@@ -113,6 +141,7 @@ class CustomerSummaryView(CustomerView):
 
 class CustomerSummaryListView(Counts):
     customers: list[CustomerSummaryView]
+    next_cursor: str | None = Field(description="The next customers' cursor; null if these are the last.")
     has_more: bool = Field(
         description=f"Whether there are more than `totalCount`. On pages, only {MOST_COUNTED:,} are counted."
     )

@@ -640,6 +640,7 @@ class CustomerSummaryListView(TypedDict):
     pageSize: int
     totalPages: int
     customers: list[CustomerSummaryView]
+    nextCursor: str | None
     hasMore: bool
 
 

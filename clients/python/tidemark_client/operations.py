@@ -59,11 +59,13 @@ def list_customer_summaries(
         "-openAlerts",
     ]
     | None = None,
+    cursor: str | None = None,
 ) -> PagedRequest[models.CustomerSummaryListView, models.CustomerSummaryView]:
     """List customers with their rating, completeness, last decision and open alerts, and search them.
 
-    Every change shows at once, except that an alert counts again some seconds after its snooze has ended. Customers
-    with the same value are in order of creation.
+    Customers that are added or change meanwhile shift the pages, but not a cursor, and a late page takes longer than an
+    early one. Every change shows at once, except that an alert counts again some seconds after its snooze has ended.
+    Customers with the same value are in order of creation.
     """
     return PagedRequest(
         "GET",
@@ -77,6 +79,7 @@ def list_customer_summaries(
             "reportStatus": report_status,
             "openAlerts": open_alerts,
             "sort": sort,
+            "cursor": cursor,
         },
         items="customers",
     )

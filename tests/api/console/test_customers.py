@@ -1,5 +1,6 @@
 """Pages of customers, reports and transactions: who sees them, what they do, and texts that try to be markup."""
 
+import html
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -48,6 +49,24 @@ class Lender:
 @pytest.fixture(scope="module")
 def lender(store: Store, base_url: str) -> Lender:
     return Lender(store, base_url)
+
+
+def test_pages_of_the_list_follow_each_other(
+    store: Store, base_url: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.console.pages.customers.LISTED", 2)
+    names = ["Bakery", "Cafe", "Dentist", "Electrician", "Florist"]
+    for name in names:
+        client.new_customer(name=name)
+    visitor = visit_as(store, base_url, client.client_id, Role.VIEWER)
+    seen, path, back = [], "/customers?sort=-name", ""
+    while path:
+        shown = visitor.get(path).text
+        seen.append((re.findall("<bdi>([^<]+)</bdi></a><br>", shown), re.findall(r"page (\d) of 3", shown)))
+        path = html.unescape("".join(re.findall('rel="next" href="([^"]+)"', shown)))
+        back = html.unescape("".join(re.findall('rel="prev" href="([^"]+)"', shown)))
+    assert seen == [(["Florist", "Electrician"], ["1"]), (["Dentist", "Cafe"], ["2"]), (["Bakery"], ["3"])]
+    assert "Cafe" in visitor.get(back).text
 
 
 def pages(lender: Lender) -> Mapping[str, list[Role]]:

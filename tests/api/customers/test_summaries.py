@@ -2,13 +2,16 @@
 filters.
 """
 
+from base64 import urlsafe_b64encode
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from storage.core.store import Store
+from storage.customers.summary_listing import Sort
 from storage.work import items
 from tests.api.conftest import ABN, Belongings, Client
 from tests.api.reports.test_reports import DATA
@@ -95,6 +98,46 @@ def test_search_finds_parts_in_any_case(client: Client, other_client: Client) ->
     assert len(listed(client, "search=51 824 753 556")) == 2
     assert len(listed(client, f"search={ABN[3:9]}")) == 2
     assert listed(client, "search=50_") == []
+
+
+def test_a_cursor_leads_through_the_list(client: Client, other_client: Client) -> None:
+    other_client.new_customer(name="Bakery")
+    names = ["Österreich Café", "Bakery", None, "bakery", "A" * 200, "ΐ" * 200, None]
+    made = {client.new_customer(**({} if name is None else {"name": name})): name for name in names}
+    for sort in [sign + by for by in Sort for sign in ("", "-")]:
+        whole = [each["customerId"] for each in listed(client, f"sort={sort}")]
+        walked, cursor = [], ""
+        while cursor is not None:
+            data = client.get(f"{PATH}?sort={sort}&count=3&cursor={cursor}").json()["data"]
+            assert (data["totalCount"], data["currentPage"], data["pageSize"]) == (len(made), None, 3)
+            walked, cursor = walked + [each["customerId"] for each in data["customers"]], data["nextCursor"]
+        assert walked == whole, sort
+    first = client.get(f"{PATH}?page=1&count=3").json()["data"]
+    second = client.get(f"{PATH}?count=3&cursor={first['nextCursor']}").json()["data"]
+    assert second["customers"] == client.get(f"{PATH}?page=2&count=3").json()["data"]["customers"]
+
+
+def test_a_cursor_of_something_else_is_refused(client: Client, subtests: pytest.Subtests) -> None:
+    def cursor(by: str, value: object, number: object = 1) -> str:
+        return urlsafe_b64encode(msgspec.msgpack.encode((by, False, value, number))).decode().rstrip("=")
+
+    wrong = {
+        "another order": cursor("name", "bakery"),
+        "another kind of value": cursor("created", "x"),
+        "a number that is too large": cursor("created", 2**63),
+        "no list": urlsafe_b64encode(msgspec.msgpack.encode(1)).decode(),
+        "no encoding": "x",
+        "too long": "A" * 4_001,
+    }
+    queries = {name: f"cursor={text}" for name, text in wrong.items()} | {
+        "with a page": "cursor=&page=1",
+        "NUL": f"sort=name&cursor={cursor('name', chr(0))}",
+        "no day": f"sort=dataThrough&cursor={cursor('dataThrough', '2026-02-30')}",
+    }
+    for name, query in queries.items():
+        with subtests.test(name):
+            answer = client.get(f"{PATH}?{query}")
+            assert (answer.status_code, answer.json()["code"]) == (400, "Pagination.InvalidCursor")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from storage.core.store import Store
 from storage.customers import customers as stored_customers
 from storage.customers import summaries, summary_listing
 from storage.customers.customers import Customer, NewCustomer
-from storage.customers.summary_listing import Filter, Order, Sort, Summary
+from storage.customers.summary_listing import Filter, Order, Place, Sort, Summary
 from storage.decisions import evaluations as stored_evaluations
 from storage.decisions.evaluations import NewEvaluation
 from storage.jobs import batches
@@ -346,9 +346,36 @@ def test_lists_have_the_order_and_the_customers_that_were_asked_for(
             for most, page in product((2, 10_000), (Page(1, 3), Page(2, 3), Page(9, 3))):
                 monkeypatch.setattr(paging, "MOST_COUNTED", most)
                 monkeypatch.setattr(summary_listing, "MOST_COUNTED", most)
-                found = summary_listing.find(r, lender.client_id, wanted, order, page)
+                found, _ = summary_listing.find_page(r, lender.client_id, wanted, order, page)
                 assert found.items == right[page.offset : page.offset + page.count], (wanted, order, most)
                 assert (found.total, found.has_more) == (min(most, len(right)), len(right) > most)
+                assert walked(r, lender.client_id, wanted, order) == right, (wanted, order, most)
+
+
+def walked(r: Reading, client_id: UUID, wanted: Filter, order: Order) -> list[Summary]:
+    """Return what a reader finds that goes from place to place."""
+    found, place = summary_listing.find_page(r, client_id, wanted, order, Page(1, 3))
+    every = [*found.items]
+    while place is not None:
+        found, place = summary_listing.find_page(r, client_id, wanted, order, Page(1, 3), place)
+        assert found.items, "a place has something after it"
+        every += found.items
+    return every
+
+
+@on_sqlite
+def test_many_matches_are_read_in_their_order_without_sorting(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary_listing, "MOST_COUNTED", 0)
+    lender = Lender(store, now, 8)
+    wanted = Filter(report_status=ReportStatus.PENDING, with_alerts=False)
+    with store.db.reading() as r:
+        for by, descending in product(Sort, (False, True)):
+            order, place = Order(by, descending), Place(0 if by is Sort.OPEN_ALERTS else None, 0)
+            of_list: dict[str, Any] = {"client_id": lender.client_id, "wanted": wanted, "order": order}
+            read = partial(summary_listing.find_page, **of_list, page=Page(1, 3), after=place)
+            assert not [step for plan in plans_of(r, read) for step in plan if "TEMP B-TREE" in step], order
 
 
 @on_sqlite
@@ -359,7 +386,7 @@ def test_the_index_of_parts_is_searched_once(store: Store, now: datetime) -> Non
             stored_customers.create(w, client_id, NewCustomer(ABN, True, f"Harbour {number}"), now)
     wanted = Filter(part="harbour")
     with store.db.reading() as r:
-        plans = plans_of(r, lambda r: summary_listing.find(r, client_id, wanted, Order(), Page(1, 20)))
+        plans = plans_of(r, lambda r: summary_listing.find_page(r, client_id, wanted, Order(), Page(1, 20)))
     steps = [step for plan in plans for step in plan if "VIRTUAL TABLE" in step]
     assert len(steps) == 2  # of the page, and of its number
     for step in steps:

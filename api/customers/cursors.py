@@ -1,0 +1,47 @@
+"""The text of a place in a list of customers: opaque to callers."""
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import date
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from storage.customers.summary_listing import Order, Place, Sort
+
+LONGEST: Final = 4_000  # characters; a name has at most 200, of which each may become three when casefolded
+MOST: Final = 2**63  # customer numbers and counts are less
+KINDS: Final[dict[Sort, Any]] = {
+    Sort.CREATED: int,
+    Sort.NAME: str | None,
+    Sort.RATING: str | None,
+    Sort.RISK_VALUE: float | None,
+    Sort.COMPLETENESS: float | None,
+    Sort.DATA_THROUGH: date | None,
+    Sort.OPEN_ALERTS: int,
+}
+
+
+Cursor: TypeAlias = tuple[Order, Place] | tuple[None, None]
+
+
+def cursor_text(order: Order, place: Place) -> str:
+    written = msgspec.msgpack.encode((order.by, order.descending, place.value, place.customer_number))
+    return urlsafe_b64encode(written).decode().rstrip("=")
+
+
+def parse_cursor(value: Any) -> Cursor:
+    """Parse the text of a place and its order; the empty text is the place before the first customer in any order."""
+    if type(value) is not str or not re.fullmatch(f"[A-Za-z0-9_-]{{0,{LONGEST}}}", value):
+        raise ValueError
+    if not value:
+        return None, None
+    try:
+        content = urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        by, descending, key, number = msgspec.msgpack.decode(content, type=tuple[Sort, bool, Any, int])
+        key = msgspec.convert(key, type=KINDS[by])
+    except msgspec.DecodeError as error:
+        raise ValueError from error
+    if not 0 <= number < MOST or (isinstance(key, int) and not 0 <= key < MOST) or "\0" in str(key):
+        raise ValueError
+    return Order(by, descending=descending), Place(key, number)

@@ -42,8 +42,8 @@ ABOUT = (
     f"{CUSTOMERS} synthetic businesses over {MONTHS} months that were not used for training; and hand-written lines: "
     "the first file was read while rules were written, but only six lines of the second. Of two weights of listed "
     "names in the base model's training, the one with the better figure for the second file was kept. The third file "
-    "has lines of banks of seven countries, written before the rules were looked at again; no rule was written for "
-    "them. Its first figures stay, to show whether that remains so."
+    "has lines of banks of seven countries. Since 2026-11-29 rules are written with it in sight, so only its first "
+    "figures, from before, say how well unfamiliar lines are categorised."
 )
 _SHARES = "share right, share answered, share right of these"
 MOST_ALIKE = 3  # rows of one merchant in a table of confidence

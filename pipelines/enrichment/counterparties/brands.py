@@ -131,7 +131,8 @@ def _is_by_card() -> pl.Expr:
     """
     of_terminal = (pl.col("channel") == pl.lit("other", Channel)) & pl.col("text").str.contains(TOWN_AND_STATE)
     of_card = pl.col("account_type").eq_missing(pl.lit("credit_card", AccountType))
-    return is_by_card() | pl.col("location").is_not_null() | of_terminal | of_card
+    rail = pl.col("channel").is_in(["card", "eftpos"])
+    return is_by_card() | rail | pl.col("location").is_not_null() | of_terminal | of_card
 
 
 def _words_with(letters: str) -> list[str]:

@@ -106,13 +106,14 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     The model reads the answer of rules and names as part of its input. So the model's answer replaces that answer, even
     one with a higher confidence. If the model's answer is little better than a guess (LEAST_LEARNED), or can't be right
     (`_fits_side`, `_is_named_transfer`), the answer of rules and names stays, with at most the model's confidence in
-    it. If the model's answer is that nobody can know, the row is unknown, with confidence 0.
+    it. If the model's answer is that nobody can know, the row is unknown, with confidence 0. So is a row for which a
+    rule says so; the model is not asked about it.
 
     Args:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).
     """
     numbered = rows.with_row_index("row")
-    unsure = numbered.filter(pl.col("confidence") < SURE)
+    unsure = numbered.filter(pl.col("confidence") < SURE, ~_is_unknowable())
     answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
     is_better = (pl.col("confidence") > LEAST_LEARNED) & _fits_side() & ~_is_named_transfer()
     learned = {
@@ -146,8 +147,14 @@ def _read_doubts(said: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
 
 
 @cache
+def _is_unknowable() -> pl.Expr:
+    """Return whether a rule says that the taxonomy has no category for the payment: the model must not guess one."""
+    return (pl.col("category_source") == pl.lit("pattern", CategorySource)) & _is_unknown()
+
+
+@cache
 def _is_unknown() -> pl.Expr:
-    """Return whether the model abstains. It was also trained on rows that nobody could categorise."""
+    """Return whether nobody can know the category. The model was also trained on such rows."""
     return pl.col("category").is_in([UNKNOWN_CREDIT.slug, UNKNOWN_DEBIT.slug])
 
 

@@ -24,6 +24,7 @@ from pipelines.enrichment.names.name_groups import slug
 from pipelines.enrichment.names.names import NAMED, find_abns, name_counterparties
 from pipelines.enrichment.wording.details import read_details
 from pipelines.enrichment.wording.phrases import words_of
+from pipelines.enrichment.wording.rails import load_customers_name
 from pipelines.enrichment.wording.text import matching_text
 
 KEY = ("description", "direction", "account_type")
@@ -64,11 +65,17 @@ def _read_slice(known: Lists, keys: pl.DataFrame) -> pl.DataFrame:
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
     fields = read_details(texts)
     whole = known.cut_names.find_whole(fields["clean_description"]).alias("whole_name")
-    words = words_of(pl.col("text"), numbers) + pl.format(" ^ {} $ ", "whole_name").fill_null("")
+    words = words_of(_without_customer(pl.col("text")), numbers) + pl.format(" ^ {} $ ", "whole_name").fill_null("")
     read = keys.hstack([texts, find_abns(texts), *fields, whole]).with_columns(words=words)
     alike = read.unique(ALIKE).select(*ALIKE, *_OF_TEXT).with_row_index("alike")
     concluded = alike.drop(_OF_TEXT).join(_categorise(known, alike), on="alike", validate="1:1").drop("alike")
     return read.join(concluded, on=ALIKE, validate="m:1", nulls_equal=True).drop(*KEY, "words", "whole_name")
+
+
+def _without_customer(text: pl.Expr) -> pl.Expr:
+    """Remove the customer's own name, which says nothing about the payment."""
+    named = pl.when(text.str.contains("IND", literal=True)).then(text)  # few texts are searched with the pattern
+    return pl.coalesce(named.str.replace(load_customers_name(), ""), text)
 
 
 def _categorise(known: Lists, narratives: pl.DataFrame) -> pl.DataFrame:

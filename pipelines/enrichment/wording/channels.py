@@ -11,6 +11,7 @@ from functools import cache
 
 import polars as pl
 
+from pipelines.enrichment.wording.rails import load_openings
 from pipelines.enrichment.wording.value_dates import WHEN
 from pipelines.enrichment.wording.wording import EDGE, any_of
 from pipelines.vocabulary.schemas import Channel
@@ -34,7 +35,8 @@ _SCHEME = any_of(
 )
 _OVERSEAS = f"(?:[ -](?:INTERNATIONAL|O/SEAS|OVERSEAS|REFUND){EDGE})?"
 
-# The openings of each channel. The first that fits at the start of a text counts, so the order matters.
+# The openings of each channel. The first that fits at the start of a text counts, so the order matters. Those of banks
+# abroad come after them (`rules/rails.yaml`).
 RAILS: Sequence[tuple[str, str]] = (
     (
         "bpay",
@@ -65,26 +67,26 @@ RAILS: Sequence[tuple[str, str]] = (
         "card",
         any_of(
             "V[0-9]{4} [0-9]{2}/[0-9]{2}(?: REFUND)?",
-            f"{_SCHEME}(?: CARD)? (?:PURCHASE|REFUND){_OVERSEAS}(?: CARD [0-9]{{4}}{EDGE})?{_WHEN}",
+            f"{_SCHEME}(?: CARD)? (?:PURCHASE|REFUND)(?: -VISA)?{_OVERSEAS}(?: CARD [0-9]{{4}}{EDGE})?{_WHEN}",
             "REFUND (?:PURCHASE|BY)",
             "CREDIT VOUCHER",
-            "CARD (?:PURCHASE|PAYMENT|TRANSACTION(?: OF)?(?: ISSUED BY)?)",
+            "CARD (?:PURCHASE|PAYMENT(?: TO)?|TRANSACTION(?: OF)?(?: ISSUED BY)?)",
             "VISA-",
             "(?:ZELLER|AIRWALLEX|WISE) (?:DEBIT )?CARD",
             f"CHECK ?CARD(?: PURCHASE)?(?: [0-9]{{4}}{EDGE})?",
             f"(?:RECURRING )?(?:PURCHASE|PAYMENT) AUTHORIZED ON{_WHEN}",
             f"POS DEBIT{_WHEN}",
-            f"POS (?:PURCHASE|W/D|AUTHORISATION|REFUND){_WHEN}",
+            f"POS (?:PURCHASE(?: SETTLEMENT)?|W/D|AUTHORISATION|REFUND){_WHEN}",
         ),
     ),
     (
         "eftpos",
-        f"EFTPOS(?: (?:PURCHASE|DEBIT|WITHDRAWAL|REFUND|CREDIT|PUR|WDL))?(?: [0-9]{{6,8}}{EDGE})?{_WHEN}",
+        f"EFTPOS(?: (?:PURCHASE|TRANSACTION|DEBIT|WITHDRAWAL|REFUND|CREDIT|PUR|WDL))?(?: [0-9]{{6,8}}{EDGE})?{_WHEN}",
     ),
     (
         "direct_debit",
         any_of(
-            f"(?:WITHDRAWAL-)?DIRECT DEBIT{_DIRECT_ENTRY}",
+            f"(?:WITHDRAWAL-)?DIRECT DEBIT{_DIRECT_ENTRY}(?:(?: PAYMENT)? TO{EDGE})?",
             "PAYMENT BY AUTHORITY(?: TO)?",
             f"AUTOMATIC (?:DRAWING|DEBIT|PAYMENT){_DIRECT_ENTRY}",
             "DIRECT ENTRY DEBIT(?: ITEM)?(?: REF)?",
@@ -127,7 +129,7 @@ RAILS: Sequence[tuple[str, str]] = (
     ),
     ("direct_credit", f"DEPOSIT{_NUMBER}"),
 )
-_RAIL = "^" + any_of(*(openings for _, openings in RAILS)) + EDGE + _AFTER
+_END = f"(?:{EDGE}| )"  # of an opening; one that ends with a sign has no edge before the space
 # Openings that look like a rail but say what the payment is (a fee, a settlement, a dishonour): they stay in the text.
 _NOT_A_RAIL = "^" + any_of(
     "EFTPOS (?:MERCHANT|SETTL|DEP|FEE|RENTAL|CHARGEBACK|TERMINAL|MONTHLY|AUSTRALIA|PTY)",
@@ -138,7 +140,9 @@ _NOT_A_RAIL = "^" + any_of(
     "(?:BPAY|OSKO|PAYID|TRANSFER|RTGS|BILL PAYMENT|PAYMENT|INTERNET PAYMENT) "
     "(?:FEE|RECEIVED|-|DISHONOU?R|REVERSAL|RETURN)",
     "(?:VISA|CARD|CREDIT CARD|DEBIT CARD) (?:PAYMENT|PURCHASE)? ?(?:FEE|RECEIVED)",
+    r"DD ?\*",  # DoorDash
 )
+_BY_THE_BANK = "(?:FEES?|CHARGES?|CHG|REJECT|DISHON|UNPAID|UNPD|RETURN|RTN|REVERS)"  # follows what the bank does itself
 
 _FEE_FOR = (
     "ACCOUNT|ACCT|SERVICE|SERVICING|SVC|PLAN|MONTHLY|TRANSACTION|TRANS?|TRANSFER|HONOUR|LATE|PAYMENT|OVERDRAWN?|OVERDRAFT|"
@@ -163,6 +167,8 @@ SIGNS_OF_CHANNEL: Sequence[tuple[str, str]] = (
     ("npp", "OSKO|PAYID|PAYTO|NPP"),
     ("international", "SWIFT|TELEGRAPHIC TRANSFER|OVERSEAS (?:PAYMENT|TRANSFER)|CONVERTED"),
     ("direct_debit", "DIRECT DEBIT|EZIDEBIT"),
+    ("eftpos", "(?:EFTPOS|POS)$"),
+    ("card", "VD[PC]$"),
     ("direct_credit", "DIRECT CREDIT|SALARY DEPOSIT"),
     (
         "transfer",
@@ -180,13 +186,28 @@ _NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # n
 
 def extract_rail(text: pl.Expr) -> pl.Expr:
     """Return the opening of `text` that names the rail, with the separator after it; null where there is none."""
-    return pl.when(~text.str.contains(_NOT_A_RAIL)).then(text.str.extract(_RAIL, 0))
+    return pl.when(~text.str.contains(_not_a_rail())).then(text.str.extract(_rail(), 0))
+
+
+@cache
+def _rail() -> str:
+    shared = any_of(*(openings for _, openings in RAILS)) + EDGE
+    return "^" + any_of(shared, _openings_by_country() + _END) + _AFTER
+
+
+@cache
+def _not_a_rail() -> str:
+    return any_of(_NOT_A_RAIL, "^" + _openings_by_country() + _END + _AFTER + _BY_THE_BANK)
+
+
+def _openings_by_country() -> str:
+    return any_of(*(openings for _, openings in load_openings()))
 
 
 @cache
 def number_of_rail() -> pl.Expr:
     """Return the number of the channel that the column `rail` names; null where there is no rail."""
-    return _match_first(pl.col("rail"), RAILS, f"(?:{EDGE}|$)")
+    return _match_first(pl.col("rail"), [*RAILS, *load_openings()], f"(?:{_END}|$)")
 
 
 def is_rail_of(*channels: str) -> pl.Expr:

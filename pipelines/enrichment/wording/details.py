@@ -16,6 +16,7 @@ import polars as pl
 from pipelines.enrichment.wording.channels import add_channel, extract_rail, is_rail_of, number_of_rail
 from pipelines.enrichment.wording.foreign import AROUND, FOREIGN, extract_foreign, parse_amount, parse_currency
 from pipelines.enrichment.wording.places import extract_place, format_location
+from pipelines.enrichment.wording.rails import load_cuts
 from pipelines.enrichment.wording.value_dates import CLOCK, UNLABELLED, VALUE_DATE, add_stated_day
 from pipelines.enrichment.wording.wording import EDGE, any_of
 from pipelines.vocabulary.schemas import MONEY, Channel
@@ -47,6 +48,7 @@ _CARD = f"{EDGE}CARD" + any_of(
     rf"(?: NO\.?| NUMBER| ENDING(?: IN)?)?:? (?:[0-9]{{4,6}})?{_MASKED}(?: [0-9]{EDGE})?",
     rf"(?: NO\.?| NUMBER| ENDING(?: IN)?)?:? [0-9]{{4}}{EDGE}",
 )
+_CARD_OF_LLOYDS = f"CD [0-9]{{4}}{EDGE}"
 _RECEIPT = rf"{EDGE}(?:RECEIPT(?: NO\.?)? |REF\.)[0-9]{{4,12}}{EDGE}"
 _BY_BANK_APP = f"(?:NETBANK|COMMBANK APP|COMMBIZ)(?: BPAY(?: [0-9]{{3,7}})?)?{EDGE}"  # with the biller's code
 _INVOICE = (
@@ -74,26 +76,6 @@ _BANK_NUMBER = any_of(
     f"DIRECT (?:DEBIT|CREDIT) [0-9]{{7,10}}{EDGE}",
 )
 
-# Cut before the rail is searched for: what may occur inside the rail, and what must not be taken for a code.
-_LABELLED = any_of(
-    r"(?:^| )(?:- |\()?"
-    + any_of(
-        f"(?:VISA |DEBIT )?{_CARD}",
-        VALUE_DATE,
-        _RECEIPT,
-        f"TIME {CLOCK}{EDGE}",
-        FOREIGN,
-        AROUND,
-        f"(?:TO )?PAYID PHONE(?: FROM)?{EDGE}",
-        f"VIA PAYID{EDGE}",
-        f"PAYID [0-9X+]{{8,14}}{EDGE}",
-        "TAP AND PAY",
-        "E2E REF NOTPROVIDED",
-        _BY_BANK_APP,
-    )
-    + r"\)?",
-    r" ?\(REF\.[0-9]{4,12}\)",
-)
 # Cut from what follows the rail. Of a longer word, only the digits at its end are cut.
 _NOISE = any_of(
     "(?:^| )[(#:*-]?"
@@ -154,7 +136,7 @@ def _details() -> list[pl.Expr]:
     return [
         *(pl.col("clean_description", "channel"), _reference()),
         format_location(pl.col("place")).alias("location"),
-        _last_four(pl.coalesce("card", pl.col("rail").str.extract("^V[0-9]{4}", 0))).alias("card_last_four"),
+        _last_four(pl.coalesce("card", pl.col("rail").str.extract(f"^V?[0-9]{{4}}{EDGE}", 0))).alias("card_last_four"),
         pl.col("stated_day", "stated_month", "stated_year"),
         parse_amount(pl.col("foreign")).alias("foreign_amount"),
         parse_currency(pl.col("foreign")).alias("foreign_currency"),
@@ -183,14 +165,42 @@ def _add_labelled(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Add the fields that a label or a typical form marks anywhere in the text, and `bare`, the text without them."""
     marked = pl.when(pl.col("bare").str.len_bytes() < pl.col("text").str.len_bytes()).then("text")
     return (
-        frame.with_columns(bare=pl.col("text").str.replace_all(_LABELLED, ""))
+        frame.with_columns(bare=pl.col("text").str.replace_all(_labelled(), ""))
         .with_columns(marked=marked)
         .with_columns(
-            card=pl.col("marked").str.extract(_CARD, 0),
+            card=pl.col("marked").str.extract(any_of(_CARD, EDGE + _CARD_OF_LLOYDS), 0),
             value_date=pl.col("marked").str.extract(VALUE_DATE, 0),
             receipt=pl.col("marked").str.extract(_RECEIPT, 0),
             foreign=extract_foreign(pl.col("marked")),
         )
+    )
+
+
+@cache
+def _labelled() -> str:
+    """Return a pattern for what is cut before the rail is searched for.
+
+    It may occur inside the rail, or must not be taken for a code.
+    """
+    return any_of(
+        r"(?:^| )(?:- |\()?"
+        + any_of(
+            f"(?:VISA |DEBIT )?{any_of(_CARD, _CARD_OF_LLOYDS)}",
+            VALUE_DATE,
+            _RECEIPT,
+            f"TIME {CLOCK}{EDGE}",
+            FOREIGN,
+            AROUND,
+            f"(?:TO )?PAYID PHONE(?: FROM)?{EDGE}",
+            f"VIA PAYID{EDGE}",
+            f"PAYID [0-9X+]{{8,14}}{EDGE}",
+            "TAP AND PAY",
+            "E2E REF NOTPROVIDED",
+            _BY_BANK_APP,
+            load_cuts(),
+        )
+        + r"\)?",
+        r" ?\(REF\.[0-9]{4,12}\)",
     )
 
 

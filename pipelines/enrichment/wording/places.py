@@ -15,7 +15,7 @@ _CUT_SHORT: Mapping[str, str] = {"NS": "NSW", "VI": "VIC", "QL": "QLD", "TA": "T
 _STATE = any_of("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT", *_CUT_SHORT)
 _COUNTRY = any_of(
     "AUS?|USA?|SGP?|IRL?|IE|GBR?|UK|NZL?|CAN|HKG?|DEU|FRA|NLD?|JPN|CHN?|IND|THA|MYS|IDN|PHL|ESP|ITA|CHE|SWE",
-    "DNK|LUX?|EST|CYP|MLT|ISR|ARE",
+    "DNK|LUX?|EST|CYP|MLT|ISR|ARE|ZAF?",
 )
 _UNMISTAKABLE = any_of(  # American states and Canadian provinces that are not words
     "AK|AZ|AR|CA|CT|DC|FL|GA|IA|IL|KS|KY|MI|MN|MO|MT|NC|ND|NE|NH|NJ|NM|NV|NY|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY",

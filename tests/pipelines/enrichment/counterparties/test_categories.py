@@ -34,6 +34,9 @@ def category(description: str, amount: str, account_type: str = "transaction") -
 NARRATIVES = [
     ("Direct Credit 141000 TYRO PAYMENTS", "812.40", "card_settlement"),
     ("TYRO PAYMENTS FEES", "-12.40", "merchant_fees"),
+    ("VDP-SUPERMACS TRALEE", "-14.90", "meals"),  # paid by card: the name may have a town behind it
+    ("DD SUPERMACS TRALEE", "-14.90", "unknown_debit"),
+    ("ACH DEBIT QUILLON INDN:BIGSKY LANDSCAPE CO ID:9138864007 CCD", "-90", "unknown_debit"),  # INDN: the customer itself
     ("ATO BAS 0012345", "-4100", "bas"),
     ("ATO 0012345 REFUND", "410", "tax_refund"),
     ("ATO PAYMENT PLAN 0012345", "-410", "tax_payment_plan"),
@@ -210,6 +213,13 @@ def test_a_model_that_says_nobody_can_know_abstains() -> None:
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect()
     assert set(found["category"]) == {"unknown_debit"}
     assert set(found["confidence"]) == {0.0}
+
+
+def test_model_is_not_asked_where_a_rule_says_that_no_category_fits() -> None:
+    rows = accepted({"description": "DSP ILLNESS BENEFIT 1882334", "amount": Decimal(244)})
+    own = Activated[Model](frozenset({1}), Sure("customer_transfer"))  # pyrefly: ignore[bad-argument-type]  # as above
+    found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect()
+    assert found.select("category", "confidence", "category_source").row(0) == ("unknown_credit", 0.0, "pattern")
 
 
 def test_rule_that_the_model_doubts_keeps_the_models_confidence_in_it(subtests: pytest.Subtests) -> None:

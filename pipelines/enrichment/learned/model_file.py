@@ -6,6 +6,7 @@ the content. It names the model and detects a damaged file.
 
 import hashlib
 import json
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,13 @@ SETTINGS = {
 }
 
 Arrays = Mapping[str, NDArray[Any]]
+
+# All errors of zipfile and numpy for content that they can't read. NotImplementedError: an unknown compression;
+# SyntaxError and TokenError: numpy reads an array's header as Python.
+_UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error),
+    *(SyntaxError, tokenize.TokenError),
+)
 
 
 def dumps(model: Model) -> bytes:
@@ -131,8 +139,7 @@ def _unpack(content: bytes) -> dict[str, NDArray[Any]]:
                 raise _refusal("it is too large to be a model")
         with np.load(BytesIO(content), allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
-    # All errors of zipfile and numpy for content that they can't read; NotImplementedError: an unknown compression.
-    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise _refusal("it is damaged, or not a model") from error
 
 

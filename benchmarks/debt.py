@@ -2,7 +2,8 @@
 
 The synthetic businesses are the same in all three cases. A debt counts where behaviour can show it: the funding and at
 least LEAST_DEBITS repayments are within the statements. Others are measured apart: funding that is not seen, because a
-dealer got it or it is older, and advances repaid by split settlement, which no row shows.
+dealer got it or it is older, and advances repaid by split settlement, which no row shows. For these, the drop of the
+payouts is measured at the true fundings and on dates without one, to show why it can't be found from payouts alone.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from pipelines.enrichment.counterparties.lists import combine
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.facilities import add_inferred, summarise_facilities
 from pipelines.enrichment.facilities.inferring import LEAST_DEBITS
+from pipelines.enrichment.facilities.split_settlement import LEAST_T, measure_drops
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.synthetic import portfolio
 from pipelines.synthetic.frames import facilities
@@ -25,6 +27,8 @@ from pipelines.vocabulary.schemas import TRANSACTIONS
 
 TRUE = ("customer_number", "true_facility")
 _MEMBER = ~pl.col("true_category").is_in(["card_settlement", "platform_payout"])
+_PAYOUT = pl.col("category").is_in(["card_settlement", "platform_payout"]) & (pl.col("amount") > 0)
+CHANCE_MONTHS = (4, 5, 6, 7, 8)  # dates without an advance: the first day of the month, this many months before the end
 CASES = (("unlisted", None, 0.95), ("renamed", "renamed", 0.95), ("nameless", "nameless", 0.8))
 
 
@@ -35,7 +39,9 @@ def measure_debt(customers: int, months: int, seed: int, until: date) -> Sequenc
     for case, lenders, least in CASES:
         businesses = list(portfolio(customers, months, seed, until, lenders=lenders))
         true = pl.concat(facilities(number, each) for number, each in enumerate(businesses, start=1))
-        rows += _measure_case(case, least, _enriched(accepted(businesses), lists), _renamed_columns(true), until)
+        enriched, debts = _enriched(accepted(businesses), lists), _renamed_columns(true)
+        rows += _measure_case(case, least, enriched, debts, until)
+        rows += _measure_split_settlement(case, enriched, debts, until)
     return rows
 
 
@@ -129,3 +135,52 @@ def _precision(enriched: pl.DataFrame, funded: bool) -> str:
         right=true.mean() > 0.5, is_funded=(pl.col("amount") > 0).any(), repaid=(pl.col("amount") < 0).any()
     )
     return f"{reported.filter(pl.col('is_funded') == funded, 'repaid')['right'].mean():.3f}"
+
+
+def _measure_split_settlement(case: str, enriched: pl.DataFrame, true: pl.DataFrame, until: date) -> list[Row]:
+    """Measure the drop of payouts after advances repaid by split settlement, and on dates without one."""
+    split = true.filter(pl.col("schedule") == "split_settlement")
+    takings = enriched.lazy().filter(
+        pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer")
+    )
+    drops = measure_drops(takings, _list_advances(enriched, split)).collect()["t"]
+    payers = _list_payers(enriched.join(split, on="customer_number", how="anti"))
+    chance = pl.concat(
+        measure_drops(takings, payers.with_columns(funding_date=day)).collect()["t"]
+        for day in (pl.lit(until).dt.offset_by(f"-{months}mo").dt.month_start() for months in CHANCE_MONTHS)
+    )
+    name = f"debts with lenders {case}: drop of payouts"
+    figures = f"median in standard errors, share of {LEAST_T:g} and of {LEAST_T + 1:g} or more"
+    return [
+        Row(f"{name} after {len(drops)} advances repaid by split settlement: {figures}", _format_drops(drops)),
+        Row(f"{name} on {len(chance):,} dates without an advance: {figures}", _format_drops(chance)),
+    ]
+
+
+def _format_drops(t: pl.Series) -> str:
+    return f"{t.median():.2f}, {(t >= LEAST_T).mean():.3f}, {(t >= LEAST_T + 1).mean():.3f}"
+
+
+def _list_advances(enriched: pl.DataFrame, split: pl.DataFrame) -> pl.DataFrame:
+    """Return each customer's advance: `facility_id` (the customer), `funding_date`, `lender_name` (who pays out)."""
+    rows = enriched.join(split.select(TRUE), on=TRUE, how="semi").filter(pl.col("amount") > 0)
+    return (
+        rows.group_by("customer_number")
+        .agg(
+            facility_id=pl.col("customer_number").first(),
+            funding_date=pl.col("date").filter(~_PAYOUT | pl.col("true_category").str.ends_with("_funding")).min(),
+            lender_name=_commonest(pl.col("counterparty_name").filter(_PAYOUT)),
+        )
+        .drop_nulls()
+    )
+
+
+def _list_payers(enriched: pl.DataFrame) -> pl.DataFrame:
+    """Return each customer's commonest payer of card and platform payouts, as `lender_name`, and `facility_id`."""
+    payouts = enriched.filter(_PAYOUT).group_by("customer_number")
+    payers = payouts.agg(lender_name=_commonest(pl.col("counterparty_name")))
+    return payers.drop_nulls().with_columns(facility_id="customer_number")
+
+
+def _commonest(names: pl.Expr) -> pl.Expr:
+    return names.drop_nulls().mode().sort().first()

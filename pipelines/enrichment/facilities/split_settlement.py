@@ -7,6 +7,10 @@ the funding than before. The ups and downs of the business affect both, so their
 
 over WEEKS weeks on each side. The confidence follows from the distance of the two means in standard errors (Welch's t).
 It is at most MOST_CONFIDENCE, because the ratio may fall for other reasons. Without other takings, nothing is inferred.
+
+The advance must be known by words or lists. Payouts alone can't show one: from week to week, the ratio varies by more
+than the share that is withheld, so hardly any true drop is larger than those that happen by chance. A threshold that
+leaves chance out leaves most advances out, too (`benchmarks/RESULTS.md`, "How accurate enrichment is").
 """
 
 import polars as pl
@@ -41,6 +45,33 @@ def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFram
     """
     if unserved.is_empty():
         return WITHHELD.to_frame()
+    share = pl.col("withheld_share")
+    return (
+        measure_drops(takings, unserved)
+        .filter(share.is_between(LEAST_SHARE, MOST_SHARE), pl.col("t") >= LEAST_T)
+        .select(
+            "facility_id",
+            "withheld_share",
+            withheld_estimate=_gross_less_net(pl.col("card_since"), share),
+            inferred_confidence=pl.min_horizontal(pl.col("t") / 10, MOST_CONFIDENCE),
+        )
+        .sort("facility_id")
+        .match_to_schema(WITHHELD)
+        .collect(engine="in-memory")
+    )
+
+
+def measure_drops(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.LazyFrame:
+    """Measure how much less card payouts are, beside other takings, since each funding than before it.
+
+    Args:
+        takings: as of `infer_withheld`.
+        unserved: as of `infer_withheld`.
+
+    Returns:
+        `facility_id`, `card_since` (AUD paid out since), `withheld_share` (below 0 where payouts grew) and `t`, in
+        standard errors, for fundings with FEWEST_WEEKS on each side.
+    """
     weekly = takings.pipe(_sum_by_week, unserved.lazy())
     ratio = (pl.col("card").cast(pl.Float64) / pl.col("other").cast(pl.Float64)).log()
     both = (pl.col("card") > 0) & (pl.col("other") > 0)
@@ -55,22 +86,11 @@ def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFram
     }
     since = pl.col("card").filter(pl.col("week") >= 0).sum()
     decrease, error = pl.col("mean_before") - pl.col("mean_after"), _standard_error()
-    share = pl.col("withheld_share")
     return (
         weekly.group_by("facility_id")
         .agg(card_since=since, **read)
         .filter(pl.min_horizontal("weeks_before", "weeks_after") >= FEWEST_WEEKS)
-        .with_columns(withheld_share=1 - (-decrease).exp(), t=decrease / error)
-        .filter(share.is_between(LEAST_SHARE, MOST_SHARE), pl.col("t") >= LEAST_T)
-        .select(
-            "facility_id",
-            "withheld_share",
-            withheld_estimate=_gross_less_net(pl.col("card_since"), share),
-            inferred_confidence=pl.min_horizontal(pl.col("t") / 10, MOST_CONFIDENCE),
-        )
-        .sort("facility_id")
-        .match_to_schema(WITHHELD)
-        .collect(engine="in-memory")
+        .select("facility_id", "card_since", withheld_share=1 - (-decrease).exp(), t=decrease / error)
     )
 
 

@@ -36,7 +36,7 @@ NARRATIVES = [
     ("TYRO PAYMENTS FEES", "-12.40", "merchant_fees"),
     ("VDP-SUPERMACS TRALEE", "-14.90", "meals"),  # paid by card: the name may have a town behind it
     ("DD SUPERMACS TRALEE", "-14.90", "unknown_debit"),
-    ("ACH DEBIT QUILLON INDN:BIGSKY LANDSCAPE CO ID:9138864007 CCD", "-90", "unknown_debit"),  # INDN: the customer itself
+    ("ACH DEBIT QUILLON INDN:BIGSKY LANDSCAPE CO ID:9138864007 CCD", "-90", "unknown_debit"),  # INDN: the customer
     ("ATO BAS 0012345", "-4100", "bas"),
     ("ATO 0012345 REFUND", "410", "tax_refund"),
     ("ATO PAYMENT PLAN 0012345", "-410", "tax_payment_plan"),

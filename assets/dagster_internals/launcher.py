@@ -16,8 +16,11 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLa
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
 from assets.core.runs import BATCH_TAG, QUEUE_TAG
-from assets.workers.worker_calls import Call, NoWorkerError, Verb, ask_all, offer
+from assets.workers.worker_calls import HomeWorkers
+from assets.workers.workers import NoWorkerError, Run, Workers
 from storage.core.models import Queue
+
+OTHER_QUEUE = Queue.REFRESH  # for runs that were started by hand
 
 
 class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
@@ -25,17 +28,16 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
     def __init__(self, home: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__()
-        self._home = Path(home)
+        self._workers: Workers = HomeWorkers(Path(home))
         self._inst_data = inst_data
 
     def launch_run(self, context: LaunchRunContext) -> None:
         run = context.dagster_run
+        batch = run.tags.get(BATCH_TAG)
         try:
-            taken = offer(self._home, _take_call(run))
+            self._workers.launch(Run(run.run_id, None if batch is None else int(batch)), _queue_of(run))
         except (NoWorkerError, TimeoutError) as error:
             raise _refusal(run, str(error)) from error
-        if not taken:
-            raise _refusal(run, "Every Tidemark worker is shutting down and takes no more runs.")
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)
@@ -43,7 +45,7 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
             return False
         self._instance.report_run_canceling(run)
         try:
-            is_executing = ask_all(self._home, Call(Verb.INTERRUPT, run_id))
+            is_executing = self._workers.interrupt(run_id)
         except TimeoutError:  # a busy worker obeys when it has time; until then the run stays "canceling"
             return True
         if not is_executing:
@@ -56,12 +58,15 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
         try:
-            held = ask_all(self._home, Call(Verb.HOLDS, run.run_id))
+            held = self._workers.hold(run.run_id)
         except TimeoutError:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "A worker is too busy to answer.")
         if held:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "Its process died; its jobs went back to the queue.")
+
+    def dispose(self) -> None:
+        self._workers.close()
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:
@@ -86,6 +91,6 @@ def _refusal(run: DagsterRun, reason: str) -> DagsterError:
     return DagsterLaunchFailedError(reason)
 
 
-def _take_call(run: DagsterRun) -> Call:
-    batch = run.tags.get(BATCH_TAG)
-    return Call(Verb.TAKE, run.run_id, run.tags.get(QUEUE_TAG), None if batch is None else int(batch))
+def _queue_of(run: DagsterRun) -> Queue:
+    tag = run.tags.get(QUEUE_TAG, OTHER_QUEUE)
+    return Queue(tag) if tag in set(Queue) else OTHER_QUEUE

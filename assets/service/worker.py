@@ -21,8 +21,9 @@ from assets.core.runs import DEFINITIONS_MODULE
 from assets.dagster_internals import dagster_home
 from assets.webhooks import delivery
 from assets.webhooks.sending import tls_context
-from assets.workers.queues import Run, WarmQueue
+from assets.workers.queues import WarmQueue
 from assets.workers.worker_calls import SLOT, Call, Verb, answering
+from assets.workers.workers import Run
 from storage.core import leases, logs
 from storage.core.database import Writing
 from storage.core.heartbeat import watched_loop
@@ -33,7 +34,6 @@ from storage.jobs import batches
 
 log = logging.getLogger(__name__)
 
-OTHER_QUEUE = Queue.REFRESH  # for runs that were started by hand
 RENEWALS_PER_LEASE = 5  # so that a few may fail before a lease expires
 FINISH_WITHIN_S = 8.0  # at a stop: for the current runs, and for the deliveries in progress
 POLL_AGAIN_S = 0.25  # while a queue is not warm yet
@@ -78,7 +78,7 @@ class Worker:
     """
 
     def __init__(
-        self, store: Store, queues: Mapping[str, WarmQueue], ledger: BatchLedger, lease: str, holder: UUID
+        self, store: Store, queues: Mapping[Queue, WarmQueue], ledger: BatchLedger, lease: str, holder: UUID
     ) -> None:
         self._store = store
         self._queues = queues
@@ -128,11 +128,10 @@ class Worker:
             log.warning("the worker's lease could not be given up: %s", type(error).__name__)
 
     def _take(self, call: Call) -> bool:
-        queue = self._queues.get(call.queue or OTHER_QUEUE, self._queues[OTHER_QUEUE])
         run = Run(call.run_id, call.batch)
-        if not self._cleaned_up:
+        if not self._cleaned_up or call.queue is None:
             return False
-        taken = queue.take(run, call.only_if_free)
+        taken = self._queues[call.queue].take(run, call.only_if_free)
         if taken:
             self._ledger.record_launch(run)
         return taken
@@ -177,7 +176,7 @@ def run(settings: Settings, stop: threading.Event, module: str = DEFINITIONS_MOD
     with hold_slot(settings.dagster_home, SLOT) as (slot, holder):
         store = Store.open(settings)
         ledger = BatchLedger(store, holder)
-        queues = {queue.value: _make_queue(queue, settings, module, environment, ledger) for queue in Queue}
+        queues = {queue: _make_queue(queue, settings, module, environment, ledger) for queue in Queue}
         worker = Worker(store, queues, ledger, f"{dagster_home.workers(settings)}/{slot}", holder)
         with answering(settings.dagster_home, slot, worker.answer):
             _work(worker, partial(delivery.run, store, stop, holder), queues.values(), stop)

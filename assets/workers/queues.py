@@ -12,12 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Protocol
 
 from assets.core.processes import Child
+from assets.workers.workers import Run
 from storage.core.heartbeat import Pulse, send_heartbeats_by, watched_loop
 
 log = logging.getLogger(__name__)
@@ -33,12 +33,6 @@ INTERRUPTED_WITHIN_S = 30.0  # until an interrupted run must have ended; Dagster
 POLL_EVERY_S = 0.25
 LONG_LIFE_S = 30.0  # after which a process that dies is restarted without a longer pause
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0  # before a restart; doubled each time
-
-
-@dataclass(frozen=True)
-class Run:
-    run_id: str
-    batch: int | None  # fencing token; None for a run that was started by hand
 
 
 class Ledger(Protocol):

@@ -16,6 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from assets.core.processes import list_slots, socket_path
+from assets.workers.workers import NoWorkerError, Run
+from storage.core.models import Queue
 
 SLOT = "worker"
 TIMEOUT_S = 10.0  # the worker records a run in the database before it answers
@@ -32,58 +34,61 @@ class Verb(StrEnum):
 class Call:
     verb: Verb
     run_id: str
-    queue: str | None = None
+    queue: Queue | None = None
     batch: int | None = None  # fencing token of the batch that the run is for
     only_if_free: bool = False
 
 
-class NoWorkerError(ConnectionError):
-    """No worker is running, or it ended before it answered."""
+class HomeWorkers:
+    """The workers of one Dagster home, as `assets.workers.workers.Workers`."""
 
+    def __init__(self, home: Path) -> None:
+        self._home = home
 
-def offer(home: Path, run: Call) -> bool:
-    """Offer a run to the workers of this Dagster home: to a free one or, if there is none, to a busy one.
+    def launch(self, run: Run, queue: Queue) -> None:
+        """Give a run to a free worker or, if there is none, to a busy one."""
+        call = Call(Verb.TAKE, run.run_id, queue, run.batch)
+        if not (any(self._answers(replace(call, only_if_free=True))) or any(self._answers(call))):
+            raise NoWorkerError("Every Tidemark worker is shutting down and takes no more runs.")
 
-    Returns:
-        Whether a worker took it.
+    def hold(self, run_id: str) -> bool:
+        return self._ask_all(Call(Verb.HOLDS, run_id))
 
-    Raises:
-        NoWorkerError: no worker is running.
-        TimeoutError: a worker doesn't answer, and may have taken the run.
-    """
-    return any(_answers(home, replace(run, only_if_free=True))) or any(_answers(home, run))
+    def interrupt(self, run_id: str) -> bool:
+        return self._ask_all(Call(Verb.INTERRUPT, run_id))
 
+    def close(self) -> None:
+        """Do nothing: a connection lasts for one call."""
 
-def ask_all(home: Path, call: Call) -> bool:
-    """Ask the workers of this Dagster home, one after another until one says yes. Return whether one did.
+    def _ask_all(self, call: Call) -> bool:
+        """Ask one worker after another until one says yes. Return whether one did.
 
-    Raises:
-        TimeoutError: a worker doesn't answer, and no other says yes.
-    """
-    unanswered: TimeoutError | None = None
-    for slot in list_slots(home, SLOT):
-        try:
-            if _ask(home, slot, call):
-                return True
-        except NoWorkerError:
-            continue
-        except TimeoutError as error:  # the next worker may have the run
-            unanswered = error
-    if unanswered:
-        raise unanswered
-    return False
+        Raises:
+            TimeoutError: a worker doesn't answer, and no other says yes.
+        """
+        unanswered: TimeoutError | None = None
+        for slot in list_slots(self._home, SLOT):
+            try:
+                if _ask(self._home, slot, call):
+                    return True
+            except NoWorkerError:
+                continue
+            except TimeoutError as error:  # the next worker may have the run
+                unanswered = error
+        if unanswered:
+            raise unanswered
+        return False
 
-
-def _answers(home: Path, call: Call) -> Iterator[bool]:
-    """Yield the answer of one worker after another. A worker is asked only when its answer is consumed."""
-    no_worker = True
-    for slot in list_slots(home, SLOT):
-        with suppress(NoWorkerError):
-            answer = _ask(home, slot, call)
-            no_worker = False
-            yield answer
-    if no_worker:
-        raise NoWorkerError("No Tidemark worker runs for this home: start `tidemark worker`.")
+    def _answers(self, call: Call) -> Iterator[bool]:
+        """Yield the answer of one worker after another. A worker is asked only when its answer is consumed."""
+        no_worker = True
+        for slot in list_slots(self._home, SLOT):
+            with suppress(NoWorkerError):
+                answer = _ask(self._home, slot, call)
+                no_worker = False
+                yield answer
+        if no_worker:
+            raise NoWorkerError("No Tidemark worker runs for this home: start `tidemark worker`.")
 
 
 def _ask(home: Path, slot: int, call: Call) -> bool:
@@ -115,7 +120,8 @@ def answering(home: Path, slot: int, answer: Callable[[Call], bool]) -> Iterator
 
         def handle(self) -> None:
             fields = json.loads(self.rfile.readline(LONGEST_LINE))
-            call = Call(Verb(fields.pop("verb")), **fields)
+            queue = fields.pop("queue")
+            call = Call(Verb(fields.pop("verb")), queue=Queue(queue) if queue else None, **fields)
             self.wfile.write(json.dumps(answer(call)).encode() + b"\n")
 
     server = socketserver.ThreadingUnixStreamServer(str(path), Handler, bind_and_activate=False)

@@ -11,10 +11,11 @@ import pytest
 from dagster import AssetKey, DagsterEventType, DagsterInstance, DagsterRunStatus, RunsFilter
 from sqlalchemy import create_engine, inspect, text
 
-from assets.dagster_internals import dagster_home, launcher
+from assets.dagster_internals import dagster_home
 from assets.dagster_internals.coordinator import PortfolioQueue
 from assets.dagster_internals.dagster_storage import PooledStorage
 from assets.dagster_internals.launcher import WarmWorkerLauncher
+from assets.workers.worker_calls import HomeWorkers
 from storage.core.settings import Settings
 from tests.assets.trivial_location import definitions
 from tests.conftest import DATABASES, new_database, open_store
@@ -55,7 +56,7 @@ def test_terminating_a_run_of_a_busy_worker_leaves_it_canceling(
     def time_out(*_: object) -> bool:
         raise TimeoutError
 
-    monkeypatch.setattr(launcher, "ask_all", time_out)
+    monkeypatch.setattr(HomeWorkers, "interrupt", time_out)
     run = instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), status=DagsterRunStatus.STARTED)
     assert instance.run_launcher.terminate(run.run_id)
     assert instance.get_run_by_id(run.run_id).status is DagsterRunStatus.CANCELING  # pyrefly: ignore[missing-attribute]  # it exists

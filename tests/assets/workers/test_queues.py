@@ -8,7 +8,8 @@ import pytest
 
 from assets.core.processes import Child, spawn
 from assets.workers import queues
-from assets.workers.queues import Run, WarmQueue
+from assets.workers.queues import WarmQueue
+from assets.workers.workers import Run
 from storage.core import heartbeat
 from tests.patience import until
 

@@ -12,11 +12,14 @@ import pytest
 
 from assets.core.processes import LONGEST_SOCKET_PATH, AlreadyRunningError, hold_slot, socket_path
 from assets.workers import worker_calls
-from assets.workers.worker_calls import SLOT, Call, NoWorkerError, Verb, answering, ask_all, offer
+from assets.workers.worker_calls import SLOT, Call, HomeWorkers, Verb, answering
+from assets.workers.workers import NoWorkerError, Run
+from storage.core.models import Queue
 
 pytestmark = pytest.mark.service  # each test starts child processes
 
-TAKE, HOLDS = Call(Verb.TAKE, "a run", "refresh", 7), Call(Verb.HOLDS, "a run")
+RUN = Run("a run", 7)
+TAKE, HOLDS = Call(Verb.TAKE, "a run", Queue.REFRESH, 7), Call(Verb.HOLDS, "a run")
 
 
 class Worker:
@@ -40,8 +43,8 @@ class Worker:
 def test_a_call_arrives_unchanged_and_is_answered(tmp_path: Path) -> None:
     worker = Worker(tmp_path)
     with worker.running():
-        assert offer(tmp_path, TAKE)
-        assert not ask_all(tmp_path, HOLDS)
+        HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
+        assert not HomeWorkers(tmp_path).hold(RUN.run_id)
     assert worker.heard == [replace(TAKE, only_if_free=True), HOLDS]
 
 
@@ -49,10 +52,10 @@ def test_a_run_goes_to_a_busy_worker_only_if_none_is_free(tmp_path: Path) -> Non
     busy, free = Worker(tmp_path, free=False), Worker(tmp_path)
     with busy.running() as first, free.running() as second:
         assert (first, second) == (1, 2)
-        assert offer(tmp_path, TAKE)
+        HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
         assert [call.only_if_free for call in busy.heard + free.heard] == [True, True]
         free.free = False
-        assert offer(tmp_path, TAKE)
+        HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
     assert [call.only_if_free for call in busy.heard] == [True, True, False]
 
 
@@ -61,7 +64,7 @@ def test_every_worker_is_asked_whether_it_holds_a_run(tmp_path: Path) -> None:
     with ExitStack() as running:
         for worker in workers:
             running.enter_context(worker.running())
-        assert not ask_all(tmp_path, HOLDS)
+        assert not HomeWorkers(tmp_path).hold(RUN.run_id)
     assert [worker.heard for worker in workers] == [[HOLDS], [HOLDS]]
 
 
@@ -82,8 +85,8 @@ def test_the_number_of_slots_is_limited(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_call_without_a_worker_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NoWorkerError, match="start `tidemark worker`"):
-        offer(tmp_path, TAKE)
-    assert not ask_all(tmp_path, HOLDS)
+        HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
+    assert not HomeWorkers(tmp_path).hold(RUN.run_id)
 
 
 def test_a_worker_that_does_not_answer_keeps_no_other_from_being_asked(
@@ -95,9 +98,9 @@ def test_a_worker_that_does_not_answer_keeps_no_other_from_being_asked(
     monkeypatch.setattr(other, "answer", lambda _: True)
     with slow.running():
         with pytest.raises(TimeoutError):
-            ask_all(tmp_path, HOLDS)
+            HomeWorkers(tmp_path).hold(RUN.run_id)
         with other.running():
-            assert ask_all(tmp_path, HOLDS)
+            assert HomeWorkers(tmp_path).hold(RUN.run_id)
         release.set()
 
 
@@ -108,11 +111,11 @@ def test_the_socket_of_a_killed_worker_is_not_a_worker_and_blocks_no_other(tmp_p
         socket.rename(tmp_path / "retained")
     (tmp_path / "retained").rename(socket)
 
-    assert not ask_all(tmp_path, HOLDS)
+    assert not HomeWorkers(tmp_path).hold(RUN.run_id)
     with hold_slot(tmp_path, SLOT), other.running():  # slot 1 is held, but its new worker doesn't listen yet
-        assert offer(tmp_path, TAKE)
+        HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
     with killed.running():
-        assert offer(tmp_path, TAKE)
+        HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
 
 
 def test_only_its_user_may_open_the_socket(tmp_path: Path) -> None:
@@ -142,4 +145,4 @@ def test_a_home_whose_path_is_too_long_for_a_socket_still_has_one(tmp_path: Path
     assert path.parent.stat().st_mode & 0o077 == 0
     assert path == socket_path(deep, "worker-01.sock") != socket_path(tmp_path / ("deep" * 31), "worker-01.sock")
     with Worker(deep).running():
-        assert offer(deep, TAKE)
+        HomeWorkers(deep).launch(RUN, Queue.REFRESH)

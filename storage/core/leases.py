@@ -23,12 +23,19 @@ from storage.core.models import leases
 DISPATCHER = "dispatcher"  # pushes batches to the orchestrator
 PLATFORM = "platform"  # runs Dagster on this database
 WORKER = "worker"  # has a warm process for every queue; one of many
+FLEET = f"{WORKER}/fleet"  # is a worker that a broker sends runs to
+RUN = "run"  # executes a Dagster run that a broker sent
 FILE_KEEPER = "file keeper"  # a sweep, which removes files, or a backup, which needs all of them to stay
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0  # a third of LEASE_S: two renewals may fail before the role is lost
 POLL_EVERY_S = 0.5
 LONG_LEASE_S = 300.0  # for work that may wait this long after its holder died
 LONGEST_LEASE_S = 600.0  # a lease that ends later than this was taken before the clock was set back
+
+
+def of_run(run_id: str) -> str:
+    """Return the name of a run's lease."""
+    return f"{RUN}/{run_id}"
 
 
 def clock(db: Database) -> datetime:
@@ -66,14 +73,33 @@ def release(w: Writing, name: str, holder: UUID) -> None:
     w.execute(delete(leases).where(leases.c.name == name, leases.c.holder == holder))
 
 
+def withdraw(w: Writing, name: str) -> bool:
+    """Take the role away from its holder, whoever that is. Return False if nobody had it."""
+    return w.execute(delete(leases).where(leases.c.name == name)).rowcount == 1
+
+
 def is_held(r: Reading, name: str, now: datetime) -> bool:
     return count_holders(r, name, now) > 0
 
 
 def count_holders(r: Reading, name: str, now: datetime) -> int:
     """Return how many processes hold the role, or a role of its family."""
-    named = or_(leases.c.name == name, leases.c.name.startswith(f"{name}/", autoescape=True))
-    return r.execute(select(func.count()).where(named, ~has_ended(leases.c.expires_at, now))).scalar_one()
+    return len(list_held(r, name, now))
+
+
+def list_held(r: Reading, name: str, now: datetime) -> list[str]:
+    """Return the role and the roles of its family that a process holds."""
+    query = select(leases.c.name).where(_is_of_family(name), ~has_ended(leases.c.expires_at, now))
+    return list(r.execute(query.order_by(leases.c.name)).scalars())
+
+
+def forget_ended(w: Writing, name: str, before: datetime) -> None:
+    """Delete the leases of a family that ended before a time: their holders died."""
+    w.execute(delete(leases).where(_is_of_family(name), leases.c.expires_at < before))
+
+
+def _is_of_family(name: str) -> ColumnElement[bool]:
+    return or_(leases.c.name == name, leases.c.name.startswith(f"{name}/", autoescape=True))
 
 
 def has_ended(

@@ -628,7 +628,7 @@ attempts = Table(
 leases = Table(
     "leases",
     metadata,
-    Column("name", String(32), primary_key=True),
+    Column("name", String(255), primary_key=True),
     Column("holder", Uuid, nullable=False),
     Column("expires_at", UtcDateTime, nullable=False),
 )

@@ -1,16 +1,19 @@
 """Tables equal the models' declarations, and tables of another version are refused."""
 
 from contextlib import closing
+from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import Column, MetaData, String, Table, Uuid, text
 
 from pipelines.vocabulary.errors import Unavailable
-from storage.core import migrations, upgrading
-from storage.core.database import Database, Reading
+from storage.core import leases, migrations, upgrading
+from storage.core.column_types import UtcDateTime
+from storage.core.database import Database, Reading, Writing
 from storage.core.models import metadata
 from storage.core.store import Store
 
@@ -30,6 +33,32 @@ def test_migrated_database_equals_the_models(store: Store) -> None:
 
 def test_newest_revision_is_the_head_of_the_migrations() -> None:
     assert ScriptDirectory.from_config(upgrading.configuration()).get_current_head() == migrations.NEWEST
+
+
+def go_back_to_16(w: Writing) -> None:
+    """Make the tables those of `tables_16`, with one row in each table that was changed since."""
+    w.execute(text("DROP TABLE leases"))
+    names = Column("name", String(32), primary_key=True)
+    of_16 = Table(
+        "leases",
+        MetaData(),
+        names,
+        Column("holder", Uuid, nullable=False),
+        Column("expires_at", UtcDateTime, nullable=False),
+    )
+    of_16.create(w)
+    w.execute(of_16.insert().values(name=leases.PLATFORM, holder=uuid4(), expires_at=datetime(2100, 1, 1, tzinfo=UTC)))
+    w.execute(text("UPDATE alembic_version SET version_num = 'tables_16'"))
+
+
+def test_older_tables_are_upgraded_and_retain_their_rows(store: Store) -> None:
+    with store.db.writing() as w:
+        go_back_to_16(w)
+    with closing(Database(store.settings.database)) as db, db.writing() as w:
+        assert differences(w) == []
+        assert leases.withdraw(w, leases.PLATFORM)
+        longest = "worker/fleet/" + "h" * 64 + "/4194304-abcd"
+        assert leases.hold(w, longest, uuid4(), 10, leases.clock(store.db))
 
 
 @pytest.mark.parametrize("found", ["0001", "0011", "tables_3", "tables_15", "tables_9999"])

@@ -86,7 +86,7 @@ def without_jobs(store: Store, queue: Queue, day: date, customers: Iterable[int]
 
 
 def _renew(store: Store, token: int, ended: threading.Event) -> None:
-    while not ended.wait(store.settings.batch_lease_s / RENEWALS_PER_LEASE):
+    while not ended.wait(store.settings.run_lease_s / RENEWALS_PER_LEASE):
         with suppress(SQLAlchemyError):  # the next renewal may succeed, or the lease expires
             now = leases.clock(store.db)
             with store.db.writing() as w:

@@ -11,11 +11,12 @@ from dagster._core.storage.tags import MAX_RETRIES_TAG, MAX_RUNTIME_SECONDS_TAG
 
 from assets.core.runs import PORTFOLIO_ASSETS, QUEUE_TAG
 from storage.core.models import Queue
+from storage.core.settings import LONGEST_RUN_S
 
 TAGS = {
     QUEUE_TAG: Queue.PORTFOLIO.value,
     MAX_RETRIES_TAG: "10",  # only if the process was lost (`run_retries`): a run that failed would fail again
-    MAX_RUNTIME_SECONDS_TAG: str(24 * 3_600),
+    MAX_RUNTIME_SECONDS_TAG: str(LONGEST_RUN_S),
 }
 
 

@@ -46,7 +46,9 @@ def prepare(settings: Settings) -> Mapping[str, str]:
 
 
 def workers(settings: Settings) -> str:
-    """Return the role that this home's workers have in leases. The home's launcher reaches only these workers."""
+    """Return the role in leases of the workers that this home's launcher reaches: those of the fleet or of the home."""
+    if settings.broker_url:
+        return leases.FLEET
     identity = settings.dagster_home / "identity"
     if not identity.exists():
         durable.make_folder(settings.dagster_home)

@@ -6,6 +6,7 @@ return them to the queue.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,17 +20,30 @@ from assets.core.runs import BATCH_TAG, QUEUE_TAG
 from assets.workers.worker_calls import HomeWorkers
 from assets.workers.workers import NoWorkerError, Run, Workers
 from storage.core.models import Queue
+from storage.core.settings import Settings
 
 OTHER_QUEUE = Queue.REFRESH  # for runs that were started by hand
 
 
 class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
-    """The launcher that `dagster.yaml` names under `run_launcher`. Workers of the Dagster home `home` get the runs."""
+    """The launcher that `dagster.yaml` names under `run_launcher`.
+
+    Workers of the Dagster home `home` get the runs or, with a broker, those of the whole fleet.
+    """
 
     def __init__(self, home: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__()
-        self._workers: Workers = HomeWorkers(Path(home))
+        self._home = Path(home)
         self._inst_data = inst_data
+
+    @cached_property
+    def _workers(self) -> Workers:
+        settings = Settings()
+        if not settings.broker_url:
+            return HomeWorkers(self._home)
+        from assets.workers.fleet import FleetWorkers  # noqa: PLC0415  # with Celery, which only a fleet needs
+
+        return FleetWorkers(settings)
 
     def launch_run(self, context: LaunchRunContext) -> None:
         run = context.dagster_run
@@ -66,7 +80,8 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "Its process died; its jobs went back to the queue.")
 
     def dispose(self) -> None:
-        self._workers.close()
+        if "_workers" in vars(self):  # most processes launch no run
+            self._workers.close()
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:

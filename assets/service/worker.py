@@ -3,165 +3,35 @@
 This process, the head, doesn't import Dagster. It accepts runs from the launcher, sends each to its queue's warm
 process, renews the leases of their batches, and returns the jobs of a run that died to the queue. Its processes end
 with it. Several workers may share a home's work. Each takes a numbered slot, and cleans up what the slot's last worker
-left behind.
+left behind. With a broker, workers of any home and machine share the work, and need no slots.
 """
 
 import argparse
-import logging
+import os
+import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from contextlib import closing
 from functools import partial
-from uuid import UUID
-
-from sqlalchemy.exc import SQLAlchemyError
+from uuid import uuid4
 
 from assets.core.processes import AlreadyRunningError, Child, hold_slot, spawn, stop_requested
 from assets.core.runs import DEFINITIONS_MODULE
 from assets.dagster_internals import dagster_home
 from assets.webhooks import delivery
 from assets.webhooks.sending import tls_context
-from assets.workers.queues import WarmQueue
-from assets.workers.worker_calls import SLOT, Call, Verb, answering
-from assets.workers.workers import Run
-from storage.core import leases, logs
-from storage.core.database import Writing
-from storage.core.heartbeat import watched_loop
+from assets.workers.heads import FleetHead, Head, HomeHead
+from assets.workers.ledgers import BatchLedger, FleetLedger
+from assets.workers.queues import Ledger, WarmQueue
+from assets.workers.worker_calls import SLOT, answering
+from storage.core import logs
 from storage.core.models import Queue
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
-from storage.jobs import batches
 
-log = logging.getLogger(__name__)
-
-RENEWALS_PER_LEASE = 5  # so that a few may fail before a lease expires
 FINISH_WITHIN_S = 8.0  # at a stop: for the current runs, and for the deliveries in progress
-POLL_AGAIN_S = 0.25  # while a queue is not warm yet
 IDLE_S = {Queue.EXTRACTION: 600.0, Queue.PORTFOLIO: 30.0}  # without a run, until the process ends. Our judgement
 PORTFOLIO_NICE = 10  # a tenth of a contended core; with a smaller share, live jobs would wait for locks that it holds
-
-
-class BatchLedger:
-    """Records in the database what happened to a run's batch. If the database is down, the batch's lease expires."""
-
-    def __init__(self, store: Store, holder: UUID) -> None:
-        self._store = store
-        self._holder = holder
-
-    def record_launch(self, run: Run) -> None:
-        self._write(run, lambda w, token, _: batches.record_launch(w, token, run.run_id, self._holder))
-
-    def release(self, run: Run) -> None:
-        settings = self._store.settings
-        self._write(run, lambda w, token, now: batches.release(w, token, settings, now))
-
-    def give_back(self, run: Run) -> None:
-        self._write(run, lambda w, token, _: batches.give_back(w, token))
-
-    def _write(self, run: Run, change: Callable[[Writing, int, datetime], object]) -> None:
-        if run.batch is None:
-            return
-        try:
-            now = leases.clock(self._store.db)
-            with self._store.db.writing() as w:
-                change(w, run.batch, now)
-        except SQLAlchemyError as error:
-            log.warning("batch %s could not be updated: %s", run.batch, type(error).__name__)
-
-
-class Worker:
-    """The head of the worker: it answers the launcher and renews leases.
-
-    Args:
-        lease: the name of the worker's own lease, which says which of its home's workers it is.
-        holder: the slot's id, under which it holds leases. The slot's last worker, which is dead, had the same.
-    """
-
-    def __init__(
-        self, store: Store, queues: Mapping[Queue, WarmQueue], ledger: BatchLedger, lease: str, holder: UUID
-    ) -> None:
-        self._store = store
-        self._queues = queues
-        self._ledger = ledger
-        self._lease = lease
-        self._holder = holder
-        self._cleaned_up = False
-        self._leaving = False
-        self._lease_lock = threading.Lock()  # so that the worker's lease isn't renewed after it was given up
-
-    def answer(self, call: Call) -> bool:
-        match call.verb:
-            case Verb.TAKE:
-                return self._take(call)
-            case Verb.HOLDS:
-                return any(run.run_id == call.run_id for run in self._list_runs())
-            case Verb.INTERRUPT:
-                return any(queue.interrupt(call.run_id) for queue in self._queues.values())
-
-    def keep_leases(self, stop: threading.Event) -> None:
-        """Release the batches of the slot's last worker. Then renew the leases of all batches held here and, while all
-        queues are warm, the worker's own.
-        """
-        every_s = min(leases.RENEW_EVERY_S, self._store.settings.batch_lease_s / RENEWALS_PER_LEASE)
-        with watched_loop("leases") as report_round:
-            while not stop.is_set():
-                report_round()
-                self._try_to_renew()
-                stop.wait(every_s if self._is_warm() else min(every_s, POLL_AGAIN_S))
-
-    def _try_to_renew(self) -> None:
-        try:
-            self._clean_up()
-            self._renew()
-        except SQLAlchemyError as error:
-            log.warning("leases could not be renewed: %s", type(error).__name__)
-        except Exception:
-            log.exception("leases could not be renewed")
-
-    def leave(self) -> None:
-        """Give up the worker's lease, so that nothing more is dispatched to it. Leases of batches are still renewed."""
-        try:
-            with self._lease_lock, self._store.db.writing() as w:
-                self._leaving = True
-                leases.release(w, self._lease, self._holder)
-        except SQLAlchemyError as error:
-            log.warning("the worker's lease could not be given up: %s", type(error).__name__)
-
-    def _take(self, call: Call) -> bool:
-        run = Run(call.run_id, call.batch)
-        if not self._cleaned_up or call.queue is None:
-            return False
-        taken = self._queues[call.queue].take(run, call.only_if_free)
-        if taken:
-            self._ledger.record_launch(run)
-        return taken
-
-    def _list_runs(self) -> list[Run]:
-        return [run for queue in self._queues.values() for run in queue.list_runs()]
-
-    def _is_warm(self) -> bool:
-        return all(queue.ready for queue in self._queues.values())
-
-    def _clean_up(self) -> None:
-        """Release what the slot's last worker held. This comes before the first run: its batch has the same holder."""
-        if self._cleaned_up:
-            return
-        now = leases.clock(self._store.db)
-        with self._store.db.writing() as w:
-            leases.release(w, self._lease, self._holder)
-            batches.release_of_worker(w, self._holder, self._store.settings, now)
-        self._cleaned_up = True
-
-    def _renew(self) -> None:
-        tokens = [run.batch for run in self._list_runs() if run.batch is not None]
-        if not tokens and not self._is_warm():
-            return
-        now = leases.clock(self._store.db)
-        with self._lease_lock, self._store.db.writing() as w:
-            for token in tokens:
-                batches.renew(w, token, self._store.settings, now)
-            if self._is_warm() and not self._leaving:
-                leases.hold(w, self._lease, self._holder, leases.LEASE_S, now)
 
 
 def run(settings: Settings, stop: threading.Event, module: str = DEFINITIONS_MODULE) -> None:
@@ -169,30 +39,46 @@ def run(settings: Settings, stop: threading.Event, module: str = DEFINITIONS_MOD
 
     Raises:
         AlreadyRunningError: all worker slots of this home are taken.
-        SettingsError: the file with the receivers' certificate authority can't be read.
+        SettingsError: a setting can't be used, or the file with the receivers' certificate authority can't be read.
     """
     tls_context(settings)
     environment = dagster_home.prepare(settings)
-    with hold_slot(settings.dagster_home, SLOT) as (slot, holder):
-        store = Store.open(settings)
+    work = _work_in_fleet if settings.broker_url else _work_in_home
+    work(settings, stop, partial(_make_queue, settings, module, environment))
+
+
+def _work_in_home(settings: Settings, stop: threading.Event, make_queue: Callable[[Queue, Ledger], WarmQueue]) -> None:
+    with hold_slot(settings.dagster_home, SLOT) as (slot, holder), closing(Store.open(settings)) as store:
         ledger = BatchLedger(store, holder)
-        queues = {queue: _make_queue(queue, settings, module, environment, ledger) for queue in Queue}
-        worker = Worker(store, queues, ledger, f"{dagster_home.workers(settings)}/{slot}", holder)
-        with answering(settings.dagster_home, slot, worker.answer):
-            _work(worker, partial(delivery.run, store, stop, holder), queues.values(), stop)
-        store.close()
+        queues = {queue: make_queue(queue, ledger) for queue in Queue}
+        head = HomeHead(store, queues, ledger, f"{dagster_home.workers(settings)}/{slot}", holder)
+        with answering(settings.dagster_home, slot, head.answer):
+            _work(head, partial(delivery.run, store, stop, holder), queues.values(), stop)
 
 
-def _work(worker: Worker, deliver: Callable[[], None], queues: Iterable[WarmQueue], stop: threading.Event) -> None:
+def _work_in_fleet(settings: Settings, stop: threading.Event, make_queue: Callable[[Queue, Ledger], WarmQueue]) -> None:
+    from assets.workers.broker import receiving  # noqa: PLC0415  # with Celery, which only a fleet needs
+
+    holder = uuid4()
+    with closing(Store.open(settings)) as store:
+        ledger = FleetLedger(store, holder)
+        queues = {queue: make_queue(queue, ledger) for queue in Queue}
+        name = f"{dagster_home.workers(settings)}/{socket.gethostname()}/{os.getpid()}-{holder.hex[:4]}"
+        head = FleetHead(store, queues, ledger, name, holder)
+        with receiving(settings, partial(head.execute, stop=stop), stop) as head.broker_answers:
+            _work(head, partial(delivery.run, store, stop, holder), queues.values(), stop)
+
+
+def _work(head: Head, deliver: Callable[[], None], queues: Iterable[WarmQueue], stop: threading.Event) -> None:
     ended = threading.Event()
     deliveries = threading.Thread(target=deliver, name="deliveries", daemon=True)
-    renewal = threading.Thread(target=worker.keep_leases, args=(ended,), name="leases")
+    renewal = threading.Thread(target=head.keep_leases, args=(ended,), name="leases")
     for queue in queues:
         queue.begin()
     deliveries.start()
     renewal.start()
     stop.wait()
-    worker.leave()
+    head.leave()
     _end(queues)
     ended.set()
     renewal.join()
@@ -200,7 +86,7 @@ def _work(worker: Worker, deliver: Callable[[], None], queues: Iterable[WarmQueu
 
 
 def _make_queue(
-    queue: Queue, settings: Settings, module: str, environment: Mapping[str, str], ledger: BatchLedger
+    settings: Settings, module: str, environment: Mapping[str, str], queue: Queue, ledger: Ledger
 ) -> WarmQueue:
     """Return a queue. Enrichment and refresh are always warm, because clients wait for them.
 

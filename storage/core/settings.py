@@ -20,6 +20,7 @@ from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
@@ -41,6 +42,10 @@ KEY_BYTES = 32
 PREFIX = "tidemark_"  # of environment variables, in capitals or not
 NO_SETTINGS = {"base_url"}  # variables that are no settings: `tidemark up` sets them for the processes that it starts
 DEFAULT_ZONE = "Australia/Sydney"
+LONGEST_RUN_S = 24 * 3_600  # of the portfolio, until Dagster ends it; our judgement
+REDELIVER_AFTER_S = LONGEST_RUN_S + 3_600  # a broker that waits less delivers a run again while it still executes
+FLEET_LEASE_S = 7.0  # so that the jobs of a dead worker start again within ten seconds
+SAFE_REDIS = {"visibility_timeout": REDELIVER_AFTER_S, "unacked_restore_interval": 1}  # options of the transport
 # Twice the longest time between looking a file up and reading it (storage.operations.retention).
 SHORTEST_RETENTION = timedelta(hours=2)
 
@@ -104,6 +109,23 @@ def _require_long_enough(retention: timedelta) -> timedelta:
 def _check_redis_address(url: str) -> str:
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("write it like redis://127.0.0.1:6379/0, rediss://… or unix://…")
+    return url
+
+
+def _check_broker_url(url: str) -> str:
+    """Require RabbitMQ, or a Redis that doesn't lose the run of a killed worker, unless it is empty."""
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("amqp", "amqps", "redis", "rediss") or not parts.hostname):
+        raise ValueError("write it like amqp://user:password@broker.internal:5672/vhost")
+    options = parse_qs(parts.query)
+    if unknown := options.keys() - (set() if parts.scheme.startswith("amqp") else SAFE_REDIS.keys()):
+        raise ValueError(f"there is no option of this name: {', '.join(sorted(unknown))}")
+    timeout_s, interval_s = (options.get(name, [str(safe)])[-1] for name, safe in SAFE_REDIS.items())
+    if not timeout_s.isdecimal() or int(timeout_s) <= LONGEST_RUN_S or interval_s != "1":
+        raise ValueError(
+            f"Redis needs a visibility_timeout above the longest run ({LONGEST_RUN_S} s) and "
+            "unacked_restore_interval=1: leave both out, and Tidemark sets them"
+        )
     return url
 
 
@@ -216,6 +238,16 @@ class Settings(BaseSettings):
     s3_timeout_s: float = Field(
         30.0, gt=0, description="Seconds for a request to the object store. For as long, failed requests are repeated."
     )
+    broker_url: Annotated[str, AfterValidator(_check_broker_url)] = Field(
+        "",
+        description="`amqp://…` or `amqps://…` of RabbitMQ, or `redis://…`: any number of machines share the runs, on "
+        "one PostgreSQL. Without it, the workers of the home that Dagster runs in.",
+    )
+    broker_prefix: str = Field(
+        "tidemark",
+        pattern="^[a-z0-9][a-z0-9_-]{0,63}$",
+        description="What names of the broker's queues begin with: one for each Tidemark that shares a broker.",
+    )
     environment: Environment = Field(
         Environment.SANDBOX,
         description="`sandbox`, or `production`, where keys begin with `tm_live_` and the master key must be given.",
@@ -316,7 +348,10 @@ class Settings(BaseSettings):
     max_file_bytes: int = Field(25 * 2**20, ge=1, description="Bytes of a PDF.")
 
     batch_lease_s: float = Field(
-        15.0, gt=0, description="Seconds until a silent worker's batch is given to another worker."
+        15.0,
+        gt=0,
+        description=f"Seconds until a silent worker's batch is given to another worker. With a broker, at most "
+        f"{FLEET_LEASE_S:.0f}.",
     )
     batch_max_jobs: int = Field(2_000, ge=1, description="Jobs that one run takes at most.")
     batch_max_rows: int = Field(500_000, ge=1, description="Rows that one run takes at most.")
@@ -387,6 +422,24 @@ class Settings(BaseSettings):
     def has_bucket(self) -> bool:
         """Whether the lake is in a bucket."""
         return self.lake_url.startswith("s3://")
+
+    @property
+    def broker_address(self) -> str:
+        """The broker's address without options."""
+        return self.broker_url.partition("?")[0]
+
+    @property
+    def broker_options(self) -> dict[str, int]:
+        """Options of the broker's transport."""
+        if self.broker_url.startswith("amqp"):
+            return {"confirm_publish": 1}
+        given = parse_qs(urlsplit(self.broker_url).query)
+        return {name: int(given.get(name, [str(safe)])[-1]) for name, safe in SAFE_REDIS.items()}
+
+    @property
+    def run_lease_s(self) -> float:
+        """Seconds until a silent worker's run counts as lost."""
+        return min(self.batch_lease_s, FLEET_LEASE_S) if self.broker_url else self.batch_lease_s
 
     @property
     def webhook_reach(self) -> Reach:
@@ -473,9 +526,11 @@ class Settings(BaseSettings):
         """Create the home, the lake and the master key if needed, and return these settings.
 
         Raises:
-            SettingsError: home or lake can't be written to, the master key can't be used, or the settings of OpenID
-            Connect are incomplete.
+            SettingsError: home or lake can't be written to, the master key can't be used, a broker has no PostgreSQL,
+            or the settings of OpenID Connect are incomplete.
         """
+        if self.broker_url and not self.database_url.startswith("postgresql"):
+            raise SettingsError("TIDEMARK_BROKER_URL needs PostgreSQL: set TIDEMARK_DATABASE_URL to postgresql://…")
         _make_writable(self.home)
         _make_writable(self.lake)
         assert self.master_key_bytes

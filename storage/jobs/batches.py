@@ -77,9 +77,15 @@ def record_launch(w: Writing, token: int, run_id: str, worker: UUID) -> None:
     w.execute(update(batches).where(batches.c.token == token).values(run_id=run_id, worker=worker))
 
 
+def begin(w: Writing, token: int, run_id: str, worker: UUID) -> bool:
+    """Record that a worker begins a batch's run. Return False if the batch is not open, or was begun before."""
+    unbegun = (batches.c.token == token, batches.c.state == BatchState.OPEN, batches.c.worker.is_(None))
+    return w.execute(update(batches).where(*unbegun).values(run_id=run_id, worker=worker)).rowcount == 1
+
+
 def renew(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
     """Extend the lease. Return False if the batch is no longer open."""
-    expires = now + timedelta(seconds=settings.batch_lease_s)
+    expires = now + timedelta(seconds=settings.run_lease_s)
     statement = update(batches).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
     return w.execute(statement.values(lease_expires_at=expires)).rowcount == 1
 
@@ -128,9 +134,15 @@ def requeue(w: Writing, token: int) -> None:
 
 
 def release_expired(w: Writing, settings: Settings, now: datetime) -> int:
-    """Release every open batch whose lease has expired. Return their number."""
-    query = select(batches.c.token).where(_has_expired_lease(settings, now))
-    return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
+    """Release every open batch whose lease has expired. Return their number.
+
+    If no worker has begun the run, because a broker has not delivered it, the attempt does not count.
+    """
+    query = select(batches.c.token, batches.c.worker).where(_has_expired_lease(settings, now))
+    return sum(
+        give_back(w, row.token) if row.worker is None else release(w, row.token, settings, now)
+        for row in w.execute(query).all()
+    )
 
 
 def release_of_worker(w: Writing, worker: UUID, settings: Settings, now: datetime) -> int:
@@ -151,7 +163,7 @@ def has_expired(r: Reading, settings: Settings, now: datetime) -> bool:
 
 
 def _has_expired_lease(settings: Settings, now: datetime) -> ColumnElement[bool]:
-    longest_s = settings.batch_lease_s + leases.LONGEST_LEASE_S
+    longest_s = settings.run_lease_s + leases.LONGEST_LEASE_S
     return and_(batches.c.state == BatchState.OPEN, leases.has_ended(batches.c.lease_expires_at, now, longest_s))
 
 
@@ -242,7 +254,7 @@ def _insert_open(w: Writing, queue: Queue, day: date, settings: Settings, now: d
         state=BatchState.OPEN,
         partition_day=day,
         created_at=now,
-        lease_expires_at=now + timedelta(seconds=settings.batch_lease_s),
+        lease_expires_at=now + timedelta(seconds=settings.run_lease_s),
     )
     return w.execute(statement.returning(batches.c.token)).scalar_one(), batch_id
 

@@ -76,11 +76,12 @@ class Service:
         return [process for process in family if module in command_of(process)]
 
     @contextmanager
-    def another(self, part: str, *options: str) -> Iterator[psutil.Process]:
+    def another(self, part: str, *options: str, **environment: str) -> Iterator[psutil.Process]:
         """Run another process of a part (`tidemark worker`, `tidemark api`) of this service."""
         command = [sys.executable, "-m", "api.cli", part, *options]
         with self.log.open("ab") as sink:
-            started = subprocess.Popen(command, env=self.environment, stdout=sink, stderr=subprocess.STDOUT)
+            environment = self.environment | environment
+            started = subprocess.Popen(command, env=environment, stdout=sink, stderr=subprocess.STDOUT)
         try:
             yield psutil.Process(started.pid)
         finally:

@@ -84,6 +84,8 @@ def api(
 def worker() -> None:
     """Start a worker, which executes runs and delivers webhooks.
 
+    With a broker (TIDEMARK_BROKER_URL), it may run on any machine.
+
     Example: tidemark worker
     """
     _become("assets.service.worker")

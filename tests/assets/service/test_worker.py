@@ -20,6 +20,8 @@ from sqlalchemy import select
 from assets.core.runs import BATCH_TAG, QUEUE_TAG
 from assets.dagster_internals import dagster_home
 from assets.service import worker
+from assets.workers.heads import Head
+from assets.workers.ledgers import BatchLedger
 from storage.core import heartbeat, leases
 from storage.core.heartbeat import find_overdue_loops
 from storage.core.models import Queue, jobs
@@ -233,7 +235,7 @@ def test_leases_are_renewed_after_an_unexpected_error(settings: Settings, monkey
     held = leases.hold
     monkeypatch.setattr(leases, "hold", hold)
     store, ended, role = open_store(settings), threading.Event(), f"{leases.WORKER}/1"
-    head = worker.Worker(store, {}, worker.BatchLedger(store, uuid4()), role, uuid4())
+    head = Head(store, {}, BatchLedger(store, uuid4()), role, uuid4())
     keeping = threading.Thread(target=head.keep_leases, args=(ended,))
     keeping.start()
 

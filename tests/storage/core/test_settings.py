@@ -51,3 +51,49 @@ def test_wrong_time_zone_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch
     assert line is not None
     assert line.startswith("TIDEMARK_TIMEZONE: ")
     assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("amqp://tidemark:secret@rabbit:5672/lending", None),
+        ("amqps://rabbit", None),
+        ("redis://redis:6379/1", None),
+        ("rediss://redis:6379/1?visibility_timeout=86401&unacked_restore_interval=1", None),
+        ("redis://redis:6379/1?visibility_timeout=3600", "visibility_timeout"),
+        ("redis://redis:6379/1?visibility_timeout=86400", "above the longest run"),
+        ("redis://redis:6379/1?visibility_timeout=soon", "visibility_timeout"),
+        ("redis://redis:6379/1?socket_timeout=1", "no option of this name: socket_timeout"),
+        ("redis://redis:6379/1?unacked_restore_interval=10", "unacked_restore_interval"),
+        ("amqp://rabbit?heartbeat=0", "no option of this name"),
+        ("sqla+sqlite:///queue.db", "write it like"),
+        ("amqp:", "write it like"),
+    ],
+)
+def test_broker_that_could_lose_runs_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, url: str, refused: str | None
+) -> None:
+    monkeypatch.setenv("TIDEMARK_BROKER_URL", url)
+    if refused is None:
+        assert Settings().broker_url == url
+        return
+    with pytest.raises(ValidationError) as refusal:
+        Settings()
+    line = explained(refusal.value)
+    assert line is not None
+    assert line.startswith("TIDEMARK_BROKER_URL: ")
+    assert refused in line
+    assert "\n" not in line
+
+
+def test_broker_without_postgresql_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="TIDEMARK_BROKER_URL needs PostgreSQL"):
+        Settings(home=tmp_path / "home", broker_url="amqp://rabbit").prepared()
+    assert not (tmp_path / "home").exists()
+
+
+def test_leases_are_shorter_in_a_fleet() -> None:
+    assert Settings().run_lease_s == Settings().batch_lease_s
+    fleet = {"broker_url": "amqp://rabbit", "database_url": "postgresql://db/tidemark"}
+    assert Settings(**fleet).run_lease_s < 10
+    assert Settings(**fleet, batch_lease_s=2).run_lease_s == 2

@@ -68,6 +68,29 @@ def test_an_expired_lease_puts_the_jobs_back_and_the_late_run_changes_nothing(st
         batches.commit(w, batch.token)
 
 
+def test_an_expired_lease_counts_as_an_attempt_only_if_a_worker_had_begun(store: Store, now: datetime) -> None:
+    job = a_submission(store, a_customer(store, a_client(store, now), now), now)
+    for attempts, begins in ((0, False), (1, True)):
+        batch = claim(store, now)
+        assert batch is not None
+        with store.db.writing() as w:
+            assert not begins or batches.begin(w, batch.token, "run", uuid4())
+            now += timedelta(seconds=store.settings.run_lease_s + 1)
+            batches.release_expired(w, store.settings, now)
+            assert not batches.begin(w, batch.token, "run", uuid4()), "too late"
+        with store.db.reading() as r:
+            assert jobs.get(r, job.client_id, job.job_id).attempts == attempts
+
+
+def test_a_batch_is_begun_once(store: Store, now: datetime) -> None:
+    a_submission(store, a_customer(store, a_client(store, now), now), now)
+    batch = claim(store, now)
+    assert batch is not None
+    with store.db.writing() as w:
+        assert batches.begin(w, batch.token, "run", uuid4())
+        assert not batches.begin(w, batch.token, "run", uuid4())
+
+
 def test_a_renewed_lease_is_not_reaped(store: Store, now: datetime) -> None:
     a_submission(store, a_customer(store, a_client(store, now), now), now)
     batch = claim(store, now)

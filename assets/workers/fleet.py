@@ -1,0 +1,58 @@
+"""The workers of a fleet, as launchers see them: runs go through the broker, and SQL tells what became of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from assets.workers.broker import UNREACHABLE, make_app, publish
+from assets.workers.workers import NoWorkerError, Run
+from storage.core import leases
+from storage.core.database import Database
+from storage.core.models import Queue
+from storage.core.settings import Settings
+
+
+class FleetWorkers:
+    """All workers that share a broker and a database, as `assets.workers.workers.Workers`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._db = Database(settings.database)
+        self._app = make_app(settings)
+
+    def launch(self, run: Run, queue: Queue) -> None:
+        with _answers_in_time():
+            now = leases.clock(self._db)
+            with self._db.reading() as r:
+                has_worker = leases.is_held(r, leases.FLEET, now)
+        if not has_worker:
+            raise NoWorkerError("No Tidemark worker of the fleet is running: start `tidemark worker`.")
+        try:
+            publish(self._app, self._settings, run, queue)
+        except UNREACHABLE as error:
+            raise NoWorkerError(f"The broker can't be reached: {type(error).__name__}.") from error
+
+    def hold(self, run_id: str) -> bool:
+        with _answers_in_time():
+            now = leases.clock(self._db)
+            with self._db.reading() as r:
+                return leases.is_held(r, leases.of_run(run_id), now)
+
+    def interrupt(self, run_id: str) -> bool:
+        """Withdraw the run's lease. Its worker notices when it renews the lease, and stops the run."""
+        with _answers_in_time(), self._db.writing() as w:
+            return leases.withdraw(w, leases.of_run(run_id))
+
+    def close(self) -> None:
+        self._app.close()
+        self._db.close()
+
+
+@contextmanager
+def _answers_in_time() -> Iterator[None]:
+    """Turn a database that can't be used into a TimeoutError."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise TimeoutError(f"The database can't be used: {type(error).__name__}.") from error

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from api.http import problems
 from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import InvalidRequest, RateLimited, TidemarkError
-from storage.core import idempotency
+from storage.core import idempotency, leases
 from storage.core.database import Writing
 from storage.core.idempotency import Answer, Claim
 
@@ -86,8 +86,9 @@ async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[
 def _claim(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
     """Claim the key for this request; return the stored answer instead if it has one."""
     try:
+        now = leases.clock(caller.store.db)
         with caller.writing() as w:
-            return idempotency.claim(w, claim, _fingerprint(caller, content), caller.now)
+            return idempotency.claim(w, claim, _fingerprint(caller, content), now)
     except SQLAlchemyError:
         _release(claim, caller)  # the claim may have been committed although the database reported an error
         raise

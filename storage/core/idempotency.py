@@ -52,6 +52,7 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer 
 
     Args:
         fingerprint: SHA-256 of everything that must be equal for two requests to be the same.
+        now: the database's time (`leases.clock`), so that processes whose clocks differ agree on when a claim expires.
 
     Raises:
         Unprocessable: `Idempotency.KeyReused`, the key was used for another request within the last 24 hours.

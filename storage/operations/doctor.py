@@ -19,7 +19,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.vocabulary.errors import Corrupt
-from storage.core import leases, vault_keys
+from storage.core import brokers, leases, vault_keys
 from storage.core.database import Database, Reading
 from storage.core.models import LIVE, BatchState, batches, jobs, locations, ruleset_evaluation_requests
 from storage.core.models import subscriptions as all_subscriptions
@@ -101,11 +101,12 @@ def _check_store(store: Store, clock: Callable[[], datetime], deep: bool) -> Ite
     if store.settings.has_bucket and (problem := store.lake.try_writing()) is not None:
         remedy = "check its address, the bucket's name, and the rights of the access key"
         yield error("lake", f"{store.settings.lake_url}: {problem}", remedy)
+    now = leases.clock(store.db)
     with store.db.reading() as r:
-        now = clock()
-        yield from _check_clocks(r, store.db, now)
+        yield from _check_clocks(r, now, clock())
         yield from _check_secrets(r, store.settings)
         yield from _check_jobs(r, now)
+        yield from _check_fleet(r, store.settings, now)
         yield from _check_batches(r, now)
         yield from _check_deliveries(r, now)
         yield from _check_ruleset_evaluations(r, now)
@@ -198,15 +199,13 @@ def _check_file(database: Path) -> Iterator[Finding]:
         yield note("database", problem, f"at a quiet time run sqlite3 {database} 'PRAGMA quick_check'")
 
 
-def _check_clocks(r: Reading, db: Database, now: datetime) -> Iterator[Finding]:
+def _check_clocks(r: Reading, now: datetime, ours: datetime) -> Iterator[Finding]:
     newest = r.execute(select(func.max(jobs.c.created_at))).scalar()
     if newest is not None and newest - now > CLOCKS_DIFFER_BY:
         problem = f"the newest job was created at {newest:%Y-%m-%d %H:%M}Z, in the future"
         yield error("clock", problem, "set the clock right")
-    if not db.is_sqlite:
-        database_time: datetime = r.execute(select(func.now())).scalar_one()
-        if abs(database_time - now) > CLOCKS_DIFFER_BY:
-            yield warning("clock", f"the database's clock differs by {database_time - now}", "synchronise the clocks")
+    if abs(now - ours) > CLOCKS_DIFFER_BY:
+        yield warning("clock", f"the database's clock differs by {now - ours}", "synchronise the clocks")
 
 
 def _check_secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
@@ -244,6 +243,23 @@ def _check_jobs(r: Reading, now: datetime) -> Iterator[Finding]:
         problem = f"{waiting} jobs are unfinished, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
         remedy = "check the runs in Dagster; if the load is too high, add CPU or lower the rate limit"
         yield warning("jobs", problem, remedy)
+
+
+def _check_fleet(r: Reading, settings: Settings, now: datetime) -> Iterator[Finding]:
+    """List the workers of a fleet, and check its broker."""
+    if not settings.broker_url:
+        return
+    fleet = leases.list_held(r, leases.FLEET, now)
+    if fleet:
+        names = ", ".join(name.removeprefix(f"{leases.FLEET}/") for name in fleet)
+        yield note(
+            "fleet", f"{len(fleet)} workers are registered: {names}", "nothing, if these are all that should run"
+        )
+    if outside := len(leases.list_held(r, leases.WORKER, now)) - len(fleet):
+        problem = f"{outside} workers on this database have no broker, and get no runs"
+        yield warning("fleet", problem, "set TIDEMARK_BROKER_URL on their machines, and restart them")
+    if (problem := brokers.find_problem(settings)) is not None:
+        yield error("broker", problem, "start it; check TIDEMARK_BROKER_URL, its user and the network")
 
 
 def _check_batches(r: Reading, now: datetime) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from storage.webhooks import subscriptions
 from tests.conftest import migrated_file, prepare_home
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.operations.test_sqlite_check import flip, left_open, with_flipped_pages
-from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place_of
+from tests.storage.values import commit, customers_of_a_bucket, on_postgresql, on_sqlite, place_of
 
 
 @pytest.fixture
@@ -239,3 +239,28 @@ def test_a_paused_subscription_is_reported(running: Store, now: datetime) -> Non
         with running.db.writing() as w:
             subscriptions.resume(w, None, made.subscription_id)
     assert found(running, now) == []
+
+
+def test_the_workers_of_a_fleet_are_listed_and_its_broker_is_tried(running: Store, now: datetime) -> None:
+    settings = running.settings.model_copy(update={"broker_url": "amqp://tidemark:secret@127.0.0.1:1/lending"})
+    with running.db.writing() as w:
+        for name in ("db-1/4711-ab12", "db-2/17-9f3a"):
+            leases.hold(w, f"{leases.FLEET}/{name}", uuid4(), 300, now)
+    findings = examine(settings, lambda: now)
+    assert [(each.severity, each.about) for each in findings] == [
+        (Severity.ERROR, "broker"),
+        (Severity.WARNING, "fleet"),
+        (Severity.NOTE, "fleet"),
+    ]
+    broker, outside, workers = findings
+    assert "amqp://tidemark:**@127.0.0.1:1/lending can't be used" in broker.problem
+    assert "1 workers on this database have no broker" in outside.problem
+    assert "2 workers are registered: db-1/4711-ab12, db-2/17-9f3a" in workers.problem
+
+
+@on_postgresql
+def test_the_databases_clock_counts(running: Store, now: datetime) -> None:
+    """A doctor whose own clock is wrong reports it, and nothing that would only follow from it."""
+    findings = found(running, now + timedelta(hours=3))
+    assert {(each.severity, each.about) for each in findings} == {(Severity.WARNING, "clock")}
+    assert any("the database's clock differs" in each.problem for each in findings)

@@ -1,6 +1,6 @@
 """Dagster's home folder, and the settings that make Dagster fast.
 
-Runs of batches go straight to the launcher. Runs of the portfolio wait in a queue, execute one at a time and are
+Runs of batches go straight to the launcher. Runs of the portfolio wait in a queue, execute a few at a time and are
 retried if their process is lost. The loss of a run's worker is noticed within seconds. Ticks run in threads, so that a
 slow one doesn't delay the others. Standard output is not captured: runs report in metadata what they did.
 """
@@ -67,7 +67,9 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
             "class": "PortfolioQueue",
             "config": {
                 "max_concurrent_runs": -1,
-                "tag_concurrency_limits": [{"key": QUEUE_TAG, "value": Queue.PORTFOLIO.value, "limit": 1}],
+                "tag_concurrency_limits": [
+                    {"key": QUEUE_TAG, "value": Queue.PORTFOLIO.value, "limit": settings.portfolio_runs}
+                ],
                 "dequeue_interval_seconds": DEQUEUE_EVERY_S,
                 # The launcher reports "no worker took the run" as such a failure, so that the run stays in the queue.
                 "max_user_code_failure_retries": UNLIMITED,

@@ -1,11 +1,14 @@
 """Run jobs over a client's portfolio, such as backtests, slice by slice in the portfolio's queue.
 
 A slice holds whole customers, up to `SLICE_CUSTOMERS` of them or `SLICE_ROWS` rows. Its resulting rows become a file of
-the lake; its tallies are stored until they are added up. A run that was killed is resumed at the first slice that was
-not recorded. A customer that can't be computed is left out and counted, without affecting others. If a run fails for
-any reason, its job fails, too.
+the lake; its tallies are stored until they are added up. A customer that can't be computed is left out and counted,
+without affecting others. If a run fails for any reason, its job fails, too.
+
+Several runs share a job: each computes slices that no other run holds under a lease. One of them waits until all slices
+are recorded, takes over those of killed runs, and ends the job. A killed run is repeated by Dagster and joins again.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -27,6 +30,7 @@ from pipelines.figures.facts import COLUMNS
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.vocabulary.errors import TidemarkError
 from pipelines.vocabulary.schemas import TRANSACTIONS
+from storage.core import leases
 from storage.core.database import Reading
 from storage.core.models import TERMINAL, Flow, Queue
 from storage.core.store import Store
@@ -68,16 +72,18 @@ def portfolio_job() -> None:
     description="Starts the runs of portfolio jobs that clients asked for, in order of receipt.",
 )
 def requested_portfolio_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request a run of each job until the job has begun. Because of the run key, Dagster starts it only once."""
+    """Request the runs of each job until the job has begun. Because of the run keys, Dagster starts each only once."""
     with store.db.reading() as r:
         waiting = portfolio_jobs.find_waiting(r)
     return [
-        RunRequest(run_key=f"{each.flow} {each.job_id}", tags={PORTFOLIO_JOB_TAG: str(each.job_id)}) for each in waiting
+        RunRequest(run_key=f"{each.flow} {each.job_id} {nth}", tags={PORTFOLIO_JOB_TAG: str(each.job_id)})
+        for each in waiting
+        for nth in range(store.settings.portfolio_runs)
     ] or SkipReason("There are no requests.")
 
 
 def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> PortfolioJob:
-    """Compute the remaining slices of a job, and end it; return the ended job.
+    """Compute remaining slices of a job, and end it unless another run will; return the job.
 
     If the run fails or is stopped, the job fails, too. A job that has ended already is left unchanged, because Dagster
     may repeat a run that was lost just after it ended its job.
@@ -94,25 +100,48 @@ def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> PortfolioJ
 def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> None:
     with store.db.writing() as w:
         begun = portfolio_jobs.begin(w, waiting.job_id, clock())
+    if begun.status in TERMINAL:
+        return
     with store.db.reading() as r:
         work = KINDS[begun.kind.flow](r, store, begun)
         all_customers = portfolio_jobs.find_customers(r, work.population)
     with store.db.writing() as w:
         portfolio_jobs.list_slices(w, begun, slices(all_customers, SLICE_CUSTOMERS, SLICE_ROWS))
-    while slice_ := _next_slice(store, begun):
+    while any(_record_if_free(store, work, each, clock) for each in _remaining_slices(store, begun)):
+        pass
+    with leases.held(store.db, f"portfolio job/{begun.job_id}") as is_mine_to_end:
+        if is_mine_to_end:
+            _end(store, work, begun, clock)
+
+
+def _remaining_slices(store: Store, begun: PortfolioJob) -> Sequence[Slice]:
+    with store.db.reading() as r:
+        return portfolio_jobs.find_remaining_slices(r, begun)
+
+
+def _record_if_free(store: Store, work: PortfolioWork, slice_: Slice, clock: Callable[[], datetime]) -> bool:
+    """Compute and record a slice, unless another run computes it or has recorded it; return whether this run did."""
+    with leases.held(store.db, f"portfolio job/{slice_.job.job_id}/{slice_.number}") as is_mine:
+        if not is_mine or slice_ not in _remaining_slices(store, slice_.job):
+            return False
         part, failed = _compute_slice(store, work, slice_)
-        file = portfolio_jobs.put_rows(store.lake, begun, part.rows)
+        file = portfolio_jobs.put_rows(store.lake, slice_.job, part.rows)
         with store.db.writing() as w:
             portfolio_jobs.record(w, store.lake, slice_, part, failed, file, clock())
+        return True
+
+
+def _end(store: Store, work: PortfolioWork, begun: PortfolioJob, clock: Callable[[], datetime]) -> None:
+    """End the job when all slices are recorded; take over those whose run was killed."""
+    while remaining := _remaining_slices(store, begun):
+        if not any(_record_if_free(store, work, each, clock) for each in remaining):
+            time.sleep(leases.POLL_EVERY_S)
     with store.db.reading() as r:
+        if portfolio_jobs.with_id(r, begun.job_id).status in TERMINAL:  # another run ended it, or failed
+            return
         result = work.result(r, work.merge(portfolio_jobs.read_tallies(r, begun)))
     with store.db.writing() as w:
         portfolio_jobs.end(w, begun, result, clock())
-
-
-def _next_slice(store: Store, begun: PortfolioJob) -> Slice | None:
-    with store.db.reading() as r:
-        return portfolio_jobs.find_next_slice(r, begun)
 
 
 def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Part, int]:

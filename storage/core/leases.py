@@ -8,17 +8,22 @@ A lease says who may act, but does not stop a former holder that is still runnin
 writes of such a process.
 """
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import Database, Reading, Writing, insert_into
 from storage.core.models import leases
+
+log = logging.getLogger(__name__)
 
 DISPATCHER = "dispatcher"  # pushes batches to the orchestrator
 PLATFORM = "platform"  # runs Dagster on this database
@@ -115,6 +120,40 @@ def has_ended(
 def can_process_jobs(r: Reading, now: datetime) -> bool:
     """Return whether jobs can be processed: there is a dispatcher and a worker."""
     return is_held(r, DISPATCHER, now) and is_held(r, WORKER, now)
+
+
+@contextmanager
+def held(db: Database, name: str) -> Iterator[bool]:
+    """Hold a role for work of any length, unless another process holds it. Yield whether it is held.
+
+    A thread renews it. If the process is killed, the role is free after `LEASE_S` seconds.
+    """
+    holder, done = uuid4(), threading.Event()
+
+    def take() -> bool:
+        now = clock(db)
+        with db.writing() as w:
+            return hold(w, name, holder, LEASE_S, now)
+
+    def renew_until_done() -> None:
+        while not done.wait(RENEW_EVERY_S):
+            try:
+                take()
+            except SQLAlchemyError as error:
+                log.warning("the role of %s could not be renewed: %s", name, type(error).__name__)
+
+    is_held = take()
+    renewal = threading.Thread(target=renew_until_done, name=f"lease {name}", daemon=True)
+    if is_held:
+        renewal.start()
+    try:
+        yield is_held
+    finally:
+        if is_held:
+            done.set()
+            renewal.join()
+            with suppress(SQLAlchemyError), db.writing() as w:  # a lease that can't be given up expires
+                release(w, name, holder)
 
 
 @contextmanager

@@ -211,9 +211,10 @@ def find_customers(r: Reading, population: Population, within: Slice | None = No
 
 
 def begin(w: Writing, job_id: UUID, now: datetime) -> PortfolioJob:
-    """Record that a run begins; it may follow one that was killed."""
+    """Record that a run begins, unless the job has ended; the run may follow a killed one, or join others."""
     begun = {"attempts": jobs.c.attempts + 1, "started_at": func.coalesce(jobs.c.started_at, now)}
-    w.execute(update(jobs).where(jobs.c.job_id == job_id).values(status=JobStatus.RUNNING, **begun))
+    live = update(jobs).where(jobs.c.job_id == job_id, jobs.c.status.not_in(TERMINAL))
+    w.execute(live.values(status=JobStatus.RUNNING, **begun))
     return with_id(w, job_id)
 
 
@@ -234,12 +235,12 @@ def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -
     w.execute(insert(slices), [{"job_id": job.job_id, **row} for row in rows or [empty]])
 
 
-def find_next_slice(r: Reading, job: PortfolioJob) -> Slice | None:
-    """Return the first slice that is not recorded."""
-    left = (slices.c.job_id == job.job_id, slices.c.completed_at.is_(None))
+def find_remaining_slices(r: Reading, job: PortfolioJob) -> list[Slice]:
+    """Return the slices that are not recorded, in order; none if the job has ended."""
+    live = select(jobs.c.job_id).where(jobs.c.job_id == job.job_id, jobs.c.status.not_in(TERMINAL))
+    left = (slices.c.job_id.in_(live), slices.c.completed_at.is_(None))
     query = select(slices.c.slice, slices.c.first_customer, slices.c.last_customer).where(*left)
-    row = r.execute(query.order_by(slices.c.slice).limit(1)).first()
-    return None if row is None else Slice(job, *row)
+    return [Slice(job, *row) for row in r.execute(query.order_by(slices.c.slice))]
 
 
 @dataclass(frozen=True)

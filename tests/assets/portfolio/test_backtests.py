@@ -1,6 +1,9 @@
 """A backtest computes the whole portfolio in slices, and has the same result as deciding customers one by one."""
 
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,6 +21,7 @@ from pipelines.decisions import Attribute, Case, PlannedPolicy, Policy, StatedAt
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.decision import compute_figures, decide
 from pipelines.figures.facts import Facts
+from storage.core import leases
 from storage.core.database import Reading
 from storage.core.models import Flow, JobStatus
 from storage.core.paging import Page
@@ -368,6 +372,64 @@ def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
     assert computed == [portfolio.number(2), portfolio.number(3)]
 
 
+def test_runs_at_once_share_the_slices_and_have_the_result_of_one(
+    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    whole = portfolio.run(alone := portfolio.ask(2))
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    computed, compute, both_compute = list[int](), backtesting.Backtest.compute, threading.Barrier(2)
+
+    def noted(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+        computed.extend(numbers)
+        both_compute.wait(20)  # passes only if two runs compute at the same time
+        return compute(self, rows, numbers)
+
+    monkeypatch.setattr(backtesting.Backtest, "compute", noted)
+    shared = portfolio.ask(2)
+    with ThreadPoolExecutor(2) as runs:
+        for run in [runs.submit(portfolio.run, shared) for _ in range(2)]:
+            run.result()
+    assert sorted(computed) == [portfolio.number(nth) for nth in range(4)]
+    assert portfolio.run(shared) == whole
+    assert portfolio.rows(shared) == portfolio.rows(alone)
+
+
+def test_the_slice_of_a_lost_run_is_taken_over_when_its_lease_ends(
+    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 2)
+    job, db = portfolio.ask(2), portfolio.store.db
+    with db.writing() as w:
+        assert leases.hold(w, f"portfolio job/{job.job_id}/0", uuid4(), 1, datetime.now(UTC))
+    assert portfolio.run(job)[0]["customers"] == 4
+
+
+def test_a_run_leaves_what_remains_to_the_run_that_will_end_the_job(
+    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 2)
+    job, db = portfolio.ask(2), portfolio.store.db
+    with leases.held(db, f"portfolio job/{job.job_id}"), leases.held(db, f"portfolio job/{job.job_id}/0"):
+        assert portfolio.run(job) is None
+        left = portfolio.backtest(job)
+        assert (left.status, left.customers_done) == (JobStatus.RUNNING, 2)
+    assert portfolio.run(job)[0]["customers"] == 4
+
+
+def test_a_run_that_begins_after_the_job_has_ended_changes_nothing(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    portfolio.run(job := portfolio.ask(2))
+    with portfolio.store.db.writing() as w:
+        assert portfolio_jobs.begin(w, job.job_id, datetime.now(UTC)).status is JobStatus.COMPLETED
+
+
 def test_a_resumed_run_decides_as_of_the_same_time(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     """For today that is the time at which the first run began, however long ago that was."""
     portfolio.version(document("10"))
@@ -435,11 +497,19 @@ def test_a_run_is_requested_until_it_has_begun(portfolio: Portfolio) -> None:
     portfolio.version(document("40"))
     job = portfolio.ask(2)
     [asked] = tick(portfolio.store)
-    assert (asked.run_key, asked.tags["tidemark/portfolio_job"]) == (f"PolicyBacktest {job.job_id}", str(job.job_id))
+    assert (asked.run_key, asked.tags["tidemark/portfolio_job"]) == (f"PolicyBacktest {job.job_id} 0", str(job.job_id))
     result = work.portfolio_job.execute_in_process(tags=asked.tags, resources={"store": portfolio.store})
     assert result.success
     assert portfolio.backtest(job).status is JobStatus.COMPLETED
     assert tick(portfolio.store) == []
+
+
+def test_as_many_runs_are_requested_as_may_execute_at_once(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2)
+    three = replace(portfolio.store, settings=portfolio.store.settings.model_copy(update={"portfolio_runs": 3}))
+    assert [each.run_key for each in tick(three)] == [f"PolicyBacktest {job.job_id} {nth}" for nth in range(3)]
 
 
 def test_a_customer_with_a_damaged_file_is_left_out_and_counted(portfolio: Portfolio) -> None:

@@ -327,7 +327,7 @@ def test_requested_jobs_start_in_order_of_receipt(portfolio: Portfolio) -> None:
     found = work.requested_portfolio_jobs_sensor(build_sensor_context(), store=portfolio.store)
     assert isinstance(found, list)
     assert [each.run_key for each in found if isinstance(each, RunRequest)] == [
-        f"RulesetSimulation {job.job_id}" for job in asked
+        f"RulesetSimulation {job.job_id} 0" for job in asked
     ]
     for job in asked:
         portfolio.run(job)

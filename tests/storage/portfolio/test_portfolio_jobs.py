@@ -60,7 +60,7 @@ def rows(numbers: list[int]) -> pl.DataFrame:
 
 def slice_of(store: Store, job: PortfolioJob) -> Slice | None:
     with store.db.reading() as r:
-        return portfolio_jobs.find_next_slice(r, job)
+        return next(iter(portfolio_jobs.find_remaining_slices(r, job)), None)
 
 
 def record(store: Store, job: PortfolioJob, slice_: Slice, failed: int = 0) -> None:

@@ -33,8 +33,8 @@ _STATUS = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
 
 def measure(folder: Path, database: str) -> Sequence[Row]:
     with new_home(folder / "service", database) as home, running(home) as service:
-        idle = _idle_latencies(service)
-        elapsed = _load(service)
+        idle = idle_latencies(service)
+        elapsed = load(service)
     peer_idle = _peer(folder / "peer", IDLE_ROWS)
     peer_load = _peer(folder / "peer-load", LOAD_ROWS)
     return [*_idle_rows(idle, peer_idle), *_load_rows(elapsed, peer_load)]
@@ -60,7 +60,7 @@ def _load_rows(elapsed_s: float, peers: Sequence[float]) -> list[Row]:
     ]
 
 
-def _idle_latencies(service: Service) -> list[float]:
+def idle_latencies(service: Service) -> list[float]:
     """Measure one job at a time on an idle system, each for a customer without history."""
     http = service.session()
     bodies = [_body(index, IDLE_ROWS) for index in range(IDLE_JOBS)]
@@ -74,7 +74,7 @@ def _idle_latencies(service: Service) -> list[float]:
     return latencies
 
 
-def _load(service: Service) -> float:
+def load(service: Service) -> float:
     """Return the seconds from the first submission until all jobs were seen completed."""
     bodies = [_body(index, LOAD_ROWS) for index in range(LOAD_JOBS)]
     with ThreadPoolExecutor(LOAD_CLIENTS) as clients:

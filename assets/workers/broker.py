@@ -29,7 +29,7 @@ TASK = "tidemark.run"
 CONNECT_WITHIN_S = 3
 CONFIRM_WITHIN_S = 5.0  # for the broker to store a run's message; Dagster's page waits for it
 HEARTBEAT_S = 10  # a broken connection is noticed after two
-STOP_WITHIN_S = 10.0  # for messages of ended runs to be acknowledged; those that aren't are delivered again
+STOP_WITHIN_S = 3.0  # for messages of ended runs to be acknowledged; those that aren't are delivered again
 
 MOST_THREADS = 4 * len(Queue)  # also for runs that are delivered again, and end at once
 
@@ -136,7 +136,7 @@ def receiving(settings: Settings, execute: Execute, stop: threading.Event) -> It
             log.error("the broker can't be used; this worker ends")
             stop.set()
 
-    receiver = threading.Thread(target=receive, name="broker")
+    receiver = threading.Thread(target=receive, name="broker", daemon=True)
     receiver.start()
     stopping = threading.Thread(target=_stop_when, args=(stop, controller), name="broker stop")
     stopping.start()

@@ -241,7 +241,7 @@ class Settings(BaseSettings):
     broker_url: Annotated[str, AfterValidator(_check_broker_url)] = Field(
         "",
         description="`amqp://…` or `amqps://…` of RabbitMQ, or `redis://…`: any number of machines share the runs, on "
-        "one PostgreSQL. Without it, the workers of the home that Dagster runs in.",
+        "one PostgreSQL and one lake. Without it, the workers of the home that Dagster runs in.",
     )
     broker_prefix: str = Field(
         "tidemark",
@@ -533,16 +533,22 @@ class Settings(BaseSettings):
         """Create the home, the lake and the master key if needed, and return these settings.
 
         Raises:
-            SettingsError: home or lake can't be written to, the master key can't be used, a broker has no PostgreSQL,
-            or the settings of OpenID Connect are incomplete.
+            SettingsError: home or lake can't be written to, the master key can't be used, the settings of OpenID
+            Connect are incomplete, or there is a broker, but the database or the lake is this home's own.
         """
-        if self.broker_url and not self.database_url.startswith("postgresql"):
-            raise SettingsError("TIDEMARK_BROKER_URL needs PostgreSQL: set TIDEMARK_DATABASE_URL to postgresql://…")
+        self._require_shared()
         _make_writable(self.home)
         _make_writable(self.lake)
         assert self.master_key_bytes
         self._require_openid()
         return self
+
+    def _require_shared(self) -> None:
+        """Raise SettingsError if there is a broker, and thus other machines, which can't reach database or lake."""
+        if self.broker_url and not self.database_url.startswith("postgresql"):
+            raise SettingsError("TIDEMARK_BROKER_URL needs PostgreSQL: set TIDEMARK_DATABASE_URL to postgresql://…")
+        if self.broker_url and not self.lake_url:
+            raise SettingsError("TIDEMARK_BROKER_URL needs a lake that all machines reach: set TIDEMARK_LAKE_URL")
 
     def _require_openid(self) -> None:
         """Raise SettingsError unless sign-in by OpenID Connect is either off or configured as a whole."""

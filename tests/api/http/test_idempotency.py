@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import requests
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
+from storage.core import leases
 from storage.core.database import Writing
+from storage.core.models import idempotency_keys
 from storage.core.store import Store
 from tests.api.conftest import ABN, ITEM, Belongings, Client, answering, connected
 from tests.api.core.operations import Operation, Paired, documented, paired
@@ -154,6 +158,16 @@ def test_a_key_outlives_the_process(store: Store, client: Client) -> None:
             "/v1/customer", {"abn": ABN}, headers={HEADER: "retained"}
         )
     assert again.content == first.content
+
+
+def test_a_key_is_claimed_by_the_databases_clock(
+    store: Store, client: Client, monkeypatch: pytest.MonkeyPatch, now: datetime
+) -> None:
+    """Otherwise, a process whose clock is behind would take over a request in progress, and do it again."""
+    monkeypatch.setattr(leases, "clock", lambda _: now)
+    assert client.post("/v1/customer", {"abn": ABN}, headers={HEADER: "claimed"}).ok
+    with store.db.reading() as r:
+        assert r.execute(select(idempotency_keys.c.created_at)).scalar_one() == now
 
 
 def test_a_refusal_is_stored_like_any_answer(client: Client) -> None:

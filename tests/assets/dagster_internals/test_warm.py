@@ -1,9 +1,9 @@
-"""The log of a warm process about the runs that it executes."""
+"""What a warm process does with runs, and what it logs about them."""
 
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance, DagsterRunStatus
+from dagster import DagsterEventType, DagsterInstance, DagsterRunStatus
 
 from assets.dagster_internals import dagster_home, warm
 from storage.core.settings import Settings
@@ -28,3 +28,20 @@ def test_a_failed_step_is_logged_with_error_types_only(
     names = "DagsterExecutionStepExecutionError < ValueError"
     assert caplog.messages == [f"step behaving_as_tagged of run {run.run_id} failed with {names}"]
     assert "as told" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("status", [DagsterRunStatus.SUCCESS, DagsterRunStatus.STARTED])
+def test_a_run_that_comes_again_after_it_began_is_not_executed(tmp_path: Path, status: DagsterRunStatus) -> None:
+    """A broker may deliver it twice. Its first worker may be dead, or only have lost the broker."""
+    settings = Settings(home=tmp_path / "home")
+    dagster_home.prepare(settings)
+    repository = warm.warm_repository("tests.assets.trivial_location")
+    with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
+        run = instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), status=status)
+        warm.execute(instance, repository, run.run_id)
+        again = instance.get_run_by_id(run.run_id)
+        events = [event.dagster_event_type for event in instance.all_logs(run.run_id)]
+    assert again is not None
+    assert again.status is status
+    assert DagsterEventType.STEP_START not in events
+    assert events[-1] is DagsterEventType.ENGINE_EVENT, "which says that it was ignored"

@@ -122,7 +122,8 @@ class Fleet:
 
 @contextmanager
 def a_fleet(request: pytest.FixtureRequest, home: Path, settings: dict[str, str]) -> Iterator[Fleet]:
-    store = open_store(Settings(home=home, database_url=new_database(request, "postgresql"), **settings))
+    shared = {**settings, "database_url": new_database(request, "postgresql"), "lake_url": str(home / "lake")}
+    store = open_store(Settings(home=home, **shared))
     fleet = Fleet(store)
     with closing(store), closing(fleet.launcher):
         yield fleet

@@ -86,9 +86,12 @@ def test_broker_that_could_lose_runs_is_refused_in_one_line(
     assert "\n" not in line
 
 
-def test_broker_without_postgresql_is_refused(tmp_path: Path) -> None:
+def test_broker_without_a_database_and_a_lake_for_all_machines_is_refused(tmp_path: Path) -> None:
+    of_this_machine = Settings(home=tmp_path / "home", broker_url="amqp://rabbit")
     with pytest.raises(SettingsError, match="TIDEMARK_BROKER_URL needs PostgreSQL"):
-        Settings(home=tmp_path / "home", broker_url="amqp://rabbit").prepared()
+        of_this_machine.prepared()
+    with pytest.raises(SettingsError, match="TIDEMARK_BROKER_URL needs a lake that all machines reach"):
+        of_this_machine.model_copy(update={"database_url": "postgresql://db/tidemark"}).prepared()
     assert not (tmp_path / "home").exists()
 
 

@@ -65,24 +65,6 @@ def _moment(zone: ZoneInfo, time: str | datetime | None) -> str:
     return wording.moment(local)
 
 
-def _reading(value: Any, shape: str | None = None) -> str:
-    """Write a value that a policy or ruleset read; `shape` is the format of the metric, attribute or input."""
-    match value:
-        case None | bool():
-            return {None: wording.UNKNOWN, True: "yes", False: "no"}[value]
-        case str():
-            return value
-    number = Decimal(value)
-    match shape:
-        case "currency":
-            return wording.money(number)
-        case "percent":
-            return wording.percent(number)
-        case "days":
-            return f"{wording.plain(number)} days"
-    return wording.plain(number)
-
-
 def _formula(words: str) -> str:
     """Write the names of columns in a formula as words: `Money in − Money out` for `moneyIn − moneyOut`."""
     return re.sub(r"\b[a-z]+[A-Z]\w*", lambda name: wording.spell_out(name[0]), words)
@@ -115,7 +97,8 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "day": wording.day,
     "words": wording.spell_out,
     "counted": wording.counted,
-    "reading": _reading,
+    "reading": wording.reading,
+    "score": _exact(wording.score),
     "formula": _formula,
     "local": _local,
     "kind": lambda part: type(part).__name__,  # for the parts of reports' pages

@@ -13,11 +13,11 @@ from api.decisions import deciding
 from api.portfolio import portfolio_jobs
 from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
-from pipelines.decisions import Value, kinds_by_name
+from pipelines.decisions import Policy, Value, kinds_by_name
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
 from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.page import About, page
-from pipelines.pages.wording import counted, day
+from pipelines.pages.wording import counted, day, reading, spell_out
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.store import Store
@@ -160,10 +160,10 @@ def describe_change(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def render_page(store: Store, job: PortfolioJob, name: str, days: Sequence[Any], changes: Listing) -> str:
-    """Return the page of a finished backtest, with the first of the changed customers."""
+def render_page(store: Store, job: PortfolioJob, policy: Policy, days: Sequence[Any], changes: Listing) -> str:
+    """Return the page of a finished backtest of a policy's version, with the first of the changed customers."""
     first = first_rows(store.lake, changes, SHOWN_ON_THE_PAGE, describe_change)
-    return page(days, _about(job, name, store.settings.zone), first, changes.total)
+    return page(days, _about(job, policy, store.settings.zone), first, changes.total)
 
 
 def name_sides(job: PortfolioJob) -> tuple[str, str]:
@@ -177,12 +177,13 @@ def name_sides(job: PortfolioJob) -> tuple[str, str]:
     return before, f"{'challenger, ' if request.against is Against.CHALLENGER else ''}version {job.version}"
 
 
-def _about(job: PortfolioJob, name: str, zone: ZoneInfo) -> About:
+def _about(job: PortfolioJob, policy: Policy, zone: ZoneInfo) -> About:
     request = Request.from_json(job.request)
-    return About(name, *name_sides(job), tuple(_facts(job, request, zone)), tuple(_notices(job, request)))
+    facts = tuple(_facts(job, request, policy, zone))
+    return About(policy.name, *name_sides(job), facts, tuple(_notices(job, request)))
 
 
-def _facts(job: PortfolioJob, request: Request, zone: ZoneInfo) -> Iterator[tuple[str, str]]:
+def _facts(job: PortfolioJob, request: Request, policy: Policy, zone: ZoneInfo) -> Iterator[tuple[str, str]]:
     yield "As of", ", ".join(map(day, request.days))
     yield "Requested on", day(job.created_at.astimezone(zone).date())
     known = "as received and set by each day" if request.knowledge is Knowledge.THEN else "as held now"
@@ -190,9 +191,10 @@ def _facts(job: PortfolioJob, request: Request, zone: ZoneInfo) -> Iterator[tupl
     if request.customers is not None:
         yield "Only", counted(len(request.customers), "customer") + " by id"
     for attribute, value in (request.attributes or {}).items():
-        yield f"Only with {attribute}", str(value)
+        yield f"Only with {spell_out(attribute).lower()}", reading(value)
+    formats = {each.name: each.format for each in policy.declared_inputs}
     for name, value in request.inputs.items():
-        yield f"Input {name}", str(value)
+        yield spell_out(name), reading(value, formats.get(name))
 
 
 def _notices(job: PortfolioJob, request: Request) -> Iterator[str]:

@@ -56,7 +56,8 @@ def _worked(shown: Shown) -> str:
 
 
 def _raised(shown: Shown) -> str:
-    return f"The ruleset {shown['name']} raised an alert: {', '.join(shown['rules'])}."
+    rules = ", ".join(spell_out(code.lower()) for code in shown["rules"])
+    return f"The ruleset {shown['name']} raised an alert: {rules}."
 
 
 def _evaluated(shown: Shown) -> str:

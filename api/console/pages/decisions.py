@@ -154,6 +154,7 @@ async def _decision_page(
     record = found["record"]
     answer, policy = record["answer"], await _policy(page, found)
     called = _called(policy)
+    said = {rule["code"]: rule["message"] for step in policy["document"]["steps"] for rule in step["rules"]}
     pending = await _pending_override(page, evaluation_id)
     is_real = not found["whatIf"] and found["shadowOf"] is None
     outcome = found["overriddenOutcome"] or found["outcome"]
@@ -174,7 +175,10 @@ async def _decision_page(
             for metric in policy["metrics"]
             if metric["slug"] in record["metrics"]
         ],
-        steps=[{**step, "rules": [_rule(each, called) for each in step["rules"]]} for step in record["trace"]["steps"]],
+        steps=[
+            {**step, "rules": [_rule(each, called, said) for each in step["rules"]]}
+            for step in record["trace"]["steps"]
+        ],
         is_real=is_real,
         pending=pending,
         names=await page.names([] if pending is None else [pending["requestedBy"]]),
@@ -220,11 +224,12 @@ def _change(found: Mapping[str, Any], called: tuple[str, str | None]) -> dict[st
     return {"title": title, "format": format_, "value": found["value"], "at": decided}
 
 
-def _rule(traced: Mapping[str, Any], called: Called) -> dict[str, Any]:
-    """Return a traced rule with the values that its condition read, each once."""
+def _rule(traced: Mapping[str, Any], called: Called, said: Mapping[str, str]) -> dict[str, Any]:
+    """Return a traced rule with its message, and with the values that its condition read, each once."""
     read = {(kind, name): value for kind, name, value in _read(traced["condition"])}
     values = [(*called[of], value) for of, value in read.items()]
-    return {"code": traced["code"], "counted": traced["counted"], "read": values}
+    code = traced["code"]
+    return {"code": code, "message": said[code], "counted": traced["counted"], "read": values}
 
 
 def _read(node: Mapping[str, Any]) -> Iterator[tuple[str, str, Decimal | str | bool | None]]:

@@ -48,7 +48,7 @@ async def show_policies(
 @router.get("/policies/new")
 async def show_new_policy(page: SignedIn) -> Response:
     page.require("decision-policies:write")
-    return _edit_page(page, None, NEW)
+    return await _edit_page(page, None, NEW)
 
 
 @router.post("/policies/new")
@@ -65,7 +65,7 @@ async def show_policy(page: SignedIn, slug: str, version: Annotated[str, Query()
 async def show_policy_editor(page: SignedIn, slug: str, version: Annotated[str, Query()] = "") -> Response:
     page.require("decision-policies:write")
     shown = await _shown_version(page, slug, version, await _versions(page, slug))
-    return _edit_page(page, slug, _text_of(shown))
+    return await _edit_page(page, slug, _text_of(shown))
 
 
 @router.post("/policies/{slug}/edit")
@@ -207,7 +207,7 @@ async def _edited(page: Page, slug: str | None) -> Response:
         document = documents.read(text)
         own_slug = slug or str(document.get("slug", ""))
         if not re.fullmatch(POLICY_SLUG, own_slug):
-            return _edit_page(page, slug, text, NO_SLUG, status=400)
+            return await _edit_page(page, slug, text, NO_SLUG, status=400)
         found = await page.post("decision-policies", own_slug, "check", json=document)
         accepted = {str(each) for each in form.getlist("accept")}
         acknowledged = [each for each in found["warnings"] if _key(each) in accepted]
@@ -217,12 +217,12 @@ async def _edited(page: Page, slug: str | None) -> Response:
             where = f"/policies/{own_slug}?version={saved['version']}"
             return page.to(where, f"Version {saved['version']} is stored as a draft.")
     except InvalidRequest as refusal:
-        return _edit_page(page, slug, text, refusal.detail, status=400)
+        return await _edit_page(page, slug, text, refusal.detail, status=400)
     except Refused as refusal:
         if refusal.is_about_access:
             raise
-        return _edit_page(page, slug, text, refusal.detail, status=refusal.status)
-    return _edit_page(page, slug, text, found=found, accepted=accepted, status=400 if is_saved else 200)
+        return await _edit_page(page, slug, text, refusal.detail, status=refusal.status)
+    return await _edit_page(page, slug, text, found=found, accepted=accepted, status=400 if is_saved else 200)
 
 
 def _key(finding: Mapping[str, str]) -> str:
@@ -230,7 +230,7 @@ def _key(finding: Mapping[str, str]) -> str:
     return f"{finding['code']} {finding['pointer']}"
 
 
-def _edit_page(
+async def _edit_page(
     page: Page,
     slug: str | None,
     text: str,
@@ -240,9 +240,10 @@ def _edit_page(
     accepted: Collection[str] = (),
     status: int = 200,
 ) -> Response:
+    name = "" if slug is None else (await _shown_version(page, slug, "", await _versions(page, slug)))["name"]
     warnings = [] if found is None else [{**each, "key": _key(each)} for each in found["warnings"]]
     values = {"fault": fault, "found": found, "warnings": warnings, "accepted": accepted}
-    return page.show("policy-edit.html", status, slug=slug, text=text, **values)
+    return page.show("policy-edit.html", status, slug=slug, name=name, text=text, **values)
 
 
 async def _backtests_page(

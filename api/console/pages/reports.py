@@ -19,7 +19,7 @@ from pipelines.pages import Page as ReportPage
 from pipelines.pages.wording import spell_out
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.page import About, page_content
-from pipelines.reports.page.columns import is_share
+from pipelines.reports.page.columns import is_share, likely_unit
 from storage.core.store import Store
 
 TRANSACTIONS_PER_PAGE: Final = 50
@@ -125,18 +125,24 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
 def _changed(figure: Mapping[str, Any]) -> dict[str, Any]:
     """Return a changed figure with its table and format, and with a short id for each account in its key."""
     table, shape = _find_table_and_format(figure["figure"])
+    if not table:
+        name = figure["figure"].rpartition("/")[2]
+        shape = _format(name, likely_unit(figure["to"], name) or likely_unit(figure["from"], name))
     key = figure["key"] and ID_IN_KEY.sub(lambda found: f"{spell_out(found[1]).lower()} {found[2]}", figure["key"])
     return {**figure, "table": table, "shape": shape, "key": key}
 
 
 def _find_table_and_format(pointer: str) -> tuple[str, str]:
     """Return the name of the table that contains a figure, and the figure's format. Outside tables both are empty."""
-    parts = pointer.split("/")
+    column = pointer.rpartition("/")[2]
     for table in TABLES:
         if pointer.startswith(f"/tables/{table.id}/"):
-            unit = next((column.unit for column in table.columns if column.name == parts[-1]), "")
-            return table.name, "currency" if unit == "AUD" else "percent" if is_share(parts[-1], unit) else ""
+            return table.name, _format(column, next((each.unit for each in table.columns if each.name == column), ""))
     return "", ""
+
+
+def _format(column: str, unit: str) -> str:
+    return "currency" if unit == "AUD" else "percent" if is_share(column, unit) else ""
 
 
 async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:

@@ -54,8 +54,8 @@ async def show_new_ruleset(page: SignedIn, adopted: Annotated[str, Query(alias="
     """Show the editor with an example, or with a ruleset of the library."""
     if not adopted:
         await page.get("monitoring", "library")  # the same refusal as for saving
-        return _edit_page(page, None, NEW)
-    return _edit_page(page, None, (await page.get("monitoring", "library", adopted))["text"])
+        return await _edit_page(page, None, NEW)
+    return await _edit_page(page, None, (await page.get("monitoring", "library", adopted))["text"])
 
 
 @router.post("/rulesets/new")
@@ -71,7 +71,7 @@ async def show_ruleset(page: SignedIn, ruleset_id: str) -> Response:
 @router.get("/rulesets/{ruleset_id}/edit")
 async def show_ruleset_editor(page: SignedIn, ruleset_id: str) -> Response:
     ruleset = await page.get("monitoring", "rulesets", ruleset_id)
-    return _edit_page(page, ruleset_id, _text_of(ruleset))
+    return await _edit_page(page, ruleset_id, _text_of(ruleset))
 
 
 @router.post("/rulesets/{ruleset_id}/edit")
@@ -164,12 +164,12 @@ async def _edited(page: Page, ruleset_id: str | None) -> Response:
         if is_saved and not found["faults"]:
             return await _save(page, ruleset_id, document)
     except InvalidRequest as refusal:
-        return _edit_page(page, ruleset_id, text, refusal.detail, status=400)
+        return await _edit_page(page, ruleset_id, text, refusal.detail, status=400)
     except Refused as refusal:
         if refusal.status not in (400, 409):
             raise
-        return _edit_page(page, ruleset_id, text, refusal.detail, status=refusal.status)
-    return _edit_page(page, ruleset_id, text, found=found, status=400 if is_saved else 200)
+        return await _edit_page(page, ruleset_id, text, refusal.detail, status=refusal.status)
+    return await _edit_page(page, ruleset_id, text, found=found, status=400 if is_saved else 200)
 
 
 async def _save(page: Page, ruleset_id: str | None, document: Mapping[str, Any]) -> Response:
@@ -182,7 +182,7 @@ async def _save(page: Page, ruleset_id: str | None, document: Mapping[str, Any])
     return page.to(f"/rulesets/{done['rulesetId']}", f"Version {done['version']} is stored.")
 
 
-def _edit_page(
+async def _edit_page(
     page: Page,
     ruleset_id: str | None,
     text: str,
@@ -192,7 +192,8 @@ def _edit_page(
     status: int = 200,
 ) -> Response:
     path = "/rulesets/new" if ruleset_id is None else f"/rulesets/{ruleset_id}/edit"
-    values = {"ruleset_id": ruleset_id, "path": path, "text": text, "fault": fault, "found": found}
+    name = "" if ruleset_id is None else (await page.get("monitoring", "rulesets", ruleset_id))["name"]
+    values = {"ruleset_id": ruleset_id, "name": name, "path": path, "text": text, "fault": fault, "found": found}
     return page.show("ruleset-edit.html", status, **values)
 
 

@@ -9,7 +9,7 @@ from pipelines.decisions.backtest.result import share
 from pipelines.monitoring.baselines import CAUSES
 from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, drop_none, number_columns
 from pipelines.pages.charts import bar_chart
-from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shorten, whole
+from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shorten, spell_out, whole
 
 LABEL = 40  # characters of a chart's label that fit beside its figure
 MOST_BARS = 15  # our judgement, like MOST_CUSTOMERS: nobody takes in more at a glance, and the API lists more
@@ -86,7 +86,7 @@ def _unknown(result: Data) -> Figure | None:
     days: dict[str, int] = {}
     for rule in result["rules"]:
         for each in rule["causes"]:
-            described = f"{each['name']}: {CAUSES.get(each['cause'], each['cause'])}"
+            described = f"{spell_out(each['name'])}: {CAUSES.get(each['cause'], each['cause'])}"
             days[described] = max(days.get(described, 0), each["days"])
     if not days:
         return None
@@ -95,7 +95,7 @@ def _unknown(result: Data) -> Figure | None:
         "Days, counted per customer, on which a rule's condition was unknown, by what was missing. If several rules "
         "miss the same value, the largest count is shown. Several values may be missing on one day."
     )
-    return _bars("unknown", "Why conditions were unknown", says, most, LABEL + 6)
+    return _bars("unknown", "Why conditions were unknown", says, most, LABEL + 16)
 
 
 def _most(rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
@@ -127,7 +127,7 @@ def _rule_table(result: Data) -> Grid:
         ]
         for each in result["rules"]
     ]
-    return Grid.of("Rules", ("Rule", "Severity", *counts, Column("Message", "prose")), rows)
+    return Grid.of("Rules", (Column("Rule", "short"), "Severity", *counts, Column("Message", "prose")), rows)
 
 
 def _month_table(result: Data) -> Grid | None:
@@ -169,7 +169,7 @@ def _firing_table(result: Data, firings: Sequence[Data]) -> Grid | None:
             str(each["customerId"]),
             day(each["date"]),
             each["code"],
-            "; ".join(f"{value['name']} {_value(value)}" for value in each["values"]) or UNKNOWN,
+            "; ".join(f"{spell_out(value['name'])}: {_value(value)}" for value in each["values"]) or UNKNOWN,
         ]
         for each in firings
     ]

@@ -113,6 +113,14 @@ def test_hostile_texts_are_only_text(lender: Lender, subtests: pytest.Subtests) 
             assert "\u202e" not in text
 
 
+def test_compared_figures_have_their_units(lender: Lender) -> None:
+    shown = lender.visit(Role.VIEWER).get(f"{lender.home}/reports/compare?from=0").text
+    row = '<th scope="row">([^<]+?) *(?:<span.*?)?</th>.*?</td><td class="number"><bdi>([^<]+)<'
+    figures = dict(re.findall(row, shown))
+    expected = {"Moved total": "$16.84", "Round share": "0 %", "Rows with balance": "0"}
+    assert {name: figures[name] for name in expected} == expected
+
+
 def test_another_client_s_customer_is_not_found(store: Store, base_url: str, lender: Lender) -> None:
     stranger = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
     for path in (*pages(lender), *computed_pages(lender)):

@@ -146,6 +146,7 @@ def test_a_decision_shows_why_and_what_would_change_it(place: Place) -> None:
     text = shown(analyst.get(address))
     for words in ("Decision: Blocked", "SCORE internally", "To the applicant: SCORE for the customer", "Score: 400"):
         assert words in text, words
+    assert "SCORE internally SCOREMatchedScore: 400" in text
     changes = shown(analyst.get(f"{address}/changes"))
     assert "Score 400 500 Proceed" in changes
     figure = shown(analyst.get(f"{address}/figure?figure=/history_days"))

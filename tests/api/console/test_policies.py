@@ -59,6 +59,7 @@ def test_a_policy_is_written_checked_published_and_archived(desk: Desk) -> None:
     assert "Publish version 1" in shown(approver.get(f"/policies/{SLUG}"))
     assert "Version 1 is published" in shown(approver.post(f"/policies/{SLUG}/publish", version=1))
     assert shown(desk.save(as_text(defaultOutcome="proceed", notes="Another.")))
+    assert "← Overdraft review Edit Overdraft review The policy as YAML" in shown(analyst.get(EDIT))
     newer = shown(analyst.get(f"/policies/{SLUG}?version=2"))
     assert "What differs from the published version 1" in newer
     assert "decides beside the published" in shown(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=10))

@@ -101,13 +101,13 @@ def test_an_alert_is_worked_on(desk: Desk) -> None:
     me = re.search(r'<option value="([0-9a-f-]{36})"[^>]*>Ada, analyst', page)
     assert me is not None
     assert "The assignment is changed." in desk.analyst.post(desk.alert, action="assign", assignee=me[1]).text
-    assert "SPENT" in desk.analyst.get("/work?assignee=me").text
-    assert "SPENT" not in desk.admin.get("/work?assignee=me").text
+    assert "Spent" in desk.analyst.get("/work?assignee=me").text
+    assert "Spent" not in desk.admin.get("/work?assignee=me").text
     answer = desk.analyst.post(desk.alert, action="acknowledge", back="/work?kind=alert")
     assert "The alert is acknowledged." in answer.text
     assert answer.url.endswith("/work?kind=alert")
     assert "The alert is snoozed." in desk.analyst.post(desk.alert, action="snooze", days="7").text
-    assert "SPENT" not in desk.analyst.get("/work").text
+    assert "Spent" not in desk.analyst.get("/work").text
     refused = desk.analyst.post(desk.alert, action="close")
     assert (refused.status_code, 'role="alert"' in refused.text) == (400, True)
     assert "The alert is closed." in desk.analyst.post(desk.alert, action="close", reason="Repaid.").text
@@ -236,6 +236,7 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> 
     assert (taken.status_code, 'role="alert"' in taken.text) == (409, True)
     edited = admin.get(f"{path}/edit").text
     assert "spent_30d" in edited
+    assert f"<h1>Edit <bdi>{document['name']}</bdi></h1>" in edited
     renamed = admin.post(f"{path}/edit", document=text_of(document | {"name": HOSTILE[:60]}), action="save")
     assert "<script>alert" not in renamed.text
     never = document["rules"][0] | {"code": "NEVER", "condition": {"lessThan": [{"metric": "spent_30d"}, "0"]}}

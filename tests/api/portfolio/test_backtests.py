@@ -163,6 +163,8 @@ def test_the_page_escapes_names_and_allows_nothing_but_its_style(portfolio: Port
     assert "Line of &lt;credit&gt;: version 2 against version 1" in answer.text
     assert "<credit>" not in answer.text
     assert portfolio.customers[1] in answer.text
+    assert "<dt>Amount</dt><dd><bdi>50,000</bdi></dd>" in answer.text
+    assert "Score: it is not set" in answer.text
 
 
 def test_the_page_has_the_day_of_the_service(portfolio: Portfolio) -> None:

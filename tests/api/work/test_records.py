@@ -143,7 +143,7 @@ def test_the_timeline_tells_what_happened(store: Store, client: Client) -> None:
     told = {each["sentence"]: each for each in whole}
     for sentence, name, id_ in (
         ("An alert was closed: Repaid.", "matchId", match),
-        ("The ruleset Spending raised an alert: SPENT.", "matchId", match),
+        ("The ruleset Spending raised an alert: Spent.", "matchId", match),
         ("A note was added.", "noteId", note),
         ("Score was set.", "jobId", None),
         ("A correction was made: Meals.", "correctionId", ids["correctionId"]),

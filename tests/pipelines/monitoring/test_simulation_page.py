@@ -86,7 +86,7 @@ def test_names_never_become_markup(result: Any) -> None:
     html = page(result, ABOUT, FIRINGS)
     assert "Some &lt;ruleset&gt;" in html
     assert (
-        "net_30d -12.5000; &lt;b&gt;score unknown (it is not set); flag true; growth unknown (there is no baseline day"
+        "Net 30d: -12.5000; &lt;b&gt;score: unknown (it is not set); Flag: true; Growth: unknown (there is no baseline"
         in html
     )
 

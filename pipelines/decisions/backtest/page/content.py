@@ -285,7 +285,7 @@ def _bar(row: Data) -> tuple[str, dict[str, int]]:
 
 
 def _lacking(row: Data) -> str:
-    subject = row["name"] or f"a calculation ({row['operator']})"
+    subject = spell_out(row["name"] or f"a calculation ({row['operator']})")
     return shorten(f"{subject}: {CAUSES.get(row['cause'], row['cause'])}", LABEL + 16)
 
 

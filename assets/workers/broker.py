@@ -29,6 +29,7 @@ TASK = "tidemark.run"
 CONNECT_WITHIN_S = 3
 CONFIRM_WITHIN_S = 5.0  # for the broker to store a run's message; Dagster's page waits for it
 HEARTBEAT_S = 10  # a broken connection is noticed after two
+POLL_AGAIN_S = 0.1  # while the worker is not ready yet
 STOP_WITHIN_S = 3.0  # for messages of ended runs to be acknowledged; those that aren't are delivered again
 
 MOST_THREADS = 4 * len(Queue)  # also for runs that are delivered again, and end at once
@@ -109,8 +110,11 @@ class Receiver(celery.worker.consumer.Consumer):
 
 
 @contextmanager
-def receiving(settings: Settings, execute: Execute, stop: threading.Event) -> Iterator[Callable[[], bool]]:
-    """Receive runs until `stop` is set. Yield a function that returns whether the broker's connection stands.
+def receiving(
+    settings: Settings, execute: Execute, is_ready: Callable[[], bool], stop: threading.Event
+) -> Iterator[Callable[[], bool]]:
+    """Receive runs from when the worker is ready until `stop` is set. Yield a function that returns whether the
+    broker's connection stands.
 
     Each run is executed in a thread of its own, so that the connection's heartbeats go on. `stop` is also set if
     receiving fails for good.
@@ -131,6 +135,9 @@ def receiving(settings: Settings, execute: Execute, stop: threading.Event) -> It
     )
 
     def receive() -> None:
+        while not is_ready():  # until then, the broker sends runs to others
+            if stop.wait(POLL_AGAIN_S):
+                return
         controller.start()
         if not stop.is_set():
             log.error("the broker can't be used; this worker ends")

@@ -59,7 +59,7 @@ class Head:
             while not stop.is_set():
                 report_round()
                 self._try_to_renew()
-                stop.wait(every_s if self._can_be_reached() else min(every_s, POLL_AGAIN_S))
+                stop.wait(every_s if self.is_warm() else min(every_s, POLL_AGAIN_S))
 
     def _try_to_renew(self) -> None:
         try:

@@ -63,6 +63,7 @@ class Fleet:
         self.launcher = FleetWorkers(store.settings)
         self.ledger = RecordingLedger(store)
         self.children: list[Child] = []
+        self.is_ready = threading.Event()
 
     @contextmanager
     def working(self) -> Iterator[Callable[[], None]]:
@@ -82,7 +83,11 @@ class Fleet:
             queue.begin()
         renewal.start()
         try:
-            with receiving(self.settings, partial(head.execute, stop=stop), stop) as head.broker_answers:
+            with receiving(
+                self.settings, partial(head.execute, stop=stop), self.is_ready.is_set, stop
+            ) as head.broker_answers:
+                assert not head.broker_answers()
+                self.is_ready.set()
                 until(self.is_counted)
                 yield end
                 end()

@@ -8,11 +8,12 @@ from typing import Any
 from pipelines.decisions import readings
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.plan import Plan, every_metric, metric_of
-from pipelines.decisions.policy import Policy
+from pipelines.decisions.policy import Kind, Policy
 from pipelines.decisions.readings import column_of
 from pipelines.decisions.starter import ATTRIBUTES
 from pipelines.metrics import Metric, cause_of, with_inputs
 from pipelines.metrics.outcome import DIVISION_BY_ZERO, OVERFLOW
+from pipelines.pages.wording import spell_out
 
 METRIC_UNAVAILABLE = "DecisionPolicy.MetricUnavailable"
 ATTRIBUTE_UNAVAILABLE = "DecisionPolicy.AttributeUnavailable"
@@ -26,6 +27,7 @@ OWN_CODES: Mapping[str, str] = {
     DIVISION_BY_ZERO: "DecisionPolicy.DivisionByZero",
     OVERFLOW: "DecisionPolicy.Overflow",
 }
+KINDS: Mapping[Kind, str] = {"decimal": "a number", "boolean": "yes or no", "string": "text"}
 
 Row = Mapping[str, Any]
 
@@ -97,7 +99,7 @@ def _subject(policy: Policy, node: Node) -> str:
         case "metric":
             return metric_of(policy, node.label).name
         case "attribute" | "input":
-            return f"The {node.operator} {node.label}"
+            return spell_out(node.label)
         case operator:
             return f"A value of the policy ({operator})"
 
@@ -114,9 +116,9 @@ def _settle(policy: Policy, found: Missing) -> str:
     match node.operator:
         case "attribute":
             verb = "Renew" if found.cause == readings.EXPIRED else "Set"
-            return f"{verb} the customer's attribute {node.label} ({node.kind}).{_where_from(node)}"
+            return f"{verb} the customer's attribute “{spell_out(node.label)}” ({KINDS[node.kind]}).{_where_from(node)}"
         case "input":
-            return f"Supply another value of the input {node.label} ({node.kind})."
+            return f"Supply another value of “{spell_out(node.label)}” ({KINDS[node.kind]})."
         case "metric":
             made_of = with_inputs([node.label], every_metric(policy)).values()
             return _more_data(list(made_of), found.cause)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter
@@ -13,7 +13,6 @@ from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages.wording import spell_out
-from storage.access.keys import SCOPES
 from storage.access.roles import Role
 
 router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
@@ -21,6 +20,25 @@ ROWS = 50  # of a table on one page
 ROLES = [(role, spell_out(role)) for role in Role]
 LIFETIMES = (("", "No end"), ("30", "30 days"), ("90", "90 days"), ("365", "A year"))
 OVERLAPS = (("0", "None: the old key ends now"), ("24", "A day"), ("168", "A week"), ("720", "30 days"))
+SCOPES_IN_WORDS: Final[Mapping[str, str]] = {
+    "customer:riskscore": "Refresh reports",
+    "customer:reports": "Read reports and metrics, with the transactions behind them",
+    "customer:completeness": "Read the completeness report",
+    "customer:attributes": "Read and set attributes",
+    "customer:delete": "Erase customers; nothing does so yet",
+    "transactions:enrich": "Create customers, submit and correct transactions",
+    "transactions:extract": "Upload PDF statements and exports",
+    "transactions:aggregate": "Read transactions",
+    "decision-policies:read": "Read policies",
+    "decision-policies:evaluate": "Decide, and read decisions",
+    "decision-policies:write": "Write drafts of policies, and backtest them",
+    "decision-policies:publish": "Publish policies",
+    "decision-policies:override": "Override decisions",
+    "monitoring:rules": "Write and simulate rulesets, and read what they found",
+    "webhooks:subscribe": "Manage webhooks",
+    "customer:work": "Work on alerts and applications, with notes and attachments",
+    "access:manage": "Manage users and keys, and read the audit trail",
+}
 
 
 @router.get("")
@@ -180,9 +198,10 @@ def _show_link(page: Page, name: str, link: str, expires_at: str) -> Response:
 
 
 def _key_form(page: Page, form: FormData, refusal: Refused | None = None) -> Response:
-    shown = {"scopes": SCOPES, "chosen": form.getlist("scope"), "days": form.get("days", "90"), "lifetimes": LIFETIMES}
     page.require("access:manage")
-    return page.show("admin-key-new.html", _status(refusal), refusal=refusal, **shown)
+    sent = {"chosen": form.getlist("scope"), "days": form.get("days", "90")}
+    offered = {"scopes": SCOPES_IN_WORDS, "lifetimes": LIFETIMES}
+    return page.show("admin-key-new.html", _status(refusal), refusal=refusal, **offered, **sent)
 
 
 def _sent(form: FormData, *names: str) -> dict[str, str]:

@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from api.console.pages.access import ROWS
+from api.console.pages.access import ROWS, SCOPES_IN_WORDS
+from storage.access.keys import SCOPES
 from storage.access.roles import Role
 from storage.core import audit
 from storage.core.store import Store
@@ -87,6 +88,10 @@ def test_refusals_are_shown_beside_the_form(lender: Lender, store: Store, subtes
         with subtests.test(name):
             page = admin.post(path, **fields)
             assert (page.status_code, sentence in page.text) == (status, True), page.text
+
+
+def test_every_scope_of_a_key_is_explained() -> None:
+    assert list(SCOPES_IN_WORDS) == list(SCOPES)
 
 
 def test_key_is_created_replaced_and_revoked(lender: Lender, base_url: str) -> None:

@@ -88,7 +88,7 @@ def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -
     assert attributes(place.client, place.customer_id) == {}
     undecided = shown(analyst.get(cleared))
     assert "Decision: Indeterminate" in undecided
-    assert "What would resolve it Set the customer's attribute score" in undecided
+    assert "What would resolve it Set the customer's attribute “Score” (a number)" in undecided
     assert "Letter" not in undecided
 
 

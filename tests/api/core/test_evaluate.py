@@ -176,7 +176,7 @@ def test_missing_attribute_makes_the_outcome_indeterminate_and_says_what_would_r
         "DecisionPolicy.AttributeUnavailable",
         "score",
     )
-    assert "score" in reason["settle"]
+    assert "Score" in reason["settle"]
     [limit] = found["computedLimits"]
     assert (limit["kind"], limit["reasons"]) == ("indeterminate", [reason])
     assert found["attributes"] == [{"name": "score", "value": None, "source": "stored"}]

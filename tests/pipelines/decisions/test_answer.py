@@ -143,11 +143,11 @@ def test_undecided_result_lists_everything_missing_and_how_to_resolve_it() -> No
     reasons = [
         {
             "code": "DecisionPolicy.AttributeUnavailable",
-            "message": "The attribute hardship is unavailable: it is not set.",
+            "message": "Hardship is unavailable: it is not set.",
             "metricIds": [],
             "cause": "not_set",
             "name": "hardship",
-            "settle": "Set the customer's attribute hardship (boolean).",
+            "settle": "Set the customer's attribute “Hardship” (yes or no).",
         },
         {
             "code": "DecisionPolicy.MetricUnavailable",
@@ -242,14 +242,14 @@ def own(slug: str, definition: Json, **given: int) -> Json:
 
 def test_expired_attribute_is_to_be_renewed() -> None:
     (reason,) = of_loan(attributes={"debt": Attribute(Decimal(1), NOW - timedelta(days=1))}).verdict["reasons"]
-    assert reason["message"] == "The attribute debt is unavailable: it has expired."
-    assert reason["settle"] == "Renew the customer's attribute debt (decimal)."
+    assert reason["message"] == "Debt is unavailable: it has expired."
+    assert reason["settle"] == "Renew the customer's attribute “Debt” (a number)."
 
 
 def test_attribute_of_another_kind_is_to_be_set() -> None:
     (reason,) = of_loan(attributes={"debt": Attribute("12,000")}).verdict["reasons"]
-    assert reason["message"] == "The attribute debt is unavailable: the stored value is of another kind."
-    assert reason["settle"] == "Set the customer's attribute debt (decimal)."
+    assert reason["message"] == "Debt is unavailable: the stored value is of another kind."
+    assert reason["settle"] == "Set the customer's attribute “Debt” (a number)."
 
 
 def test_starter_attribute_says_where_its_value_comes_from() -> None:
@@ -257,7 +257,9 @@ def test_starter_attribute_says_where_its_value_comes_from() -> None:
     (reason,) = evaluation(policy(attributes=declared(bureau_score="decimal"), steps=[step(rule(asked))])).verdict[
         "reasons"
     ]
-    assert reason["settle"].startswith("Set the customer's attribute bureau_score (decimal). Request a report from the")
+    assert reason["settle"].startswith(
+        "Set the customer's attribute “Bureau score” (a number). Request a report from the"
+    )
 
 
 # Limits
@@ -293,7 +295,7 @@ def test_limit_may_be_indeterminate_although_the_outcome_is_known() -> None:
     assert limit["kind"] == "indeterminate"
     assert [(each["name"], each["settle"]) for each in limit["reasons"]] == [
         ("revenue_90d", "Submit the customer's transactions."),
-        ("requested", "Supply another value of the input requested (decimal)."),
+        ("requested", "Supply another value of “Requested” (a number)."),
     ]
 
 

@@ -42,8 +42,8 @@ ABOUT = (
     f"{CUSTOMERS} synthetic businesses over {MONTHS} months that were not used for training; and hand-written lines: "
     "the first file was read while rules were written, but only six lines of the second. Of two weights of listed "
     "names in the base model's training, the one with the better figure for the second file was kept. The third file "
-    "has lines of banks of seven countries. Since 2026-11-29 rules are written with it in sight, so only its first "
-    "figures, from before, say how well unfamiliar lines are categorised."
+    "has lines of banks of seven countries. Since 2026-11-29 rules are written with it in sight and the model "
+    "is trained with it, so only its first figures, from before, say how well unfamiliar lines are categorised."
 )
 _SHARES = "share right, share answered, share right of these"
 MOST_ALIKE = 3  # rows of one merchant in a table of confidence
@@ -212,6 +212,15 @@ def rows_by_country(about: str, decided: pl.DataFrame, first: str) -> list[Row]:
     ]
 
 
+def confidence_by_country(decided: pl.DataFrame) -> list[Row]:
+    """Return a table of confidence for each source of the answer, and its mean for each country."""
+    answered = decided.filter(pl.col("confidence") > 0)
+    return [
+        *(row for (source,), rows in _by(answered, "category_source") for row in _table(str(source), rows)),
+        *(_average(f"confidence, {country}", rows) for (country,), rows in _by(answered, "country")),
+    ]
+
+
 def _by(rows: pl.DataFrame, name: str) -> list[tuple[tuple[object, ...], pl.DataFrame]]:
     return list(rows.sort(name).partition_by(name, as_dict=True).items())
 
@@ -244,10 +253,10 @@ def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
         "hand-written": decide_lines(HELD_OUT),
     }
     chosen = {what: _few_of_each_merchant(rows) for what, rows in parts.items()}
-    by_source = pl.concat(chosen.values()).sort("category_source").partition_by("category_source", as_dict=True)
+    by_source = _by(pl.concat(chosen.values()), "category_source")
     learned = {what: rows.filter(pl.col("category_source") == "learned") for what, rows in chosen.items()}
     return [
-        *(row for (source,), rows in by_source.items() for row in _table(str(source), rows)),
+        *(row for (source,), rows in by_source for row in _table(str(source), rows)),
         *(_average(f"confidence of `learned`, {what}", rows) for what, rows in learned.items()),
     ]
 

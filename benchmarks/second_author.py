@@ -5,7 +5,7 @@ Separate from `quality`, so that it takes seconds and its figures are not found 
 
 from collections.abc import Sequence
 
-from benchmarks.quality import decide_lines, rows_by_country
+from benchmarks.quality import confidence_by_country, decide_lines, rows_by_country
 from benchmarks.table import Row
 
 TITLE = "How accurate enrichment is on a second author's lines"
@@ -19,4 +19,5 @@ ABOUT = (
 
 def measure() -> Sequence[Row]:
     lines = decide_lines(FILE)
-    return rows_by_country(f"{lines.height} lines of the second author, `{FILE}`", lines, FIRST)
+    about = f"{lines.height} lines of the second author, `{FILE}`"
+    return [*rows_by_country(about, lines, FIRST), *confidence_by_country(lines)]

@@ -10,7 +10,7 @@ from datetime import date
 import polars as pl
 
 from pipelines.enrichment.learned.features import plain_text
-from pipelines.enrichment.training.labelled import prepare
+from pipelines.enrichment.training.labelled import Unfamiliar, prepare
 from pipelines.synthetic import portfolio
 from pipelines.synthetic.card_lines import card_lines, no_lists
 
@@ -30,6 +30,22 @@ def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:
     if by_hand is None:
         return rows
     return pl.concat([rows, by_hand.with_columns(weight=pl.lit(BY_HAND)).select(rows.columns)])
+
+
+def unfamiliar_rows(rows: pl.DataFrame) -> Unfamiliar | None:
+    """Return what the model is calibrated on besides: rows labelled by hand, with the lists of names and without them.
+
+    Their authors word payments as no template does. Without the lists, their names are as unknown as most on a ledger.
+
+    Args:
+        rows: from `training_rows`.
+    """
+    by_hand = pl.col("weight") == BY_HAND
+    written = rows.filter(by_hand)
+    if written.is_empty():
+        return None
+    bare = written.select("date", "description", "amount", "label", "weight")
+    return Unfamiliar(rows.select(by_hand).to_series(), [written, prepare(bare, no_lists())])
 
 
 def name_rows() -> pl.DataFrame:

@@ -202,7 +202,10 @@ def train(
     from pipelines.enrichment.training import training  # noqa: PLC0415  importing scikit-learn takes half a second
 
     report = _report_steps(as_json=as_json)
-    model = training.train(rows, base_model.WEIGHTS if portfolio else training.MOST_WEIGHTS, report)
+    if portfolio:
+        model = training.train(rows, base_model.WEIGHTS, report, base_model.unfamiliar_rows(rows))
+    else:
+        model = training.train(rows, report=report)
     content = model_file.dumps(model)
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:

@@ -39,6 +39,18 @@ class File:
     refused: pl.DataFrame
 
 
+@dataclass(frozen=True)
+class Unfamiliar:
+    """Rows to calibrate on that no row of the training resembles: of other authors, banks or countries.
+
+    `apart` marks those rows of the training that resemble them. A trial model is trained without these, and each of
+    `tests` (prepared, with labels) counts as much in the calibration as all merchants held back together.
+    """
+
+    apart: pl.Series
+    tests: Sequence[pl.DataFrame]
+
+
 def is_for_training(names: Iterable[str]) -> bool:
     """Return whether these headings are those of a file to learn from, which a bank's export doesn't have."""
     named = {normalise_heading(name) for name in names}

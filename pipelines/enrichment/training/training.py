@@ -2,7 +2,8 @@
 
 It is one linear support-vector machine per label (scikit-learn's LinearSVC) over the features used when deciding.
 Trial models are trained as well, each without the last rows and without some merchants. The calibration is fitted on
-how right their scores are on rows that they did not see. The smallest weights of the model are left out.
+how right their scores are on rows that they did not see. If `Unfamiliar` rows are given, a further trial is trained
+without them, and only rows count about which a model would be asked. The smallest weights of the model are left out.
 """
 
 import warnings
@@ -18,11 +19,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from pipelines.enrichment.counterparties.categories import SURE
 from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numbers, find_sharpness, rank_labels
 from pipelines.enrichment.learned.features import Block, build_fact_block, build_narrative_blocks, prepare_narratives
 from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, measure_evidence
 from pipelines.enrichment.learned.vectors import Vocabulary, Weights, build_vocabulary, round_as_stored
-from pipelines.enrichment.training.labelled import CUSTOMER, assign_customer_tenth, assign_tenth, merchants
+from pipelines.enrichment.training.labelled import CUSTOMER, Unfamiliar, assign_customer_tenth, assign_tenth, merchants
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import FILLED, PREFIX
 
@@ -58,12 +60,18 @@ class _Trial:
         return np.asarray(self.scores.argmax(axis=1) == self.truth)
 
 
-def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS, report: Report = lambda _: None) -> Model:
+def train(
+    labelled: pl.DataFrame,
+    most_weights: int = MOST_WEIGHTS,
+    report: Report = lambda _: None,
+    unfamiliar: Unfamiliar | None = None,
+) -> Model:
     """Return a model of the labels. The same rows give the same model.
 
     Args:
         labelled: `label` and what `Model.predict` takes; `weight` where rows count differently.
         report: called with the name of each step that begins.
+        unfamiliar: what to calibrate on, too.
 
     Raises:
         Unprocessable: nothing can be learned from these labels, with the reason.
@@ -71,14 +79,20 @@ def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS, report: Repo
     refuse_unlearnable(labelled)
     contexts = _list_contexts(labelled)
     held = _choose_held_back(labelled)
-    sets = [labelled, *(labelled.filter(~pl.Series(each)) for each in held)]
+    apart: list[Mask] = [] if unfamiliar is None else [unfamiliar.apart.to_numpy()]
+    sets = [labelled, *(labelled.filter(~pl.Series(each)) for each in [*held, *apart])]
     fitted = []
     for number, rows in enumerate(sets, start=1):  # one after the other: liblinear draws from one generator
         report(f"training the model, part {number} of {len(sets)}")
         fitted.append(_fit(rows, contexts, most_weights))
     (linear, labels), *others = fitted
-    trials = [_run_trial(*other, labelled, each, contexts) for other, each in zip(others, held, strict=True)]
-    calibration = _calibrate(trials)
+    tests = [labelled.filter(pl.Series(each)) for each in held]
+    trials = [_run_trial(*parts, contexts) for parts in zip(others, sets[1:], tests, strict=False)]
+    groups = [trials]
+    if unfamiliar is not None:
+        further = [[_run_trial(others[-1], sets[-1], rows, contexts)] for rows in unfamiliar.tests]
+        groups = [[_take_asked(trial) for trial in group] for group in (trials, *further)]
+    calibration = _calibrate(groups)
     return Model(
         labels, contexts, linear, calibration, _describe_training(labelled, labels, _measure_held_back(trials))
     )
@@ -160,17 +174,32 @@ def _is_fair(held: Mask, labels: pl.Series) -> bool:
 
 
 def _run_trial(
-    linear: Linear, labels: Sequence[str], labelled: pl.DataFrame, held: Mask, contexts: Sequence[str]
+    fitted: tuple[Linear, list[str]], learned_from: pl.DataFrame, rows: pl.DataFrame, contexts: Sequence[str]
 ) -> _Trial:
-    rows = labelled.filter(pl.Series(held))
+    linear, labels = fitted
     scores, known = linear.scores(rows, contexts)
     truth = rows["label"].replace_strict(labels, range(len(labels)), default=-1, return_dtype=pl.Int64).to_numpy()
     merchant = merchants(rows)
-    seen = merchant.is_in(merchants(labelled.filter(~pl.Series(held))).unique().implode()).to_numpy()
+    seen = merchant.is_in(merchants(learned_from).unique().implode()).to_numpy()
     return _Trial(rows.with_columns(merchant=merchant), labels, scores, known, truth, seen)
 
 
-def _calibrate(trials: Sequence[_Trial]) -> Calibration:
+def _take_asked(trial: _Trial) -> _Trial:
+    """Return the trial's rows about which a model is asked, because no rule or name is sure."""
+    asked = trial.rows["confidence"].to_numpy() < SURE
+    return _Trial(
+        trial.rows.filter(pl.Series(asked)),
+        trial.labels,
+        trial.scores[asked],
+        trial.known[asked],
+        trial.truth[asked],
+        trial.seen[asked],
+    )
+
+
+def _calibrate(groups: Sequence[Sequence[_Trial]]) -> Calibration:
+    """Fit the calibration on all trials. Each group of them has the same weight."""
+    trials = [trial for group in groups for trial in group]
     sharpness = float(np.exp(np.mean([np.log(find_sharpness(trial.scores, trial.truth)) for trial in trials])))
     facts = np.concatenate([_gather_evidence(trial, sharpness) for trial in trials])
     right = np.concatenate([trial.right for trial in trials])
@@ -178,7 +207,7 @@ def _calibrate(trials: Sequence[_Trial]) -> Calibration:
         # Two extra rows, so that a model that was never wrong, or never right, stays in doubt where it knows nothing.
         np.vstack([facts, np.zeros(len(EVIDENCE)), facts.mean(axis=0)]),
         [*right, False, True],
-        [*_fair_weights(trials), 1.0, 1.0],
+        [*_equal_weights(groups), 1.0, 1.0],
     )
     return Calibration(sharpness, fitted.coef_[0], float(fitted.intercept_[0]))
 
@@ -187,6 +216,12 @@ def _gather_evidence(trial: _Trial, sharpness: float) -> Numbers:
     found = rank_labels(trial.scores, 2, sharpness)
     best = pl.Series(trial.labels, dtype=pl.String).gather(found.labels[:, 0])
     return measure_evidence(found, trial.known, best, trial.rows)
+
+
+def _equal_weights(groups: Sequence[Sequence[_Trial]]) -> Numbers:
+    """Return each row's weight, such that each group has the total of the first."""
+    weights = [_fair_weights(group) for group in groups]
+    return np.concatenate([each * (weights[0].sum() / each.sum()) for each in weights])
 
 
 def _fair_weights(trials: Sequence[_Trial]) -> Numbers:

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.features import BLOCKS, build_fact_block, build_narrative_blocks, prepare_narratives
 from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, read_held_accuracy
-from pipelines.enrichment.training.labelled import read_labelled_rows
+from pipelines.enrichment.training.labelled import Unfamiliar, read_labelled_rows
 from pipelines.enrichment.training.training import train
 from pipelines.vocabulary.errors import Unprocessable
 from tests.pipelines.enrichment.learned.examples import KINDS, rows, table
@@ -179,6 +179,14 @@ def test_model_of_random_labels_is_found_worthless() -> None:
 
 def test_model_of_real_labels_is_not_worthless(model: Model) -> None:
     assert not read_held_accuracy(model).worthless
+
+
+def test_model_that_is_wrong_on_unfamiliar_rows_is_less_confident(model: Model) -> None:
+    some = rows()
+    apart = pl.Series([number % 3 == 0 for number in range(some.height)])
+    others = some.filter(apart).with_columns(confidence=pl.lit(0.0), label=pl.col("label").shuffle(seed=1))
+    doubting = train(some, unfamiliar=Unfamiliar(apart, [others]))
+    assert doubting.predict(some)["confidence"].mean() < model.predict(some)["confidence"].mean()  # pyrefly: ignore[unsupported-operation]  # neither is empty
 
 
 def test_equal_rows_are_trained_on_in_bounded_time() -> None:

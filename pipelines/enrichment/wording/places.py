@@ -39,6 +39,7 @@ _GAP = r"[ ,\\]{1,3}"  # ANZ writes a backslash before the place
 
 # Only terminals print state and country together. A country alone, or a state alone, may also end a person's own words.
 _BY_ITSELF = rf"{_GAP}{_PLACE},? {_STATE},? ?AUS?$"
+_BY_ITSELF_ABROAD = rf"{_GAP}{_PLACE},? (?:GBR?|IRL|NZL|ZAF)$"  # codes that nobody writes; UK, IE and NZ end names, too
 _BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{_AMERICAN_STATES}),?)?(?: {_COUNTRY}){{1,2}}$"
 _BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? (?:CA|NY)$"
 _BESIDE_A_CARD_IN_AMERICA = rf"{_GAP}{_PLACE},? {_AMERICAN_STATES.replace('|CO|', '|')}$"  # CO ends names of companies
@@ -63,6 +64,7 @@ def extract_place(text: pl.Expr, numbered: pl.Expr, by_card: pl.Expr, abroad: pl
     """
     return pl.coalesce(
         text.str.extract(_BY_ITSELF, 0),
+        text.str.extract(_BY_ITSELF_ABROAD, 0),
         text.str.extract(_SLASHED, 0),
         pl.when(by_card | abroad).then(text).str.extract(_BESIDE_A_CARD, 0),
         pl.when(by_card).then(text).str.extract(_BESIDE_A_CARD_IN_AMERICA, 0),

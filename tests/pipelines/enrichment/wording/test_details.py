@@ -193,6 +193,19 @@ def test_american_terminals_print_town_and_state_in_their_own_ways(subtests: pyt
             assert found["channel"].item() == "card"
 
 
+def test_a_town_with_a_countrys_code_is_a_terminals_place(subtests: pytest.Subtests) -> None:
+    cases = {
+        "PRIMARK LEEDS GB": ("PRIMARK", "LEEDS GB", "card"),
+        "DUNNES STORES TRALEE IRL": ("DUNNES STORES", "TRALEE IRL", "card"),
+        "CANCER RESEARCH UK": ("CANCER RESEARCH UK", None, "other"),
+        "XERO TAUPO NZ": ("XERO TAUPO NZ", None, "other"),
+        "ELAVON SETTLEMENT IE": ("ELAVON SETTLEMENT IE", None, "other"),
+    }
+    for text, expected in cases.items():
+        with subtests.test(text):
+            assert read_fields(text).select("clean", "location", "channel").row(0) == expected
+
+
 def test_what_only_looks_like_an_american_place_stays(subtests: pytest.Subtests) -> None:
     for text in ("MANCINIS BREAD SWISSVALE PA", "JOHN SMITH RENT/MA", "KAUR HOLDINGS CAIRNS", "MICHAEL JORDAN CO"):
         with subtests.test(text):

@@ -32,7 +32,7 @@ HEADERS = {
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def shown(template: str, values: Mapping[str, Any], zone: ZoneInfo, status: int = 200) -> HTMLResponse:
+def render_page(template: str, values: Mapping[str, Any], zone: ZoneInfo, status: int = 200) -> HTMLResponse:
     """Return a page. What values say is text in it, never markup, and UNPRINTABLE becomes U+FFFD."""
     html = _templates(zone).get_template(template).render(values)
     return HTMLResponse(UNPRINTABLE.sub("\ufffd", html), status, HEADERS)

@@ -24,7 +24,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except SignInNeeded:
-                return RedirectResponse(f"/sign-in?next={quote(_place(request))}", 303)
+                return RedirectResponse(f"/sign-in?next={quote(_return_address(request))}", 303)
             except (Refused, TidemarkError) as refusal:
                 return refusal_page(request, refusal)
 
@@ -33,13 +33,13 @@ class PageRoute(APIRoute):
 
 def refusal_page(request: Request, refusal: Refused | TidemarkError) -> Response:
     values = {"status": refusal.status, "code": refusal.code, "detail": refusal.detail}
-    answer = rendering.shown("refusal.html", values, request.app.state.store.settings.zone, refusal.status)
+    answer = rendering.render_page("refusal.html", values, request.app.state.store.settings.zone, refusal.status)
     if isinstance(refusal, RateLimited):
         answer.headers["Retry-After"] = str(refusal.retry_after_s)
     return answer
 
 
-def _place(request: Request) -> str:
+def _return_address(request: Request) -> str:
     """Return where to come back to: the page, unless the request was to change something."""
     if request.method != "GET":
         return "/"

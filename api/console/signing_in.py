@@ -61,7 +61,7 @@ async def sign_in(request: Request) -> Response:
 @router.get("/sign-in/link")
 async def show_link(request: Request, token: Annotated[str, Query()] = "") -> Response:
     """Ask to use the link. The question is a form, because mail programs follow links before people do."""
-    return rendering.shown("link.html", {"token": token}, request.app.state.store.settings.zone)
+    return rendering.render_page("link.html", {"token": token}, request.app.state.store.settings.zone)
 
 
 @router.post("/sign-in/link")
@@ -104,7 +104,7 @@ def sign_in_page(request: Request, then: str, email: str = "", fault: str = "", 
     settings: Settings = request.app.state.store.settings
     provider = urlsplit(settings.oidc_issuer).netloc
     values = {"next": local_path(then), "email": email, "fault": fault, "provider": provider}
-    return rendering.shown("sign-in.html", values, settings.zone, status)
+    return rendering.render_page("sign-in.html", values, settings.zone, status)
 
 
 def _sign_in_by_password(request: Request, email: str, password: str) -> str | None:

@@ -113,7 +113,7 @@ class Page:
         said = unquote(self.request.cookies.get(SAID, ""))
         frame = {"page": self, "user": self.session.user, "client_name": self.session.client_name, "said": said}
         store: Store = self.request.app.state.store
-        answer = rendering.shown(template, frame | values, store.settings.zone, status)
+        answer = rendering.render_page(template, frame | values, store.settings.zone, status)
         if said:
             answer.delete_cookie(SAID)
         return answer

@@ -102,7 +102,7 @@ class Limits:
     def limit_state(self, scope: Scope) -> LimitState:
         """Return the limit state of the request's key, or of its address if no key has been counted."""
         counted: LimitState | None = scope["state"].get("limit_state")
-        return counted or LimitState(self._address_policy, self._known(address(scope)))
+        return counted or LimitState(self._address_policy, self._known_count(address(scope)))
 
     def close(self) -> None:
         self._counters.close()
@@ -112,7 +112,7 @@ class Limits:
         state = scope["state"]["limit_state"] = LimitState(policy, count)
         return state
 
-    def _known(self, name: str) -> Count:
+    def _known_count(self, name: str) -> Count:
         return self._counters.known(f"{self._address_policy.name}:{name}", self._address_policy.quota.window_s)
 
     def _refusal(self, scope: Scope, code: str, detail: str) -> RateLimited:

@@ -52,12 +52,14 @@ def find_accounts(caller: Caller, customer: Customer, exports: Sequence[tuple[st
     names = {each.bank_name for each in nameless}
     found = {name: _find_known(known, [each for each in nameless if each.bank_name == name]) for name in names}
     return [
-        _of_named(caller, customer, each) if sent.names_account else _of_nameless(caller, customer, each, found)
+        _account_named(caller, customer, each)
+        if sent.names_account
+        else _account_unnamed(caller, customer, each, found)
         for each, (_, sent) in zip(named, exports, strict=True)
     ]
 
 
-def _of_named(caller: Caller, customer: Customer, statement: Statement) -> OfAccount:
+def _account_named(caller: Caller, customer: Customer, statement: Statement) -> OfAccount:
     account, oddities = identify(
         customer.customer_id,
         account_name=statement.account_name,
@@ -71,7 +73,7 @@ def _of_named(caller: Caller, customer: Customer, statement: Statement) -> OfAcc
     return OfAccount(statement, account, oddities)
 
 
-def _of_nameless(
+def _account_unnamed(
     caller: Caller, customer: Customer, statement: Statement, found: Mapping[str | None, Account | None]
 ) -> OfAccount:
     known = found[statement.bank_name]
@@ -79,7 +81,7 @@ def _of_nameless(
         message = "The file names no account: its rows belong to a stored account that they overlap or continue."
         return OfAccount(statement, known, (Oddity("Export.KnownAccount", message),))
     message = "The file names no account: its rows belong to an account with the file's name."
-    named = _of_named(caller, customer, statement)
+    named = _account_named(caller, customer, statement)
     return replace(named, oddities=(*named.oddities, Oddity("Export.NamesNoAccount", message)))
 
 

@@ -163,7 +163,7 @@ def describe_change(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def render_page(store: Store, job: PortfolioJob, policy: Policy, days: Sequence[Any], changes: Listing) -> str:
     """Return the page of a finished backtest of a policy's version, with the first of the changed customers."""
     first = first_rows(store.lake, changes, SHOWN_ON_THE_PAGE, describe_change)
-    return page(days, _about(job, policy, store.settings.zone), first, changes.total)
+    return page(days, _describe_backtest(job, policy, store.settings.zone), first, changes.total)
 
 
 def name_sides(job: PortfolioJob) -> tuple[str, str]:
@@ -177,7 +177,7 @@ def name_sides(job: PortfolioJob) -> tuple[str, str]:
     return before, f"{'challenger, ' if request.against is Against.CHALLENGER else ''}version {job.version}"
 
 
-def _about(job: PortfolioJob, policy: Policy, zone: ZoneInfo) -> About:
+def _describe_backtest(job: PortfolioJob, policy: Policy, zone: ZoneInfo) -> About:
     request = Request.from_json(job.request)
     facts = tuple(_facts(job, request, policy, zone))
     return About(policy.name, *name_sides(job), facts, tuple(_notices(job, request)))

@@ -90,13 +90,15 @@ def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, k
             min(data_version, transactions.find_version_at(r, customer, moment.known_at)),
             moment.known_at,
         )
-        place, known_seq = _known(r, customer, data_version, moment.known_at)
+        place, known_seq = _find_version_at(r, customer, data_version, moment.known_at)
     day = as_of or caller.today
     known = context.read(r, {customer.number: data_version}, now, day, caller.store.settings.zone)
     return Basis(place, data_version, known_seq, day, known)
 
 
-def _known(r: Reading, customer: Customer, data_version: int, moment: datetime) -> tuple[Location | None, int | None]:
+def _find_version_at(
+    r: Reading, customer: Customer, data_version: int, moment: datetime
+) -> tuple[Location | None, int | None]:
     """Return where the version that was current at a time is stored.
 
     If it is no longer stored, return the current version and the last job whose rows had been received by then. The

@@ -317,7 +317,7 @@ class PeriodView(View):
 
     @field_validator("by_status_code", mode="before")
     @classmethod
-    def _named(cls, counts: Mapping[int, int]) -> dict[str, int]:
+    def _status_codes_as_text(cls, counts: Mapping[int, int]) -> dict[str, int]:
         return {str(code): count for code, count in counts.items()}
 
 

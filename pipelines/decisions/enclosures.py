@@ -61,14 +61,14 @@ def _as_evaluated(node: Node, value: Any) -> Any:
     return value if node.is_leaf else frozenset((value,))
 
 
-def possible_outcomes(plan: Plan, found: NodeValues, moving: Sequence[Node]) -> frozenset[str]:
+def possible_outcomes(plan: Plan, found: NodeValues, depending: Sequence[Node]) -> frozenset[str]:
     """Return every possible outcome.
 
     Args:
         found: `fixed_values`, with the range of the varying leaf; the nodes that depend on it are updated in place.
-        moving: the nodes that depend on it (`depending_nodes`).
+        depending: the nodes that depend on it (`depending_nodes`).
     """
-    for node in moving:
+    for node in depending:
         found[node.name] = _VALUES[node.operator](node, [found[each] for each in node.of])
     return frozenset(_outcomes(plan, found))
 

@@ -116,20 +116,20 @@ class Reader:
     nodes: Nodes
     leaf: Callable[[Reference], Leaf]
 
-    def of_number(self, number: Number) -> str:
+    def add_number(self, number: Number) -> str:
         match number:
             case str():
                 return self.nodes.add("constant", "decimal", (), (number,))
             case MetricRef() | AttributeRef() | InputRef():
                 return self._leaf(number)
             case Tiers(tiers=tiers):
-                values = [self.of_number(band.value) for band in tiers.bands]
-                of = (self.of_number(tiers.of), *values, self.of_number(tiers.otherwise))
+                values = [self.add_number(band.value) for band in tiers.bands]
+                of = (self.add_number(tiers.of), *values, self.add_number(tiers.otherwise))
                 return self.nodes.add("tiers", "decimal", of, tuple(band.below for band in tiers.bands))
             case Operation():
-                return self._operation(number, "decimal", self.of_number)
+                return self._operation(number, "decimal", self.add_number)
 
-    def of_condition(self, condition: Condition) -> str:
+    def add_condition(self, condition: Condition) -> str:
         match condition:
             case IsTrue(is_true=of):
                 return self.nodes.add("is_true", "boolean", (self._leaf(of),))
@@ -138,11 +138,11 @@ class Reader:
             case OneOf(one_of=membership):
                 return self.nodes.add("one_of", "boolean", (self._leaf(membership.of),), membership.texts)
             case Not(not_=inner):
-                return self.nodes.add("not", "boolean", (self.of_condition(inner),))
+                return self.nodes.add("not", "boolean", (self.add_condition(inner),))
             case Operation(operator="all" | "any"):
-                return self._operation(condition, "boolean", self.of_condition)
+                return self._operation(condition, "boolean", self.add_condition)
             case Operation():
-                return self._operation(condition, "boolean", self.of_number)
+                return self._operation(condition, "boolean", self.add_number)
 
     def _operation(self, operation: Operation, kind: Kind, node_of: Callable[[Any], str]) -> str:
         return self.nodes.add(operation.operator, kind, tuple(node_of(each) for each in operation.operands))

@@ -76,7 +76,7 @@ def plan_policy(policy: Policy) -> Plan:
         PlannedStep(
             step,
             tuple(
-                PlannedRule(rule, reader.of_condition(rule.condition), f"/steps/{nth}/rules/{place}")
+                PlannedRule(rule, reader.add_condition(rule.condition), f"/steps/{nth}/rules/{place}")
                 for place, rule in enumerate(step.rules)
             ),
         )
@@ -85,8 +85,8 @@ def plan_policy(policy: Policy) -> Plan:
     limits = tuple(
         PlannedLimit(
             limit,
-            reader.of_number(limit.amount),
-            tuple(PlannedCap(cap, reader.of_number(cap.value)) for cap in limit.caps),
+            reader.add_number(limit.amount),
+            tuple(PlannedCap(cap, reader.add_number(cap.value)) for cap in limit.caps),
         )
         for limit in policy.limits
     )

@@ -71,9 +71,13 @@ def read_leaves(
         each
         for node in leaves
         if node.operator == "attribute"
-        for each in _of_attribute(node, [attributes.get(number, {}).get(node.label, NONE) for number in customers], now)
+        for each in _attribute_columns(
+            node, [attributes.get(number, {}).get(node.label, NONE) for number in customers], now
+        )
     ]
-    of_inputs = [each for node in leaves if node.operator == "input" for each in _of_input(node, inputs[node.label])]
+    of_inputs = [
+        each for node in leaves if node.operator == "input" for each in _input_columns(node, inputs[node.label])
+    ]
     causes = map(_cause_of_metric, of_metrics)
     return (
         metrics.lazy()
@@ -98,13 +102,13 @@ def _cause_of_metric(node: Node) -> pl.Expr:
     return cause.alias(cause_of(column))
 
 
-def _of_input(node: Node, given: Value) -> Sequence[pl.Expr]:
+def _input_columns(node: Node, given: Value) -> Sequence[pl.Expr]:
     value, cause = to_reading(given)
     column = column_of(node)
     return pl.lit(value, TYPES[node.kind]).alias(column), pl.lit(cause, pl.String).alias(cause_of(column))
 
 
-def _of_attribute(node: Node, stated: Sequence[Attribute], now: datetime) -> Sequence[pl.Series]:
+def _attribute_columns(node: Node, stated: Sequence[Attribute], now: datetime) -> Sequence[pl.Series]:
     return columns_of(node, [read_attribute(each, node.kind, now) for each in stated])
 
 

@@ -126,23 +126,27 @@ class _Search:
     def of(self, node: Node) -> Sensitivity:
         value = self._row[node.name]
         known = value if isinstance(value, Decimal) else None
-        moving = depending_nodes(self._plan, node.name)
+        depending = depending_nodes(self._plan, node.name)
         self._found = dict(self._fixed)
         try:
-            return self._of_unknown(node, moving) if known is None else self._of_known(node, moving, known)
+            return (
+                self._search_around_zero(node, depending)
+                if known is None
+                else self._search_around_value(node, depending, known)
+            )
         except _GivenUp:
             return Sensitivity(node, known, complete=False)
 
-    def _of_known(self, node: Node, moving: Sequence[Node], value: Decimal) -> Sensitivity:
-        below, above = (self._nearest(node, moving, units(value), sign, self._other_outcomes) for sign in (-1, 1))
+    def _search_around_value(self, node: Node, depending: Sequence[Node], value: Decimal) -> Sensitivity:
+        below, above = (self._nearest(node, depending, units(value), sign, self._other_outcomes) for sign in (-1, 1))
         return Sensitivity(node, value, below, above)
 
-    def _of_unknown(self, node: Node, moving: Sequence[Node]) -> Sensitivity:
+    def _search_around_zero(self, node: Node, depending: Sequence[Node]) -> Sensitivity:
         """Search on both sides of zero, including zero itself."""
         step = step_of(self._plan.policy, node)
         starts = ((-step, 1), (step, -1))
         sides = [
-            [self._nearest(node, moving, start, sign, frozenset((outcome,))) for start, sign in starts]
+            [self._nearest(node, depending, start, sign, frozenset((outcome,))) for start, sign in starts]
             for outcome in self._other_outcomes
         ]
         nearest = (min(filter(None, changes), key=_size, default=None) for changes in sides)
@@ -153,7 +157,7 @@ class _Search:
         return _EVERY_OUTCOME - {self._row["outcome"]}
 
     def _nearest(
-        self, node: Node, moving: Sequence[Node], start: int, sign: int, wanted: frozenset[str]
+        self, node: Node, depending: Sequence[Node], start: int, sign: int, wanted: frozenset[str]
     ) -> Change | None:
         """Return the first value outwards from `start` with a wanted outcome, among the values the leaf can have."""
         step = step_of(self._plan.policy, node)
@@ -162,24 +166,24 @@ class _Search:
         waiting = [(1, last)] if last > 0 else []
         while waiting:
             near, far = waiting.pop()
-            found = self._outcomes(node, moving, _between(first + sign * near * step, first + sign * far * step))
+            found = self._outcomes(node, depending, _between(first + sign * near * step, first + sign * far * step))
             if not found & wanted:
                 continue
             if near == far or found <= wanted:
                 at = first + sign * near * step
-                [outcome] = found if near == far else self._outcomes(node, moving, _between(at, at))
+                [outcome] = found if near == far else self._outcomes(node, depending, _between(at, at))
                 return Change(as_number(at), outcome)
             middle = (near + far) // 2
             waiting += [(middle + 1, far), (near, middle)]
         return None
 
-    def _outcomes(self, node: Node, moving: Sequence[Node], among: Range) -> frozenset[str]:
+    def _outcomes(self, node: Node, depending: Sequence[Node], among: Range) -> frozenset[str]:
         checkpoint()
-        self._left -= self._rules + sum(len(each.of) for each in moving)
+        self._left -= self._rules + sum(len(each.of) for each in depending)
         if self._left < 0:
             raise _GivenUp
         self._found[node.name] = among
-        return possible_outcomes(self._plan, self._found, moving)
+        return possible_outcomes(self._plan, self._found, depending)
 
 
 def _between(one: int, other: int) -> Range:

@@ -157,7 +157,7 @@ def _states(days: str) -> tuple[pl.Expr, pl.Expr]:
     return known.alias(f"known_{days}"), some.alias(f"some_{days}")
 
 
-def _below(definition: Balances, _: str) -> pl.Expr:
+def _is_below_threshold(definition: Balances, _: str) -> pl.Expr:
     assert definition.threshold is not None
     return pl.col("total") * 10 ** (SCALE - 2) < pl.lit(int(definition.threshold * 10**SCALE), WIDE)
 
@@ -170,7 +170,7 @@ def _short(definition: Balances, days: str) -> pl.Expr:
 
 
 _MARKS: Mapping[str, Callable[[Balances, str], pl.Expr]] = {
-    "days_below": _below,
+    "days_below": _is_below_threshold,
     "share_short": _short,
     "longest_short": _short,
     "days_since_short": _short,

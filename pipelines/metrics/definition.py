@@ -59,14 +59,14 @@ def _operand(text: str) -> str:
     return text
 
 
-def _known(names: tuple[str, ...], kind: str, among: object) -> tuple[str, ...]:
+def _require_known(names: tuple[str, ...], kind: str, among: object) -> tuple[str, ...]:
     if unknown := [name for name in names if name not in among]:  # pyrefly: ignore[not-iterable]
         raise ValueError(f"there is no {kind} {', '.join(unknown)}")
     return names
 
 
 def _names(kind: str, among: object) -> AfterValidator:
-    return AfterValidator(lambda names: _known(names, kind, among))
+    return AfterValidator(lambda names: _require_known(names, kind, among))
 
 
 Exact: TypeAlias = Annotated[Decimal, BeforeValidator(_exact)]

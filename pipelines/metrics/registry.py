@@ -102,12 +102,12 @@ class _Lines:
         """Return the line, from 1, of the deepest node that exists on the path."""
         node = self.root
         for step in path:
-            deeper = _below(node, step)
+            deeper = _child_at(node, step)
             node = deeper if deeper is not None else node
         return int(node.start_mark.line) + 1
 
 
-def _below(node: Any, step: int | str) -> Any:
+def _child_at(node: Any, step: int | str) -> Any:
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step]
     if isinstance(node, yaml.MappingNode):

@@ -106,7 +106,7 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
         yield ("flags", where.flags), _has_any(where.flags)
     if where.not_flags:
         yield ("not flags", where.not_flags), ~_has_any(where.not_flags)
-    yield from _of_counterparties(where)
+    yield from _counterparty_conditions(where)
     for name, mark in _MARKS.items():
         if (wanted := getattr(where, name)) is not None:
             yield (name, wanted), mark if wanted else ~mark
@@ -134,7 +134,7 @@ def _is_any_of(categories: Names, groups: Names) -> pl.Expr:
     return _never_null(of_category if categories else of_group)
 
 
-def _of_counterparties(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
+def _counterparty_conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
     if where.counterparties:
         yield ("counterparties", where.counterparties), _is_with(where.counterparties)
     if where.not_counterparties:

@@ -135,7 +135,7 @@ class Running:
         self._layout = layout
         self._total_type = _total_type(rows)
         marked_rows = self._mark(rows)
-        self._places = self._place(marked_rows, periods)
+        self._places = self._count_rows_before_edges(marked_rows, periods)
         self._at_edges = self._total(marked_rows)
         self.marked = self._mark_windows(marked_rows)
 
@@ -161,14 +161,14 @@ class Running:
         row, customer = pl.col("row"), pl.col("customer")
         inside = []
         for name, both in self._layout.windows.items():
-            older, newer = (pl.lit(self._of_edge(edge)).gather(customer) for edge in both)
+            older, newer = (pl.lit(self._places_at(edge)).gather(customer) for edge in both)
             inside.append(((row >= older) & (row < newer)).alias(name))
         return marked.with_columns(inside)
 
-    def _of_edge(self, place: int) -> pl.Series:
+    def _places_at(self, place: int) -> pl.Series:
         return self._places.slice(place * self.customers, self.customers)
 
-    def _place(self, marked: pl.DataFrame, periods: pl.DataFrame) -> pl.Series:
+    def _count_rows_before_edges(self, marked: pl.DataFrame, periods: pl.DataFrame) -> pl.Series:
         """Return how many rows of all customers lie before each edge.
 
         Rows are sorted by customer and day, so both together are one sorted number that can be searched.

@@ -78,9 +78,9 @@ class Sources:
             *([_quotients(quotients, self._layout)] if quotients else []),
             *([_largest_shares(largest, self._layout, self._single)] if largest else []),
             *([_monthly(months, self._layout)] if months else []),
-            *([_grouped(by_row, self._single)] if by_row else []),
-            *([_balances(of_balances, self._layout)] if of_balances else []),
-            *([_of_history(history)] if history else []),
+            *([_grouped_outcomes(by_row, self._single)] if by_row else []),
+            *([_balance_outcomes(of_balances, self._layout)] if of_balances else []),
+            *([_history_outcomes(history)] if history else []),
         ]
 
     def fractions(self, facts: Facts, customers: pl.DataFrame) -> pl.LazyFrame:
@@ -223,17 +223,17 @@ def _monthly(definitions: Sequence[Transactions], layout: Layout) -> Outcome:
     return lambda read: outcomes(read.running.between(sums), read.customers["complete_months"])
 
 
-def _grouped(definitions: Sequence[Transactions | Groups], single: Layout) -> Outcome:
+def _grouped_outcomes(definitions: Sequence[Transactions | Groups], single: Layout) -> Outcome:
     outcomes = grouped.outcomes(definitions, single)
     return lambda read: outcomes(read.single)
 
 
-def _balances(definitions: Sequence[Balances], layout: Layout) -> Outcome:
+def _balance_outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
     outcomes = balances.outcomes(definitions, layout)
     return lambda read: outcomes(read.facts, read.customers, read.running)
 
 
-def _of_history(definitions: Sequence[History]) -> Outcome:
+def _history_outcomes(definitions: Sequence[History]) -> Outcome:
     figures, days = [each.figure for each in definitions], pl.col("days")
     return lambda read: fractions(
         pl.LazyFrame({"days": pl.concat(read.customers[figure] for figure in figures)}), days, 1

@@ -72,7 +72,7 @@ class _Behind:
         return {slug: list(_sums(self.among[slug], self.among)) for slug in self.slugs}
 
     @cached_property
-    def _named(self) -> Mapping[Transactions, str]:
+    def _slug_by_sum(self) -> Mapping[Transactions, str]:
         every = dict.fromkeys(each for sums in self._sums.values() for each in sums)
         return {each: f"behind_{nth}" for nth, each in enumerate(every)}
 
@@ -81,7 +81,7 @@ class _Behind:
         """Two metrics for each sum: its unreconciled rows, and all its rows."""
         both = (
             each
-            for definition, slug in self._named.items()
+            for definition, slug in self._slug_by_sum.items()
             for each in (_metric(slug, definition), _metric(_unreconciled(slug), _only_unreconciled(definition)))
         )
         return {each.slug: each for each in both}
@@ -91,7 +91,7 @@ class _Behind:
         by_unit: dict[str, list[str]] = {}
         for definition in self._sums[slug]:
             unit = "count" if definition.aggregate == "count" else "AUD"
-            by_unit.setdefault(unit, []).append(self._named[definition])
+            by_unit.setdefault(unit, []).append(self._slug_by_sum[definition])
         return {unit: ([_unreconciled(each) for each in every], every) for unit, every in by_unit.items()}
 
     def share(self, slug: str) -> pl.Expr:

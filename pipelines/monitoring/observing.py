@@ -94,7 +94,7 @@ class Observations:
     def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
         """Return what these rules report, what their conditions read, and the comparisons. Decimals are exact."""
         planned = self.plan.rulesets[ruleset_id]
-        row = self._of_ruleset(planned).row(self._rows[customer_number], named=True)
+        row = self._columns_read_by(planned).row(self._rows[customer_number], named=True)
         return {"rules": [describe_firing(self.plan, planned, planned.rules[code], row) for code in rules]}
 
     @cached_property
@@ -109,7 +109,7 @@ class Observations:
     def _narrowed(self) -> dict[UUID, pl.DataFrame]:
         return {}
 
-    def _of_ruleset(self, planned: PlannedRuleset) -> pl.DataFrame:
+    def _columns_read_by(self, planned: PlannedRuleset) -> pl.DataFrame:
         """Return the columns that a ruleset's rules read: those of all rulesets would make long rows."""
         ruleset_id = planned.source.ruleset_id
         if ruleset_id not in self._narrowed:

@@ -156,9 +156,9 @@ def _plan_ruleset(source: VersionedRuleset, nodes: Nodes, metrics: "_SharedMetri
     applies, muted = ruleset.applies_to, ruleset.muted_while
     return PlannedRuleset(
         source,
-        reader.of_condition(applies.where) if isinstance(applies, Filtered) else None,
-        None if muted is None else reader.of_condition(muted),
-        {rule.code: PlannedRule(rule, reader.of_condition(rule.condition)) for rule in ruleset.rules},
+        reader.add_condition(applies.where) if isinstance(applies, Filtered) else None,
+        None if muted is None else reader.add_condition(muted),
+        {rule.code: PlannedRule(rule, reader.add_condition(rule.condition)) for rule in ruleset.rules},
         names.slugs,
     )
 

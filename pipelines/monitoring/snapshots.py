@@ -186,19 +186,19 @@ class FactsOfDays(Facts):
     @cached_property
     def rows(self) -> pl.DataFrame:
         """Rows as in Facts, once for each snapshot, but only what metrics read and only within reach."""
-        return self._of_each_snapshot(self.shared_rows.select(COLUMNS), self._reach).with_columns(age=age())
+        return self._repeat_for_snapshots(self.shared_rows.select(COLUMNS), self._reach).with_columns(age=age())
 
     @cached_property
     def accounts(self) -> pl.DataFrame:
-        by_day = self._of_each_snapshot(self._plain.cached(_described_by_day))
+        by_day = self._repeat_for_snapshots(self._plain.cached(_described_by_day))
         return describe_accounts(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
         """Closing balances by day, each from that day's rows alone."""
-        return self._of_each_snapshot(self._plain.cached(closings_by_day)).sort(*BY_ACCOUNT, "date")
+        return self._repeat_for_snapshots(self._plain.cached(closings_by_day)).sort(*BY_ACCOUNT, "date")
 
-    def _of_each_snapshot(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
+    def _repeat_for_snapshots(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
         """Repeat rows, sorted by customer and `date`, for each snapshot at which they are known."""
         known = self._snapshots.with_columns(*find_spans(shared, self._snapshots, reach))
         places = known.select("snapshot", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)

@@ -30,7 +30,7 @@ def make_reference(readings: pl.DataFrame, metrics: Sequence[str]) -> dict[str, 
 
 
 def _summarise(readings: pl.DataFrame, metric: str) -> dict[str, Any]:
-    known = _known(readings, metric)
+    known = _known_readings(readings, metric)
     limits = np.unique(np.quantile(known, _TENTHS)).round(4).tolist() if known.size else []
     return {
         "limits": limits,
@@ -81,13 +81,13 @@ def compare_default_rates(values: Values, defaulted: Outcomes) -> dict[str, Any]
     }
 
 
-def _known(readings: pl.DataFrame, metric: str) -> Values:
+def _known_readings(readings: pl.DataFrame, metric: str) -> Values:
     return readings[metric].drop_nulls().cast(pl.Float64).to_numpy()
 
 
 def _shares(readings: pl.DataFrame, metric: str, limits: Sequence[float]) -> Values:
     """Return the share of the cases in each class: up to each limit, above the last, and missing."""
-    known = _known(readings, metric)
+    known = _known_readings(readings, metric)
     counts = np.bincount(np.searchsorted(limits, known), minlength=len(limits) + 1)
     shares: Values = np.append(counts, readings.height - known.size) / max(1, readings.height)
     return shares

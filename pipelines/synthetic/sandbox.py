@@ -178,7 +178,7 @@ def sandbox_business(
     wanted = PROFILES[slug]
     days = window(min(months, wanted.months), until)
     for stream, profile in _drawn(wanted, f"sandbox/{slug}/{seed}/{months}/{until}", days):
-        known = _named(profile, name or profile.name, abn or profile.abn)
+        known = _rename(profile, name or profile.name, abn or profile.abn)
         made = settle(known, Window(days.first, days.last + FEED_DAYS), Random(stream))
         if wanted.shows(_history(made, until), until):
             return _dressed(made, known, until, wanted.attack, stream) if wanted.attack else made
@@ -196,7 +196,7 @@ def _drawn(wanted: SandboxProfile, stream: str, days: Window) -> Iterator[tuple[
             yield f"{stream}/{n}/ledger", replace(placed, quiet=False)
 
 
-def _named(profile: Profile, name: str, abn: str) -> Profile:
+def _rename(profile: Profile, name: str, abn: str) -> Profile:
     """Return the business under this name and ABN. The tax office's references contain the ABN."""
     borrowings = (replace(each, reference=each.reference.replace(profile.abn, abn)) for each in profile.borrowings)
     return replace(profile, name=name, abn=abn, borrowings=tuple(borrowings))

@@ -40,7 +40,7 @@ def summarise_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[di
     """
     compared = _compare_with_untouched(tried)
     return [
-        {**_about(each), "detectability": each.detectability, **_summarise_attack(compared, each.slug)}
+        {**_describe_manipulation(each), "detectability": each.detectability, **_summarise_attack(compared, each.slug)}
         for each in attacks
     ]
 
@@ -52,7 +52,7 @@ def summarise_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -
     """
     compared = _compare_with_untouched(tried)
     return [
-        {**_about(each), "resembles": each.resembles, **_summarise_lookalike(compared, each.slug)}
+        {**_describe_manipulation(each), "resembles": each.resembles, **_summarise_lookalike(compared, each.slug)}
         for each in lookalikes
     ]
 
@@ -79,7 +79,7 @@ def _auc(with_outcome: pl.DataFrame) -> float | None:
     return float(measures.auc(with_outcome["defaults"].cast(pl.Int8).to_numpy(), with_outcome["value"].to_numpy()))
 
 
-def _about(each: Attack | Lookalike) -> Mapping[str, Any]:
+def _describe_manipulation(each: Attack | Lookalike) -> Mapping[str, Any]:
     return {"slug": each.slug, "heldOut": each.held_out}
 
 

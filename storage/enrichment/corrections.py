@@ -233,7 +233,7 @@ def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
     Raises:
         NotFound: unknown, or of another customer or client.
     """
-    query = select(corrections).where(_about(customer), corrections.c.correction_id == correction_id)
+    query = select(corrections).where(_applies_to(customer), corrections.c.correction_id == correction_id)
     row = r.execute(query).first()
     if row is None:
         raise NotFound("Correction.NotFound", "There is no correction with this id.")
@@ -249,7 +249,7 @@ def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Corr
 def was_changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
     """Return whether a correction that applies to the customer was made or revoked after a time."""
     later = or_(corrections.c.made_at > moment, corrections.c.revoked_at > moment)
-    return r.execute(select(corrections.c.number).where(_about(customer), later).limit(1)).first() is not None
+    return r.execute(select(corrections.c.number).where(_applies_to(customer), later).limit(1)).first() is not None
 
 
 def count_decided_rows(lake: Lake, on: StoredRows) -> Mapping[UUID, int]:
@@ -372,13 +372,13 @@ def _columns(customer: Customer, new: NewCorrection, group: str | None) -> dict[
     return columns | whose | {"counterparty_group": group}
 
 
-def _about(customer: Customer) -> ColumnElement[bool]:
+def _applies_to(customer: Customer) -> ColumnElement[bool]:
     whose = or_(corrections.c.customer_number == customer.number, corrections.c.customer_number.is_(None))
     return and_(corrections.c.client_id == customer.client_id, whose)
 
 
 def _newest_first(customer: Customer) -> AnySelect:
-    return select(corrections).where(_about(customer)).order_by(corrections.c.number.desc())
+    return select(corrections).where(_applies_to(customer)).order_by(corrections.c.number.desc())
 
 
 def _last_live(r: Reading, customer: Customer) -> Correction | None:

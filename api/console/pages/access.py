@@ -59,7 +59,7 @@ async def show_new_user(page: SignedIn) -> Response:
 
 @router.post("/users")
 async def create_user(page: SignedIn) -> Response:
-    sent = _sent(await page.form(), "name", "email", "role")
+    sent = _fields_of(await page.form(), "name", "email", "role")
     try:
         user = await page.post("users", json=sent)
     except Refused as refusal:
@@ -74,7 +74,7 @@ async def show_user(page: SignedIn, user_id: str) -> Response:
 
 @router.post("/users/{user_id}")
 async def change_user(page: SignedIn, user_id: str) -> Response:
-    sent = _sent(await page.form(), "name", "role")
+    sent = _fields_of(await page.form(), "name", "role")
     try:
         await page.patch("users", user_id, json=sent)
     except Refused as refusal:
@@ -204,7 +204,7 @@ def _key_form(page: Page, form: FormData, refusal: Refused | None = None) -> Res
     return page.show("admin-key-new.html", _status(refusal), refusal=refusal, **offered, **sent)
 
 
-def _sent(form: FormData, *names: str) -> dict[str, str]:
+def _fields_of(form: FormData, *names: str) -> dict[str, str]:
     return {name: str(form.get(name, "")) for name in names}
 
 

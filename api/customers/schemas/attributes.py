@@ -137,7 +137,7 @@ class SentAttributes(Received):
 
     @field_validator("attributes", mode="before")
     @classmethod
-    def _named(cls, given: Any) -> Any:
+    def _check_names(cls, given: Any) -> Any:
         """Refuse wrong names before any value is checked, without repeating the names."""
         if isinstance(given, dict) and len(given) > MOST_PER_CUSTOMER:
             raise refusal("Attribute.InvalidCount", f"A customer has at most {MOST_PER_CUSTOMER} attributes.")

@@ -109,7 +109,7 @@ def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
         earlier = stored_evaluations.read_record(r, found)
         policy = policies.get(r, found.client_id, found.slug)
         planned = PlannedPolicy.of(policies.version(r, policy, found.version).policy)
-        place, is_stored = _place(r, found)
+        place, is_stored = _find_evaluated_location(r, found)
     figures = (
         deciding.compute_figures(store.lake, place, found.customer_number, found.as_of, planned.plan)
         if is_stored
@@ -118,7 +118,7 @@ def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
     return found, decision.replay(planned, earlier, found.customer_number, figures)
 
 
-def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
+def _find_evaluated_location(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
     """Return the location of the evaluated version of the data, and whether it is still stored."""
     customer = customers.get(r, found.client_id, found.customer_id)
     try:

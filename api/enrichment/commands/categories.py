@@ -217,7 +217,9 @@ def train(
             resource = {"modelId": stored.model_id}
             audit.append(w, OPERATOR, "Model.Trained", resource, now(), client_id=client)
         saved = {"modelId": str(stored.model_id)}
-    print_record({**saved, "fingerprint": fingerprint, "bytes": len(content), **_shown(facts)}, as_json=as_json)
+    print_record(
+        {**saved, "fingerprint": fingerprint, "bytes": len(content), **_describe_facts(facts)}, as_json=as_json
+    )
     if read_held_accuracy(model).worthless:
         warn(_WORTHLESS)
 
@@ -426,7 +428,7 @@ def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _shown(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     held = facts["held"]
     return {
         **{name: value for name, value in facts.items() if name != "held"},

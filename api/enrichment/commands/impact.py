@@ -203,17 +203,17 @@ def describe_impact(compared: Compared) -> dict[str, Any]:
         "moved": impact.moved.to_dicts(),
         "figures": {
             "all": impact.summed_figures().to_dicts(),
-            "byCustomer": [_of_customer(each, names) for each in impact.changed_figures().to_dicts()],
+            "byCustomer": [_with_customer_name(each, names) for each in impact.changed_figures().to_dicts()],
         },
-        "ratings": [_of_customer(each, names) for each in impact.ratings.to_dicts()],
-        "decisions": [_of_customer(each, names) for each in impact.decisions.to_dicts()],
-        "matches": [_of_customer(each, names) for each in impact.matches.to_dicts()],
-        "changedCustomers": [_of_customer(each, names) for each in _changes(impact)],
+        "ratings": [_with_customer_name(each, names) for each in impact.ratings.to_dicts()],
+        "decisions": [_with_customer_name(each, names) for each in impact.decisions.to_dicts()],
+        "matches": [_with_customer_name(each, names) for each in impact.matches.to_dicts()],
+        "changedCustomers": [_with_customer_name(each, names) for each in _changes(impact)],
         "examples": [_example(each, names) for each in impact.examples.to_dicts()],
     }
 
 
-def _of_customer(record: Mapping[str, Any], names: Mapping[int, Named]) -> dict[str, Any]:
+def _with_customer_name(record: Mapping[str, Any], names: Mapping[int, Named]) -> dict[str, Any]:
     rest = {name: value for name, value in record.items() if name != "customer_number"}
     named = names[record["customer_number"]]
     return {"customerId": named.customer_id, "customerName": named.name, **rest}
@@ -250,7 +250,7 @@ def _decision(changed: Mapping[str, Any]) -> str:
 
 
 def _example(record: Mapping[str, Any], names: Mapping[int, Named]) -> dict[str, Any]:
-    shown = _of_customer(record, names)
+    shown = _with_customer_name(record, names)
     return {
         "customerId": shown.pop("customerId"),
         "customerName": shown.pop("customerName"),

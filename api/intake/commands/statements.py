@@ -125,7 +125,7 @@ def _read(files: Sequence[tuple[Path, bytes]], password: str | None) -> list[_Fi
         Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress,
         ThreadPoolExecutor(os.cpu_count()) as threads,
     ):
-        bars = [progress.add_task(_shown(path.name), total=None) for path, _ in files]
+        bars = [progress.add_task(_escape(path.name), total=None) for path, _ in files]
         described = [lambda done, total, bar=bar: progress.update(bar, completed=done, total=total) for bar in bars]
         paths, contents = [path for path, _ in files], [content for _, content in files]
         found = threads.map(
@@ -231,11 +231,11 @@ def _last_digits(statement: Statement) -> str | None:
 def _print(file: _File) -> None:
     found = file.extraction
     pages = counted(found.pages, "page") if found.pages else ""
-    out.print(f"[bold]{_shown(str(file.path))}[/]  [dim]{pages}[/]", highlight=False)
+    out.print(f"[bold]{_escape(str(file.path))}[/]  [dim]{pages}[/]", highlight=False)
     if found.refusal is not None:
-        out.print(f"  [red]{found.refusal}[/]  {_shown(found.message or '')}", highlight=False)
+        out.print(f"  [red]{found.refusal}[/]  {_escape(found.message or '')}", highlight=False)
     elif found.message is not None:
-        out.print(f"  [yellow]{_shown(found.message)}[/]", highlight=False)
+        out.print(f"  [yellow]{_escape(found.message)}[/]", highlight=False)
     for statement in found.statements:
         out.print(Padding(_facts(statement), (1, 2), expand=False))
         _print_all(statement.reasons)
@@ -248,13 +248,13 @@ def _print(file: _File) -> None:
 def _facts(statement: Statement) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     colour = _COLOURS.get(statement.verdict, "yellow")
-    for name, value in _about(statement).items():
-        shown = _shown(value) if value else "–"
+    for name, value in _describe_statement(statement).items():
+        shown = _escape(value) if value else "–"
         table.add_row(f"[dim]{name}[/]", f"[{colour}]{shown}[/]" if name == "Verdict" else shown)
     return table
 
 
-def _about(statement: Statement) -> Mapping[str, str | None]:
+def _describe_statement(statement: Statement) -> Mapping[str, str | None]:
     period = (f"{day:%-d %b %Y}" if day else "?" for day in (statement.period_start, statement.period_end))
     return {
         "Bank": statement.bank_name,
@@ -287,7 +287,7 @@ def _print_all(findings: Sequence[Reason | Signal]) -> None:
     for each in findings:
         page = f"page {each.page}: " if each.page else ""
         weight = f" [dim]({each.severity})[/]" if isinstance(each, Signal) else ""
-        out.print(f"  • {page}{_shown(each.message)}{weight}", highlight=False)
+        out.print(f"  • {page}{_escape(each.message)}{weight}", highlight=False)
 
 
 def _complain(files: Sequence[_File]) -> None:
@@ -297,5 +297,5 @@ def _complain(files: Sequence[_File]) -> None:
         err.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
-def _shown(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(printable(text))

@@ -81,7 +81,7 @@ def backtest(
             policy = stored_policies.get(r, client, slug)
             newest = stored_policies.newest(r, policy)
             compared = newest if version is None else stored_policies.version(r, policy, version)
-            sent = _sent(compared, against, as_of or [], inputs or [], known_then=known_then)
+            sent = _build_request(compared, against, as_of or [], inputs or [], known_then=known_then)
             sent = sent.model_copy(update=_filters(compared, customer or [], attribute or []))
             _require_another(newest, sent)
             with printing_faults(as_json=as_json):
@@ -107,7 +107,7 @@ def backtest(
     _print_changes(first, listing.total)
 
 
-def _sent(
+def _build_request(
     compared: PolicyVersion,
     against: str,
     days: Sequence[str],

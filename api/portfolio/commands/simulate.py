@@ -63,7 +63,7 @@ def simulate(
     file = Path(ruleset)
     with printing_faults(as_json=as_json):
         document = _read_file(file) if file.is_file() else None
-    sent = _sent(document, first, last, customer or [])
+    sent = _build_request(document, first, last, customer or [])
     with opened_store() as store:
         with printing_faults(as_json=as_json), store.db.writing() as w:
             stored = rulesets.with_slug(w, client, ruleset) if document is None else _find_or_save(w, client, document)
@@ -89,7 +89,9 @@ def _read_file(file: Path) -> Ruleset:
     return require_valid(check_text(text_of(file), yaml=file.suffix != ".json"))
 
 
-def _sent(document: Ruleset | None, first: str | None, last: str | None, customers: Sequence[UUID]) -> SentSimulation:
+def _build_request(
+    document: Ruleset | None, first: str | None, last: str | None, customers: Sequence[UUID]
+) -> SentSimulation:
     return SentSimulation.model_construct(
         from_=_day("--from", first),
         to=_day("--to", last),

@@ -173,7 +173,7 @@ def analyse(
             f"--html and --name are for one customer: choose one of {len(analysed.customers):,} with --customer"
         )
     if html is not None:
-        written = page(_bundle(analysed, next(iter(analysed.customers))), _about(analysed, name))
+        written = page(_bundle(analysed, next(iter(analysed.customers))), _describe_customer(analysed, name))
         save(in_currency(written, analysed.money.currency), html, None)
     if as_json:
         print_json(_as_json(analysed))
@@ -183,7 +183,7 @@ def analyse(
     else:
         _print_files(analysed)
         bundle = _bundle(analysed, next(iter(analysed.customers)))
-        _print_reports(bundle, _about(analysed, name), analysed.money.currency)
+        _print_reports(bundle, _describe_customer(analysed, name), analysed.money.currency)
 
 
 def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
@@ -290,7 +290,7 @@ def _rejected(statements: Sequence[tuple[ExportFile, Statement]], rejected: pl.D
         yield RefusedRow(str(file.path), statement.lines[position], field, code, message)
 
 
-def _about(analysed: _Analysed, name: str | None) -> About:
+def _describe_customer(analysed: _Analysed, name: str | None) -> About:
     of_file = next(iter(analysed.customers.values()))
     return About(name=name or of_file, reference=of_file if name else None)
 
@@ -421,7 +421,7 @@ def _print_files(analysed: _Analysed) -> None:
     for each, file in zip(_files(analysed), analysed.files, strict=True):
         accounts = counted(len(each["accounts"]), "account")
         used = f"{each['used']:,} of {counted(each['rows'], 'row')} used"
-        out.print(f"[bold]{_shown(each['file'])}[/]: {used}, {accounts}, signs {each['signs']}", highlight=False)
+        out.print(f"[bold]{_escape(each['file'])}[/]: {used}, {accounts}, signs {each['signs']}", highlight=False)
         if each["unused"]:
             parts = (f"{count:,} {why}" for why, count in each["unused"].items())
             show_indented(out, f"not used: {', '.join(parts)}", "yellow")
@@ -471,7 +471,7 @@ def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     table.title_style = "bold"
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
     rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
-    cells = [[_shown(in_currency(row[place], currency, mark="")) for place in shown] for row in rows]
+    cells = [[_escape(in_currency(row[place], currency, mark="")) for place in shown] for row in rows]
     # Only headings and words may wrap. Figures are never cut, even if the table gets wider than the terminal.
     needed = 0
     for number, column in enumerate(grid.columns[place] for place in shown):
@@ -486,5 +486,5 @@ def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     out.print(f"[dim]and {more:,} {'earlier' if is_series else 'more'}[/]\n" if more else "", highlight=False)
 
 
-def _shown(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(printable(text))

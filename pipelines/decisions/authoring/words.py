@@ -26,12 +26,12 @@ def describe_number(number: Number) -> str:
         case MetricRef(metric=name) | AttributeRef(attribute=name) | InputRef(input=name):
             return name
         case Tiers(tiers=tiers):
-            return _of_tiers(tiers)
+            return _describe_tiers(tiers)
         case Operation():
             return _CALCULATIONS[number.operator]([describe_number(each) for each in number.operands])
 
 
-def _of_tiers(tiers: Tiered) -> str:
+def _describe_tiers(tiers: Tiered) -> str:
     bands = [f"{describe_number(band.value)} below {band.below}" for band in tiers.bands]
     return f"(by {describe_number(tiers.of)}: {', '.join(bands)}, otherwise {describe_number(tiers.otherwise)})"
 
@@ -59,13 +59,13 @@ def describe_condition(condition: Condition) -> str:
         case Operation(operator="all" | "any" as operator):
             return f" {_JOINED[operator]} ".join(f"({describe_condition(each)})" for each in condition.operands)
         case Operation():
-            return _of_comparison(condition)
+            return _describe_comparison(condition)
 
 
 _JOINED: Mapping[str, str] = {"all": "and", "any": "or"}
 
 
-def _of_comparison(comparison: Any) -> str:
+def _describe_comparison(comparison: Any) -> str:
     left, *others = map(describe_number, comparison.operands)
     return f"{left} {_COMPARISONS[comparison.operator]} {' and '.join(others)}"
 

@@ -45,12 +45,12 @@ def _mark_unknown(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.E
         above[name].append(customers)
     for node in plan.nodes.values():
         for operand, counts in zip(node.of, _relevant(node), strict=True):
-            above[operand].append(pl.col(_unknown(node.name)) & counts)
+            above[operand].append(pl.col(_unknown_column(node.name)) & counts)
     frame = evaluated
     for level in reversed(plan.levels):
         frame = frame.with_columns(
             (pl.any_horizontal([pl.lit(value=False), *above[node.name]]) & pl.col(node.name).is_null()).alias(
-                _unknown(node.name)
+                _unknown_column(node.name)
             )
             for node in level
         )
@@ -77,7 +77,7 @@ def _relevant(node: Node) -> Iterator[pl.Expr]:
 def _ends(plan: Plan) -> Iterator[tuple[Node, pl.Expr, pl.Expr]]:
     """Yield the nodes where the search may end, with the customers for whom it does, and the cause."""
     for node in plan.nodes.values():
-        unknown = pl.col(_unknown(node.name))
+        unknown = pl.col(_unknown_column(node.name))
         if node.is_leaf:
             yield node, unknown, pl.col(cause_of(column_of(node)))
         elif node.of and node.operator != "tiers":  # tiers are unknown only if one of their operands is
@@ -98,5 +98,5 @@ def _by_cause(lacking: pl.DataFrame, node: Node, cause: pl.Expr) -> pl.DataFrame
     return described.select(pl.col(name).cast(kind) for name, kind in MISSING.items())
 
 
-def _unknown(name: str) -> str:
+def _unknown_column(name: str) -> str:
     return f"unknown {name}"  # node names have no space, so the columns can't collide

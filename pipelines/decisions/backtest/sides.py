@@ -132,10 +132,10 @@ def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
 def _causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Count why verdicts are indeterminate and, for customers with a verdict, why limits are."""
     undecided = evaluated.filter(pl.col("outcome") == INDETERMINATE)
-    yield _about(None, causes.count_missing(plan, undecided, _blocking_conditions(plan)))
+    yield _label_product(None, causes.count_missing(plan, undecided, _blocking_conditions(plan)))
     for nth, planned in enumerate(plan.limits):
         unpriced = evaluated.filter(pl.col("outcome") != INDETERMINATE, pl.col(f"amount_{nth}").is_null())
-        yield _about(planned.limit.product, causes.count_missing(plan, unpriced, _needed_for_limit(planned)))
+        yield _label_product(planned.limit.product, causes.count_missing(plan, unpriced, _needed_for_limit(planned)))
 
 
 def _blocking_conditions(plan: Plan) -> Mapping[str, pl.Expr]:
@@ -153,5 +153,5 @@ def _needed_for_limit(planned: PlannedLimit) -> Mapping[str, pl.Expr]:
     return dict.fromkeys(planned.required, pl.lit(value=True))
 
 
-def _about(product: str | None, counts: pl.DataFrame) -> pl.DataFrame:
+def _label_product(product: str | None, counts: pl.DataFrame) -> pl.DataFrame:
     return counts.select(pl.lit(product, pl.String).alias("about"), *causes.MISSING)

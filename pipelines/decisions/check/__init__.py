@@ -54,10 +54,10 @@ def check_document(document: object) -> CheckedPolicy:
 
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Sort the findings by their place in the document, and remove duplicates."""
-    return sorted(dict.fromkeys(findings), key=lambda each: (_place(each.pointer), each.code))
+    return sorted(dict.fromkeys(findings), key=lambda each: (_sort_key(each.pointer), each.code))
 
 
-def _place(pointer: str) -> list[tuple[int, str]]:
+def _sort_key(pointer: str) -> list[tuple[int, str]]:
     return [(int(step), "") if step.isdecimal() else (-1, step) for step in pointer.split("/")]
 
 

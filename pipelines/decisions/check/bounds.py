@@ -57,9 +57,9 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
             return finding("", "TooCostly", says)
         if depth > MOST_DEPTH:
             return finding(_pointer(trail), "TooDeep", f"Operators may be nested at most {MOST_DEPTH} deep.")
-        if values + len(waiting) + _members(value) > MOST_VALUES:
+        if values + len(waiting) + _count_members(value) > MOST_VALUES:
             return _too_much(level, MOST_VALUES + 1)
-        waiting.extend((each, (trail, name), level + 1, depth) for name, each in _below(value))
+        waiting.extend((each, (trail, name), level + 1, depth) for name, each in _list_members(value))
     return None
 
 
@@ -83,11 +83,11 @@ def _is_constant(trail: Trail) -> bool:
     return name in _OF_NUMBERS if isinstance(place, int) else place in _OF_BANDS
 
 
-def _members(value: object) -> int:
+def _count_members(value: object) -> int:
     return len(value) if isinstance(value, (dict, list)) else 0
 
 
-def _below(value: object) -> Iterator[tuple[int | str, object]]:
+def _list_members(value: object) -> Iterator[tuple[int | str, object]]:
     if isinstance(value, dict):
         yield from value.items()
     elif isinstance(value, list):

@@ -23,14 +23,14 @@ def fold(number: Number) -> Folded:
             return Decimal(number)
         case Tiers(tiers=tiers):
             bands = [(Decimal(band.below), band.value) for band in tiers.bands]
-            return _place(fold(tiers.of), bands, tiers.otherwise)
+            return _fold_tiers(fold(tiers.of), bands, tiers.otherwise)
         case Operation():
             return _calculate(number.operator, [fold(each) for each in number.operands])
         case _:
             return Open.DEPENDS
 
 
-def _place(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
+def _fold_tiers(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
     if isinstance(of, Open):
         return of
     return fold(next((value for below, value in bands if of < below), otherwise))

@@ -126,7 +126,7 @@ def _operands(policy: Data) -> Iterator[Finding]:
     for pointer, metric in entries(policy, "metrics"):
         for place, operand in operands_of(metric):
             if operand not in known and not DECIMAL.fullmatch(operand):
-                yield _unknown(f"{pointer}/definition/operands/{place}", "metric", operand, known)
+                yield _unknown_finding(f"{pointer}/definition/operands/{place}", "metric", operand, known)
 
 
 def operands_of(metric: Data) -> list[tuple[int, str]]:
@@ -167,9 +167,9 @@ def _leaves(policy: Data) -> Iterator[Finding]:
     declared = {sort: _names(policy, name, "name") for sort, name in _LISTS.items()}
     for pointer, sort, name, wanted in leaves(policy):
         if sort == "metric" and name not in metrics:
-            yield _unknown(pointer, "metric", name, metrics)
+            yield _unknown_finding(pointer, "metric", name, metrics)
         if sort in declared and name not in declared[sort]:
-            yield _unknown(pointer, sort, name, declared[sort])
+            yield _unknown_finding(pointer, sort, name, declared[sort])
         if sort in declared and name in declared[sort]:
             yield from _check_kind(pointer, declared[sort][name].get("kind"), wanted)
 
@@ -242,10 +242,10 @@ def find_dangling(
     for pointer, each in placed:
         name = each.get(member)
         if isinstance(name, str) and name not in known:
-            yield _unknown(f"{pointer}/{member}", what, name, known)
+            yield _unknown_finding(f"{pointer}/{member}", what, name, known)
 
 
-def _unknown(pointer: str, what: str, name: str, known: Collection[str]) -> Finding:
+def _unknown_finding(pointer: str, what: str, name: str, known: Collection[str]) -> Finding:
     close = get_close_matches(name[:80], known, n=1, cutoff=0.75)
     hint = f" Did you mean `{close[0]}`?" if close else ""
     return finding(pointer, f"Unknown{what.capitalize()}", f"{_UNKNOWN[what]}{hint}")

@@ -79,7 +79,7 @@ def _truth_of_question(condition: OneOf | IsTrue | IsKnown) -> Truth:
         case IsTrue(is_true=of):
             return _truth_of_spans(of, point(1), point(0), [of])
         case IsKnown(is_known=of):
-            return Truth({_known(of): point(1)}, {_known(of): point(0)})
+            return Truth({_is_known_key(of): point(1)}, {_is_known_key(of): point(0)})
 
 
 def _compare(operator: str, left: Number, right: Number) -> Truth:
@@ -118,7 +118,7 @@ def _compare_with_constant(operator: str, subject: Hashable, at: int, read: Iter
 
 def _truth_of_spans(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
     """Return the truth of a condition on one subject. It is true or false only if all its readings are known."""
-    known = {_known(each): point(1) for each in read}
+    known = {_is_known_key(each): point(1) for each in read}
     return Truth({subject: true, **known}, {subject: false, **known})
 
 
@@ -140,7 +140,7 @@ _MIRRORED: Mapping[str, str] = {
 }
 
 
-def _known(leaf: Reference) -> Hashable:
+def _is_known_key(leaf: Reference) -> Hashable:
     return ("known", leaf)
 
 

@@ -80,7 +80,7 @@ def _map_customers(
     """
     numbered = rows.with_row_index("row")
 
-    def of_chunk(least: int, most: int, first: int, length: int) -> list[pl.DataFrame]:
+    def read_chunk(least: int, most: int, first: int, length: int) -> list[pl.DataFrame]:
         these = pl.col("customer_number").is_between(least, most)
         posted_rows = (
             numbered.slice(first, length).lazy().filter(these, *_POSTED).select(facts).collect(engine="in-memory")
@@ -89,7 +89,7 @@ def _map_customers(
         return [] if payments.is_empty() else [read(payments, _list_series(posted_rows, payments))]
 
     with ThreadPoolExecutor(CHUNKS_AT_ONCE) as workers:
-        chunks = workers.map(of_chunk, *numbered.pipe(_split_into_chunks).get_columns())
+        chunks = workers.map(read_chunk, *numbered.pipe(_split_into_chunks).get_columns())
         return [found for chunk in chunks for found in chunk]
 
 

@@ -38,7 +38,7 @@ def _plain(heading: str) -> str:
     without_unit = re.sub(r"\(.*?\)|\[.*?\]", _side_in_brackets, heading.lower())
     words = re.sub(r"[^a-z0-9]+", " ", without_unit).split()
     code = (stated_in_heading(heading) or "").lower()
-    if " ".join(words) in _known() or code not in words:
+    if " ".join(words) in _known_headings() or code not in words:
         return " ".join(words)
     return " ".join(word for word in words if word not in (code, "in"))
 
@@ -49,5 +49,5 @@ def _side_in_brackets(brackets: re.Match[str]) -> str:
 
 
 @cache
-def _known() -> frozenset[str]:
+def _known_headings() -> frozenset[str]:
     return frozenset(heading for known in synonyms().values() for heading in known)

@@ -132,7 +132,7 @@ def _join_on_sheet(number: int, pages: Sequence[TracedPage]) -> TracedPage:
 
 
 def _trace_page(page: Page, tables: Sequence[Table]) -> TracedPage:
-    shown = page.shown
+    to_sheet = page.to_sheet
     edges = [
         edge
         for table in tables
@@ -144,9 +144,9 @@ def _trace_page(page: Page, tables: Sequence[Table]) -> TracedPage:
     boxes = (box for table in tables for row in table.rows for box in row.boxes if box.page == page.number)
     return TracedPage(
         page.sheet,
-        tuple(shown(_box(page.number, word)) for line in page.lines for word in line.words),
-        tuple(shown(Box(page.number, edge, 0.0, edge, bottom)) for edge in sorted(set(edges))),
-        tuple(shown(box) for box in boxes),
+        tuple(to_sheet(_box(page.number, word)) for line in page.lines for word in line.words),
+        tuple(to_sheet(Box(page.number, edge, 0.0, edge, bottom)) for edge in sorted(set(edges))),
+        tuple(to_sheet(box) for box in boxes),
     )
 
 

@@ -33,7 +33,7 @@ class About:
 
 def page_content(result: Data, about: About, firings: Sequence[Data]) -> Page:
     """Return everything that the page shows."""
-    figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown(result))
+    figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown_figure(result))
     tables = _rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings)
     return Page(
         "Simulation of a monitoring ruleset",
@@ -82,7 +82,7 @@ def _on_first_day(result: Data) -> Figure | None:
     return _bars("start", "On the first day", says, _most(rules, "customers")) if rules else None
 
 
-def _unknown(result: Data) -> Figure | None:
+def _unknown_figure(result: Data) -> Figure | None:
     days: dict[str, int] = {}
     for rule in result["rules"]:
         for each in rule["causes"]:

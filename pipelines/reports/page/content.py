@@ -264,8 +264,11 @@ def _completeness_card(completeness: Fields) -> Card:
     if not summary:
         return Card("Completeness", UNKNOWN, ("Not computed",))
     missing = summary.number("totalMissingness")
-    lines = (_named(summary.text("completenessTier")), f"{percent(missing)} missing" if missing is not None else "")
-    return Card("Completeness", _of_hundred(summary.number("completenessScore")), _present(lines))
+    lines = (
+        _spell_out_if_known(summary.text("completenessTier")),
+        f"{percent(missing)} missing" if missing is not None else "",
+    )
+    return Card("Completeness", _out_of_hundred(summary.number("completenessScore")), _present(lines))
 
 
 def _risk_card(risk: Fields) -> Card:
@@ -290,8 +293,8 @@ def _odds(value: Decimal | None, fitted: bool) -> str:
 def _confidence_card(risk: Fields) -> Card:
     if not risk:
         return Card("Confidence in the risk figure", UNKNOWN, ("Not computed",))
-    lines = (_named(risk.text("pdConfidenceRating")),)
-    return Card("Confidence in the risk figure", _of_hundred(risk.number("pdConfidenceScore")), _present(lines))
+    lines = (_spell_out_if_known(risk.text("pdConfidenceRating")),)
+    return Card("Confidence in the risk figure", _out_of_hundred(risk.number("pdConfidenceScore")), _present(lines))
 
 
 def _money_cards(tables: Mapping[str, Table]) -> Iterator[Card]:
@@ -308,11 +311,11 @@ def _money_cards(tables: Mapping[str, Table]) -> Iterator[Card]:
         yield Card("Balance at the end", dollars(balance), (known,))
 
 
-def _of_hundred(score: Decimal | None) -> str:
+def _out_of_hundred(score: Decimal | None) -> str:
     return UNKNOWN if score is None else f"{plain(score)} / 100"
 
 
-def _named(code: str | None) -> str:
+def _spell_out_if_known(code: str | None) -> str:
     return spell_out(code) if code else ""
 
 

@@ -64,10 +64,12 @@ def risk_report(facts: Facts) -> pl.DataFrame:
 def _parts(
     facts: Facts, all_facts: Facts, without: frozenset[int] = frozenset()
 ) -> list[tuple[pl.DataFrame, list[pl.DataFrame]]]:
-    """Return the parts of each portfolio (`_of_portfolio`), without some customers."""
+    """Return the parts of each portfolio (`_report_portfolio`), without some customers."""
     known = evidence(facts)
     return [
-        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio, all_facts)
+        _report_portfolio(
+            facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio, all_facts
+        )
         for portfolio in _portfolios(facts, without)
     ]
 
@@ -83,7 +85,7 @@ def _portfolios(facts: Facts, without: frozenset[int]) -> Iterator[ClientPortfol
         yield ClientPortfolio(numbers)
 
 
-def _of_portfolio(
+def _report_portfolio(
     facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio, all_facts: Facts
 ) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Return the reports of customers with the same scorecard and peers, and their `share_lines`.

@@ -27,7 +27,7 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         listed: from `drivers.by_driver`.
     """
     return (
-        pl.concat([_of_limits(scored), *(listed.select(lost) for lost in _lost())])
+        pl.concat([_limit_reasons(scored), *(listed.select(lost) for lost in _lost())])
         .filter(pl.col("lost") > 0)
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place", "kind")
         .group_by(BY_CUSTOMER, maintain_order=True)
@@ -35,7 +35,7 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
     )
 
 
-def _of_limits(scored: pl.DataFrame) -> pl.DataFrame:
+def _limit_reasons(scored: pl.DataFrame) -> pl.DataFrame:
     """Return what limits the rating: events, and too little evidence."""
     limits = scored.select(BY_CUSTOMER, "covered", code="limitedBy").explode("code").drop_nulls("code")
     return limits.select(_limit())

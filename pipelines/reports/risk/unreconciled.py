@@ -27,9 +27,11 @@ def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> lis
     if not has_unreconciled_rows(facts):
         return []
     slugs = [feature.metric for feature in scorecard.features]
-    read = scored.lazy().select(BY_CUSTOMER, *(pl.col(slug).is_not_null().alias(_known(slug)) for slug in slugs))
+    read = scored.lazy().select(BY_CUSTOMER, *(pl.col(slug).is_not_null().alias(_known_column(slug)) for slug in slugs))
     behind = unreconciled.shares(facts, slugs).lazy().join(read, on=BY_CUSTOMER, how="inner", validate="1:1")
-    shares = behind.with_columns(pl.when(_known(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs)
+    shares = behind.with_columns(
+        pl.when(_known_column(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs
+    )
     weighted = _weighted((feature, pl.col(feature.metric)) for feature in scorecard.features)
     value = shares.select(BY_CUSTOMER, place=pl.lit(""), value=weighted)
     readings = (
@@ -38,7 +40,7 @@ def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> lis
     return pl.collect_all([lines(frame, "place") for frame in (value, *readings)], engine="in-memory")
 
 
-def _known(slug: str) -> str:
+def _known_column(slug: str) -> str:
     return f"known {slug}"
 
 

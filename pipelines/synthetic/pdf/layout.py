@@ -68,13 +68,13 @@ class Money(Record, frozen=True):
     balance: tuple[str, str] = ("{}", "-{}")
     summary: tuple[str, str] = ("${}", "-${}")
 
-    def of_balance(self, value: Decimal) -> str:
+    def write_balance(self, value: Decimal) -> str:
         return _written(self.balance, value)
 
-    def of_amount(self, value: Decimal) -> str:
+    def write_amount(self, value: Decimal) -> str:
         return _written(self.amount, value)
 
-    def in_summary(self, value: Decimal) -> str:
+    def write_summary_amount(self, value: Decimal) -> str:
         return _written(self.summary, value)
 
 

@@ -232,7 +232,7 @@ class Table:
         self._break_page_within(self._row_height)
         self._year(day)
         self._paper.write(self._column("date").at, self._y, self._layout.dated(day, edge=True), bold=True)
-        self._labelled(text, self._layout.money.of_balance(balance))
+        self._labelled(text, self._layout.money.write_balance(balance))
 
     def _labelled(self, text: str, balance: str) -> None:
         """Write a row of words and a balance, under the amounts if there is no balance column."""
@@ -247,8 +247,8 @@ class Table:
         sums = {
             "debit": f"{-sum(line.amount for line in lines if line.amount < 0):,.2f}",
             "credit": f"{sum(line.amount for line in lines if line.amount > 0):,.2f}",
-            "amount": layout.money.of_amount(sum((line.amount for line in lines), Decimal())),
-            "balance": "" if balance is None else layout.money.of_balance(balance),
+            "amount": layout.money.write_amount(sum((line.amount for line in lines), Decimal())),
+            "balance": "" if balance is None else layout.money.write_balance(balance),
         }
         for column in self._columns:
             if column.holds in FIGURES and sums[column.holds]:
@@ -270,7 +270,7 @@ class Table:
         if text and self._layout.carries_totals:
             self._totals(text, before, balance)
         elif text:
-            self._labelled(text, self._layout.money.of_balance(balance))
+            self._labelled(text, self._layout.money.write_balance(balance))
 
     def _break_page_within(self, height: float) -> None:
         if self._y + height > BOTTOM:
@@ -324,9 +324,9 @@ def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
         "type": line.kind_of,
         "debit": money.debit.format(amount) if line.amount < 0 else "",
         "credit": money.credit.format(amount) if line.amount > 0 else "",
-        "amount": money.of_amount(line.amount),
+        "amount": money.write_amount(line.amount),
         "sign": "CR" if line.amount > 0 else "DR",
-        "balance": money.of_balance(line.balance) if line.balance_shown else "",
+        "balance": money.write_balance(line.balance) if line.balance_shown else "",
         "description": line.description,
     }
 

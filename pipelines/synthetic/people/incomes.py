@@ -130,18 +130,18 @@ def _casual(rng: Random, part: Part | None) -> Iterator[Stream]:
 
 def _beneficiary(rng: Random, part: Part | None) -> Iterator[Stream]:
     reduced = rng.random() < 0.4  # by what the person earns
-    benefit = _of_agency(rng, "benefit", rng.choice(situations().benefits.of(part)), (500, 2_600), "fortnightly")
+    benefit = _agency_stream(rng, "benefit", rng.choice(situations().benefits.of(part)), (500, 2_600), "fortnightly")
     yield replace(benefit, varies=0.15 if reduced else 0.0, pauses=rng.random() < 0.2)
     if reduced:
         yield _shifts(rng, part)
 
 
 def _pensioner(rng: Random, part: Part | None) -> Iterator[Stream]:
-    yield _of_agency(rng, "pension", rng.choice(situations().age_pensions.of(part)), (700, 2_300), "fortnightly")
+    yield _agency_stream(rng, "pension", rng.choice(situations().age_pensions.of(part)), (700, 2_300), "fortnightly")
     if rng.random() < 0.7:
         fund = rng.choice(situations().super_pensions.of(part))
         period = rng.choice(("monthly", "monthly", "fortnightly"))
-        yield replace(_of_agency(rng, "pension", fund, (600, 4_500), period), category="unknown_credit")
+        yield replace(_agency_stream(rng, "pension", fund, (600, 4_500), period), category="unknown_credit")
     if rng.random() < 0.2:
         yield _investment(rng, part)
 
@@ -158,7 +158,7 @@ def _contractor(rng: Random, part: Part | None) -> Iterator[Stream]:
 
 def _supported(rng: Random, part: Part | None) -> Iterator[Stream]:
     if rng.random() < 0.25:
-        yield replace(_of_agency(rng, "regular", situations().maintenance, (150, 1_400), "monthly"), misses=0.1)
+        yield replace(_agency_stream(rng, "regular", situations().maintenance, (150, 1_400), "monthly"), misses=0.1)
     else:
         yield _family(rng, part)
     if rng.random() < 0.5:
@@ -210,7 +210,7 @@ def _shifts(rng: Random, part: Part | None) -> Stream:
     )
 
 
-def _of_agency(rng: Random, kind: IncomeKind, agency: Agency, dollars: tuple[int, int], period: str) -> Stream:
+def _agency_stream(rng: Random, kind: IncomeKind, agency: Agency, dollars: tuple[int, int], period: str) -> Stream:
     return Stream(
         kind,
         data.agency_party(agency),
@@ -224,7 +224,9 @@ def _of_agency(rng: Random, kind: IncomeKind, agency: Agency, dollars: tuple[int
 
 def _investment(rng: Random, part: Part | None) -> Stream:
     agency = rng.choice(situations().investments.of(part))
-    return replace(_of_agency(rng, "regular", agency, (20, 600), "quarterly"), day=rng.randrange(10, 20), varies=0.3)
+    return replace(
+        _agency_stream(rng, "regular", agency, (20, 600), "quarterly"), day=rng.randrange(10, 20), varies=0.3
+    )
 
 
 def _through_manager(rng: Random, part: Part | None) -> Stream:

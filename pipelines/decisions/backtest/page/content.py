@@ -96,7 +96,7 @@ def _overview(days: Sequence[Data], about: About) -> Grid:
 
 
 def _overview_row(each: Data) -> list[str]:
-    proceed = _named(each["outcomes"], "outcome")["proceed"]
+    proceed = _rows_by(each["outcomes"], "outcome")["proceed"]
     return [
         day(each["asOf"]),
         whole(each["customers"]),
@@ -138,7 +138,7 @@ def _cards(each: Data) -> Iterator[Card]:
     yield Card("Customers compared", whole(customers))
     limits = f"{counted(each['limitsChanged'], 'customer')} with another limit"
     yield Card("Outcome changes", whole(changed), (f"{percent(share(changed, customers))} of them", limits))
-    outcomes = _named(each["outcomes"], "outcome")
+    outcomes = _rows_by(each["outcomes"], "outcome")
     yield _share_card("Proceed", outcomes["proceed"], customers)
     yield _share_card("Indeterminate", outcomes[INDETERMINATE], customers)
     if each["limits"]:
@@ -162,7 +162,7 @@ def _share_card(title: str, outcome: Data, customers: int) -> Card:
 
 def _matrix(each: Data) -> Matrix:
     cells = {(row["before"], row["after"]): row for row in each["transitions"]}
-    outcomes = _named(each["outcomes"], "outcome")
+    outcomes = _rows_by(each["outcomes"], "outcome")
     rows = tuple(
         (
             spell_out(before),
@@ -308,7 +308,7 @@ def _priced(side: Data) -> list[str]:
 
 
 def _rule_table(each: Data) -> Grid | None:
-    sides = {side: _named(each["rules"][side] or (), "code") for side in SIDES}
+    sides = {side: _rows_by(each["rules"][side] or (), "code") for side in SIDES}
     codes = dict.fromkeys(code for side in (AFTER, BEFORE) for code in sides[side])
     rows = [[code, *(_hits(sides[side].get(code), name) for name in _HITS for side in SIDES)] for code in codes]
     columns = ("Rule", *number_columns(*(f"{words}, {side}" for words in _HITS.values() for side in SIDES)))
@@ -350,7 +350,7 @@ def _limit(limit: Data) -> str:
     return f"{limit['product']} {dollars(limit[BEFORE])} → {dollars(limit[AFTER])}"
 
 
-def _named(rows: Iterable[Data], by: str) -> dict[str, Data]:
+def _rows_by(rows: Iterable[Data], by: str) -> dict[str, Data]:
     return {row[by]: row for row in rows}
 
 

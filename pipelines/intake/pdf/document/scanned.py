@@ -28,12 +28,12 @@ def lines_of_scanned(words: Sequence[ScannedWord], page: int, scale: float) -> l
     """Return the lines of a picture, turned level if the paper was skewed. `scale` is in pixels per point."""
     slope = _slope(words)
     placed = [
-        _place(word, scale, slope) for word in words if word.confidence >= _LEAST_CONFIDENCE and word.text.strip()
+        _place_word(word, scale, slope) for word in words if word.confidence >= _LEAST_CONFIDENCE and word.text.strip()
     ]
     return [Line(page, tuple(sorted(group, key=lambda word: word.left))) for group in _group_level(placed)]
 
 
-def _place(scanned: ScannedWord, scale: float, slope: float) -> Word:
+def _place_word(scanned: ScannedWord, scale: float, slope: float) -> Word:
     offset = slope * (scanned.left + scanned.right) / 2
     top, bottom = (scanned.top - offset) / scale, (scanned.bottom - offset) / scale
     return Word(

@@ -107,7 +107,7 @@ class Vocabulary:
     def of(cls, layout: Layout | None) -> "Vocabulary":
         return _vocabulary(tuple(sorted((layout.headings if layout else {}).items())))
 
-    def of_text(self, text: str) -> Sequence[tuple[str, int]]:
+    def roles_of(self, text: str) -> Sequence[tuple[str, int]]:
         """Return the roles that a heading may have, by the list, else by its words."""
         return self.roles.get(text) or _roles_by_words(text)
 
@@ -200,7 +200,7 @@ def _heading(lines: Sequence[Line], vocabulary: Vocabulary) -> Heading | None:
         return None
     if known < (_LEAST_OF_TABLE if {"date", "description"} <= roles else _LEAST_NAMED) * letters:
         return None
-    columns += [Column("other", cell.left, cell.right) for cell in _unknown(cells, columns)]
+    columns += [Column("other", cell.left, cell.right) for cell in _unnamed_cells(cells, columns)]
     return Heading(tuple(sorted(columns, key=lambda column: column.left)), lines[0].page, lines[-1].box.bottom)
 
 
@@ -208,7 +208,7 @@ def _is_short_table(roles: AbstractSet[str]) -> bool:
     return {"debit", "credit", "balance"} <= roles or {"date", "balance"} <= roles
 
 
-def _unknown(cells: Sequence[_Cell], columns: Sequence[Column]) -> Iterator[_Cell]:
+def _unnamed_cells(cells: Sequence[_Cell], columns: Sequence[Column]) -> Iterator[_Cell]:
     """Yield the cells that don't name a known column."""
     for cell in cells:
         if not any(column.left < cell.right and cell.left < column.right for column in columns):
@@ -242,11 +242,11 @@ def _split_group(group: Sequence[Word], space: float, vocabulary: Vocabulary) ->
     """
     cuts = [place for place, (one, two) in enumerate(pairwise(group), start=1) if _gap(one, two) > _WIDE_SPACE]
     parts = [group[start:stop] for start, stop in pairwise([0, *cuts, len(group)])]
-    roles = [{role for role, _ in vocabulary.of_text(plain(_cell(part).text))} for part in parts]
+    roles = [{role for role, _ in vocabulary.roles_of(plain(_cell(part).text))} for part in parts]
     if all(own & set(FIGURES) for own in roles):
         return parts
     is_wider = all(_gap(group[cut - 1], group[cut]) > _WIDER * space for cut in cuts)
-    is_known = bool(vocabulary.of_text(plain(_cell(group).text)))
+    is_known = bool(vocabulary.roles_of(plain(_cell(group).text)))
     return parts if is_wider and not is_known and any(own & set(FIGURES) for own in roles) else [group]
 
 
@@ -257,7 +257,7 @@ def begins_another(line: Line, heading: Heading, vocabulary: Vocabulary) -> bool
     if not _may_begin(line, vocabulary):
         return False
     cells = _cells(line.words, vocabulary)
-    roles = [{role for role, _ in vocabulary.of_text(plain(cell.text))} for cell in cells]
+    roles = [{role for role, _ in vocabulary.roles_of(plain(cell.text))} for cell in cells]
     if len(cells) < _LEAST_OF_ANOTHER or "date" not in roles[0] or not any(own & set(FIGURES) for own in roles):
         return False
     ends = [column.right for column in heading.figures]
@@ -292,7 +292,7 @@ def _named_parts(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, S
         yield cell, (("sign", 0),)
     elif not text:
         yield cell, ()
-    elif roles := vocabulary.of_text(text):
+    elif roles := vocabulary.roles_of(text):
         yield cell, roles
     elif cell.is_stacked:
         yield cell, ()
@@ -306,10 +306,10 @@ def _phrases(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Seque
     words, start = cell.text.split(), 0
     while start < len(words):
         stops = range(min(len(words), start + _LONGEST), start, -1)
-        stop = next((end for end in stops if vocabulary.of_text(plain(" ".join(words[start:end])))), None)
+        stop = next((end for end in stops if vocabulary.roles_of(plain(" ".join(words[start:end])))), None)
         if stop is not None:
             part = _part(cell, words, start, stop)
-            yield part, vocabulary.of_text(plain(part.text))
+            yield part, vocabulary.roles_of(plain(part.text))
         start = stop or start + 1
 
 

@@ -126,10 +126,10 @@ def _boxes(page: Any, text_page: Any, number: int) -> NDArray[np.float64]:
     for _ in map(pdfium.FPDFText_GetLooseCharBox, repeat(text_page), range(number), places):
         pass
     raw = np.frombuffer(rectangles, np.float32, number * 4).reshape(number, 4).astype(np.float64)
-    return shown(page, raw)
+    return to_page_as_shown(page, raw)
 
 
-def shown(page: Any, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+def to_page_as_shown(page: Any, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     """Convert boxes (left, top, right, bottom) from the page's own space to the page as shown."""
     (x0, y0), (x1, y1), (x2, y2) = (_point(page, *corner) for corner in ((0, 0), (1000, 0), (0, 1000)))
     across = np.array([x1 - x0, y1 - y0]) / 1000
@@ -215,7 +215,7 @@ def _has_background(page: Any, boxes: NDArray[np.float64], white: NDArray[np.boo
     if not white.any():
         return on
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
-    for left, top, right, bottom in shown(page, np.array(list(_backgrounds(page))).reshape(-1, 4)):
+    for left, top, right, bottom in to_page_as_shown(page, np.array(list(_backgrounds(page))).reshape(-1, 4)):
         inside = (middle[:, 0] >= left) & (middle[:, 0] <= right) & (middle[:, 1] >= top) & (middle[:, 1] <= bottom)
         on |= white & inside
     return on

@@ -32,7 +32,7 @@ def odd_amounts(page: Page, rows: Sequence[Box]) -> Sequence[str]:
     """Return the font of each amount in the rows (as shown) that differs from its column's."""
     if page.read_by_ocr:
         return ()
-    lines = [line for line in page.lines if _is_in(page.shown(line.box), rows)]
+    lines = [line for line in page.lines if _is_in(page.to_sheet(line.box), rows)]
     figures = sorted((figure for line in lines for figure in _figures(line)), key=lambda figure: figure.word.right)
     return [_font_name(figure.word.font) for column in _columns(figures) for figure in _odd_figures(column)]
 

@@ -124,12 +124,15 @@ def _box(page: Any, number: int, annotation: Any) -> Box:
     """Return an annotation's place on the page as shown."""
     rectangle = raw.FS_RECTF()
     raw.FPDFAnnot_GetRect(annotation, rectangle)
-    corners = [_shown(page, rectangle.left, rectangle.top), _shown(page, rectangle.right, rectangle.bottom)]
+    corners = [
+        _to_page_as_shown(page, rectangle.left, rectangle.top),
+        _to_page_as_shown(page, rectangle.right, rectangle.bottom),
+    ]
     (left, right), (top, bottom) = (sorted(values) for values in zip(*corners, strict=True))
     return Box(number, left, top, right, bottom)
 
 
-def _shown(page: Any, x: float, y: float) -> tuple[float, float]:
+def _to_page_as_shown(page: Any, x: float, y: float) -> tuple[float, float]:
     across, down = c_int(), c_int()
     width, height = (round(size * _PIXELS) for size in (raw.FPDF_GetPageWidthF(page), raw.FPDF_GetPageHeightF(page)))
     raw.FPDF_PageToDevice(page, 0, 0, width, height, 0, x, y, across, down)

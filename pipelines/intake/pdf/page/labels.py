@@ -52,7 +52,7 @@ def labelled(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled
                 line,
                 line.text[match.end() :].strip(),
                 rest,
-                tuple(_below(lines, position, line.words[first:last], (*line.words[:first], *rest))),
+                tuple(_cells_below(lines, position, line.words[first:last], (*line.words[:first], *rest))),
             )
 
 
@@ -64,7 +64,7 @@ def wrapped_labels(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[La
                 first = line.words.index(cell[-1]) + 1
                 lower = [word for word in cell if word in line.words]
                 others = [word for word in line.words if word not in lower]
-                below = tuple(_below(lines, position, lower, others))
+                below = tuple(_cells_below(lines, position, lower, others))
                 yield Labelled(position, line, text_of(line.words[first:]), line.words[first:], below)
 
 
@@ -146,7 +146,7 @@ def _words_of(line: Line, start: int, end: int) -> tuple[int, int]:
     return touched[0], touched[-1] + 1
 
 
-def _below(
+def _cells_below(
     lines: Sequence[Line], position: int, label: Sequence[Word], others: Sequence[Word]
 ) -> Iterator[tuple[Word, ...]]:
     """Yield the cells of the next lines that are nearer to this label than to the words beside it."""

@@ -94,7 +94,7 @@ class Turn:
             y * self.cosine - x * self.sine + self.down,
         )
 
-    def shown(self, box: Box) -> Box:
+    def to_page_as_shown(self, box: Box) -> Box:
         """Return the box on the page as shown that contains a level box."""
         if self.is_none:
             return box
@@ -126,9 +126,9 @@ class Page:
         """The number of its sheet, which is a page of the file, from 1."""
         return self.on_sheet or self.number
 
-    def shown(self, box: Box) -> Box:
+    def to_sheet(self, box: Box) -> Box:
         """Convert a place on the page to its place on the sheet."""
-        shown = self.turn.shown(box)
+        shown = self.turn.to_page_as_shown(box)
         return shown if shown.page == self.sheet else replace(shown, page=self.sheet)
 
     def numbered(self, number: int) -> "Page":

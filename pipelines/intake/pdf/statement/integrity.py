@@ -163,7 +163,7 @@ def _page_and_kind(overlay: Overlay) -> tuple[int, str]:
 
 def _covers_amount(box: Box, page: Page) -> bool:
     lines = ((line.box, amount) for line in page.lines for amount in amounts_of(line))
-    amounts = (page.shown(replace(place, left=amount.left, right=amount.right)) for place, amount in lines)
+    amounts = (page.to_sheet(replace(place, left=amount.left, right=amount.right)) for place, amount in lines)
     return any(_overlaps(box, amount) and amount.left < box.right and box.left < amount.right for amount in amounts)
 
 

@@ -98,7 +98,9 @@ def statement_of(table: Table, details: Details, section: Section, document: Doc
 def _on_sheets(table: Table, pages: Sequence[Page]) -> Table:
     """Convert the places of rows and balances to the sheets of the file as shown."""
     by_number = {page.number: page for page in pages}
-    rows = tuple(replace(row, boxes=tuple(by_number[box.page].shown(box) for box in row.boxes)) for row in table.rows)
+    rows = tuple(
+        replace(row, boxes=tuple(by_number[box.page].to_sheet(box) for box in row.boxes)) for row in table.rows
+    )
     marks = tuple(replace(mark, page=by_number[mark.page].sheet) for mark in table.marks)
     return replace(table, rows=rows, marks=marks)
 

@@ -197,7 +197,12 @@ class TrailQuery(Received):
             text(40),
             "Audit.InvalidWho",
             "who must be text of 1 to 40 characters, given once.",
-            {"type": "string", "minLength": 1, "maxLength": 40, "description": "Only what this one did."},
+            {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 40,
+                "description": "Only what this user or key did, as in an entry's `who`.",
+            },
         ),
     ] = None
     action: Annotated[
@@ -254,7 +259,11 @@ class ActorsQuery(Received):
             _whos,
             "Actor.InvalidWho",
             f"who must be 1 to {MOST_ACTORS} different values of `who`, separated by commas, given once.",
-            {"type": "string", "minLength": 1, "description": f"Values of `who`, at most {MOST_ACTORS}, by commas."},
+            {
+                "type": "string",
+                "minLength": 1,
+                "description": f"At most {MOST_ACTORS} values, separated by commas.",
+            },
         ),
     ]
 
@@ -262,7 +271,7 @@ class ActorsQuery(Received):
 class ActorView(View):
     who: str
     kind: ActorKind
-    name: str = Field(description="For people, such as `Ada Lovelace` or `API key tm_live_…4f2a`.")
+    name: str = Field(description="A name to show, such as `Ada Lovelace` or `API key tm_live_…4f2a`.")
 
 
 class ActorListView(View):

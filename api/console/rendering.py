@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def render_page(template: str, values: Mapping[str, Any], zone: ZoneInfo, status: int = 200) -> HTMLResponse:
-    """Return a page. What values say is text in it, never markup, and UNPRINTABLE becomes U+FFFD."""
+    """Return a page. Values are written as text, never as markup; UNPRINTABLE becomes U+FFFD."""
     html = _templates(zone).get_template(template).render(values)
     return HTMLResponse(UNPRINTABLE.sub("\ufffd", html), status, HEADERS)
 

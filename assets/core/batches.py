@@ -105,7 +105,7 @@ def read_claimed_batch(store: Store, token: int, day: date) -> Work:
     return Work(token, day, mine, frozenset(job.customer_number for job in mine))
 
 
-def isolating(
+def isolate_failures(
     compute: Callable[[Sequence[int]], Sequence[T]], customers: Sequence[int], failed: list[int]
 ) -> Sequence[T]:
     """Return the results of `compute` for all customers in one call. If it fails, split them into halves and retry.
@@ -124,6 +124,6 @@ def isolating(
             return []
     middle = len(customers) // 2
     return [
-        *isolating(compute, customers[:middle], failed),
-        *isolating(compute, customers[middle:], failed),
+        *isolate_failures(compute, customers[:middle], failed),
+        *isolate_failures(compute, customers[middle:], failed),
     ]

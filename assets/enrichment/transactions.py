@@ -11,7 +11,7 @@ import polars as pl
 from dagster import AssetExecutionContext, MaterializeResult, ResourceParam, asset
 
 from assets.core import checks, plots
-from assets.core.batches import Work, batch_of, days, isolating
+from assets.core.batches import Work, batch_of, days, isolate_failures
 from assets.enrichment import retractions
 from assets.enrichment.retractions import Retracting
 from assets.intake import landing
@@ -42,7 +42,7 @@ def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Sto
     """
     with batch_of(context, store, Queue.ENRICHMENT) as work:
         submissions = _submissions(work.jobs)
-        readable, unreadable = landing.readable(store.lake, submissions)
+        readable, unreadable = landing.separate_damaged(store.lake, submissions)
         return MaterializeResult(
             metadata={
                 "submissions": len(submissions),
@@ -130,7 +130,7 @@ def recompute(store: Store, work: Work) -> tuple[Computed, Committed]:
 
 def _read(store: Store, work: Work) -> _Reading:
     """Read the new rows, and the customers' values as one snapshot."""
-    readable, unreadable = landing.readable(store.lake, _submissions(work.jobs))
+    readable, unreadable = landing.separate_damaged(store.lake, _submissions(work.jobs))
     with store.db.reading() as r:
         retracting = retractions.read(r, store.lake, work.jobs)
         known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
@@ -164,7 +164,7 @@ def _compute(reading: _Reading) -> Computed:
     """Compute all customers in one pass. If one customer's data break it, compute the others without that customer."""
     failed = list(reading.damaged)
     computable = [number for number in reading.versions if number not in reading.damaged]
-    passes = isolating(lambda customers: [_one_pass(reading.of(customers))], computable, failed)
+    passes = isolate_failures(lambda customers: [_one_pass(reading.of(customers))], computable, failed)
     frames = [pl.DataFrame(schema=TRANSACTIONS), *(one.transactions for one in passes)]
     return Computed(
         transactions=pl.concat(frames),

@@ -18,7 +18,7 @@ from storage.core.models import Flow
 from storage.jobs.jobs import Job
 
 
-def readable(lake: Lake, submissions: Sequence[Job]) -> tuple[list[Job], list[tuple[Job, Corrupt]]]:
+def separate_damaged(lake: Lake, submissions: Sequence[Job]) -> tuple[list[Job], list[tuple[Job, Corrupt]]]:
     """Return the submissions with an intact landing file, and those with a damaged one and the error."""
     good: list[Job] = []
     damaged: list[tuple[Job, Corrupt]] = []

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import polars as pl
 
-from assets.core.batches import isolating
+from assets.core.batches import isolate_failures
 from pipelines.decisions import Attribute
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.monitoring import (
@@ -113,7 +113,9 @@ def evaluate(
     for each in watched_customers.of_clients:
         for rows in rows_of(sorted(each.customers)):
             numbers = rows["customer_number"].unique().sort().to_list()
-            seen += isolating(partial(_evaluate_customers, each, rows.select(COLUMNS), as_of, now), numbers, failed)
+            seen += isolate_failures(
+                partial(_evaluate_customers, each, rows.select(COLUMNS), as_of, now), numbers, failed
+            )
     evaluated_customers = watched_customers.customers & versions.keys()
     return RulesetEvaluation(
         cause=cause,

@@ -19,7 +19,7 @@ from uuid import UUID
 import polars as pl
 from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunRequest, SkipReason, job, op, sensor
 
-from assets.core.batches import isolating
+from assets.core.batches import isolate_failures
 from assets.core.runs import PORTFOLIO_JOB_TAG, QUEUE_TAG
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio import backtests, simulations
@@ -175,7 +175,7 @@ def _compute_isolated(
     def compute(subset: Sequence[int]) -> Sequence[Part]:
         return [work.compute(rows.filter(pl.col(BY_CUSTOMER).is_in(list(subset))), subset)]
 
-    return isolating(compute, numbers, failed)
+    return isolate_failures(compute, numbers, failed)
 
 
 def _with_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> pl.DataFrame:

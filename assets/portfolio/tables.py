@@ -29,7 +29,7 @@ from dagster import (
 from sqlalchemy import ColumnElement
 
 from assets.core import checks, plots
-from assets.core.batches import Work, isolating
+from assets.core.batches import Work, isolate_failures
 from assets.core.runs import COMPACTED, REENRICHED, REFRESHED, REPORT_TABLE_OF
 from assets.enrichment.transactions import enriched_transactions, recompute
 from assets.portfolio.maintenance import Outcome, carry_out
@@ -240,7 +240,7 @@ def _readings(as_of: date, failed: list[int], rows: pl.DataFrame) -> Sequence[pl
     def compute(numbers: Sequence[int]) -> list[pl.DataFrame]:
         return [metrics.readings(Facts(rows.filter(pl.col("customer_number").is_in(list(numbers))), as_of))]
 
-    return isolating(compute, rows["customer_number"].unique().sort().to_list(), failed)
+    return isolate_failures(compute, rows["customer_number"].unique().sort().to_list(), failed)
 
 
 @asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_portfolio], freshness_policy=NIGHTLY)

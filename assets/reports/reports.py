@@ -10,7 +10,7 @@ from typing import TypeVar
 import polars as pl
 from dagster import AssetExecutionContext, AssetsDefinition, MaterializeResult, ResourceParam, asset
 
-from assets.core.batches import Work, batch_of, days, isolating
+from assets.core.batches import Work, batch_of, days, isolate_failures
 from assets.enrichment.transactions import enriched_transactions
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.reports import REPORTS, Report
@@ -73,7 +73,7 @@ def refresh(store: Store, work: Work, report: Report) -> Refreshed:
 
     def compute_slice(rows: pl.DataFrame) -> Sequence[NewReport]:
         numbers = rows["customer_number"].unique().to_list()
-        return isolating(partial(_compute, store, report, rows, pinned, now), numbers, failed)
+        return isolate_failures(partial(_compute, store, report, rows, pinned, now), numbers, failed)
 
     for reports_of_slice in each_slice(store.lake, good, compute_slice):
         computed += reports_of_slice

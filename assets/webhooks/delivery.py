@@ -170,8 +170,8 @@ class _Sender:
             log.exception("deliveries in progress could not be recorded; they are sent again when their leases expire")
 
     def _exchange(self, ended: Sequence[Ended], most: int, free: int) -> list[Claimed]:
-        """Record, make expired and retried deliveries due, and claim at most `most` for `free` slots, all in one
-        transaction. Without anything to do, there is no write transaction.
+        """Record what ended, make deliveries due whose lease has expired or whose retry has come, and claim at most
+        `most` for `free` slots: all in one transaction, and in none if there is nothing to do.
         """
         now = leases.clock(self._store.db)
         if not ended and not self._has_work(most, free, now):

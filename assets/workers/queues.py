@@ -62,7 +62,7 @@ class Reports:
 
 
 class WarmQueue:
-    """Runs are taken by any thread and executed one after another."""
+    """Takes runs from any thread, and executes them one after another in a warm process."""
 
     def __init__(self, name: str, start: Callable[[], Child], ledger: Ledger, idle_s: float | None = None) -> None:
         """With `idle_s`, the process starts when a run arrives and ends after so many seconds without one."""

@@ -131,12 +131,12 @@ def decide(
     """
     superseded = frozenset(number for number in numbers if _has_changed(evaluated, state, number))
     outcomes = _valid_outcomes(evaluated, state, numbers - superseded)
-    moved = _transitions(evaluated, state, outcomes)
-    matches, errors = _record_matches(evaluated, state, moved.fired, now, new_id)
+    transitions = _transitions(evaluated, state, outcomes)
+    matches, errors = _record_matches(evaluated, state, transitions.fired, now, new_id)
     if errors:
-        moved = _transitions(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
+        transitions = _transitions(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
     failed = (evaluated.failed & numbers) | errors.keys()
-    return Decision(moved, matches, superseded, failed, list(errors.values()))
+    return Decision(transitions, matches, superseded, failed, list(errors.values()))
 
 
 def _has_changed(evaluated: RulesetEvaluation, state: CurrentState, number: int) -> bool:

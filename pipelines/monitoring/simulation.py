@@ -224,9 +224,9 @@ def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     firing, fired = pl.DataFrame(schema=FIRING), [pl.DataFrame(schema={**FIRING, "date": pl.Date()})]
     for (day,), of_day in sorted(seen.partition_by("date", as_dict=True).items()):
         now = datetime.combine(day, time.min, UTC)
-        moved = compute_transitions(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
-        new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
-        replaced = pl.concat([moved.reset, moved.fired])
+        transitions = compute_transitions(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
+        new = transitions.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
+        replaced = pl.concat([transitions.reset, transitions.fired])
         firing = pl.concat([firing.join(replaced, on=replaced.columns, how="anti"), new])
         fired.append(new.with_columns(date=pl.lit(day)))
     key = (BY_CUSTOMER, "ruleset_id", "rule", "date")

@@ -35,7 +35,7 @@ def counted(count: pl.Expr, one: str, more: str) -> pl.Expr:
 
 
 def dollars(amount: pl.Expr) -> pl.Expr:
-    """Write an amount with two decimals to the cent, as pages do: `$1,234.50`, `−$1,234.50`. Null stays null."""
+    """Write an amount, which has two decimals, as pages do: `$1,234.50`, `−$1,234.50`. Null stays null."""
     sign = pl.when(amount < 0).then(pl.lit("−$")).otherwise(pl.lit("$"))
     return pl.concat_str(sign, _grouped(amount.abs()))
 

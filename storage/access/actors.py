@@ -60,7 +60,7 @@ def _keys(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[Ac
 
 
 def _erased(r: Reading, client_id: UUID) -> Mapping[str, tuple[ActorKind, str]]:
-    """Return the client's erased users, which only the audit trail still names."""
+    """Return the client's erased users, whom only the audit trail still names."""
     query = select(audit.c.resource).where(audit.c.client_id == client_id, audit.c.action == ERASED)
     return {resource["userId"]: _ERASED for resource in r.execute(query).scalars()}
 

@@ -46,7 +46,7 @@ class FoundFile:
 
     path: str
     size: int
-    modified: datetime  # in a bucket: when it was announced
+    modified: datetime  # in a bucket: when its writer announced it (`file_intents`)
 
 
 class Lake:

@@ -184,7 +184,7 @@ def find_all(r: Reading, client_id: UUID, wanted: Filter, page: Page | None = No
 
 
 def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:
-    """Return the evaluations by challengers in shadow of this one."""
+    """Return the challengers' evaluations that were made beside this one."""
     query = _SHOWN.where(evaluations.c.shadow_of == evaluation.evaluation_id).order_by(evaluations.c.number)
     return [Evaluation(*row) for row in r.execute(query)]
 

@@ -14,8 +14,8 @@ all senders, a subscription has at most `PER_SUBSCRIPTION` in progress and a cli
 has more than the claiming sender has free slots: the fuller the sender, the fewer for each, so that hanging receivers
 don't block other clients. If the receivers of N clients all hang, and N is at least four, each client has
 `SLOTS` / (N + 1) slots, and as many stay free: 60 with four such clients, 9 with thirty, none with `SLOTS`. A slot that
-was taken while more were free stays taken until the receiver answers or its deadline passes. So ten clients that begin
-to hang one after the other can take the last slot, until then.
+was taken while more were free stays taken until the receiver answers or its deadline passes. So ten clients whose
+receivers begin to hang one after the other can take all slots until their first deadlines have passed.
 
 A claim reads the index by subscription, never a whole queue, so its cost doesn't depend on a queue's length.
 """

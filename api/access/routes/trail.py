@@ -32,9 +32,9 @@ def list_audit_entries(caller: Admin, query: Annotated[TrailQuery, Query()]) -> 
 
 @router.get("/actors", response_model=enveloped(ActorListView))
 def list_actors(caller: Anybody, query: Annotated[ActorsQuery, Query()]) -> Response:
-    """Name those who did something, by what `who`, `madeBy` or `setBy` says: users, API keys, the operator.
+    """Name who the values of `who`, `madeBy` or `setBy` stand for: users, API keys, the operator.
 
-    What the client doesn't know has the kind `unknown`.
+    A value that stands for nobody at this client has the kind `unknown`.
     """
     with caller.reading() as r:
         found = actors.name_actors(r, caller.client_id, query.who)

@@ -29,7 +29,7 @@ class Ids:
         """Return the id.
 
         Raises:
-            typer.BadParameter: the text is no id, or not one id starts with it.
+            typer.BadParameter: the text is neither an id nor the beginning of exactly one id.
         """
         digits = _digits(typed)
         if digits is None:

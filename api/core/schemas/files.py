@@ -58,7 +58,7 @@ class SentPdf(Received):
 
 
 class SentFiles(Received):
-    """Files of one customer, of any of its accounts and banks: PDF statements; in uploads exports, too."""
+    """Files of one customer, of any of its accounts and banks: PDF statements, and in uploads also exports."""
 
     files: Annotated[
         list[Annotated[SentPdf, ListItem()]],

@@ -124,10 +124,10 @@ def _listing(
     """
     counts = {**totals(Paged(range(found.total), found.total, found.page)), **also}
     rows = transactions_json.in_slices(found, ids_of)
-    return streamed("transactions", counts, held(caller, found.part_rows * BYTES_PER_LISTED_ROW, rows))
+    return streamed("transactions", counts, hold_memory(caller, found.part_rows * BYTES_PER_LISTED_ROW, rows))
 
 
-def held(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
+def hold_memory(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
     """Yield the slices. From the first to the last of them, `amount` bytes of memory count as taken."""
     with caller.request.app.state.memory.taken(caller.asker, amount):
         yield from slices

@@ -2131,7 +2131,7 @@ class SentEvaluation(TypedDict):
 
 
 class SentFiles(TypedDict):
-    """Files of one customer, of any of its accounts and banks: PDF statements; in uploads exports, too."""
+    """Files of one customer, of any of its accounts and banks: PDF statements, and in uploads also exports."""
 
     files: list[SentPdf]
 

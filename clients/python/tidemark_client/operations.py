@@ -1477,9 +1477,9 @@ def list_audit_entries(
 
 
 def list_actors(*, who: str | None = None) -> Request[models.ActorListView]:
-    """Name those who did something, by what `who`, `madeBy` or `setBy` says: users, API keys, the operator.
+    """Name who the values of `who`, `madeBy` or `setBy` stand for: users, API keys, the operator.
 
-    What the client doesn't know has the kind `unknown`.
+    A value that stands for nobody at this client has the kind `unknown`.
     """
     return Request("GET", "/v1/actors", query={"who": who})
 

@@ -29,7 +29,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PROBABILITIES: Mapping[str, str] = {kind: f"probability_{kind}" for kind in KINDS}
 FILE, CALIBRATION = "evidence.yaml", "calibration.yaml"
 BESIDE: Mapping[str, str] = {kind: f"beside_{kind}" for kind in KINDS}
-BESIDE_FROM = 0.8  # probability of another payer's kind from which it says something about this one
+BESIDE_FROM = 0.8  # from this probability on, the kind of another payer counts as a sign
 LATEST = 24  # payments of a payer whose texts are read; this and the next are our judgement
 SAYS_FROM = 1 / 3  # share of these that a phrase must be in
 
@@ -142,7 +142,7 @@ class Model:
         self.weights = [np.array([*map(_build_vector, group), np.zeros(len(KINDS))]) for group in groups]
 
     def add_up(self, first: Sequence[Integers]) -> Numbers:
-        """Return the log-odds of payers × kinds with these first signs of each group."""
+        """Return the log-odds (payers × kinds), given the places from `find_first_signs`."""
         return self.prior + sum(weights[place] for weights, place in zip(self.weights, first, strict=True))
 
     def find_first_signs(self, payers: pl.DataFrame, said: Flags) -> list[Integers]:
@@ -177,7 +177,7 @@ class Model:
 
 
 def _meets_conditions(sign: Sign) -> pl.Expr:
-    """Return whether all holds that a sign states, apart from phrases."""
+    """Return whether all conditions of a sign hold, apart from its phrases."""
     return pl.all_horizontal(pl.lit(value=True), *_list_conditions(sign)).fill_null(value=False)
 
 

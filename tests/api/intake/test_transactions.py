@@ -14,7 +14,7 @@ from api.core.derived import ConcurrencyLimit
 from api.core.limits import Asker
 from api.core.schemas.examples import example
 from api.intake.cursors import cursor_text
-from api.intake.routes.transactions import held
+from api.intake.routes.transactions import hold_memory
 from api.intake.schemas.transactions import TransactionView
 from api.intake.transactions_json import as_json
 from pipelines.vocabulary.errors import Unavailable
@@ -243,7 +243,7 @@ def test_a_list_reserves_memory_until_its_last_slice_or_a_disconnect() -> None:
         asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(memory=limit)))
     )
     for read_to_the_end in (True, False):
-        slices = held(caller, 6, iter([b"one", b"two"]))
+        slices = hold_memory(caller, 6, iter([b"one", b"two"]))
         assert next(slices) == b"one"
         with pytest.raises(Unavailable), limit.taken(asker, 6):
             pass

@@ -10,7 +10,7 @@ from dagster import build_asset_context
 from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
-from assets.core.batches import isolating
+from assets.core.batches import isolate_failures
 from assets.portfolio.tables import metrics_portfolio
 from pipelines import metrics
 from pipelines.figures.facts import Facts
@@ -129,5 +129,5 @@ def test_an_unavailable_database_fails_no_customer() -> None:
         raise OperationalError("SELECT 1", {}, Exception("the server closed the connection"))
 
     with pytest.raises(OperationalError):
-        isolating(away, [1, 2], failed)
+        isolate_failures(away, [1, 2], failed)
     assert failed == []

@@ -345,5 +345,7 @@ def _report_damage(damage: Damage) -> Finding:
 def _check_last_pass(r: Reading, now: datetime) -> Iterable[Finding]:
     finished = integrity.find_last_finished(r)
     if finished is None or now - finished > PASS_OVERDUE:
-        problem = f"all files were last checked on {finished:%Y-%m-%d}" if finished else "all files were never checked"
+        problem = "no check of all files has ended yet"
+        if finished is not None:
+            problem = f"the last check of all files ended on {finished:%Y-%m-%d}"
         yield note("lake", problem, "turn the schedules on, or run tidemark doctor --deep")

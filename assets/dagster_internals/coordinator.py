@@ -1,8 +1,8 @@
 """Dagster's run coordinator: a batch's run goes straight to the launcher, a run of the portfolio into Dagster's queue.
 
 A run belongs to the portfolio if it materialises one of the portfolio's assets or has the tag of its queue, whether a
-schedule, Dagster's pages or `tidemark backfill` started it. The queue executes one of these at a time. A run that was
-lost with its process is retried, and continues where the lost one stopped.
+schedule, Dagster's pages or `tidemark backfill` started it. The queue executes `TIDEMARK_PORTFOLIO_RUNS` of these at a
+time. A run that was lost with its process is retried, and continues where the lost one stopped.
 """
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus

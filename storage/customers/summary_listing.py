@@ -71,7 +71,7 @@ class Order:
         return of.c[_SORTED_BY[self.by]]
 
     def terms(self, of: FromClause = customer_summaries) -> list[ColumnElement[object]]:
-        """Return the terms of ORDER BY, as an index has them. Customers with the same value follow their creation."""
+        """Return the terms of ORDER BY, as an index has them. Equal values are in order of creation."""
         value, number = self.value(of), of.c.customer_number
         in_order = number.desc() if self.descending else number.asc()
         if self.by is Sort.CREATED:
@@ -167,7 +167,7 @@ def find_page(
 
 @dataclass(frozen=True)
 class _Matches:
-    """The numbers of the customers that are wanted, as a query, and how many they are, at most one too many."""
+    """The numbers of the wanted customers, as a query, and how many there are, as `count_some` counts them."""
 
     chosen: AnySelect
     of: FromClause  # has the columns to sort by

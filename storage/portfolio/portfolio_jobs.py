@@ -1,8 +1,8 @@
 """Jobs over a client's portfolio rather than one customer: their requests, progress and results.
 
-When a job begins, its slices are listed. Then they are computed and recorded one by one: tallies, which can be added
-up, in the database, and rows in the lake. If a run is killed, the next run resumes at the first slice that is not
-recorded. Requests and tallies differ by kind of job. No webhook reports these jobs.
+When a job begins, its slices are listed. Runs, which may share a job, compute and record them one by one: tallies,
+which can be added up, in the database, and rows in the lake. If a run is killed, only the slices that are not recorded
+are computed again. Requests and tallies differ by kind of job. No webhook reports these jobs.
 """
 
 import json

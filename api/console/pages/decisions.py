@@ -18,7 +18,7 @@ from pipelines.pages.wording import spell_out
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
 LEAVES = ("metric", "attribute", "input")  # what a trace reads
-Called = Mapping[tuple[str, str], tuple[str, str | None]]  # (kind, name) → (title, format)
+Titles = Mapping[tuple[str, str], tuple[str, str | None]]  # (kind, name) → (title, format)
 
 
 @router.get("/customers/{customer_id}/decisions")
@@ -96,8 +96,8 @@ async def show_changes(page: SignedIn, evaluation_id: str) -> Response:
     sent = {"inputs": case["inputs"], "attributeOverrides": overridden, "version": found["policyVersion"]}
     path = ("customer", found["customerId"], "decision-policies", found["slug"], "sensitivity")
     changes = await page.post(*path, json=sent)
-    called = _called(await _policy(page, found))
-    shown = [_change(each, called[each["kind"], each["name"]]) for each in changes["sensitivities"]]
+    titles = _list_titles(await _policy(page, found))
+    shown = [_change(each, titles[each["kind"], each["name"]]) for each in changes["sensitivities"]]
     changes["sensitivities"] = [each for each in shown if each["at"]]
     return page.show("decision-changes.html", found=found, changes=changes)
 
@@ -153,7 +153,7 @@ async def _decision_page(
     customer = await page.get("customer", found["customerId"])
     record = found["record"]
     answer, policy = record["answer"], await _policy(page, found)
-    called = _called(policy)
+    titles = _list_titles(policy)
     said = {rule["code"]: rule["message"] for step in policy["document"]["steps"] for rule in step["rules"]}
     pending = await _pending_override(page, evaluation_id)
     is_real = not found["whatIf"] and found["shadowOf"] is None
@@ -169,14 +169,14 @@ async def _decision_page(
         limits=answer["computedLimits"],
         products={each["productId"]: each["name"] for each in answer["products"]},
         attributes=answer["attributes"],
-        formats={of: format_ for of, (_, format_) in called.items()},
+        formats={of: format_ for of, (_, format_) in titles.items()},
         metrics=[
             {**metric, **record["metrics"][metric["slug"]]}
             for metric in policy["metrics"]
             if metric["slug"] in record["metrics"]
         ],
         steps=[
-            {**step, "rules": [_rule(each, called, said) for each in step["rules"]]}
+            {**step, "rules": [_rule(each, titles, said) for each in step["rules"]]}
             for step in record["trace"]["steps"]
         ],
         is_real=is_real,
@@ -202,7 +202,7 @@ async def _policy(page: Page, found: Mapping[str, Any]) -> Any:
     return await page.get("decision-policies", found["slug"], version=found["policyVersion"])
 
 
-def _called(policy: Mapping[str, Any]) -> Called:
+def _list_titles(policy: Mapping[str, Any]) -> Titles:
     """Return title and format of everything that a policy reads, by kind and name."""
     declared = {"input": policy["declaredInputs"], "attribute": policy["attributes"]}
     metrics = {("metric", each["slug"]): (each["name"], each["format"]) for each in policy["metrics"]}
@@ -213,21 +213,21 @@ def _called(policy: Mapping[str, Any]) -> Called:
     }
 
 
-def _change(found: Mapping[str, Any], called: tuple[str, str | None]) -> dict[str, Any]:
+def _change(found: Mapping[str, Any], named: tuple[str, str | None]) -> dict[str, Any]:
     """Return the changes of a number that a person can aim at or, if there are none, the exact ones.
 
     Values so large that they can't be computed with are left out: they make the outcome indeterminate.
     """
     exact = found["changes"] or [each for each in (found["below"], found["above"]) if each is not None]
     decided = [each for each in found["suggestions"] or exact if each["outcome"] != INDETERMINATE]
-    title, format_ = called
+    title, format_ = named
     return {"title": title, "format": format_, "value": found["value"], "at": decided}
 
 
-def _rule(traced: Mapping[str, Any], called: Called, said: Mapping[str, str]) -> dict[str, Any]:
+def _rule(traced: Mapping[str, Any], titles: Titles, said: Mapping[str, str]) -> dict[str, Any]:
     """Return a traced rule with its message, and with the values that its condition read, each once."""
     read = {(kind, name): value for kind, name, value in _read(traced["condition"])}
-    values = [(*called[of], value) for of, value in read.items()]
+    values = [(*titles[of], value) for of, value in read.items()]
     code = traced["code"]
     return {"code": code, "message": said[code], "counted": traced["counted"], "read": values}
 

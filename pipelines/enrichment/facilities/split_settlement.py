@@ -62,7 +62,7 @@ def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFram
 
 
 def measure_drops(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.LazyFrame:
-    """Measure how much less card payouts are, beside other takings, since each funding than before it.
+    """Measure by how much card payouts, compared with other takings, are smaller since each funding than before.
 
     Args:
         takings: as of `infer_withheld`.

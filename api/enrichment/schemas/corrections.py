@@ -186,7 +186,7 @@ class SentCorrection(Received):
 
 SEVERAL, SEVERAL_SAYS = "Request.Invalid", "Several things are wrong with the request."
 WRONG_TARGET = Fault("", "Correction.WrongTarget", "Give exactly one of transactionId, counterparty and pattern.")
-NOTHING_SAID = Fault("", "Correction.ChangesNothing", "Give category, counterpartyName or both.")
+NOTHING_SAID = Fault("", "Correction.ChangesNothing", "Give a category, a counterparty, or both.")
 WRONG_SCOPE = Fault("/scope", "Correction.WrongScope", "The scope of a correction of one transaction is customer.")
 WRONG_SIDE = Fault("/category", "Correction.WrongSide", "The category is for the other side of the account.")
 FAULTS = (WRONG_TARGET, NOTHING_SAID, WRONG_SCOPE, WRONG_SIDE)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import polars as pl
@@ -173,7 +174,9 @@ def analyse(
             f"--html and --name are for one customer: choose one of {len(analysed.customers):,} with --customer"
         )
     if html is not None:
-        written = page(_bundle(analysed, next(iter(analysed.customers))), _describe_customer(analysed, name))
+        written = page(
+            _bundle(analysed, next(iter(analysed.customers))), _describe_customer(analysed, name, settings.zone)
+        )
         save(in_currency(written, analysed.money.currency), html, None)
     if as_json:
         print_json(_as_json(analysed))
@@ -183,7 +186,7 @@ def analyse(
     else:
         _print_files(analysed)
         bundle = _bundle(analysed, next(iter(analysed.customers)))
-        _print_reports(bundle, _describe_customer(analysed, name), analysed.money.currency)
+        _print_reports(bundle, _describe_customer(analysed, name, settings.zone), analysed.money.currency)
 
 
 def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
@@ -290,9 +293,9 @@ def _rejected(statements: Sequence[tuple[ExportFile, Statement]], rejected: pl.D
         yield RefusedRow(str(file.path), statement.lines[position], field, code, message)
 
 
-def _describe_customer(analysed: _Analysed, name: str | None) -> About:
+def _describe_customer(analysed: _Analysed, name: str | None, zone: ZoneInfo) -> About:
     of_file = next(iter(analysed.customers.values()))
-    return About(name=name or of_file, reference=of_file if name else None)
+    return About(name=name or of_file, reference=of_file if name else None, zone=zone)
 
 
 def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:

@@ -161,6 +161,7 @@ def test_score_rating_months_and_refused_rows_are_printed(tmp_path: Path) -> Non
 def test_the_page_is_written(tmp_path: Path) -> None:
     run(commonwealth(tmp_path / "cheque.csv", ROWS), "--html", "out.html", "--name", "Harbour <Coffee>")
     page = (tmp_path / "out.html").read_text("utf-8")
+    assert re.search(r"<dt>Computed</dt><dd><bdi>[^<]+ AE[DS]T</bdi>", page), "in the service's time zone"
     assert page.startswith("<!")
     assert "Harbour &lt;Coffee&gt;" in page
 

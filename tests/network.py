@@ -7,14 +7,18 @@ from contextlib import contextmanager, suppress
 
 
 class Network:
-    """Forwards TCP connections to `target`. If cut, it refuses and resets them; if stalled, it accepts and passes
-    nothing.
+    """Forwards TCP connections to `target`.
+
+    If cut, it refuses and resets them. If stalled, it accepts and passes nothing. If half closed, it passes what is
+    sent to the target, but not what comes back.
     """
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
         self._passing = threading.Event()
         self._passing.set()
+        self._answering = threading.Event()
+        self._answering.set()
         self._cut = False
         self._open: set[socket.socket] = set()
         self._listener = self._listen(0)
@@ -24,6 +28,9 @@ class Network:
     def stall(self) -> None:
         self._passing.clear()
 
+    def half_close(self) -> None:
+        self._answering.clear()
+
     def cut(self) -> None:
         self._cut = True
         _shut(self._listener)
@@ -32,6 +39,7 @@ class Network:
 
     def mend(self) -> None:
         self._passing.set()
+        self._answering.set()
         if self._cut:
             self._cut = False
             self._listener = self._listen(self.port)
@@ -50,16 +58,17 @@ class Network:
         self._passing.wait()
         with near, suppress(OSError), socket.create_connection(self._target) as far:
             self._open |= {near, far}
-            back = threading.Thread(target=self._pass, args=(far, near), daemon=True)
+            back = threading.Thread(target=self._pass, args=(far, near, self._answering), daemon=True)
             back.start()
-            self._pass(near, far)
+            self._pass(near, far, self._passing)
             back.join()
             self._open -= {near, far}
 
-    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pass(self, source: socket.socket, sink: socket.socket, gate: threading.Event) -> None:
         with suppress(OSError):
             while received := source.recv(65_536):
                 self._passing.wait()
+                gate.wait()
                 sink.sendall(received)
         _shut(source)
         _shut(sink)

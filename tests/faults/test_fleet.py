@@ -1,0 +1,88 @@
+"""Workers on two machines: whatever is killed or cut off, no job is lost, no row is counted twice, and work goes on."""
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from statistics import median
+
+import pytest
+
+from tests.conftest import new_database
+from tests.faults.fleet import PARTS, RABBITMQ, Broker, Fleet, running, survives
+from tests.network import Network
+from tests.patience import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
+
+KILLS = 50  # of each part
+RESTARTED_WITHIN_S = 10.0
+NONE_LATER_S = 60.0  # also while other work keeps the machine busy
+AWAY_S = 30.0
+HARMS: Mapping[str, Callable[[Network], None]] = {
+    "cut": Network.cut,
+    "stalled": Network.stall,
+    "half closed": Network.half_close,
+}
+
+
+@pytest.fixture(scope="module")
+def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    if not RABBITMQ.exists() and not os.environ.get("CI"):
+        pytest.skip("install Debian's rabbitmq-server to run this")
+    with running(tmp_path_factory.mktemp("fleet"), new_database(request, "postgresql")) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def undisturbed_s(fleet: Fleet) -> float:
+    """The longest of three rounds without harm."""
+    return max(survives(fleet, random.Random(nth), lambda: None) for nth in range(3))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_killed_at_random(fleet: Fleet, undisturbed_s: float, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn, took = random.Random(part), list[float]()
+    for _ in range(KILLS):
+        until(lambda: fleet.processes(part))
+        took.append(survives(fleet, drawn, partial(kill, fleet, part)) - undisturbed_s)
+    with capsys.disabled():
+        print(f"\n{part}: {KILLS} kills, later by a median of {median(took):.1f} s, at most {max(took):.1f} s")  # noqa: T201
+    if "machine" in part:  # a worker's; the others have to start before anything can begin
+        assert median(took) <= RESTARTED_WITHIN_S
+    assert max(took) <= NONE_LATER_S
+
+
+def kill(fleet: Fleet, part: str) -> None:
+    for process in fleet.processes(part):
+        process.kill()
+
+
+@pytest.mark.parametrize("name", ["database", "broker", "store"])
+@pytest.mark.parametrize("machine", ["one", "two"])
+def test_a_link_is_away_for_half_a_minute(fleet: Fleet, machine: str, name: str, subtests: pytest.Subtests) -> None:
+    for harm, do in HARMS.items():
+        with subtests.test(harm):
+            survives(fleet, random.Random(harm), partial(be_away, fleet, partial(do, fleet.links[machine, name])))
+
+
+def be_away(fleet: Fleet, harm: Callable[[], None]) -> None:
+    harm()
+    time.sleep(AWAY_S)
+    fleet.heal()
+
+
+def test_the_broker_is_killed_and_restarted(fleet: Fleet) -> None:
+    for nth in range(5):
+        survives(fleet, random.Random(nth), partial(restart, fleet.broker))
+
+
+def restart(broker: Broker) -> None:
+    broker.kill()
+    broker.start()
+
+
+def test_the_object_store_fails(fleet: Fleet) -> None:
+    for nth in range(5):
+        survives(fleet, random.Random(nth), lambda: fleet.emulator.faults.extend([500, 503] * 20))

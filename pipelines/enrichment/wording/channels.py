@@ -129,7 +129,8 @@ RAILS: Sequence[tuple[str, str]] = (
     ),
     ("direct_credit", f"DEPOSIT{_NUMBER}"),
 )
-_END = f"(?:{EDGE}| )"  # of an opening; one that ends with a sign has no edge before the space
+_RAIL = "^" + any_of(*(openings for _, openings in RAILS)) + EDGE + _AFTER
+_END = f"(?:{EDGE}| )"  # of an opening abroad; one that ends with a sign has no edge before the space
 # Openings that look like a rail but say what the payment is (a fee, a settlement, a dishonour): they stay in the text.
 _NOT_A_RAIL = "^" + any_of(
     "EFTPOS (?:MERCHANT|SETTL|DEP|FEE|RENTAL|CHARGEBACK|TERMINAL|MONTHLY|AUSTRALIA|PTY)",
@@ -139,10 +140,10 @@ _NOT_A_RAIL = "^" + any_of(
     "PAYMENT EXPRESS|TRANSFER (?:DUTY|MATE)",
     "(?:BPAY|OSKO|PAYID|TRANSFER|RTGS|BILL PAYMENT|PAYMENT|INTERNET PAYMENT) "
     "(?:FEE|RECEIVED|-|DISHONOU?R|REVERSAL|RETURN)",
-    "(?:VISA|CARD|CREDIT CARD|DEBIT CARD) (?:PAYMENT|PURCHASE)? ?(?:FEE|RECEIVED)",
+    "(?:VISA|CARD|CREDIT CARD|DEBIT CARD|POS) (?:PAYMENT|PURCHASE)? ?(?:FEE|RECEIVED)",
     r"DD ?\*",  # DoorDash
 )
-_BY_THE_BANK = "(?:FEES?|CHARGES?|CHG|REJECT|DISHON|UNPAID|UNPD|RETURN|RTN|REVERS)"  # follows what the bank does itself
+_BY_THE_BANK = "^(?:FEES?|CHARGES?|CHG|REJECT|DISHON|UNPAID|UNPD|RETURN|RTN|REVERS)"  # after a rail: no payment by it
 
 _FEE_FOR = (
     "ACCOUNT|ACCT|SERVICE|SERVICING|SVC|PLAN|MONTHLY|TRANSACTION|TRANS?|TRANSFER|HONOUR|LATE|PAYMENT|OVERDRAWN?|OVERDRAFT|"
@@ -186,28 +187,27 @@ _NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # n
 
 def extract_rail(text: pl.Expr) -> pl.Expr:
     """Return the opening of `text` that names the rail, with the separator after it; null where there is none."""
-    return pl.when(~text.str.contains(_not_a_rail())).then(text.str.extract(_rail(), 0))
+    may_have_one = ~text.str.contains(_NOT_A_RAIL)
+    shared = pl.when(may_have_one).then(text.str.extract(_RAIL, 0))
+    remaining = pl.when(may_have_one & shared.is_null()).then(
+        text
+    )  # fewer are searched for the rails of other countries
+    abroad = remaining.str.extract(_rail_abroad(), 0)
+    by_the_bank = remaining.str.strip_prefix(abroad).str.contains(_BY_THE_BANK)
+    return pl.coalesce(shared, pl.when(~by_the_bank).then(abroad))
 
 
 @cache
-def _rail() -> str:
-    shared = any_of(*(openings for _, openings in RAILS)) + EDGE
-    return "^" + any_of(shared, _openings_by_country() + _END) + _AFTER
-
-
-@cache
-def _not_a_rail() -> str:
-    return any_of(_NOT_A_RAIL, "^" + _openings_by_country() + _END + _AFTER + _BY_THE_BANK)
-
-
-def _openings_by_country() -> str:
-    return any_of(*(openings for _, openings in load_openings()))
+def _rail_abroad() -> str:
+    return "^" + any_of(*(openings for _, openings in load_openings())) + _END + _AFTER
 
 
 @cache
 def number_of_rail() -> pl.Expr:
     """Return the number of the channel that the column `rail` names; null where there is no rail."""
-    return _match_first(pl.col("rail"), [*RAILS, *load_openings()], f"(?:{_END}|$)")
+    shared = _match_first(pl.col("rail"), RAILS, f"(?:{EDGE}|$)")
+    remaining = pl.when(shared.is_null()).then("rail")
+    return pl.coalesce(shared, _match_first(remaining, load_openings(), f"(?:{_END}|$)"))
 
 
 def is_rail_of(*channels: str) -> pl.Expr:

@@ -100,7 +100,7 @@ def _entry_fault(entry: Any) -> str | None:
     if not (isinstance(entry["version"], int) and isinstance(entry["taxonomy"], int)):
         return "versions are whole numbers"
     if not isinstance(entry["date"], date):
-        return "the date is a day, as 2026-07-01"
+        return "the date is a day, such as 2026-07-01"
     changes, impact = entry["changes"], entry["impact"]
     if not (isinstance(changes, list) and changes and all(isinstance(each, str) and each for each in changes)):
         return "changes are a list of sentences"

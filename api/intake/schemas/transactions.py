@@ -342,5 +342,5 @@ class CustomerTransactionListView(TransactionListView):
 
 class ClientTransactionListView(TransactionListView):
     next_cursor: str | None = Field(
-        None, description="Only with `cursor`: the next rows' cursor, null if these are last."
+        None, description="Only with `cursor`: the cursor of the next rows; null if these are the last."
     )

@@ -27,8 +27,9 @@ WARM_WITHIN_S = 120.0
 TITLE = "Through a broker"
 ABOUT = (
     "PostgreSQL in all columns, everything on one machine; the lake is a folder. In the fleets, RabbitMQ carries the "
-    "runs, and the second worker has a home of its own. CPU is that of all processes of Tidemark, without the database "
-    "and the broker."
+    "runs, and the second worker has a home of its own. A run takes at most 50 jobs, so that runs are equally large in "
+    "all columns: otherwise those of two workers would have fewer jobs each. CPU is that of all processes of Tidemark, "
+    "without the database and the broker."
 )
 
 
@@ -70,6 +71,7 @@ def _measure(broker: Mapping[str, str], workers: int) -> Measured:
         shared = {
             "TIDEMARK_LAKE_URL": f"{folder}/lake",
             "TIDEMARK_MASTER_KEY": key_text(new_key()).decode(),
+            "TIDEMARK_BATCH_MAX_JOBS": "50",
             **broker,
         }
         with (

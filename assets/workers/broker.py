@@ -43,9 +43,11 @@ log = logging.getLogger(__name__)
 
 def make_app(settings: Settings) -> Celery:
     """Return the Celery application of launchers and workers. It connects when it is first used."""
-    app = Celery("tidemark", broker=settings.broker_address, set_as_current=False)
+    app = Celery("tidemark", set_as_current=False)
     on_rabbitmq = settings.broker_url.startswith("amqp")
     app.conf.update(
+        broker_read_url=settings.broker_address,  # `broker_url` would give way to the variable CELERY_BROKER_URL
+        broker_write_url=settings.broker_address,
         broker_connection_timeout=CONNECT_WITHIN_S,
         broker_connection_max_retries=None,
         broker_connection_retry_on_startup=True,

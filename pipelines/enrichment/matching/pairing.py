@@ -25,8 +25,11 @@ def pair_latest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[s
         by: columns that must be equal on both sides; null is a value like any other.
         order: columns that give the events of a key a total order.
     """
+    candidates = _select_two_sided(events, by)
+    if candidates.is_empty():
+        return pl.DataFrame(schema=PAIRS)
     return (
-        events.pipe(_count_open, by, order)
+        candidates.pipe(_count_open, by, order)
         .filter(_OPEN | (pl.col("waiting") > 0))
         .with_columns(depth=pl.col("waiting") + _OPEN.cast(pl.Int64))
         .with_columns(opened=pl.col("row").shift(1).over(*by, "depth", order_by=order))
@@ -40,23 +43,28 @@ def pair_oldest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[s
 
     In a queue, the n-th that is served is the n-th that came.
     """
-    counted = events.pipe(_count_open, by, order).with_columns(nth=pl.int_range(pl.len()).over(*by, "opens"))
+    candidates = _select_two_sided(events, by)
+    if candidates.is_empty():
+        return pl.DataFrame(schema=PAIRS)
+    counted = candidates.pipe(_count_open, by, order).with_columns(nth=pl.int_range(pl.len()).over(*by, "opens"))
     served = counted.filter(~_OPEN, pl.col("waiting") > 0).with_columns(nth=pl.int_range(pl.len()).over(*by))
     waiting = counted.filter(_OPEN).select(*by, "nth", opened="row")
     return served.join(waiting, on=[*by, "nth"], nulls_equal=True, validate="1:1").select("opened", closed="row")
 
 
+def _select_two_sided(events: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Select the events of keys with an opening and a closing event; usually these are few."""
+    sides = events.group_by(by).agg(opened=_OPEN.any(), closed=(~_OPEN).any())
+    return events.join(sides.filter("opened", "closed"), on=by, how="semi", nulls_equal=True)
+
+
 def _count_open(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) -> pl.DataFrame:
     """Sort events and add how many of their key were open before each (`waiting`).
 
-    Closing events that find nothing open don't count. Keys without an opening or without a closing event are left out;
-    usually these are nearly all.
+    Closing events that find nothing open don't count.
     """
-    sides = [events.filter(side).select(by).unique() for side in (_OPEN, ~_OPEN)]
-    both = sides[0].join(sides[1], on=by, how="semi", nulls_equal=True)
     return (
-        events.join(both, on=by, how="semi", nulls_equal=True)
-        .sort(*by, *order)
+        events.sort(*by, *order)
         .with_columns(running=_STEP.cast(pl.Int64).cum_sum().over(by))
         .with_columns(lowest=pl.min_horizontal(pl.col("running").cum_min().over(by), 0))
         .with_columns(waiting=(pl.col("running") - pl.col("lowest")).shift(1, fill_value=0).over(by))

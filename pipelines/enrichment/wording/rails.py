@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from pipelines.enrichment.wording.value_dates import DAY, WHEN
+from pipelines.enrichment.wording.value_dates import DAY
 from pipelines.enrichment.wording.wording import EDGE, any_of
 from pipelines.vocabulary.rule_files import load_rules
 
 FILE = "rails.yaml"
-_STANDS_FOR = {"<DAY>": DAY, "<WHEN>": WHEN, "<NUMBER>": "[0-9]{4,14}", "<ID>": "(?:[A-Z-]{0,12}[0-9][0-9A-Z-]{0,23})"}
+_STANDS_FOR = {"<DAY>": DAY, "<ID>": "(?:[A-Z-]{0,12}[0-9][0-9A-Z-]{0,23})"}
 
 
 @cache

@@ -30,6 +30,8 @@ NOT_RUN = "not run, because "
 BESIDE = re.compile(r"runs beside the rest, answers on (\d+)")
 MOST_NOT_RUN = 2  # on a page: installing, and commands that have tests of their own
 PORT = re.compile(r"(?<=:|\s)(8000|3000|8443|9000)\b")
+EXAMPLE = re.compile(r"```\n((?:\$ tidemark [^\n]*\n)+)(.*?)```", re.DOTALL)  # commands, and what the last one prints
+COMPUTED = re.compile(r"Computed .*")
 WITHIN_S = 600
 DUCKDB = """#!{python}
 import sys, duckdb
@@ -91,6 +93,30 @@ def test_commands_of_page_work_in_a_fresh_folder(page: str, tmp_path: Path) -> N
             check=False,
         )
     assert ended.returncode == 0, (tmp_path / "output").read_text()[-5_000:]
+
+
+def test_the_example_of_analyse_is_what_it_prints(tmp_path: Path) -> None:
+    """Changes of enrichment or the scorecard change it: paste what the command prints, 96 characters wide."""
+    example = EXAMPLE.search((ROOT / "docs" / "how-to" / "analyse.md").read_text())
+    assert example is not None
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
+    printed = ""
+    for command in example[1].replace("$ tidemark", str(ROOT / ".venv" / "bin" / "tidemark")).splitlines():
+        printed = subprocess.run(
+            shlex.split(command),
+            cwd=tmp_path,
+            env=clean | {"COLUMNS": "96"},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=True,
+        ).stdout
+    assert lines_of(printed) == lines_of(example[2])
+
+
+def lines_of(output: str) -> list[str]:
+    """Return the lines without the time of the run and without spaces at their ends."""
+    return [COMPUTED.sub("", line).rstrip() for line in output.rstrip().splitlines()]
 
 
 def script_of(blocks: list[Block], ports: dict[str, str]) -> str:

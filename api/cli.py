@@ -48,10 +48,10 @@ COMMANDS = {
     "categorise": Listed(FILES, "Categorise the rows of a file.", "enrichment.categories", "categorise"),
     "statements": Listed(FILES, "Read bank statements in PDF files.", "intake.statements", "statements"),
     "synthetic": Listed(
-        FILES, "Make synthetic businesses, their statements and the truth.", "service.synthetic", "synthetic"
+        FILES, "Make synthetic businesses, their statements and the correct answers.", "service.synthetic", "synthetic"
     ),
     "sandbox": Listed(SERVICE, "Create synthetic customers by profile.", "sandbox.sandbox", "sandbox"),
-    "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access.access", "clients"),
+    "clients": Listed(OPERATION, "Create and list clients: the lenders that use the API.", "access.access", "clients"),
     "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access.access", "api_keys"),
     "users": Listed(OPERATION, "The people who sign in to the console.", "access.users", "users"),
     "doctor": Listed(OPERATION, "Report problems and what to do about them.", "operations.maintenance", "doctor_"),

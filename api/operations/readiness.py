@@ -15,7 +15,7 @@ TOO_SLOW = f"It did not answer within {CHECK_WITHIN_S:.0f} seconds."
 
 
 class Readiness:
-    """The readiness checks. It must be created inside a running event loop."""
+    """The readiness checks."""
 
     def __init__(self, store: Store) -> None:
         self._work = Check(lambda: health.check_work(store), health.database_failure(TOO_SLOW))

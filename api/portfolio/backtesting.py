@@ -28,9 +28,11 @@ from storage.portfolio import portfolio_jobs as stored_jobs
 from storage.portfolio.portfolio_jobs import BACKTEST, Listing, NewPortfolioJob, PortfolioJob
 
 UNKNOWN_CUSTOMER = "Backtest.UnknownCustomer"
-REFUSED = (UNKNOWN_CUSTOMER, "Backtest.DayToCome", "DecisionPolicy.MissingInputs", "DecisionPolicy.UnknownInputs")
-_ALSO = ("DecisionPolicy.InvalidInputs", "Backtest.InvalidFilter", "Backtest.SameVersion", "Backtest.CustomerTwice")
-REFUSES = (*REFUSED, *_ALSO)
+REFUSES = (
+    *(UNKNOWN_CUSTOMER, "Backtest.DayToCome", "Backtest.InvalidFilter", "Backtest.SameVersion"),
+    *("DecisionPolicy.MissingInputs", "DecisionPolicy.UnknownInputs", "DecisionPolicy.InvalidInputs"),
+    "Backtest.CustomerTwice",
+)
 
 
 def new_job(r: Reading, policy: StoredPolicy, sent: SentBacktest, today: date) -> NewPortfolioJob:
@@ -70,7 +72,7 @@ def _other(r: Reading, policy: StoredPolicy, sent: SentBacktest) -> PolicyVersio
 
 
 def _inputs(version: PolicyVersion, other: PolicyVersion | None, sent: SentBacktest) -> Mapping[str, Value]:
-    """Return the inputs of both versions. None is required against recorded decisions, which have their own."""
+    """Return the inputs of both versions. No input is required against recorded decisions, which have their own."""
     given = sent.inputs or {}
     declared = kinds_by_name(version.policy.declared_inputs)
     if other is None:
@@ -186,7 +188,7 @@ def _describe_backtest(job: PortfolioJob, policy: Policy, zone: ZoneInfo) -> Abo
 def _facts(job: PortfolioJob, request: Request, policy: Policy, zone: ZoneInfo) -> Iterator[tuple[str, str]]:
     yield "As of", ", ".join(map(day, request.days))
     yield "Requested on", day(job.created_at.astimezone(zone).date())
-    known = "as received and set by each day" if request.knowledge is Knowledge.THEN else "as held now"
+    known = "as known at the end of each day" if request.knowledge is Knowledge.THEN else "as known now"
     yield "Transactions and attributes", known
     if request.customers is not None:
         yield "Only", counted(len(request.customers), "customer") + " by id"

@@ -70,8 +70,9 @@ NAME, VERSION = "Tidemark", version("tidemark")
 DESCRIPTION = """\
 Bank transactions in, decision-ready reports out.
 
-- Every success is `{"data": …, "message": …}`, everything else `application/problem+json` with a stable `code`.
-- Lists take `page` and `count`; without a page they return everything.
+- Every success in JSON is `{"data": …, "message": …}`; pages, pictures and files are sent as they are. Everything
+  else is `application/problem+json` with a stable `code`.
+- Most lists take `page` and `count`, and return everything without a page; some take a `cursor`.
 - Money is exact to the cent, times are UTC.
 - `RateLimit` says how many requests a key has left; 429 and 503 say in `Retry-After` when to try again.
 """

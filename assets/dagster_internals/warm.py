@@ -22,7 +22,7 @@ from dagster_shared.error import SerializableErrorInfo
 
 from assets.core.processes import line_to_parent
 from assets.core.runs import DEFINITIONS_MODULE
-from assets.workers.queues import INTERRUPT, RUN, Reports
+from assets.workers.queues import INTERRUPT, RUN, Signals
 from pipelines.enrichment.enrichment import prepare
 from storage.core import logs
 from storage.core.models import Queue
@@ -40,17 +40,17 @@ def main() -> None:
     os.nice(options.nice)
     logs.log_to_stderr(f"worker {options.queue}", Settings())
     line = line_to_parent()
-    reports = Reports(line)
+    signals = Signals(line)
     with capture_interrupts(), DagsterInstance.get() as instance:
         run_ids = receive_runs(line)
         repository = warm_repository(options.module)
-        reports.free()
+        signals.free()
         if options.queue == Queue.ENRICHMENT:
             prepare()  # after `free`: a run may be sent meanwhile, and would have to do this itself anyway
         while (run_id := run_ids.get()) is not None:
             pop_captured_interrupt()  # an interrupt that came too late for the previous run
             execute(instance, repository, run_id)
-            reports.free()
+            signals.free()
 
 
 def receive_runs(line: Connection) -> "SimpleQueue[str | None]":

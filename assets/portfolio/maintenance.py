@@ -96,10 +96,10 @@ def slices(due: Sequence[tuple[int, int]], most_customers: int, most_rows: int) 
 
 
 def rest(store: Store, worked_s: float) -> None:
-    """Pause in proportion to the time just worked, and then while other jobs wait, for at most LONGEST_WAIT_S."""
+    """Pause in proportion to the time just worked, then while other jobs are unfinished, but at most LONGEST_WAIT_S."""
     time.sleep(worked_s * (1 / store.settings.portfolio_share - 1))
     deadline = time.monotonic() + LONGEST_WAIT_S
-    while time.monotonic() < deadline and _jobs_wait(store):
+    while time.monotonic() < deadline and _has_unfinished_jobs(store):
         time.sleep(POLL_EVERY_S)
 
 
@@ -124,9 +124,9 @@ def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcom
     return _attempt(store, customers[:middle], do) + _attempt(store, customers[middle:], do)
 
 
-def _jobs_wait(store: Store) -> bool:
+def _has_unfinished_jobs(store: Store) -> bool:
     with store.db.reading() as r:
-        return maintenance.has_waiting_jobs(r)
+        return maintenance.has_unfinished_jobs(r)
 
 
 def _end(store: Store, task: Task, bucket: int, error: str | None) -> None:

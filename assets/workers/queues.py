@@ -45,7 +45,7 @@ class Ledger(Protocol):
         """Record that the run never began, or was stopped on purpose."""
 
 
-class Reports:
+class Signals:
     """A warm process's messages to its queue: heartbeats, from a thread of their own, and that it is free."""
 
     def __init__(self, line: Connection) -> None:

@@ -35,7 +35,8 @@ def evaluate_plan(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The same rows with each node's column by its name; `rule_<step>_<rule>` (Boolean: counted as matched; null:
         undecidable); `step_<step>`; `outcome`; `step` (UInt32: the deciding or undecidable step, from 0; null: no step
-        decided); and for each limit `amount_<n>`, `uncapped_<n>` (MONEY; null: indeterminate) and `capped_<n>`.
+        decided); and for each limit `amount_<n>` (MONEY; null: indeterminate), `uncapped_<n>` (MONEY; null: not capped)
+        and `capped_<n>`.
     """
     return _add(readings, _columns(plan))
 
@@ -46,9 +47,9 @@ def evaluate_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add(readings: pl.DataFrame, groups: Iterable[Columns]) -> pl.DataFrame:
-    """Add groups of columns, one after the other, in one query: for one customer, each query costs as much as a level.
+    """Add groups of columns, one after the other, in one query, whose overhead is that of a whole group.
 
-    The query is executed as written: an optimiser would not find a column that isn't needed.
+    The query is executed as written: every column is needed, so optimising it would take time for nothing.
     """
     checkpoint()
     added = reduce(pl.LazyFrame.with_columns, groups, readings.lazy())

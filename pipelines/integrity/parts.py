@@ -6,7 +6,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import RECENT, candidates
 
-# All our judgement.
+# All of these are our judgement.
 LARGE_SHARE = 10  # the whole is at least 1/LARGE_SHARE of a usual month's receipts
 PART_DAYS = 16  # two weeks and a weekend
 MOST_PARTS = 8
@@ -15,17 +15,17 @@ _WHOLE = (BY_CUSTOMER, "whole")
 
 
 def trips_in_parts(facts: Facts) -> pl.LazyFrame:
-    """Return receipts that go back to one or two parties in parts, and receipts that go back together in one payment.
+    """Return rows of receipts that go back to one or two parties in parts, or several together in one payment.
 
-    Only receipts contribute to the finding's amount.
+    The payments are returned, too, with `cents` 0: only receipts contribute to the finding's amount.
     """
     matched = facts.cached(matching_parts).lazy()
-    nothing, is_forth = pl.lit(0, pl.Int64), pl.col("way") > 0
+    nothing, whole_is_receipt = pl.lit(0, pl.Int64), pl.col("way") > 0
     whole = matched.unique("whole").select(
-        BY_CUSTOMER, "about", transaction_id="whole", cents=pl.when(is_forth).then("size").otherwise(nothing)
+        BY_CUSTOMER, "about", transaction_id="whole", cents=pl.when(whole_is_receipt).then("size").otherwise(nothing)
     )
     parts = matched.select(
-        BY_CUSTOMER, "about", "transaction_id", cents=pl.when(is_forth).then(nothing).otherwise("part")
+        BY_CUSTOMER, "about", "transaction_id", cents=pl.when(whole_is_receipt).then(nothing).otherwise("part")
     )
     return pl.concat([whole, parts])
 
@@ -46,7 +46,7 @@ def running_sums(facts: Facts) -> pl.DataFrame:
         *(BY_CUSTOMER, "size"),
         whole="transaction_id",
         on="date",
-        payer="party",
+        whole_party="party",
         about="name",
         way=way,
         period=pl.concat_list(period, period + way),
@@ -75,7 +75,7 @@ def matching_parts(facts: Facts) -> pl.DataFrame:
     A whole that is a multiple of ROUND counts only if all of its parts belong to its own party.
     """
     parts = facts.cached(running_sums)
-    is_sure = (pl.col("party") == pl.col("payer")).fill_null(value=False) | (pl.col("size") % ROUND != 0)
+    is_sure = (pl.col("party") == pl.col("whole_party")).fill_null(value=False) | (pl.col("size") % ROUND != 0)
     alone = parts.filter(pl.col("so_far") == pl.col("size"), pl.col("nth") > 1, is_sure)
     ends = parts.select(*_WHOLE, "size", "party", "nth", "so_far").filter(pl.col("size") % ROUND != 0)
     both = (

@@ -26,7 +26,7 @@ class ActorKind(StrEnum):
 class NamedActor:
     who: str
     kind: ActorKind
-    name: str  # for people
+    name: str  # to be shown to people
 
 
 _OTHERS = {
@@ -60,7 +60,7 @@ def _keys(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[Ac
 
 
 def _erased(r: Reading, client_id: UUID) -> Mapping[str, tuple[ActorKind, str]]:
-    """Return the client's erased users, whom only the audit trail still names."""
+    """Return the client's erased users, whose ids only the audit trail still has."""
     query = select(audit.c.resource).where(audit.c.client_id == client_id, audit.c.action == ERASED)
     return {resource["userId"]: _ERASED for resource in r.execute(query).scalars()}
 

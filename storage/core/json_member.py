@@ -21,7 +21,7 @@ class json_member(FunctionElement[str]):  # noqa: N801 - used like a function
 @compiles(json_member, "sqlite")
 def _on_sqlite(element: json_member, compiler: SQLCompiler, **options: Any) -> str:
     document, path = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"json_extract({document}, '$.' || {path})"
+    return f"CAST(json_extract({document}, '$.' || {path}) AS TEXT)"
 
 
 @compiles(json_member, "postgresql")

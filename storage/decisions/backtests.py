@@ -9,7 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import Text, cast, func, select
+from sqlalchemy import func, select
 
 from pipelines.decisions import Recorded, Value
 from storage.core.database import Reading
@@ -72,7 +72,7 @@ class Request:
 def latest_of_version(r: Reading, policy_id: UUID, version: int) -> UUID | None:
     """Return the id of the policy's newest finished backtest in which this version decided, on either side."""
     against = json_member(portfolio_jobs.c.request, "against")
-    other = cast(json_member(portfolio_jobs.c.request, "other_version"), Text)
+    other = json_member(portfolio_jobs.c.request, "other_version")
     query = (
         select(portfolio_jobs.c.job_id)
         .join_from(portfolio_jobs, jobs)

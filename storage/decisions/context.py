@@ -20,7 +20,7 @@ from pipelines.figures.context import (
 )
 from storage.core.database import Reading
 from storage.customers import customers
-from storage.decisions import documents, risk_models
+from storage.decisions import risk_models, statement_evidence
 from storage.enrichment import related_parties
 from storage.jobs import jobs
 from storage.monitoring import attributes
@@ -55,7 +55,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zo
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         attributes=pl.DataFrame(stated, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.count_repeated_and_refused(r, versions), schema=INTAKE, orient="row"),
-        statements=documents.read_evidence(r, versions),
+        statements=statement_evidence.read_evidence(r, versions),
         resolutions=_resolutions(r, numbers, zone),
     )
 

@@ -31,7 +31,7 @@ class NewEvaluation:
     version: int
     at: datetime
     who: str  # as in the audit trail
-    what_if: bool  # requested with overrides, or of a version that is not published
+    what_if: bool  # requested with attributes of its own, or decided by an unpublished version
     outcome: str
     data_version: int
     as_of: date  # the service's day

@@ -22,7 +22,7 @@ _OF_THE_PORTFOLIO = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.
 
 
 class Task(StrEnum):
-    BACKFILL = "backfill"  # enrich customers again whose value was computed by an older version of the enrichment
+    BACKFILL = "backfill"  # enrich customers again whose rows were enriched by another version of the enrichment
     REFRESH = "refresh"  # compute stale and old reports again
     MONITORING = "monitoring"  # evaluate customers by their clients' rulesets
 
@@ -72,7 +72,7 @@ def has_transactions() -> ColumnElement[bool]:
 
 
 def is_outdated(enrichment_version: int) -> ColumnElement[bool]:
-    """Select customers whose value was made by another version of the enrichment."""
+    """Select customers whose rows were enriched by another version of the enrichment."""
     return and_(has_transactions(), customers.c.enrichment_version != enrichment_version)
 
 
@@ -107,17 +107,17 @@ def find_buckets_due(r: Reading, condition: ColumnElement[bool]) -> list[int]:
 def select_still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequence[int]) -> list[int]:
     """Return the customers that still meet the condition, without those whose transactions a live job may change.
 
-    Such a job does the same work when it is enriched.
+    Such a job enriches the customer anyway, and makes a refreshed report stale again.
     """
     query = select(customers.c.number).where(customers.c.number.in_(customer_numbers), condition)
     changing = find_with_unfinished_change(r, customer_numbers)
     return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in changing]
 
 
-def has_waiting_jobs(r: Reading) -> bool:
+def has_unfinished_jobs(r: Reading) -> bool:
     """Return whether an unfinished job of another queue exists; the portfolio's own jobs don't count."""
-    waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_PORTFOLIO))
-    return r.execute(waiting.limit(1)).first() is not None
+    unfinished = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_PORTFOLIO))
+    return r.execute(unfinished.limit(1)).first() is not None
 
 
 def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
@@ -137,7 +137,7 @@ def find_waiting(r: Reading, task: Task) -> list[BucketProgress]:
 
 
 def read_progress(r: Reading, task: Task, buckets: Iterable[int]) -> list[BucketProgress]:
-    """Return the task's progress in these buckets, by bucket, without those where it never ran."""
+    """Return the task's progress in these buckets, by bucket, without those for which it was never requested or run."""
     query = select(maintenance).where(maintenance.c.task == task, maintenance.c.bucket.in_(list(buckets)))
     return [_progress(row) for row in r.execute(query.order_by(maintenance.c.bucket))]
 

@@ -2,10 +2,10 @@
 
 Each match is an alert. A decision waits for a person as long as it is the latest of its customer and policy (what-ifs
 don't count), its outcome leaves something to decide, and nobody has overridden it. An item is written in the
-transaction of its match or evaluation, so neither exists without the other.
+transaction of its match or evaluation, so none of these is stored without its item.
 
-Actions are never changed, and each applies in any state. A lock on the item orders them: of two simultaneous actions
-the last one determines the state, and both are in the item's history.
+Actions are never changed. On an alert each applies in any state, on a decision only while it waits. A lock on the item
+orders them: of two simultaneous actions the last one determines the state, and both are in the item's history.
 """
 
 from collections.abc import Sequence
@@ -199,7 +199,7 @@ def has_ended_snoozes(r: Reading, now: datetime) -> bool:
 
 
 def end_snoozes(w: Writing, now: datetime) -> int:
-    """Count alerts whose snooze has ended as open again in their customers' summaries. Return their number.
+    """Clear the snoozes that have ended, so that customers' summaries count these alerts as open. Return how many.
 
     Everything else compares the end of a snooze with the time, so that it needs no such step.
     """

@@ -7,12 +7,12 @@ import time
 from queue import SimpleQueue
 
 from assets.core.processes import line_to_parent
-from assets.workers.queues import INTERRUPT, RUN, Reports
+from assets.workers.queues import INTERRUPT, RUN, Signals
 
 
 def main() -> None:
     line = line_to_parent()
-    reports = Reports(line)
+    signals = Signals(line)
     interrupted = threading.Event()
     waiting: SimpleQueue[str | None] = SimpleQueue()
 
@@ -28,7 +28,7 @@ def main() -> None:
                 waiting.put(run_id if what == RUN else None)
 
     threading.Thread(target=listen, daemon=True).start()
-    reports.free()
+    signals.free()
     while (run_id := waiting.get()) is not None:
         if run_id.startswith("hangs"):
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -38,7 +38,7 @@ def main() -> None:
             os._exit(9)
         if run_id.startswith("long"):
             interrupted.wait(1.0 if run_id == "long" else 60.0)
-        reports.free()
+        signals.free()
 
 
 if __name__ == "__main__":

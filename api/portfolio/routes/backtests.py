@@ -70,7 +70,7 @@ def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> R
 
 @router.get("/coverage", response_model=enveloped(PolicyCoverageView), responses=refuses(NO_VERSION))
 def get_policy_coverage(caller: Author, slug: PolicySlug, query: Annotated[VersionQuery, Query()]) -> Response:
-    """Read which rules of a version were reached and decided, by the newest finished backtest in which it decided."""
+    """Read which rules of a version were reached, and which decided, in the newest finished backtest that used it."""
     with caller.reading() as r:
         policy = caller.policy(r, slug)
         version = policies.version(r, policy, query.version)

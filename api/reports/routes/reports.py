@@ -118,7 +118,7 @@ def _add_explanation(kind: str) -> None:
         responses=refuses("Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE),
     )
     def explain(caller: Reader, customer_id: CustomerId, query: Annotated[LineageQuery, Query()]) -> Response:
-        """List the transactions whose sum or count is a figure, or the formula and inputs of a derived figure.
+        """List the transactions that a figure adds up or counts or, for a derived figure, its formula and inputs.
 
         Without a moment, the figure is that of the stored report.
         """

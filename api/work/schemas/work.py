@@ -45,7 +45,7 @@ class Assigned(Paging):
         Parameter(
             _assignee,
             "Work.InvalidAssignee",
-            "assignee must be given once: the id of a user or a key, me or none.",
+            "assignee must be given once: the id of a user or a key, `me` or `none`.",
             {
                 "anyOf": [{"type": "string", "format": "uuid"}, {"enum": [ME, NONE]}],
                 "description": "Only items that are assigned to this user or key, to the caller, or to nobody.",
@@ -54,7 +54,7 @@ class Assigned(Paging):
     ] = None
 
     def who(self, caller: str) -> str | Unassigned | None:
-        """Return the assignee to look for; None: anybody or nobody."""
+        """Return the assignee to filter by; None: no filter."""
         if self.assignee == NONE:
             return NOBODY
         return caller if self.assignee == ME else self.assignee
@@ -151,7 +151,7 @@ class WorkItemView(View):
     outcome: str | None = Field(description="Of a decision.")
     rules: Sequence[str] = Field(description="Codes of the rules that fired, of an alert.")
     date_opened: datetime
-    age_seconds: int = Field(description="Seconds since then.")
+    age_seconds: int = Field(description="Seconds since `dateOpened`.")
     state: ItemState
     assignee: str | None = Field(description="Id of a user or a key.")
 

@@ -452,7 +452,7 @@ def explain_completeness(
     known_at: str | None = None,
     data_version: int | None = None,
 ) -> PagedRequest[models.LineageView, models.ContributionView]:
-    """List the transactions whose sum or count is a figure, or the formula and inputs of a derived figure.
+    """List the transactions that a figure adds up or counts or, for a derived figure, its formula and inputs.
 
     Without a moment, the figure is that of the stored report.
     """
@@ -481,7 +481,7 @@ def explain_risk(
     known_at: str | None = None,
     data_version: int | None = None,
 ) -> PagedRequest[models.LineageView, models.ContributionView]:
-    """List the transactions whose sum or count is a figure, or the formula and inputs of a derived figure.
+    """List the transactions that a figure adds up or counts or, for a derived figure, its formula and inputs.
 
     Without a moment, the figure is that of the stored report.
     """
@@ -510,7 +510,7 @@ def explain_aggregate(
     known_at: str | None = None,
     data_version: int | None = None,
 ) -> PagedRequest[models.LineageView, models.ContributionView]:
-    """List the transactions whose sum or count is a figure, or the formula and inputs of a derived figure.
+    """List the transactions that a figure adds up or counts or, for a derived figure, its formula and inputs.
 
     Without a moment, the figure is that of the stored report.
     """
@@ -539,7 +539,7 @@ def explain_metrics(
     known_at: str | None = None,
     data_version: int | None = None,
 ) -> PagedRequest[models.LineageView, models.ContributionView]:
-    """List the transactions whose sum or count is a figure, or the formula and inputs of a derived figure.
+    """List the transactions that a figure adds up or counts or, for a derived figure, its formula and inputs.
 
     Without a moment, the figure is that of the stored report.
     """
@@ -741,7 +741,7 @@ def get_backtest(slug: str, backtest_id: str) -> Request[models.BacktestResultVi
 
 
 def get_policy_coverage(slug: str, *, version: int | None = None) -> Request[models.PolicyCoverageView]:
-    """Read which rules of a version were reached and decided, by the newest finished backtest in which it decided."""
+    """Read which rules of a version were reached, and which decided, in the newest finished backtest that used it."""
     return Request("GET", f"/v1/decision-policies/{path_part(slug)}/coverage", query={"version": version})
 
 

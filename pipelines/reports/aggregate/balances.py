@@ -1,7 +1,7 @@
 """Balances of the cash accounts day by day: of each account, and of all together.
 
 A stated balance holds from the end of its day until the account's next day with rows. The total is known on a day when
-every account seen so far is known. Nothing moves between two changes, so a history is stored as `steps`: spans of days
+every account seen so far is known. Between two changes it is constant, so a history is stored as `steps`: spans of days
 with one balance, cut at the first of each month.
 
 A single account is followed through its own last row, so that its figures don't depend on other accounts; all together
@@ -41,7 +41,10 @@ class Scope:
     history: Callable[[Facts], pl.DataFrame]
 
     def steps(self, facts: Facts) -> pl.DataFrame:
-        """Return `by`, `date`, `month`, `days` from then on, `balance` on each of them (null: unknown), in order."""
+        """Return the steps, in order.
+
+        `by`, `date` (first day), `month`, `days` (length), `balance` (at the end of each of its days; null: unknown).
+        """
         history = facts.cached(self.history)
         marks = history.lazy().pipe(list_months).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
         moves = _balance_changes(facts)
@@ -70,8 +73,8 @@ class Scope:
     def balance_rows(self, facts: Facts) -> pl.LazyFrame:
         """Return the steps with a row for each account whose balance counts in a step.
 
-        `closing_balance` and the `transaction_id` that states it; `represents`: marks one row of each step, where days
-        are counted.
+        Further columns: `closing_balance`, the `transaction_id` that states it, and `represents`, true for one row of
+        each step, so that its days are counted once.
         """
         through = facts.cached(self.history).lazy().select(*self.by, "data_through")
         held = (
@@ -246,8 +249,8 @@ BALANCES = (
         "AUD",
         pl.col("opening_part"),
         complete=True,
-        meaning="balance of the cash accounts before: the month before's closing balance, and the opening balances of "
-        "accounts first seen in this month; null when an account's is unknown",
+        meaning="balance of the cash accounts at the start of the month: the previous month's closing balance, and the "
+        "opening balances of accounts first seen in this month; null when an account's is unknown",
     ),
     Total(
         "closingBalance",

@@ -9,7 +9,7 @@ from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.world.days import Window
 from pipelines.synthetic.world.model import NOBODY, Movement, Role, Series
-from pipelines.synthetic.world.wear import spoken, words
+from pipelines.synthetic.world.wear import typed_out, words
 
 # Yearly interest in basis points on positive and on negative balances.
 CREDIT_RATE: dict[Role, int] = {"main": 0, "second": 0, "savings": 310, "tax": 280, "card": 0}
@@ -55,7 +55,7 @@ class Habits:
         left = ledger.headroom() - self._profile.turnover // 40
         cents = self._drawing if left > self._drawing else left // 10_000 * 10_000
         if cents > 0:
-            reference = spoken(ledger.rng, self._words)
+            reference = typed_out(ledger.rng, self._words)
             self._pay_owner(day, ledger, cents, reference, Series("drawings", "weekly"))
 
     def _share_profit(self, day: int, ledger: Ledger) -> None:

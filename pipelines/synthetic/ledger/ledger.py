@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import NOBODY, Condition, LedgerEntry, Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import spoken, words
+from pipelines.synthetic.world.wear import typed_out, words
 
 DEBITED_BY_OTHERS = ("direct_debit", "loan_repayment")
 MUST_BE_PAID = ("wages", "bas", "bank_fees", "interest_charged", "garnishee", "overdrawn_fee")
@@ -200,7 +200,7 @@ class Ledger:
         self.pooled += cents
         name = self.profile.related[0]
         rail = "osko_out" if cents > 0 else "osko_in"
-        reference = spoken(self.rng, words().pooling)
+        reference = typed_out(self.rng, words().pooling)
         movement = Movement(day, -cents, rail, Party(name, brand=name), reference, "related_entity")
         self._post(movement._replace(lookalike="cash_pooling"))
 
@@ -219,7 +219,7 @@ class Ledger:
         if movement.category == "wages" and self._lent_by_owner + cents > self._means_of_owner():
             return False
         self._lent_by_owner += cents
-        reference = spoken(self.rng, words().director_loan)
+        reference = typed_out(self.rng, words().director_loan)
         self._post(Movement(movement.day, cents, "osko_in", self.owner, reference, "director_loan_in"))
         return True
 

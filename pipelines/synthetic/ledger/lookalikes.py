@@ -14,13 +14,16 @@ from pipelines.synthetic.ledger.occasions import TYPED, party_of
 from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import Window, is_business_day, next_business_day
 from pipelines.synthetic.world.model import Lookalike, Movement, Party, Series
-from pipelines.synthetic.world.wear import spoken, words
+from pipelines.synthetic.world.wear import typed_out, words
 
 RECENT = 25  # days before the application; one invoice of these days is paid twice, if there is one
 
 
 def with_lookalikes(profile: Profile, window: Window, planned: Sequence[Movement]) -> Sequence[Movement]:
-    """Return the plan with the rows of the business's lookalikes, and without adverse ones if it is quiet."""
+    """Return the plan with the rows of the business's lookalikes added.
+
+    A quiet business, whose distress is not visible, has no lookalikes: its adverse rows are removed instead.
+    """
     if profile.quiet:
         return [movement for movement in planned if movement.category not in circumstances().adverse_categories]
     if "employee_garnishee" in profile.lookalikes:
@@ -90,7 +93,7 @@ def _draw_amount(event: Event, profile: Profile, rng: Random) -> int:
 def _row(leg: Leg, party: Party, day: int, cents: int, rng: Random) -> Movement:
     reference = fill_in(rng, rng.choice(leg.references))
     if leg.rail in TYPED:
-        reference = spoken(rng, (reference,))
+        reference = typed_out(rng, (reference,))
     return Movement(day, leg.sign * cents, leg.rail, party, reference, leg.category)
 
 
@@ -105,7 +108,7 @@ def _overpay_invoices(profile: Profile, window: Window, planned: Sequence[Moveme
         again = next_business_day(invoice.day + rng.randrange(4))
         back = next_business_day(again + rng.randrange(1, 8))
         if back in window:
-            reference = spoken(rng, words().overpaid)
+            reference = typed_out(rng, words().overpaid)
             yield invoice._replace(day=again)
             yield Movement(back, -invoice.cents, "osko_out", invoice.party, reference, "refund_paid")
 

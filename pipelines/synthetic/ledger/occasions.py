@@ -15,7 +15,7 @@ from pipelines.synthetic.data_files import Record, load
 from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import spoken
+from pipelines.synthetic.world.wear import typed_out
 
 DAYS_PER_YEAR = 365.25
 TYPED = ("osko_in", "osko_out", "pay_anyone")  # rails whose references people type
@@ -72,7 +72,7 @@ def _make_occasion_rows(occasion: Occasion, profile: Profile, window: Window, rn
             return
         reference = fill_in(rng, rng.choice(occasion.references))
         if occasion.rail in TYPED:
-            reference = spoken(rng, (reference,))
+            reference = typed_out(rng, (reference,))
         cents = _draw_amount(occasion, rng)
         if cents:
             yield Movement(posted_on, cents, occasion.rail, party, reference, occasion.category, occasion.role)

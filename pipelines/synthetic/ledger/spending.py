@@ -12,7 +12,7 @@ from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window, is_business_day, month_of
 from pipelines.synthetic.world.merchants import Spend, merchants
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import mistype, spoken, words
+from pipelines.synthetic.world.wear import mistype, typed_out, words
 
 ON_CREDIT_CARD = {"card": "purchase", "card_foreign": "purchase_foreign"}
 SMALL_TEAM = 5  # people whom an owner pays one by one
@@ -129,7 +129,7 @@ def _withheld(window: Window, rng: Random, weekly: float, reference: str) -> Ite
 
 def _noted(rng: Random, reference: str, notes: tuple[str, ...]) -> str:
     """Return the tax office's number with what the payer adds. One payer in five leaves the number out."""
-    note = spoken(rng, notes)
+    note = typed_out(rng, notes)
     return note if rng.random() < 0.2 else f"{reference} {note}"
 
 

@@ -24,7 +24,7 @@ from pipelines.synthetic.world.days import (
 from pipelines.synthetic.world.merchants import Processor, merchants
 from pipelines.synthetic.world.model import NOBODY, Movement, Party, Role, Series
 from pipelines.synthetic.world.names import payee
-from pipelines.synthetic.world.wear import spoken, typed_reference, words
+from pipelines.synthetic.world.wear import typed_out, typed_reference, words
 
 DAILY = "business_daily"
 STEADY = 0.75  # share of days with card sales; with fewer there is no visible rhythm
@@ -216,4 +216,4 @@ def refunds(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]
             cents = -round(rng.uniform(18, 240) * 100)
             number = rng.randrange(1_000, 9_999)
             references = tuple(text.format(n=number) for text in words().refund)
-            yield Movement(day, cents, "osko_out", payee(rng), spoken(rng, references), "refund_paid")
+            yield Movement(day, cents, "osko_out", payee(rng), typed_out(rng, references), "refund_paid")

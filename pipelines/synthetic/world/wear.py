@@ -59,7 +59,7 @@ def mistype(rng: Random, text: str) -> str:
     return rng.choice(slips)
 
 
-def spoken(rng: Random, wordings: tuple[str, ...]) -> str:
+def typed_out(rng: Random, wordings: tuple[str, ...]) -> str:
     """Return one of several wordings, in the case that someone on a phone would type."""
     text = rng.choice(wordings)
     case = rng.random()

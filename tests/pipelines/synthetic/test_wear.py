@@ -3,7 +3,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.synthetic.world.wear import mistype, spoken, typed_reference
+from pipelines.synthetic.world.wear import mistype, typed_out, typed_reference
 
 
 @given(text=st.text(max_size=40), seed=st.integers(0, 10**6))
@@ -28,4 +28,4 @@ def test_most_payers_name_the_invoice_and_some_nothing_at_all() -> None:
 
 def test_the_same_words_come_in_several_cases() -> None:
     rng = Random(3)
-    assert {"Refund", "refund", "REFUND"} <= {spoken(rng, ("Refund",)) for _ in range(100)}
+    assert {"Refund", "refund", "REFUND"} <= {typed_out(rng, ("Refund",)) for _ in range(100)}

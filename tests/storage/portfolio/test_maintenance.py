@@ -88,7 +88,7 @@ def test_customers_with_an_unfinished_submission_are_left_to_it(store: Store, no
     with store.db.reading() as r:
         assert maintenance.select_still_due(r, maintenance.is_outdated(2), [one.number, other.number]) == [one.number]
         assert maintenance.select_still_due(r, maintenance.is_outdated(1), [one.number, other.number]) == []
-        assert maintenance.has_waiting_jobs(r)
+        assert maintenance.has_unfinished_jobs(r)
 
 
 def test_a_task_is_requested_begun_counted_and_ended(store: Store, now: datetime) -> None:

@@ -17,7 +17,7 @@ _MONEY = re.compile(r"(?:due|is|of|:|=|[ (+-])*(?:\$ ?[0-9]|[0-9][0-9,]*\.[0-9]{
 _UNTIL = re.compile(r" *(?:to|[-–—]) *[0-9]", re.IGNORECASE)
 _CLOSE = 1.3  # of a line's height: a line further below does not continue the one above
 _GAP = 0.9  # of the characters' size: after a wider gap, another cell begins
-_HEAD = 60  # lines among which labels of two lines are searched for
+_HEAD = 60  # first lines; labels that continue on a second line are searched for only there
 _LINES_BELOW = 3
 _FURTHEST_BELOW = 48.0  # points; our judgement, as is the next
 _FURTHEST_ASIDE = 36.0  # points
@@ -27,12 +27,12 @@ _FURTHEST_ASIDE = 36.0  # points
 class Labelled:
     """A label's place among the lines, the text after it on its line, and the cells below it, the nearest first.
 
-    If a label ends within a word (`BSB:062-000`), the rest of that word is in `behind`, but not in `beside`.
+    If a label ends within a word (`BSB:062-000`), the rest of that word is in `text_after`, but not in `beside`.
     """
 
     position: int
     line: Line
-    behind: str  # all that follows
+    text_after: str  # all that follows on the line
     beside: tuple[Word, ...]
     below: tuple[tuple[Word, ...], ...]
 
@@ -82,7 +82,7 @@ def _cells_of_two_lines(above: Line, line: Line) -> Iterator[tuple[Word, ...]]:
 
 def states_money(found: Labelled) -> bool:
     """Return whether a label has an amount, in whole dollars or with cents."""
-    texts = (found.behind, *(text_of(cell) for cell in found.below))
+    texts = (found.text_after, *(text_of(cell) for cell in found.below))
     return any(_MONEY.match(text) for text in texts)
 
 
@@ -96,8 +96,9 @@ def is_row(line: Line) -> bool:
 
 
 def row_continuations(lines: Sequence[Line]) -> Set[int]:
-    """Return the positions of lines that continue a row: below it without a gap, and right of its date. They are part
-    of its description, which may contain a payee's number or a currency.
+    """Return the positions of lines that continue a row: below it without a gap, and right of its date.
+
+    They belong to the row's description: a number or a currency there is the payee's, not the account's.
     """
     found = set[int]()
     row: Line | None = None

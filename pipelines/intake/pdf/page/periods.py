@@ -118,6 +118,6 @@ def _from_cell_on(words: Sequence[Word], first: Word) -> str:
 
 
 def _days(found: Labelled) -> Iterator[date]:
-    for text in chain((found.behind,), map(text_of, found.below)):
+    for text in chain((found.text_after,), map(text_of, found.below)):
         if (printed := leading(text)) and printed[0].full:
             yield printed[0].full

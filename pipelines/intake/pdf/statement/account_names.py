@@ -40,7 +40,7 @@ def account_name(lines: Sequence[Line], layout: Layout | None) -> str | None:
 
 
 def _name_candidates(found: Labelled) -> Iterator[str]:
-    beside = found.first_cell if found.beside else found.behind
+    beside = found.first_cell if found.beside else found.text_after
     yield beside.strip(" :")
     if not beside:
         yield from (text_of(cell).strip(" :") for cell in islice(found.below, 2))

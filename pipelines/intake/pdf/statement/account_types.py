@@ -61,7 +61,7 @@ def account_type(head: Sequence[Line], layout: Layout | None) -> str | None:
     layout, else by titles.
     """
     for found in labelled(head, _LABEL):
-        if named := _type_in(found.first_cell or found.behind):
+        if named := _type_in(found.first_cell or found.text_after):
             return named
     titles = [text for line in head for text in _titles(line)]
     if any(_BRANCH.search(line.text) for line in head):

@@ -67,7 +67,10 @@ def _before_rows(lines: Sequence[Line]) -> Sequence[Line]:
 
 def _stated_for_account(lines: Sequence[Line]) -> Iterator[str]:
     for found in labelled(lines, _LABEL):
-        texts = (found.first_cell or found.behind, *(" ".join(word.text for word in cell) for cell in found.below[:1]))
+        texts = (
+            found.first_cell or found.text_after,
+            *(" ".join(word.text for word in cell) for cell in found.below[:1]),
+        )
         yield from (_code(match) for text in texts if (match := _MENTION.match(text)))
     for line in lines:
         if match := _ACCOUNT.search(line.text):
@@ -83,7 +86,7 @@ def _stated_in_sentences(lines: Sequence[Line]) -> Iterator[str]:
     for found in _SENTENCE.finditer("\n".join(line.text for line in others)):
         yield from map(_code, islice(_MENTION.finditer(" ".join(found[0].split())), 1))
     for label in labelled(others, _LABEL):
-        if match := _MENTION.match(label.first_cell or label.behind):
+        if match := _MENTION.match(label.first_cell or label.text_after):
             yield _code(match)
 
 

@@ -130,7 +130,7 @@ def _limit(lines: Sequence[Line]) -> Decimal | None:
 
 def _dollars(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Decimal]:
     for found in labelled(lines, label):
-        for text in (found.behind, *map(text_of, found.below)):
+        for text in (found.text_after, *map(text_of, found.below)):
             if match := _WHOLE_DOLLARS.match(text):
                 yield Decimal(match[1].replace(",", "") + ".00")
 

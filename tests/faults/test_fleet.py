@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from statistics import median
 
+import psutil
 import pytest
 
 from tests.conftest import new_database
@@ -55,8 +56,10 @@ def test_killed_at_random(fleet: Fleet, undisturbed_s: float, part: str, capsys:
 
 
 def kill(fleet: Fleet, part: str) -> None:
-    for process in fleet.processes(part):
+    killed = fleet.processes(part)
+    for process in killed:
         process.kill()
+    psutil.wait_procs(killed, timeout=30)
 
 
 @pytest.mark.parametrize("name", ["database", "broker", "store"])

@@ -38,7 +38,9 @@ def parse_cursor(value: Any) -> Cursor:
         return None, None
     try:
         content = urlsafe_b64decode(value + "=" * (-len(value) % 4))
-        by, descending, key, number = msgspec.msgpack.decode(content, type=tuple[Sort, bool, Any, int])
+        by, descending, key, number = msgspec.msgpack.decode(
+            content, type=tuple[Sort, bool, str | float | int | None, int]
+        )
         key = msgspec.convert(key, type=KINDS[by])
     except msgspec.DecodeError as error:
         raise ValueError from error

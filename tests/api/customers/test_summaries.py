@@ -125,6 +125,7 @@ def test_a_cursor_of_something_else_is_refused(client: Client, subtests: pytest.
         "another order": cursor("name", "bakery"),
         "another kind of value": cursor("created", "x"),
         "a number that is too large": cursor("created", 2**63),
+        "a list in lists": urlsafe_b64encode(b"\x94\xa4name\xc2" + 2_000 * b"\x91" + b"\xc0\x01").decode().rstrip("="),
         "no list": urlsafe_b64encode(msgspec.msgpack.encode(1)).decode(),
         "no encoding": "x",
         "too long": "A" * 4_001,

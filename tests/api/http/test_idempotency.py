@@ -167,7 +167,8 @@ def test_a_key_is_claimed_by_the_databases_clock(
     monkeypatch.setattr(leases, "clock", lambda _: now)
     assert client.post("/v1/customer", {"abn": ABN}, headers={HEADER: "claimed"}).ok
     with store.db.reading() as r:
-        assert r.execute(select(idempotency_keys.c.created_at)).scalar_one() == now
+        mine = select(idempotency_keys.c.created_at).where(idempotency_keys.c.client_id == client.client_id)
+        assert r.execute(mine).scalar_one() == now
 
 
 def test_a_refusal_is_stored_like_any_answer(client: Client) -> None:

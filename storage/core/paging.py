@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from storage.core.database import AnySelect, Reading
 
-MOST_COUNTED = 10_000  # items of a list that may have millions: our judgement
+MOST_COUNTED = 1_000  # items of a list that may have millions. Our judgement: so many are counted and sorted at once
 
 T = TypeVar("T")
 

@@ -74,10 +74,9 @@ class Broker:
         }
         output = self._folder / "output"
         with output.open("wb") as sink:
-            command = subprocess.Popen(
+            self._process = subprocess.Popen(
                 [RABBITMQ], cwd=self._folder, env=settings, stdout=sink, stderr=subprocess.STDOUT
             )
-        self._process = command
         until(lambda: b"Server startup complete" in output.read_bytes(), BROKER_STARTS_WITHIN_S)
 
     def kill(self) -> None:

@@ -96,6 +96,8 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "abn": wording.abn,
     "day": wording.day,
     "words": wording.spell_out,
+    "label": wording.label,
+    "title_of": wording.title,
     "counted": wording.counted,
     "reading": wording.reading,
     "score": _exact(wording.score),

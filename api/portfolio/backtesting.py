@@ -17,7 +17,7 @@ from pipelines.decisions import Policy, Value, kinds_by_name
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
 from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.page import About, page
-from pipelines.pages.wording import counted, day, reading, spell_out
+from pipelines.pages.wording import counted, day, reading, title
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.store import Store
@@ -192,11 +192,12 @@ def _facts(job: PortfolioJob, request: Request, policy: Policy, zone: ZoneInfo) 
     yield "Transactions and attributes", known
     if request.customers is not None:
         yield "Only", counted(len(request.customers), "customer") + " by id"
-    for attribute, value in (request.attributes or {}).items():
-        yield f"Only with {spell_out(attribute).lower()}", reading(value)
+    formats = {each.name: each.format for each in policy.attributes}
+    for name, value in (request.attributes or {}).items():
+        yield f"Only with {title(name, formats.get(name)).lower()}", reading(value, formats.get(name))
     formats = {each.name: each.format for each in policy.declared_inputs}
     for name, value in request.inputs.items():
-        yield spell_out(name), reading(value, formats.get(name))
+        yield title(name, formats.get(name)), reading(value, formats.get(name))
 
 
 def _notices(job: PortfolioJob, request: Request) -> Iterator[str]:

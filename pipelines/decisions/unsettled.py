@@ -13,7 +13,7 @@ from pipelines.decisions.readings import column_of
 from pipelines.decisions.starter import ATTRIBUTES
 from pipelines.metrics import Metric, cause_of, with_inputs
 from pipelines.metrics.outcome import DIVISION_BY_ZERO, OVERFLOW
-from pipelines.pages.wording import spell_out
+from pipelines.pages.wording import label
 
 METRIC_UNAVAILABLE = "DecisionPolicy.MetricUnavailable"
 ATTRIBUTE_UNAVAILABLE = "DecisionPolicy.AttributeUnavailable"
@@ -99,9 +99,15 @@ def _subject(policy: Policy, node: Node) -> str:
         case "metric":
             return metric_of(policy, node.label).name
         case "attribute" | "input":
-            return spell_out(node.label)
+            return _label(policy, node)
         case operator:
             return f"A value of the policy ({operator})"
+
+
+def _label(policy: Policy, node: Node) -> str:
+    """Return how forms label an attribute or input."""
+    declared = policy.attributes if node.operator == "attribute" else policy.declared_inputs
+    return label(node.label, next(each.format for each in declared if each.name == node.label))
 
 
 def _where_from(node: Node) -> str:
@@ -116,9 +122,9 @@ def _settle(policy: Policy, found: Missing) -> str:
     match node.operator:
         case "attribute":
             verb = "Renew" if found.cause == readings.EXPIRED else "Set"
-            return f"{verb} the customer's attribute “{spell_out(node.label)}” ({KINDS[node.kind]}).{_where_from(node)}"
+            return f"{verb} the customer's attribute “{_label(policy, node)}” ({KINDS[node.kind]}).{_where_from(node)}"
         case "input":
-            return f"Supply another value of “{spell_out(node.label)}” ({KINDS[node.kind]})."
+            return f"Supply another value of “{_label(policy, node)}” ({KINDS[node.kind]})."
         case "metric":
             made_of = with_inputs([node.label], every_metric(policy)).values()
             return _more_data(list(made_of), found.cause)

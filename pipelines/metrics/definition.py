@@ -32,7 +32,7 @@ from pipelines.vocabulary.taxonomy import TAXONOMY
 NAMESPACE = UUID("6f1b2f0e-5c1d-5a55-9b1a-0c1f5f7c9d21")  # changing it would change the ids of all metrics
 
 Unit = Literal["AUD", "AUD per month", "ratio", "count", "per month", "days", "months"]
-Format = Literal["integer", "decimal", "percent", "currency", "days"]
+Format = Literal["integer", "decimal", "percent", "currency", "days", "months", "yearMonth"]
 Direction = Literal["higher_is_better", "lower_is_better", "neutral"]
 
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,79}")

@@ -67,9 +67,20 @@ def reading(value: Decimal | float | str | bool | None, shape: str | None = None
             return money(number)
         case "percent":
             return percent(number)
-        case "days":
-            return f"{plain(round(number, 1))} days"
+        case "days" | "months":
+            rounded = round(number, 1)
+            return f"{plain(rounded)} {shape.removesuffix('s') if abs(rounded) == 1 else shape}"
+        case "yearMonth":
+            return _year_month(number)
     return plain(number)
+
+
+def _year_month(number: Decimal) -> str:
+    """Write `Jun 2026` for 202606; other numbers without separators, as they were typed."""
+    year, month_number = divmod(number, 100)
+    if number % 1 or not 1 <= month_number <= 12 or not 1 <= year <= 9999:
+        return _signed(number, f"{abs(number.normalize()):f}")
+    return month(date(int(year), int(month_number), 1))
 
 
 def whole(count: int) -> str:
@@ -126,6 +137,18 @@ def spell_out(code: str) -> str:
         return code
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z])(?=[0-9])|_", " ", code).lower()
     return _ACRONYMS.sub(lambda each: each[0].upper(), spaced[:1].upper() + spaced[1:])
+
+
+def title(code: str, shape: str | None = None) -> str:
+    """Write the name of a value, without the unit that `reading` writes with the value: `Term` for `termMonths`."""
+    words = spell_out(code)
+    return words.removesuffix(f" {shape}") if shape in ("days", "months") else words
+
+
+def label(code: str, shape: str | None = None) -> str:
+    """Write the name of a value with the unit in which people type it: `Term (months)`, `Requested amount ($)`."""
+    unit = {"currency": "$", "percent": "%", "days": "days", "months": "months"}.get(shape or "")
+    return title(code, shape) if unit is None else f"{title(code, shape)} ({unit})"
 
 
 def shorten(text: str, most: int) -> str:

@@ -13,7 +13,7 @@ from api.console.rendering import as_sent
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.decisions import INDETERMINATE
-from pipelines.pages.wording import spell_out
+from pipelines.pages import wording
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
@@ -207,7 +207,7 @@ def _list_titles(policy: Mapping[str, Any]) -> Titles:
     declared = {"input": policy["declaredInputs"], "attribute": policy["attributes"]}
     metrics = {("metric", each["slug"]): (each["name"], each["format"]) for each in policy["metrics"]}
     return metrics | {
-        (kind, each["name"]): (spell_out(each["name"]), each["format"])
+        (kind, each["name"]): (wording.title(each["name"], each["format"]), each["format"])
         for kind, values in declared.items()
         for each in values
     }

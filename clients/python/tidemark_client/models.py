@@ -700,7 +700,7 @@ class DeclaredView(TypedDict):
     kind: Literal["string", "decimal", "boolean"]
     meaning: str
     personal: bool
-    format: Literal["integer", "decimal", "percent", "currency", "days"] | None
+    format: Literal["integer", "decimal", "percent", "currency", "days", "months", "yearMonth"] | None
     texts: list[str]
 
 
@@ -1573,7 +1573,7 @@ class ReadValueView(TypedDict):
     kind: Literal["metric", "attribute"]
     name: str
     title: str | None
-    format: Literal["integer", "decimal", "percent", "currency", "days"] | None
+    format: Literal["integer", "decimal", "percent", "currency", "days", "months", "yearMonth"] | None
     metricId: str | None
     value: Any
     cause: str | None

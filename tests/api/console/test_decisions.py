@@ -93,26 +93,38 @@ def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -
 
 
 def test_values_have_their_units_and_a_share_is_typed_as_percent(place: Place) -> None:
-    share, debt = {"name": "holdback", "kind": "decimal", "format": "percent"}, {"name": "debt", "kind": "decimal"}
+    formats = {"holdback": "percent", "termMonths": "months", "debt": "currency", "bas_lodged_to": "yearMonth"}
+    share, term, debt, lodged = ({"name": name, "kind": "decimal", "format": formats[name]} for name in formats)
     policy = {
         "name": "Advance",
-        "declaredInputs": [share],
-        "attributes": [debt | {"format": "currency"}],
+        "declaredInputs": [share, term],
+        "attributes": [debt, lodged],
         "defaultOutcome": "proceed",
-        "steps": [knock_outs({"input": "holdback"}, "0.125"), knock_outs({"attribute": "debt"}, "1000000")],
+        "steps": [
+            knock_outs({"input": "holdback"}, "0.125"),
+            knock_outs({"attribute": "debt"}, "1000000"),
+            knock_outs({"attribute": "bas_lodged_to"}, "300001"),
+        ],
     }
     path = "/v1/decision-policies/advance"
     stored = place.client.call("PUT", path, json=policy)
     assert stored.status_code == 201, stored.text
     assert place.client.post(f"{path}/publish", {"version": 1}).status_code == 200
     analyst, form = place.people[Role.ANALYST], f"/customers/{place.customer_id}/decide/advance"
-    for label in ("Holdback (%)", "Debt ($)"):
+    for label in ("Holdback (%)", "Term (months)", "Debt ($)", "BAS lodged to"):
         assert label in shown(analyst.get(form))
-    page = shown(analyst.post(form, **{"action": "decide", "input.holdback": "12.5", "attribute.debt": "1,200.5"}))
+        assert label in shown(analyst.get("/policies/advance"))
+    sent = {"input.holdback": "12", "input.termMonths": "24", "attribute.bas_lodged_to": "202606"}
+    undecided = shown(analyst.post(form, **{"action": "decide"} | sent))
+    assert "Set the customer's attribute “Debt ($)” (a number)" in undecided
+    page = shown(
+        analyst.post(form, **{"action": "decide", **sent, "input.holdback": "12.5", "attribute.debt": "1,200.5"})
+    )
     assert "Decision: Blocked" in page
-    for words in ("Holdback12.5 %Input", "Debt$1,200.50Attribute", "Holdback: 12.5 %"):
+    read = ("Holdback12.5 %Input", "Term24 monthsInput", "Debt$1,200.50Attribute", "BAS lodged toJun 2026Attribute")
+    for words in (*read, "Holdback: 12.5 %"):
         assert words in page
-    assert attributes(place.client, place.customer_id) == {"debt": 1200.5}
+    assert attributes(place.client, place.customer_id) == {"debt": 1200.5, "bas_lodged_to": 202606}
     again = analyst.post(form, **{"action": "decide", "input.holdback": "much", "attribute.debt": "1200.5"})
     assert 'value="much"' in again.text
 

@@ -61,7 +61,10 @@ def reading(value: Decimal | float | str | bool | None, shape: str | None = None
             return {None: UNKNOWN, True: "yes", False: "no"}[value]
         case str():
             return value
-    number = Decimal(value)
+    return _number(Decimal(value), shape)
+
+
+def _number(number: Decimal, shape: str | None) -> str:
     match shape:
         case "currency":
             return money(number)

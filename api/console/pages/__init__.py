@@ -4,6 +4,7 @@ from api.console import assets, openid, signing_in
 from api.console.pages import (
     access,
     approvals,
+    audit,
     customers,
     decisions,
     operations,
@@ -23,5 +24,5 @@ ROUTERS = (
     *(customers.router, reports.router, transactions.router, uploads.router),
     *(decisions.router, policies.router, approvals.router),
     *(work.router, records.router, rulesets.router),
-    *(access.router, webhooks.router, operations.router),
+    *(access.router, audit.router, webhooks.router, operations.router),
 )

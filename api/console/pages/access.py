@@ -1,9 +1,8 @@
-"""Admin: users, API keys and the audit trail."""
+"""Admin: users and API keys."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter
 from starlette.datastructures import FormData
@@ -163,22 +162,6 @@ async def revoke_key(page: SignedIn, key_id: str) -> Response:
     return page.to("/admin/keys", "The key is revoked. Its next request is refused.")
 
 
-@router.get("/audit")
-async def show_audit(page: SignedIn) -> Response:
-    asked = page.request.query_params
-    filters = {name: asked.get(name, "") for name in ("who", "action", "since")}
-    zone = page.request.app.state.store.settings.zone
-    found = await page.get(
-        "audit", **filters | {"since": _start_of(filters["since"], zone)}, cursor=asked.get("cursor"), count=ROWS
-    )
-    people = [user["userId"] for user in (await page.get("users"))["users"]]
-    keys = [key["keyId"] for key in (await page.get("keys"))["keys"]]
-    whos = [*people, *keys, "operator", "service"]
-    names = await page.names([*whos, *(entry["who"] for entry in found["entries"])])
-    actors = [("", "Everybody"), *((who, names[who]) for who in whos)]
-    return page.show("admin-audit.html", found=found, names=names, filters=filters, actors=actors)
-
-
 async def _user_form(page: Page, given: Mapping[str, Any], refusal: Refused | None = None) -> Response:
     roles = (await page.get("roles"))["roles"]
     shown = {"given": given, "roles": roles, "choices": ROLES, "refusal": refusal}
@@ -219,11 +202,3 @@ def _state(key: Mapping[str, Any]) -> str:
     if key["expiresAt"] is not None and datetime.fromisoformat(key["expiresAt"]) <= datetime.now(UTC):
         return "expired"
     return "live" if key["rotatedTo"] is None else "replaced"
-
-
-def _start_of(day: str, zone: ZoneInfo) -> str:
-    """Return the moment when a day begins; anything but a day stays, for the API to refuse."""
-    try:
-        return datetime.combine(date.fromisoformat(day), time(), zone).isoformat()
-    except ValueError:
-        return day

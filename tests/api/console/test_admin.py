@@ -150,10 +150,43 @@ def test_audit_trail_is_filtered_and_turned(store: Store, lender: Lender) -> Non
     older = re.search(r'rel="next" href="([^"]+)"', first.text)
     assert older is not None
     second = admin.get(unescape(older[1])).text
-    assert second.count("Key.Rotated</td>") == 1
+    assert second.count(">Key rotated</a></td>") == 1
     assert "Newest" in second
     assert "No entry matches these filters." in admin.get("/admin/audit?since=2999-01-01").text
     assert admin.get("/admin/audit?since=yesterday").status_code == 400
+
+
+def test_audit_trail_names_what_its_entries_concern(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    client = new_client(store, base_url)
+    admin, ids = visit_as(store, base_url, client.client_id, Role.ADMIN), belongings(store, client)
+    stored = client.get("/v1/decision-policies?includeDrafts=true&page=1&pageSize=10").json()["data"]["items"]
+    policy = next(each for each in stored if each["slug"] == ids["slug"])
+    named = {
+        ("customerId", ids["customerId"]): f'<a href="/customers/{ids["customerId"]}"><bdi>',
+        ("policyId", policy["policyId"]): f'<a href="/policies/{policy["slug"]}"><bdi>{policy["name"]}<',
+        ("rulesetId", ids["rulesetId"]): f'<a href="/rulesets/{ids["rulesetId"]}"><bdi>',
+        ("subscriptionId", ids["subscriptionId"]): f'<a href="/admin/webhooks/{ids["subscriptionId"]}"><bdi>',
+        ("evaluationId", ids["evaluationId"]): f'<a href="/evaluations/{ids["evaluationId"]}"><bdi>',
+        ("matchId", ids["matchId"]): f'<a href="/alerts/{ids["matchId"]}"><bdi>',
+        ("userId", ids["userId"]): f'<a href="/admin/users/{ids["userId"]}"><bdi>',
+        ("successorKeyId", ids["keyId"]): f'Successor key: <a href="/admin/keys/{ids["keyId"]}"><bdi>API key',
+        ("requestedBy", ids["userId"]): f'Requested by: <a href="/admin/users/{ids["userId"]}"><bdi>',
+        ("customerId", str(uuid4())): "<div>Customer</div>",  # erased since
+        ("version", "3"): "Version: <bdi>3</bdi>",
+    }
+    for nth, ((name, id_), shown) in enumerate(named.items()):
+        with store.db.writing() as w:
+            audit.append(
+                w, audit.OPERATOR, f"Test.Done{nth}", {name: id_}, datetime.now(UTC), client_id=client.client_id
+            )
+        with subtests.test(name, id=id_):
+            found = " ".join(admin.get(f"/admin/audit?action=Test.Done{nth}").text.split()).replace("<div> ", "<div>")
+            assert shown in found.replace(" </div>", "</div>")
+            assert id_ in found
+    with store.db.writing() as w:
+        several = {"customerIds": [uuid4(), uuid4()]}
+        audit.append(w, audit.OPERATOR, "Test.Listed", several, datetime.now(UTC), client_id=client.client_id)
+    assert "2 customers" in admin.get("/admin/audit?action=Test.Listed").text
 
 
 def test_health_is_shown(lender: Lender) -> None:

@@ -82,6 +82,12 @@ def as_json(value: object) -> str:
     return msgspec.json.format(_encode(value)).decode()
 
 
+def account_name(account: Mapping[str, Any]) -> str:
+    """Write how people name an account: `Business Saver xxxxx5638`."""
+    name = account["accountName"] or account["bankName"] or wording.spell_out(account["accountType"])
+    return f"{name} {account['accountNumberMasked'] or ''}".rstrip()
+
+
 def _local(url: URL) -> str:
     """Return an address of this site without its host."""
     return f"{url.path}?{url.query}"
@@ -96,6 +102,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "abn": wording.abn,
     "day": wording.day,
     "words": wording.spell_out,
+    "account": account_name,
     "label": wording.label,
     "title_of": wording.title,
     "counted": wording.counted,

@@ -33,7 +33,7 @@ OWN = (  # columns of a row that don't depend on other rows
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_group"),
 )
 WORDS = ("rating", "completenessTier", "pdConfidenceRating")  # texts that count as figures
-_KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what distinguishes the items of a list
+KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what distinguishes the items of a list
 DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "retracted_seq")  # includes OWN
 _SHARES = ("unreconciled", "figures")
 _ROW = ("customer_number", "transaction_id", "revision")
@@ -165,7 +165,7 @@ def _item_key(item: Any, table: str | None) -> str | None:
     """Return what distinguishes an item of a list from the others, in words; None if only its index does."""
     if not isinstance(item, Mapping):
         return None
-    keys = _KEYS_OF_TABLES.get(table or "", _KEYS_OF_LISTS)
+    keys = _KEYS_OF_TABLES.get(table or "", KEYS_OF_LISTS)
     return ", ".join(f"{name} {item[name]}" for name in keys if name in item) or None
 
 

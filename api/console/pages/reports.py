@@ -1,6 +1,5 @@
 """A customer's reports, as of any moment; what is behind each figure; and what changed between two versions."""
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,14 +11,14 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from api.console import compared
+from api.console.compared import find_table_and_format
+from api.console.rendering import account_name
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages import Folded
 from pipelines.pages import Page as ReportPage
-from pipelines.pages.wording import spell_out
-from pipelines.reports.aggregate import TABLES
 from pipelines.reports.page import About, page_content
-from pipelines.reports.page.columns import is_share, likely_unit
 from storage.core.store import Store
 
 TRANSACTIONS_PER_PAGE: Final = 50
@@ -27,7 +26,6 @@ SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # sections of the report 
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
 MOST_FIGURES: Final = 400  # of a comparison; more would be slow to display (our judgement)
-ID_IN_KEY: Final = re.compile(r"\b(\w+)Id ([0-9a-f]{8})[0-9a-f-]{28}\b")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
@@ -106,8 +104,8 @@ async def show_figure(
     report = kind if kind in KINDS else KINDS[0]
     path = ("customer", customer_id, "reports", report, "lineage")
     found = await page.get(*path, figure=figure, page=number, count=TRANSACTIONS_PER_PAGE, **moment)
-    table, shape = _find_table_and_format(found["figure"])
-    shapes = {each["figure"]: _find_table_and_format(each["figure"])[1] for each in found["inputs"] if each["figure"]}
+    table, shape = find_table_and_format(found["figure"])
+    shapes = {each["figure"]: find_table_and_format(each["figure"])[1] for each in found["inputs"] if each["figure"]}
     explained = urlencode({**moment, "kind": report, "figure": ""})
     shared = {"moment": moment, "explained": explained, "table": table, "shape": shape, "shapes": shapes}
     return page.show("figure.html", customer=customer, found=found, **shared)
@@ -118,31 +116,15 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
     customer = await page.get("customer", customer_id)
     parameters = {name: page.request.query_params.get(name, "") for name in ("from", "to", "asOf")}
     found = await page.get("customer", customer_id, "reports", "diff", **parameters)
-    figures = [_changed(each) for each in found["figures"][:MOST_FIGURES]]
+    accounts = await _accounts(page, customer_id)
+    figures = [compared.describe(each, accounts) for each in found["figures"][:MOST_FIGURES]]
     return page.show("compare.html", customer=customer, found=found, figures=figures, parameters=parameters)
 
 
-def _changed(figure: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a changed figure with its table and format, and with a short id for each account in its key."""
-    table, shape = _find_table_and_format(figure["figure"])
-    if not table:
-        name = figure["figure"].rpartition("/")[2]
-        shape = _format(name, likely_unit(figure["to"], name) or likely_unit(figure["from"], name))
-    key = figure["key"] and ID_IN_KEY.sub(lambda found: f"{spell_out(found[1]).lower()} {found[2]}", figure["key"])
-    return {**figure, "table": table, "shape": shape, "key": key}
-
-
-def _find_table_and_format(pointer: str) -> tuple[str, str]:
-    """Return the name of the table that contains a figure, and the figure's format. Outside tables both are empty."""
-    column = pointer.rpartition("/")[2]
-    for table in TABLES:
-        if pointer.startswith(f"/tables/{table.id}/"):
-            return table.name, _format(column, next((each.unit for each in table.columns if each.name == column), ""))
-    return "", ""
-
-
-def _format(column: str, unit: str) -> str:
-    return "currency" if unit == "AUD" else "percent" if is_share(column, unit) else ""
+async def _accounts(page: Page, customer_id: str) -> dict[str, str]:
+    """Return the names of the customer's accounts by id, if the completeness report has been computed."""
+    report = (await page.get("customer", customer_id, "reports", "completeness"))["data"]
+    return {each["accountId"]: account_name(each) for each in (report or {}).get("accounts", ())}
 
 
 async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:

@@ -115,7 +115,7 @@ def test_hostile_texts_are_only_text(lender: Lender, subtests: pytest.Subtests) 
 
 def test_compared_figures_have_their_units(lender: Lender) -> None:
     shown = lender.visit(Role.VIEWER).get(f"{lender.home}/reports/compare?from=0").text
-    row = '<th scope="row">([^<]+?) *(?:<span.*?)?</th>.*?</td><td class="number"><bdi>([^<]+)<'
+    row = '<th scope="row" class="prose">([^<]+)<(?:(?!<tr>).)*?</td><td class="number"><bdi>([^<]+)<'
     figures = dict(re.findall(row, shown))
     expected = {"Moved total": "$16.84", "Round share": "0 %", "Rows with balance": "0"}
     assert {name: figures[name] for name in expected} == expected

@@ -99,9 +99,10 @@ def read_claimed_batch(store: Store, token: int, day: date) -> Work:
     Raises:
         Superseded: the batch is no longer open.
     """
-    with store.db.writing() as w:
-        batches.require_open(w, token)
-        mine = jobs.find_of_batch(w, token)
+    with store.db.reading() as r:
+        if not batches.is_open(r, token):
+            raise batches.Superseded(token)
+        mine = jobs.find_of_batch(r, token)
     return Work(token, day, mine, frozenset(job.customer_number for job in mine))
 
 

@@ -197,6 +197,51 @@ class PooledPostgresStorage(PooledStorage):
         return cls(config_value["url"], inst_data)
 
 
+class _MigratedRuns(SqlRunStorage):
+    """Runs whose tables are the newest (`PooledStorage` sees to it), so that the database isn't asked which it has."""
+
+    def has_run_stats_index_cols(self) -> bool:
+        return True
+
+    def has_backfill_id_column(self) -> bool:
+        return True
+
+
+class _MigratedEvents(SqlEventLogStorage):
+    """Events whose tables are the newest, as those of `_MigratedRuns`."""
+
+    def has_table(self, table_name: str) -> bool:
+        return table_name in SqlEventLogStorageMetadata.tables
+
+    def has_asset_key_col(self, column_name: str) -> bool:
+        return True
+
+    def _has_asset_key_col_on_connection(self, conn: Connection, column_name: str) -> bool:
+        return True
+
+
+class _MigratedSchedules(SqlScheduleStorage):
+    """Schedules whose tables are the newest, as those of `_MigratedRuns`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._built: set[str] = set()
+        super().__init__(*arguments, **options)
+
+    def has_instigators_table(self) -> bool:
+        return True
+
+    def _has_instigators_table(self, conn: Connection) -> bool:
+        return True
+
+    def has_secondary_index_table(self) -> bool:
+        return True
+
+    def has_built_index(self, migration_name: str) -> bool:
+        if migration_name not in self._built and super().has_built_index(migration_name):
+            self._built.add(migration_name)
+        return migration_name in self._built
+
+
 class _InOneFile:
     """A mixin for stock storages: each connection comes from the file's one pool, for one transaction."""
 
@@ -210,15 +255,15 @@ class _InOneFile:
             yield connection
 
 
-class _SqliteRuns(_InOneFile, SqliteRunStorage):
+class _SqliteRuns(_MigratedRuns, _InOneFile, SqliteRunStorage):
     pass
 
 
-class _SqliteSchedules(_InOneFile, SqliteScheduleStorage):
+class _SqliteSchedules(_MigratedSchedules, _InOneFile, SqliteScheduleStorage):
     pass
 
 
-class _SqliteEvents(ConsolidatedSqliteEventLogStorage):
+class _SqliteEvents(_MigratedEvents, ConsolidatedSqliteEventLogStorage):
     """The event log. Watchers poll: the stock one watches the file, which in WAL mode doesn't change with a commit."""
 
     def __init__(self, file: Path, engine: Engine) -> None:
@@ -237,9 +282,6 @@ class _SqliteEvents(ConsolidatedSqliteEventLogStorage):
     def _connect(self) -> Iterator[Connection]:
         with self._engine.begin() as connection:
             yield connection
-
-    def has_table(self, table_name: str) -> bool:
-        return inspect(self._engine).has_table(table_name)
 
     def watch(self, run_id: str, cursor: str | None, callback: Any) -> None:
         self._watcher.watch_run(run_id, cursor, callback)
@@ -264,11 +306,11 @@ class _OverPool:
         """Do nothing: the pool suits a web server as it is."""
 
 
-class _PostgresRuns(_OverPool, PostgresRunStorage):
+class _PostgresRuns(_MigratedRuns, _OverPool, PostgresRunStorage):
     pass
 
 
-class _PostgresEvents(_OverPool, PostgresEventLogStorage):
+class _PostgresEvents(_MigratedEvents, _OverPool, PostgresEventLogStorage):
     def store_event(self, event: EventLogEntry) -> None:
         """Store an event without the stock class's NOTIFY, because nothing listens to it."""
         SqlEventLogStorage.store_event(self, event)
@@ -278,7 +320,7 @@ class _PostgresEvents(_OverPool, PostgresEventLogStorage):
         self._engine.dispose()
 
 
-class _PostgresSchedules(_OverPool, PostgresScheduleStorage):
+class _PostgresSchedules(_MigratedSchedules, _OverPool, PostgresScheduleStorage):
     pass
 
 

@@ -79,8 +79,8 @@ def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
     It checks in a read transaction first, because only one transaction at a time can write to SQLite.
     """
     with store.db.reading() as r:
-        claimable = (
-            _is_worker_free(r, store, queue, now) and batches.waiting_since(r, queue, store.settings, now) is not None
+        claimable = batches.waiting_since(r, queue, store.settings, now) is not None and _is_worker_free(
+            r, store, queue, now
         )
         if not claimable and not batches.has_expired(r, store.settings, now):
             return None

@@ -9,6 +9,7 @@ So a request fails in less than ten seconds, whether it waits for a pooled conne
 one, or sends a statement that is never answered.
 """
 
+import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from sqlalchemy.engine.interfaces import Dialect, IsolationLevel
 from sqlalchemy.exc import InvalidatePoolError
 
 CONNECT_WITHIN_S = 3
+PING_AFTER_S = 1.0  # without use: a ping costs as much as most statements
 ALIVE_WITHIN_S = 2.5
 POOL_WITHIN_S = 3
 LOCK_WITHIN_MS = 4_000
@@ -50,7 +52,13 @@ class Connection(psycopg.Connection[Any]):
     """A connection that closes and raises OperationalError when the server has been silent for too long."""
 
     silence_s = SILENCE_S
-    fresh = True  # not used yet
+    used_at = 0.0  # by `time.monotonic`; set when it is opened, and when it returns to its pool
+
+    def has_input(self) -> bool:
+        """Return whether the server has sent something or closed the connection. An idle one normally has nothing."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     @contextmanager
     def tolerating(self, silence_s: float) -> Iterator[None]:
@@ -96,20 +104,27 @@ def make_engine(url: URL, isolation_level: IsolationLevel, **session: str) -> En
         pool_timeout=POOL_WITHIN_S,
         pool_size=POOL_SIZE,
         max_overflow=POOL_OVERFLOW,
+        pool_use_lifo=True,  # so that a connection that was just used, which needs no ping, is used again
     )
 
     @event.listens_for(made, "do_connect")
     def connect(_dialect: Dialect, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Connection:
-        return Connection.connect(*arguments, **parameters)
+        connection = Connection.connect(*arguments, **parameters)
+        connection.used_at = time.monotonic()
+        return connection
+
+    @event.listens_for(made, "checkin")
+    def note_use(connection: Any, _record: Any) -> None:
+        if connection is not None:  # None if it was invalidated
+            connection.used_at = time.monotonic()
 
     @event.listens_for(made, "checkout")
     def check(connection: Any, _record: Any, _fairy: Any) -> None:
-        """Ping a connection as `pool_pre_ping` does, with a shorter limit.
+        """Ping a connection that was idle or was closed, as `pool_pre_ping` does with all, and with a shorter limit.
 
         InvalidatePoolError makes the pool discard all its connections and open a new one.
         """
-        fresh, connection.fresh = connection.fresh, False
-        if fresh:
+        if time.monotonic() - connection.used_at < PING_AFTER_S and not connection.has_input():
             return
         try:
             with connection.tolerating(ALIVE_WITHIN_S):

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, and_, case, func, insert, literal, or_, se
 from pipelines.vocabulary.errors import Conflict
 from storage.core import leases, postgres
 from storage.core.column_types import UtcDateTime
-from storage.core.database import AnyRow, Reading, Writing
+from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import QUEUE_OF, BatchState, Flow, JobStatus, Queue, Stage, batches, customers, jobs
 from storage.core.settings import Settings
 from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
@@ -177,11 +177,18 @@ def commit(w: Writing, token: int) -> None:
         raise Superseded(token)
 
 
+def is_open(r: Reading, token: int) -> bool:
+    return r.execute(_select_open(token)).first() is not None
+
+
 def require_open(w: Writing, token: int) -> None:
     """Raise Superseded unless the batch is open. It stays open until this transaction ends."""
-    query = select(batches.c.token).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
-    if w.execute(query.with_for_update()).first() is None:
+    if w.execute(_select_open(token).with_for_update()).first() is None:
         raise Superseded(token)
+
+
+def _select_open(token: int) -> AnySelect:
+    return select(batches.c.token).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
 
 
 def lock_claiming(w: Writing) -> None:

@@ -306,6 +306,8 @@ def _lock_due(w: Writing, numbers: Sequence[int]) -> list[int]:
 
 def _next_numbers(r: Reading, limit: int, free: int) -> list[int]:
     """Return at most `limit` due deliveries: the oldest of each subscription, then the second oldest, and so on."""
+    if r.execute(select(deliveries.c.number).where(_has_status(DeliveryStatus.DUE)).limit(1)).first() is None:
+        return []  # the usual case, and this is asked after every commit
     turns: list[tuple[int, int, UUID]] = []
     if r.dialect.name == "postgresql":
         # With outdated statistics PostgreSQL expects few rows in a queue, and would sort all for each subscription.

@@ -17,10 +17,12 @@ from pipelines.decisions import Policy, Value, kinds_by_name
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
 from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.page import About, page
+from pipelines.decisions.plan import every_metric
 from pipelines.pages.wording import counted, day, reading, title
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.store import Store
+from storage.customers import customers
 from storage.decisions import backtests, policies
 from storage.decisions.backtests import Against, Knowledge, Request
 from storage.decisions.policies import PolicyVersion, StoredPolicy
@@ -162,10 +164,20 @@ def describe_change(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def render_page(store: Store, job: PortfolioJob, policy: Policy, days: Sequence[Any], changes: Listing) -> str:
-    """Return the page of a finished backtest of a policy's version, with the first of the changed customers."""
+def render_page(store: Store, job: PortfolioJob, policy: StoredPolicy, days: Sequence[Any], changes: Listing) -> str:
+    """Return the page of a finished backtest of a policy, with the first of the changed customers."""
     first = first_rows(store.lake, changes, SHOWN_ON_THE_PAGE, describe_change)
-    return page(days, _describe_backtest(job, policy, store.settings.zone), first, changes.total)
+    with store.db.reading() as r:
+        compared = _compared_versions(r, policy, job)
+        names = customers.find_names(r, job.client_id, {row["customerId"] for row in first})
+    about = _describe_backtest(job, compared, {str(of): name for of, name in names.items()}, store.settings.zone)
+    return page(days, about, first, changes.total)
+
+
+def _compared_versions(r: Reading, policy: StoredPolicy, job: PortfolioJob) -> Sequence[Policy]:
+    """Return the version that is tested and, if it is compared with another version, that one."""
+    other = Request.from_json(job.request).other_version
+    return [policies.version(r, policy, version).policy for version in (job.version, other) if version is not None]
 
 
 def name_sides(job: PortfolioJob) -> tuple[str, str]:
@@ -179,10 +191,23 @@ def name_sides(job: PortfolioJob) -> tuple[str, str]:
     return before, f"{'challenger, ' if request.against is Against.CHALLENGER else ''}version {job.version}"
 
 
-def _describe_backtest(job: PortfolioJob, policy: Policy, zone: ZoneInfo) -> About:
+def _describe_backtest(
+    job: PortfolioJob, compared: Sequence[Policy], names: Mapping[str, str], zone: ZoneInfo
+) -> About:
     request = Request.from_json(job.request)
+    policy = compared[0]
     facts = tuple(_facts(job, request, policy, zone))
-    return About(policy.name, *name_sides(job), facts, tuple(_notices(job, request)))
+    messages = {rule.code: rule.message for each in reversed(compared) for step in each.steps for rule in step.rules}
+    titles = dict(pair for each in reversed(compared) for pair in _titles(each))
+    return About(policy.name, *name_sides(job), facts, tuple(_notices(job, request)), messages, titles, names)
+
+
+def _titles(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield the name and the title of each value that the policy can read."""
+    for slug, metric in every_metric(policy).items():
+        yield slug, metric.name
+    for each in (*policy.declared_inputs, *policy.attributes):
+        yield each.name, title(each.name, each.format)
 
 
 def _facts(job: PortfolioJob, request: Request, policy: Policy, zone: ZoneInfo) -> Iterator[tuple[str, str]]:

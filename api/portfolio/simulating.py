@@ -20,10 +20,11 @@ from api.portfolio.schemas.simulations import EARLIEST, MOST_MONTHS, USUAL_MONTH
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import CheckedRuleset, Listed, Ruleset, check_document
 from pipelines.monitoring.page import About, page
-from pipelines.pages.wording import counted, day
+from pipelines.pages.wording import counted, day, title
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.store import Store
+from storage.customers import customers
 from storage.monitoring.rulesets import StoredRuleset
 from storage.monitoring.simulations import Request
 from storage.portfolio.portfolio_jobs import SIMULATION, Listing, NewPortfolioJob, PortfolioJob
@@ -108,9 +109,26 @@ def describe_firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def render_page(store: Store, job: PortfolioJob, ruleset: Ruleset, result: Mapping[str, Any], firings: Listing) -> str:
     """Return the page of a finished simulation, with the first of its firings."""
-    about = About(ruleset.name, tuple(_facts(job, store.settings.zone)), tuple(_notices(job, ruleset)))
     first = first_rows(store.lake, firings, SHOWN_ON_THE_PAGE, describe_firing)
+    shown = {row["customerId"] for row in first} | {UUID(each["customerId"]) for each in result["byCustomer"]}
+    with store.db.reading() as r:
+        names = customers.find_names(r, job.client_id, shown)
+    about = About(
+        ruleset.name,
+        tuple(_facts(job, store.settings.zone)),
+        tuple(_notices(job, ruleset)),
+        dict(_titles(ruleset)),
+        {str(customer_id): name for customer_id, name in names.items()},
+    )
     return page(result, about, [json.loads(encode(row), parse_float=Decimal) for row in first])
+
+
+def _titles(ruleset: Ruleset) -> Iterator[tuple[str, str]]:
+    """Yield the name and the title of each value that the ruleset can read."""
+    for slug, metric in ruleset.every_metric.items():
+        yield slug, metric.name
+    for attribute in ruleset.attributes:
+        yield attribute.name, title(attribute.name, attribute.format)
 
 
 def _facts(job: PortfolioJob, zone: ZoneInfo) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Customers: a client's borrowers, each with the versions of its enriched transactions."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid4
@@ -88,6 +88,13 @@ def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
 _OF_CLIENT: AnySelect = select(customers).where(
     customers.c.customer_id == bindparam("customer_id"), customers.c.client_id == bindparam("client_id")
 )
+
+
+def find_names(r: Reading, client_id: UUID, customer_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return the names of these customers of the client, by id. Customers without a name are left out."""
+    query = select(customers.c.customer_id, customers.c.name).where(customers.c.client_id == client_id)
+    mine = customers.c.customer_id.in_(customer_ids), customers.c.name.is_not(None)
+    return {row.customer_id: row.name for row in r.execute(query.where(*mine))}
 
 
 def with_id(r: Reading, customer_id: UUID) -> Customer:

@@ -150,7 +150,10 @@ async def show_backtest(page: SignedIn, slug: str, backtest_id: str) -> Response
     backtest = await page.get("decision-policies", slug, "backtests", backtest_id)
     job = await page.get("jobs", backtest_id, "status")
     policy = await page.get("decision-policies", slug, version=backtest["version"])
-    return page.show("backtest.html", policy=policy, backtest=backtest, error=job["error"])
+    rules = {policy["version"]: _rules_of(policy)}
+    if (other := backtest["againstVersion"]) is not None:
+        rules[other] = _rules_of(await page.get("decision-policies", slug, version=other))
+    return page.show("backtest.html", policy=policy, backtest=backtest, error=job["error"], rules=rules)
 
 
 @router.get("/policies/{slug}/backtests/{backtest_id}/page")
@@ -176,7 +179,12 @@ async def _policy_page(page: Page, slug: str, version: str, refusal: Refused | N
     coverage = await page.get("decision-policies", slug, "coverage", version=shown["version"]) if may_backtest else None
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     values = {"published": published, "changes": changes, "versions": versions, "coverage": coverage, "fault": fault}
-    return page.show("policy.html", status, policy=shown, text=_text_of(shown), **values)
+    return page.show("policy.html", status, policy=shown, rules=_rules_of(shown), text=_text_of(shown), **values)
+
+
+def _rules_of(version: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a version's rules say to staff, by code."""
+    return {rule["code"]: rule["message"] for step in version["steps"] for rule in step["rules"]}
 
 
 async def _versions(page: Page, slug: str) -> Sequence[Mapping[str, Any]]:

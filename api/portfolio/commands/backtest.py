@@ -99,7 +99,7 @@ def backtest(
             result, listing = portfolio_jobs.read_result(r, done), portfolio_jobs.read_listing(r, done)
         first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.describe_change)
         if page is not None:
-            write(page, backtesting.render_page(store, done, compared.policy, result, listing).encode())
+            write(page, backtesting.render_page(store, done, policy, result, listing).encode())
     if as_json:
         print_json({**backtesting.describe(done), "days": result})
         return

@@ -98,6 +98,6 @@ def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId)
     """Read a backtest as one printable page with charts, which fetches nothing and runs no script."""
     with caller.reading() as r:
         job = require_done(caller.backtest(r, slug, backtest_id))
-        policy = policies.version(r, caller.policy(r, slug), job.version).policy
+        policy = caller.policy(r, slug)
         days, changes = portfolio_jobs.read_result(r, job), portfolio_jobs.read_listing(r, job)
     return page_answer(backtesting.render_page(caller.store, job, policy, days, changes), CONTENT_POLICY)

@@ -1,7 +1,7 @@
 """Content of a simulation's page: sections, charts, tables and their texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -9,9 +9,9 @@ from pipelines.decisions.backtest.result import share
 from pipelines.monitoring.baselines import CAUSES
 from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, drop_none, number_columns
 from pipelines.pages.charts import bar_chart
-from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shorten, spell_out, whole
+from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, reading, shorten, spell_out, whole
 
-LABEL = 40  # characters of a chart's label that fit beside its figure
+LABEL = 56  # characters of a chart's label that fit beside its figure
 MOST_BARS = 15  # our judgement, like MOST_CUSTOMERS: nobody takes in more at a glance, and the API lists more
 MOST_CUSTOMERS = 50
 FOOTER = (
@@ -24,17 +24,31 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class About:
-    """What was simulated; `facts` are shown below the title."""
+    """What was simulated; `facts` are shown below the title. `titles` has those of values by name, and `customers` the
+    names of customers by id.
+    """
 
     ruleset: str
     facts: Sequence[tuple[str, str]]
     notices: Sequence[str] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    customers: Mapping[str, str] = field(default_factory=dict)
+
+    def title(self, name: str) -> str:
+        return self.titles.get(name) or spell_out(name)
+
+    def customer(self, customer_id: str) -> str:
+        """Return a customer's name, or the id of one without."""
+        return self.customers.get(customer_id) or customer_id
 
 
 def page_content(result: Data, about: About, firings: Sequence[Data]) -> Page:
     """Return everything that the page shows."""
-    figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown_figure(result))
-    tables = _rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings)
+    figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown_figure(result, about))
+    tables = (
+        *(_rule_table(result), _month_table(result)),
+        *(_customer_table(result, about), _firing_table(result, firings, about)),
+    )
     return Page(
         "Simulation of a monitoring ruleset",
         about.ruleset,
@@ -73,20 +87,20 @@ def _by_month(result: Data) -> Figure:
 def _by_rule(result: Data) -> Figure:
     left = len(result["rules"]) - MOST_BARS
     says = "How often each rule fires." + (f" {counted(left, 'more rule')} in the table." if left > 0 else "")
-    return _bars("rules", "Firings by rule", says, _most(result["rules"], "fired"))
+    return _bars("rules", "Firings by rule", says, _most(result, result["rules"], "fired"))
 
 
 def _on_first_day(result: Data) -> Figure | None:
     rules = [each for each in result["atSwitchOn"]["rules"] if each["customers"]]
     says = "Customers for whom a rule fires at once, because its condition is true when the ruleset is switched on."
-    return _bars("start", "On the first day", says, _most(rules, "customers")) if rules else None
+    return _bars("start", "On the first day", says, _most(result, rules, "customers")) if rules else None
 
 
-def _unknown_figure(result: Data) -> Figure | None:
+def _unknown_figure(result: Data, about: About) -> Figure | None:
     days: dict[str, int] = {}
     for rule in result["rules"]:
         for each in rule["causes"]:
-            described = f"{spell_out(each['name'])}: {CAUSES.get(each['cause'], each['cause'])}"
+            described = f"{about.title(each['name'])}: {CAUSES.get(each['cause'], each['cause'])}"
             days[described] = max(days.get(described, 0), each["days"])
     if not days:
         return None
@@ -95,16 +109,17 @@ def _unknown_figure(result: Data) -> Figure | None:
         "Days, counted per customer, on which a rule's condition was unknown, by what was missing. If several rules "
         "miss the same value, the largest count is shown. Several values may be missing on one day."
     )
-    return _bars("unknown", "Why conditions were unknown", says, most, LABEL + 16)
+    return _bars("unknown", "Why conditions were unknown", says, most)
 
 
-def _most(rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
-    """Return the code and count of the rules with the largest counts of that name."""
-    return [(each["code"], each[name]) for each in sorted(rules, key=lambda each: -each[name])[:MOST_BARS]]
+def _most(result: Data, rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
+    """Return the message and count of the rules with the largest counts of that name."""
+    messages = _messages(result)
+    return [(messages[each["code"]], each[name]) for each in sorted(rules, key=lambda each: -each[name])[:MOST_BARS]]
 
 
-def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]], longest: int = LABEL) -> Figure:
-    rows = [(shorten(label, longest), whole(size), {"solid": size}) for label, size in sizes]
+def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]]) -> Figure:
+    rows = [(shorten(label, LABEL), whole(size), {"solid": size}) for label, size in sizes]
     return Figure(id_, title, says, bar_chart(rows))
 
 
@@ -116,22 +131,22 @@ def _rule_table(result: Data) -> Grid:
     starts = {each["code"]: each["customers"] for each in result["atSwitchOn"]["rules"]}
     rows = [
         [
-            each["code"],
+            each["message"],
             each["severity"],
             whole(each["fired"]),
             whole(each["customers"]),
             whole(starts.get(each["code"], 0)),
             percent(share(each["daysHeld"], each["daysObserved"])),
             percent(share(each["daysUnknown"], each["daysObserved"])),
-            each["message"],
+            each["code"],
         ]
         for each in result["rules"]
     ]
-    return Grid.of("Rules", (Column("Rule", "short"), "Severity", *counts, Column("Message", "prose")), rows)
+    return Grid.of("Rules", (Column("Rule", "prose"), "Severity", *counts, Column("Code", "short")), rows)
 
 
 def _month_table(result: Data) -> Grid | None:
-    codes = [each["code"] for each in result["rules"] if each["fired"]]
+    codes = {each["code"]: _short_name(each["code"]) for each in result["rules"] if each["fired"]}
     rows = [
         [
             month(each["month"]),
@@ -141,17 +156,17 @@ def _month_table(result: Data) -> Grid | None:
         ]
         for each in result["months"]
     ]
-    columns = (Column("Month", "short"), *number_columns("Events", "Customers", *codes))
+    columns = (Column("Month", "short"), *number_columns("Events", "Customers", *codes.values()))
     return Grid.of("Month by month", columns, rows) if codes else None
 
 
-def _customer_table(result: Data) -> Grid | None:
+def _customer_table(result: Data, about: About) -> Grid | None:
     rows = [
         [
-            str(each["customerId"]),
+            about.customer(str(each["customerId"])),
             whole(each["events"]),
             day(each["lastFired"]),
-            ", ".join(f"{rule['code']} {whole(rule['fired'])} ×" for rule in each["rules"]),
+            ", ".join(f"{_short_name(rule['code'])} {whole(rule['fired'])} ×" for rule in each["rules"]),
         ]
         for each in result["byCustomer"][:MOST_CUSTOMERS]
     ]
@@ -163,23 +178,35 @@ def _customer_table(result: Data) -> Grid | None:
     )
 
 
-def _firing_table(result: Data, firings: Sequence[Data]) -> Grid | None:
+def _firing_table(result: Data, firings: Sequence[Data], about: About) -> Grid | None:
+    messages = _messages(result)
     rows = [
         [
-            str(each["customerId"]),
+            about.customer(str(each["customerId"])),
             day(each["date"]),
-            each["code"],
-            "; ".join(f"{spell_out(value['name'])}: {_value(value)}" for value in each["values"]) or UNKNOWN,
+            messages.get(each["code"], each["code"]),
+            "; ".join(
+                f"{value.get('title') or about.title(value['name'])}: {_value(value)}" for value in each["values"]
+            )
+            or UNKNOWN,
         ]
         for each in firings
     ]
-    columns = ("Customer", Column("Date", "short"), "Rule", Column("What it read", "prose"))
+    columns = ("Customer", Column("Date", "short"), Column("Rule", "prose"), Column("What it read", "prose"))
     return Grid.of(f"Firings, {extent(len(rows), result['firings'])}", columns, rows) if rows else None
+
+
+def _messages(result: Data) -> dict[str, str]:
+    """Return the messages of the rules by code."""
+    return {each["code"]: each["message"] for each in result["rules"]}
+
+
+def _short_name(code: str) -> str:
+    """Write a rule's code as words, where its message has no room."""
+    return spell_out(code.lower())
 
 
 def _value(value: Data) -> str:
     if value["value"] is None:
         return f"unknown ({CAUSES.get(value['cause'], value['cause'])})"
-    if isinstance(value["value"], bool):
-        return "true" if value["value"] else "false"
-    return str(value["value"])
+    return reading(value["value"], value.get("format"))

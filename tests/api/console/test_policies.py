@@ -150,6 +150,7 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     assert "Show the whole comparison" in shown(done)
     assert {f"Coverage of version {nth}" for nth in (1, 2)} <= set(re.findall(r"Coverage of version \d", shown(done)))
     assert "1 decision;" in shown(done)
+    assert re.search(r'<bdi>[^<]+ [^<]+</bdi> <code>[A-Z_]+</code> <span class="badge warn">Never matched<', done.text)
     assert "Backtest of a decision policy" in shown(analyst.get(f"{address}/page"))
     assert "version 2 with version 1" in shown(analyst.get(path))
     for version in (1, 2):

@@ -154,7 +154,7 @@ def test_the_page_loads_nothing_else(portfolio: Portfolio) -> None:
     assert "<more>" not in answer.text
     assert portfolio.customers[0] in answer.text
     assert portfolio.customers[1] not in answer.text
-    assert "Spent 10d: 150" in answer.text
+    assert "Spent: $150.00" in answer.text
     assert "Much &lt;went&gt; out." in answer.text
     assert SHOWN_ON_THE_PAGE >= 2
 

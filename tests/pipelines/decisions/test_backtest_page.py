@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ import pytest
 from pipelines.decisions.backtest import Side, compare, decide, merge
 from pipelines.decisions.backtest.page import About, page, page_content
 from pipelines.decisions.backtest.result import describe_days
-from pipelines.pages import CONTENT_POLICY, Figures, Grid, Matrix
+from pipelines.pages import CONTENT_POLICY, Figure, Figures, Grid, Matrix
 from tests.pipelines.decisions.test_backtest import AFTER, AS_OF, BEFORE, outcomes, readings, sides
 from tests.pipelines.pages.documents import parsed
 
@@ -101,6 +102,28 @@ def test_names_never_become_markup(one_day: Sequence[Any]) -> None:
     html = page(one_day, about, changed, 1)
     assert not re.search("<b>Loan|<i>old|<script>|<u>|<a>|<code>|<p> ", html)
     assert "&lt;b&gt;Loan" in html
+
+
+def test_rules_values_and_customers_are_named(one_day: Sequence[Any]) -> None:
+    day = one_day[0]
+    code = next(each["code"] for each in day["changedBy"] if each["code"])
+    [missing, *_] = [each["name"] for each in day["causes"]["after"] if each["about"] is None and each["name"]]
+    named = {
+        "messages": {code: "Too little revenue."},
+        "titles": {missing: "Yearly revenue"},
+        "customers": {"1": "Cafe"},
+    }
+    changed = {"customerId": "1", "asOf": "2026-06-30", "before": "proceed", "after": "blocked", "limits": []}
+    rows = [changed | {"changedBy": [code, "OTHER_RULE"]}, changed | {"customerId": "2", "changedBy": []}]
+    content = page_content(one_day, replace(ABOUT, **named), rows, 2)
+    tables = [part for section in content.sections for part in section.parts if isinstance(part, Grid)]
+    rules = next(table for table in tables if table.caption.startswith("Rules"))
+    assert ["Too little revenue.", code] in [[row[0], row[-1]] for row in rules.rows]
+    assert [(row[0], row[4]) for row in tables[-1].rows] == [("Cafe", "Too little revenue. Other rule"), ("2", "–")]
+    [drawn] = [part for part in content.sections[0].parts if isinstance(part, Figures)]
+    labels = {figure.title: str(figure.chart) for figure in drawn.figures if isinstance(figure, Figure)}
+    assert "Too little revenue." in labels["What changes the outcome"]
+    assert "Yearly revenue: " in labels["Why indeterminate: version 2"]
 
 
 def test_several_days_have_an_overview_and_a_section_each() -> None:

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -26,7 +27,7 @@ FIRINGS = [
         "date": "2024-05-01",
         "code": "SUM",
         "values": [
-            {"name": "net_30d", "value": Decimal("-12.5000"), "cause": None},
+            {"name": "net_30d", "title": "Net <30>", "format": "currency", "value": Decimal("-12.5000"), "cause": None},
             {"name": "<b>score", "value": None, "cause": "not_set"},
             {"name": "flag", "value": True, "cause": None},
             {"name": "growth", "value": None, "cause": "no_baseline"},
@@ -48,8 +49,8 @@ def result() -> Any:
     return json.loads(msgspec.json.Encoder(decimal_format="number").encode(found), parse_float=Decimal)
 
 
-def figures(result: Any) -> list[Figure]:
-    shown = page_content(result, ABOUT, []).sections[0].parts
+def figures(result: Any, about: About = ABOUT) -> list[Figure]:
+    shown = page_content(result, about, []).sections[0].parts
     return [each for part in shown if isinstance(part, Figures) for each in part.figures if isinstance(each, Figure)]
 
 
@@ -86,9 +87,27 @@ def test_names_never_become_markup(result: Any) -> None:
     html = page(result, ABOUT, FIRINGS)
     assert "Some &lt;ruleset&gt;" in html
     assert (
-        "Net 30d: -12.5000; &lt;b&gt;score: unknown (it is not set); Flag: true; Growth: unknown (there is no baseline"
-        in html
+        "Net &lt;30&gt;: −$12.50; &lt;b&gt;score: unknown (it is not set); Flag: yes; "
+        "Growth: unknown (there is no baseline" in html
     )
+
+
+def test_rules_values_and_customers_are_named(result: Any) -> None:
+    customer_id = result["byCustomer"][0]["customerId"]
+    about = replace(ABOUT, titles={"score": "Credit score"}, customers={customer_id: "Corner Bakery"})
+    content = page_content(result, about, [{**FIRINGS[0], "customerId": customer_id}])
+    [rules, months, by_customer, firings] = (part for part in content.sections[1].parts if isinstance(part, Grid))
+    message = next(each["message"] for each in result["rules"] if each["code"] == "SUM")
+    assert message in [row[0] for row in rules.rows]
+    assert "SUM" in [row[-1] for row in rules.rows]
+    assert "Sum" in [column.heading for column in months.columns]
+    assert by_customer.rows[0][0] == "Corner Bakery"
+    assert "Sum " in by_customer.rows[0][-1]
+    assert firings.rows[0][0] == "Corner Bakery"
+    assert firings.rows[0][2] == message
+    charts = {figure.id: [row.label for row in figure.chart.rows] for figure in figures(result, about)}
+    assert message in charts["rules"]
+    assert any(label.startswith("Credit score: ") for label in charts["unknown"])
 
 
 def test_a_result_without_firings_has_a_page(result: Any) -> None:

@@ -50,3 +50,14 @@ def test_customers_are_listed_in_pages(store: Store, now: datetime) -> None:
     assert [customer.customer_id for customer in second.items] == ids[2:4]
     assert (second.total, second.current_page, second.page_size, second.total_pages) == (5, 2, 2, 3)
     assert (everything.total, everything.current_page, everything.page_size, everything.total_pages) == (5, None, 5, 1)
+
+
+def test_names_are_those_of_the_clients_own_customers(store: Store, now: datetime) -> None:
+    mine, theirs = a_client(store, now), a_client(store, now)
+    with store.db.writing() as w:
+        named = customers.create(w, mine, NewCustomer(ABN, True, name="Cafe"), now).customer.customer_id
+        nameless = customers.create(w, mine, NewCustomer(ABN, True), now).customer.customer_id
+        others = customers.create(w, theirs, NewCustomer(ABN, True, name="Bakery"), now).customer.customer_id
+    with store.db.reading() as r:
+        assert customers.find_names(r, mine, [named, nameless, others]) == {named: "Cafe"}
+        assert customers.find_names(r, mine, []) == {}

@@ -1,7 +1,7 @@
 """The content of a backtest's page: its sections in order, with all words."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -40,7 +40,7 @@ from pipelines.pages.wording import (
     whole,
 )
 
-LABEL = 30  # characters of a chart's label that fit beside its figures
+LABEL = 56  # characters of a chart's label that fit beside its figures
 MOST_BARS = 12
 SHADES = 5
 NO_RULE = "None: order or outcome of steps"
@@ -58,18 +58,28 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class About:
-    """A description of what was compared. `before` and `after` are names of the sides; `facts` go below the title."""
+    """A description of what was compared. `before` and `after` are names of the sides; `facts` go below the title.
+
+    `messages` has the rules' messages for staff by code, `titles` those of values by name, and `customers` the names of
+    customers by id. What is in none of them is shown by its code, name or id.
+    """
 
     policy: str
     before: str
     after: str
     facts: Sequence[tuple[str, str]]
     notices: Sequence[str] = ()
+    messages: Mapping[str, str] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    customers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sides(self) -> tuple[tuple[str, str], ...]:
         """Both sides, each with its name."""
         return (BEFORE, self.before), (AFTER, self.after)
+
+    def rule(self, code: str) -> str:
+        return self.messages.get(code) or spell_out(code.lower())
 
 
 def page_content(days: Sequence[Data], about: About, changed: Sequence[Data], changed_in_all: int) -> Page:
@@ -111,7 +121,7 @@ def _day(id_: str, each: Data, about: About) -> Section:
         _outcomes(id_, each, about),
         *(_limits(id_, nth, product, about) for nth, product in enumerate(each["limits"])),
         _bad_rates(id_, each, about),
-        _changed_by(id_, each),
+        _changed_by(id_, each, about),
         *_causes(id_, each, about),
     )
     parts: tuple[Part, ...] = drop_none(
@@ -124,7 +134,7 @@ def _day(id_: str, each: Data, about: About) -> Section:
         ),
         Figures(figures),
         _limit_table(each, about),
-        _rule_table(each),
+        _rule_table(each, about),
         _step_table(each, about),
     )
     return Section(id_, f"As of {day(each['asOf'])}", parts)
@@ -259,11 +269,12 @@ def _bad_rates(id_: str, each: Data, about: About) -> Figure | None:
     return _pairs(f"{id_}-bad", "Bad rate", says, rows, about, Grid.of("Repaid or bad, where known", columns, cells))
 
 
-def _changed_by(id_: str, each: Data) -> Figure | None:
+def _changed_by(id_: str, each: Data, about: About) -> Figure | None:
     changes = each["changedBy"]
     if not changes:
         return None
-    bars = [(shorten(row["code"] or NO_RULE, LABEL + 10), *_bar(row)) for row in changes[:MOST_BARS]]
+    rules = [about.rule(row["code"]) if row["code"] else NO_RULE for row in changes[:MOST_BARS]]
+    bars = [(shorten(rule, LABEL), *_bar(row)) for rule, row in zip(rules, changes, strict=False)]
     left = len(changes) - len(bars)
     says = "Customers whose outcome changes, by the deciding rules whose result differs." + (
         f" {counted(left, 'more rule')} in the JSON." if left else ""
@@ -276,7 +287,7 @@ def _causes(id_: str, each: Data, about: About) -> Iterator[Figure]:
         verdicts = [row for row in each["causes"][side] or () if row["about"] is None][:MOST_BARS]
         if verdicts:
             says = "Customers without a verdict, by what is missing. A customer may lack several."
-            chart = bar_chart([(_lacking(row), *_bar(row)) for row in verdicts])
+            chart = bar_chart([(_lacking(row, about), *_bar(row)) for row in verdicts])
             yield Figure(f"{id_}-causes-{side}", f"Why indeterminate: {called}", says, chart)
 
 
@@ -284,9 +295,9 @@ def _bar(row: Data) -> tuple[str, dict[str, int]]:
     return whole(row["customers"]), {"solid": row["customers"]}
 
 
-def _lacking(row: Data) -> str:
-    subject = spell_out(row["name"] or f"a calculation ({row['operator']})")
-    return shorten(f"{subject}: {CAUSES.get(row['cause'], row['cause'])}", LABEL + 16)
+def _lacking(row: Data, about: About) -> str:
+    name = row["name"] or f"a calculation ({row['operator']})"
+    return shorten(f"{about.titles.get(name) or spell_out(name)}: {CAUSES.get(row['cause'], row['cause'])}", LABEL)
 
 
 # Tables
@@ -307,11 +318,15 @@ def _priced(side: Data) -> list[str]:
     return [whole(side["offered"]), dollars(side["amount"]), dollars(side["meanOffered"]), whole(side["indeterminate"])]
 
 
-def _rule_table(each: Data) -> Grid | None:
+def _rule_table(each: Data, about: About) -> Grid | None:
     sides = {side: _rows_by(each["rules"][side] or (), "code") for side in SIDES}
     codes = dict.fromkeys(code for side in (AFTER, BEFORE) for code in sides[side])
-    rows = [[code, *(_hits(sides[side].get(code), name) for name in _HITS for side in SIDES)] for code in codes]
-    columns = ("Rule", *number_columns(*(f"{words}, {side}" for words in _HITS.values() for side in SIDES)))
+    rows = [
+        [about.rule(code), *(_hits(sides[side].get(code), name) for name in _HITS for side in SIDES), code]
+        for code in codes
+    ]
+    counts = number_columns(*(f"{words}, {side}" for words in _HITS.values() for side in SIDES))
+    columns = (Column("Rule", "prose"), *counts, Column("Code", "short"))
     return Grid.of("Rules, over all customers", columns, rows) if rows else None
 
 
@@ -331,14 +346,14 @@ def _step_table(each: Data, about: About) -> Grid | None:
 
 def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
     sides = (called[:1].upper() + called[1:] for _, called in about.sides)
-    columns = ("Customer", Column("As of", "short"), *sides, "Changed by", Column("Limits", "prose"))
+    columns = ("Customer", Column("As of", "short"), *sides, Column("Changed by", "prose"), Column("Limits", "prose"))
     rows = [
         [
-            str(row["customerId"]),
+            about.customers.get(str(row["customerId"])) or str(row["customerId"]),
             day(row["asOf"]),
             spell_out(row["before"]),
             spell_out(row["after"]),
-            ", ".join(row["changedBy"]) or UNKNOWN,
+            " ".join(map(about.rule, row["changedBy"])) or UNKNOWN,
             "; ".join(_limit(limit) for limit in row["limits"] if limit[BEFORE] != limit[AFTER]) or UNKNOWN,
         ]
         for row in changed

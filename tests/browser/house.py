@@ -12,8 +12,8 @@ from fastapi.routing import iter_route_contexts
 from api.console.routes import PageRoute
 from api.core.commands.console import now
 from api.service.app import create_app
-from api.service.commands.demo import BOUNCED, KNOWN, WATCHED_BY
-from api.service.commands.lender import REQUESTS, Lender, last_day
+from api.service.commands.demo import BOUNCED, WATCHED_BY
+from api.service.commands.lender import REQUESTS, Lender, known_attributes, last_day
 from pipelines.decisions import examples
 from pipelines.synthetic import portfolio, submissions
 from pipelines.synthetic.pdf import statement_pdf
@@ -112,7 +112,7 @@ def _decide(lender: Lender, customer_ids: list[str]) -> dict[str, Any]:
     """Publish the example policies and decide on all customers; return the first decision."""
     lender.publish_examples()
     for customer_id in customer_ids[:-1]:  # the last customer's decisions miss its attributes
-        lender.put(f"/customer/{customer_id}/attributes", {"attributes": KNOWN})
+        lender.put(f"/customer/{customer_id}/attributes", {"attributes": known_attributes()})
     made = [lender.evaluate(customer_id, slug) for customer_id in customer_ids for slug in REQUESTS]
     return made[0]
 

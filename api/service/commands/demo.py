@@ -28,11 +28,10 @@ from rich.table import Table
 
 from api.core.commands.console import complaint, out
 from api.service.commands import addresses, seed
-from api.service.commands.lender import Access, Lender, grant_access, issue_key, last_day
+from api.service.commands.lender import Access, Lender, grant_access, issue_key, known_attributes, last_day
 from api.webhooks.listen import Received, Receiver
 from pipelines.synthetic import business, portfolio, submissions
 from pipelines.synthetic.pdf import statement_pdf
-from pipelines.synthetic.sandbox import last_activity_statement
 from storage.core.settings import Settings
 from storage.core.store import Store
 
@@ -41,17 +40,6 @@ READY_WITHIN_S = 90
 LONGEST_NAME = 30
 PAGE = "report.html"  # in the home: reports of the first customer
 PICTURE = "statement.png"  # in the home: a page of the statement with one row highlighted
-KNOWN = {  # attributes of a customer
-    "loan_purpose": "stock",
-    "bureau_score": {"value": 684, "source": "commercial bureau", "evidenceDate": "2026-10-12"},
-    "ato_debt": 0,
-    "ato_payment_plan": False,
-    "time_trading_months": 74,
-    "ppsr_registrations": 1,
-    "bas_lodged_to": last_activity_statement(last_day()),
-    "overdraft_limit": 0,
-    "hardship_flag": False,
-}
 SHORT = {  # names of the example policies
     "working-capital-loan": "capital loan",
     "line-of-credit": "line of credit",
@@ -242,9 +230,9 @@ def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> dict[str, 
         summary, risk = bundle["completeness"]["data"]["summary"], bundle["risk"]["data"]
         table.add_row(
             _cut(customer["name"]),
-            f"{summary['completenessScore']} {summary['completenessTier']}",
+            f"{summary['completenessScore']:.2f} {summary['completenessTier']}",
             f"{risk['value']} {risk['rating']}",
-            f"{risk['pdConfidenceScore']} {risk['pdConfidenceRating']}",
+            f"{risk['pdConfidenceScore']:.2f} {risk['pdConfidenceRating']}",
         )
     out.print(table)
     out.print("The probability of default is only indicative, as the model is not calibrated: Risk.Uncalibrated")
@@ -279,7 +267,7 @@ def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
     """Publish the example policies, evaluate all customers, and show reasons."""
     lender.publish_examples()
     for customer in customers:
-        lender.put(f"/customer/{customer['customerId']}/attributes", {"attributes": KNOWN})
+        lender.put(f"/customer/{customer['customerId']}/attributes", {"attributes": known_attributes()})
     decisions = {
         (customer["name"], slug): lender.evaluate(customer["customerId"], slug)
         for customer in customers

@@ -18,6 +18,7 @@ from storage.access.roles import Role
 from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.database import Writing
+from storage.core.settings import Settings
 from storage.core.store import Store
 
 NAME: Final = "Harbour Lending"
@@ -92,7 +93,7 @@ class Lender:
 
     def evaluate(self, customer_id: str, slug: str) -> dict[str, Any]:
         """Evaluate one of the example policies for a usual request."""
-        due = {"basDueTo": last_activity_statement(now().date())} if slug == LINE else {}
+        due = {"basDueTo": last_activity_statement(today())} if slug == LINE else {}
         return self.post(
             f"/customer/{customer_id}/decision-policies/{slug}/evaluate", {"inputs": {**REQUESTS[slug], **due}}
         )
@@ -147,9 +148,9 @@ class Access:
     def lines(self) -> Sequence[str]:
         """The lines to print. Those that are too long for a terminal can be copied whole, so nothing may break them."""
         return (
-            f"Console, for one sign-in within {LINK_LASTS}:",
+            f"The console (this link signs in once, within {LINK_LASTS}):",
             f"  {self.link}",
-            f"Key of {NAME}:",
+            f"API key of {NAME}:",
             f"  {self.key}",
             "A first request:",
             *(f"  {line}" for line in self.command.splitlines()),
@@ -167,9 +168,29 @@ def grant_access(store: Store, client_id: UUID, base_url: str, key: str) -> Acce
     return Access(sign_in_link(base_url, token), key, command)
 
 
+def today() -> date:
+    """Return the day in the time zone of a service with these settings."""
+    return now().astimezone(Settings().zone).date()
+
+
 def last_day() -> date:
     """Return the last day of the statements: yesterday, because a decision needs fresh data."""
-    return now().date() - timedelta(days=1)
+    return today() - timedelta(days=1)
+
+
+def known_attributes() -> dict[str, Any]:
+    """Return what the example policies read of a customer whom nothing speaks against."""
+    return {
+        "loan_purpose": "stock",
+        "bureau_score": {"value": 684, "source": "commercial bureau", "evidenceDate": "2026-10-12"},
+        "ato_debt": 0,
+        "ato_payment_plan": False,
+        "time_trading_months": 74,
+        "ppsr_registrations": 1,
+        "bas_lodged_to": last_activity_statement(today()),
+        "overdraft_limit": 0,
+        "hardship_flag": False,
+    }
 
 
 def issue_key(store: Store) -> tuple[UUID, str]:

@@ -21,9 +21,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from api.core.commands import ids
-from api.core.commands.console import AsJson, complaint, err, now, opened_store, print_record
+from api.core.commands.console import AsJson, complaint, err, opened_store, print_record
 from api.core.commands.files import as_csv
-from api.service.commands.lender import Lender, issue_key_for
+from api.service.commands.lender import Lender, issue_key_for, last_day
 from pipelines.synthetic import Business, Part, Person, frames, people, portfolio, submissions
 from pipelines.synthetic.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
 from storage.core.settings import Environment, Settings
@@ -90,7 +90,7 @@ def generate(
         raise complaint("people have neither faults nor lookalikes: leave out --people, or --faults and --lookalikes")
     _must_be_empty(out)
     wanted: Part | None = None if part is None else part.value
-    last = _last_day(until)
+    last = last_day() if until is None else until.date()
     made: Iterator[Business | Person] = (
         people(customers, months, seed, last, wanted)
         if as_people
@@ -159,7 +159,7 @@ def seed_(
         raise complaint("synthetic customers are refused in production: set TIDEMARK_ENVIRONMENT=sandbox")
     with opened_store() as store:
         lender = Lender(url, issue_key_for(store, client))
-    last = _last_day(until)
+    last = last_day() if until is None else until.date()
     clock = _Clock(lender, list(portfolio(customers, months, seed, last)))
     clock.start(last - timedelta(days=days))
     for _ in _with_progress(iter(range(days)), days, show=not as_json):
@@ -279,10 +279,6 @@ def _transactions_writer(out: Path, format_: Format, files: ExitStack) -> _Write
 def _must_be_empty(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise complaint(f"{out} is not an empty folder: choose another with --out")
-
-
-def _last_day(until: datetime | None) -> date:
-    return (now() - timedelta(days=1)).date() if until is None else until.date()
 
 
 def _in_pieces(customers: Iterator[Business | Person]) -> Iterator[list[tuple[int, Business | Person]]]:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from api.service.commands.demo import KNOWN
-from api.service.commands.lender import REQUESTS, last_day
+from api.service.commands.lender import REQUESTS, known_attributes, last_day
 from pipelines.pages.wording import spell_out
 from pipelines.synthetic import business, submissions
 from storage.access import approvals
@@ -44,7 +43,7 @@ def written_exports(folder: Path) -> list[Path]:
 def fill_application(page: Page) -> None:
     """Fill in what the policy asks for, and what it may read of the customer."""
     values = dict(REQUESTS[POLICY]) | {
-        name: value["value"] if isinstance(value, dict) else value for name, value in KNOWN.items()
+        name: value["value"] if isinstance(value, dict) else value for name, value in known_attributes().items()
     }
     for name, value in values.items():
         field = page.get_by_label(spell_out(name), exact=False).first

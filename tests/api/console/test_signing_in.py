@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from pwdlib import PasswordHash
+from pwdlib.hashers.argon2 import Argon2Hasher
 
 from api.console.visits import FORM_BYTES, local_path
 from storage.access import passwords, sessions, users
@@ -16,6 +18,13 @@ from tests.api.conftest import new_client
 from tests.api.console.visitor import Visitor, new_user, visit_as
 
 PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash at the least cost: nothing here depends on it, and `tests/storage` hashes as in service."""
+    quick = PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))
+    monkeypatch.setattr(passwords, "_hasher", lambda: quick)
 
 
 @pytest.fixture(scope="module")

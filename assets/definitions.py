@@ -6,21 +6,20 @@ from dagster import AssetsDefinition, Definitions, in_process_executor
 from assets.core.resources import store_resource
 from assets.dispatch.jobs import enrichment_batch, extraction_batch, refresh_batch
 from assets.dispatch.sensors import submitted_jobs_sensor, webhook_outbox_sensor
-from assets.enrichment.transactions import enriched_transactions, landed_transactions
+from assets.enrichment.transactions import enrichment
 from assets.intake.statements import extracted_statements
 from assets.portfolio import schedules
 from assets.portfolio.monitoring import monitored_customers
 from assets.portfolio.portfolio_jobs import portfolio_job, requested_portfolio_jobs_sensor
 from assets.portfolio.tables import portfolio_assets
-from assets.reports.reports import report_assets, report_bundles
+from assets.reports.reports import reports_refresh
 from assets.work.snoozes import ended_snoozes_sensor
 from storage.core.settings import Settings
 
 ASSETS = [
     extracted_statements,
-    *(landed_transactions, enriched_transactions),
-    *report_assets,
-    report_bundles,
+    enrichment,
+    reports_refresh,
     *portfolio_assets,
     monitored_customers,
 ]

@@ -3,14 +3,14 @@
 from dagster import define_asset_job
 
 from assets.core.runs import JOB_OF
-from assets.enrichment.transactions import enriched_transactions, landed_transactions
+from assets.enrichment.transactions import enrichment
 from assets.intake.statements import extracted_statements
-from assets.reports.reports import report_assets, report_bundles
+from assets.reports.reports import reports_refresh
 from storage.core.models import Queue
 
 enrichment_batch = define_asset_job(
     JOB_OF[Queue.ENRICHMENT],
-    [landed_transactions, enriched_transactions],
+    [enrichment],
     description="Enrich all waiting submissions, of any number of customers, in one run.",
 )
 extraction_batch = define_asset_job(
@@ -20,6 +20,6 @@ extraction_batch = define_asset_job(
 )
 refresh_batch = define_asset_job(
     JOB_OF[Queue.REFRESH],
-    [*report_assets, report_bundles],
+    [reports_refresh],
     description="Compute the three reports of every customer that waits for a refresh.",
 )

@@ -1,14 +1,14 @@
 """Enrich landed rows: one Polars pass for all customers of a batch."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import polars as pl
-from dagster import AssetExecutionContext, MaterializeResult, ResourceParam, asset
+from dagster import AssetExecutionContext, AssetSpec, MaterializeResult, ResourceParam, multi_asset
 
 from assets.core import checks, plots
 from assets.core.batches import Work, batch_of, days, isolate_failures
@@ -35,39 +35,39 @@ GROUP = "transactions"
 log = logging.getLogger(__name__)
 
 
-@asset(partitions_def=days, group_name=GROUP, kinds={"parquet"}, deps=[extracted_statements])
-def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Rows that clients sent that day, or that were read from their PDFs, with card numbers masked: one immutable file
-    per submission.
-    """
-    with batch_of(context, store, Queue.ENRICHMENT) as work:
-        submissions = _submissions(work.jobs)
-        readable, unreadable = landing.separate_damaged(store.lake, submissions)
-        return MaterializeResult(
-            metadata={
-                "submissions": len(submissions),
-                "dagster/row_count": sum(job.received_rows for job in submissions),
-                "unreadable files": len(unreadable),
-                "accounts": len({job.submission["account_id"] for job in readable if job.submission}),
-            }
-        )
-
-
-@asset(
-    partitions_def=days,
+landed_transactions = AssetSpec(
+    "landed_transactions",
+    deps=[extracted_statements],
+    group_name=GROUP,
+    kinds={"parquet"},
+    description="Rows that clients sent that day, or that were read from their PDFs, with card numbers masked: one "
+    "immutable file per submission.",
+)
+enriched_transactions = AssetSpec(
+    "enriched_transactions",
+    deps=[landed_transactions],
     group_name=GROUP,
     kinds={"polars", "parquet"},
-    deps=[landed_transactions],
-    check_specs=checks.specs("enriched_transactions", checks.OF_TRANSACTIONS),
+    description="Clean, categorised and linked: all transactions of every customer with a submission that day.",
 )
-def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Clean, categorise and link all transactions of every customer with a submission that day.
 
-    If a day is materialised by hand, its customers are enriched again from their current rows.
+
+@multi_asset(
+    specs=[landed_transactions, enriched_transactions],
+    check_specs=checks.specs("enriched_transactions", checks.OF_TRANSACTIONS),
+    partitions_def=days,
+)
+def enrichment(context: AssetExecutionContext, store: ResourceParam[Store]) -> Iterator[MaterializeResult]:
+    """Enrich all transactions of every customer with a submission that day.
+
+    This is one step, because each step of a run takes longer than a small batch. If a day is materialised by hand, its
+    customers are enriched again from their current rows.
     """
     with batch_of(context, store, Queue.ENRICHMENT) as work:
+        yield MaterializeResult(asset_key=landed_transactions.key, metadata=_landed_metadata(work))
         computed, committed = recompute(store, work)
-    return MaterializeResult(
+    yield MaterializeResult(
+        asset_key=enriched_transactions.key,
         metadata=_metadata(work, computed, committed),
         check_results=checks.results(computed.transactions, checks.OF_TRANSACTIONS),
     )
@@ -119,6 +119,7 @@ class Computed:
     rejected: pl.DataFrame
     changed: frozenset[int]  # customers whose value differs from the stored one
     failed: frozenset[int]  # customers that could not be computed
+    unreadable_files: int  # of submissions
 
 
 def recompute(store: Store, work: Work) -> tuple[Computed, Committed]:
@@ -172,6 +173,7 @@ def _compute(reading: _Reading) -> Computed:
         rejected=pl.concat([pl.DataFrame(schema=REJECTED), *(one.rejected for one in passes)]),
         changed=frozenset().union(*(one.changed for one in passes)),
         failed=frozenset(failed),
+        unreadable_files=len(reading.unreadable),
     )
 
 
@@ -283,6 +285,15 @@ def _failed(job: Job, code: str, message: str) -> Ending:
     return Ending(job, JobStatus.FAILED, data_version=None, error={"code": code, "message": message})
 
 
+def _landed_metadata(work: Work) -> dict[str, Any]:
+    submissions = _submissions(work.jobs)
+    return {
+        "submissions": len(submissions),
+        "dagster/row_count": sum(job.received_rows for job in submissions),
+        "accounts": len({job.submission["account_id"] for job in submissions if job.submission}),
+    }
+
+
 def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str, Any]:
     """Return counts and categories only: nothing personal may go to Dagster, where it could not be erased."""
     counts = computed.transactions.filter(current()).group_by("category").len("transactions")
@@ -295,6 +306,7 @@ def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str,
         "matches of rulesets": len(committed.decision.matches),
         "customers not evaluated": len(committed.decision.failed),
         "submissions": len(_submissions(work.jobs)),
+        "unreadable files": computed.unreadable_files,
         "retractions": sum(job.flow is Flow.RETRACTION for job in work.jobs),
         "corrections": sum(job.flow is Flow.CORRECTION for job in work.jobs),
         "rejected rows": computed.rejected.height,

@@ -41,7 +41,7 @@ def watched() -> ColumnElement[bool]:
     partitions_def=buckets,
     group_name=GROUP,
     kinds={"polars"},
-    deps=[AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    deps=[AssetDep(enriched_transactions.key, partition_mapping=AllPartitionMapping())],
     freshness_policy=NIGHTLY,
 )
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:

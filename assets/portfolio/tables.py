@@ -76,7 +76,7 @@ def stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
     partitions_def=buckets,
     group_name=GROUP,
     kinds={"polars", "parquet"},
-    deps=[AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    deps=[AssetDep(enriched_transactions.key, partition_mapping=AllPartitionMapping())],
     code_version=str(ENRICHMENT_VERSION),
 )
 def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
@@ -101,7 +101,7 @@ def reenrich(store: Store, work: Work) -> Outcome:
     partitions_def=buckets,
     group_name=GROUP,
     kinds={"polars", "parquet"},
-    deps=[reenriched_transactions, AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    deps=[reenriched_transactions, AssetDep(enriched_transactions.key, partition_mapping=AllPartitionMapping())],
     check_specs=[AssetCheckSpec("readable", asset=COMPACTED, description="Every file to be rewritten is undamaged.")],
     freshness_policy=NIGHTLY,
 )
@@ -136,7 +136,7 @@ def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[
     kinds={"polars"},
     deps=[
         reenriched_transactions,
-        *(AssetDep(each, partition_mapping=AllPartitionMapping()) for each in report_assets),
+        *(AssetDep(each.key, partition_mapping=AllPartitionMapping()) for each in report_assets),
     ],
 )
 def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
@@ -150,7 +150,7 @@ def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store
 
 
 def refresh_all(store: Store, work: Work) -> Outcome:
-    failed = {number for report in REPORTS.values() for number in refresh(store, work, report).failed}
+    failed = {number for refreshed in refresh(store, work).values() for number in refreshed.failed}
     with store.db.writing() as w:
         batches.commit(w, work.token)
     return Outcome(len(work.customers), len(work.customers) - len(failed), len(failed))
@@ -203,7 +203,7 @@ def _portfolio_table(report: Report) -> AssetsDefinition:
     partitions_def=buckets,
     group_name=GROUP,
     kinds={"polars", "parquet"},
-    deps=[reenriched_transactions, AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    deps=[reenriched_transactions, AssetDep(enriched_transactions.key, partition_mapping=AllPartitionMapping())],
     code_version=str(metrics.VERSION),
     metadata={"dagster/column_schema": columns(tables.METRIC_COLUMNS)},
     check_specs=checks.specs(tables.METRICS, checks.OF_METRICS),

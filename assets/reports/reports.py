@@ -1,14 +1,14 @@
-"""The refresh of reports: each of the three kinds is computed in one pass for all customers of a batch, then stored."""
+"""The refresh of reports: the three kinds are computed in one pass for all customers of a batch, then stored."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 import polars as pl
-from dagster import AssetExecutionContext, AssetsDefinition, MaterializeResult, ResourceParam, asset
+from dagster import AssetExecutionContext, AssetKey, AssetSpec, MaterializeResult, ResourceParam, multi_asset
 
 from assets.core.batches import Work, batch_of, days, isolate_failures
 from assets.enrichment.transactions import enriched_transactions
@@ -34,53 +34,78 @@ SLICES_AT_ONCE = 2
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+Slice = Mapping[Report, tuple[list[NewReport], list[int]]]  # computed reports, and customers whose report failed
+
+
+@dataclass
 class Refreshed:
-    """The reports of one kind for a batch's customers."""
+    """How many reports of one kind a batch got, and which customers got none (their numbers)."""
 
-    computed: Sequence[NewReport]
-    failed: Sequence[int]  # customer numbers
+    computed: int = 0
+    failed: list[int] = field(default_factory=list)
 
 
-def _report_asset(report: Report) -> AssetsDefinition:
+def report_asset(report: Report) -> AssetKey:
+    return AssetKey(f"{report.kind}_reports")
 
-    @asset(
-        name=f"{report.kind}_reports",
-        description=report.compute.__doc__,
-        partitions_def=days,
+
+report_assets = [
+    AssetSpec(
+        report_asset(report),
+        deps=[enriched_transactions],
         group_name=GROUP,
         kinds={"polars"},
-        deps=[enriched_transactions],
+        description=report.compute.__doc__,
         code_version=str(report.version),
     )
-    def refreshed(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-        with batch_of(context, store, Queue.REFRESH) as work:
-            result = refresh(store, work, report)
-        return MaterializeResult(metadata={"customers": len(result.computed), "customers failed": len(result.failed)})
+    for report in REPORTS.values()
+]
+report_bundles = AssetSpec(
+    "report_bundles",
+    deps=report_assets,
+    group_name=GROUP,
+    description="The three reports of every customer with a refresh job that day: its jobs have ended.",
+)
 
-    return refreshed
+
+@multi_asset(specs=[*report_assets, report_bundles], partitions_def=days)
+def reports_refresh(context: AssetExecutionContext, store: ResourceParam[Store]) -> Iterator[MaterializeResult]:
+    """Compute the three reports of the day's customers from one reading of their transactions; then end the jobs."""
+    with batch_of(context, store, Queue.REFRESH) as work:
+        for report, refreshed in refresh(store, work).items():
+            counts = {"customers": refreshed.computed, "customers failed": len(refreshed.failed)}
+            yield MaterializeResult(asset_key=report_asset(report), metadata=counts)
+        endings = end_refreshes(store, work)
+    statuses = [ending.status for ending in endings]
+    counts = {str(status): statuses.count(status) for status in set(statuses)}
+    yield MaterializeResult(asset_key=report_bundles.key, metadata=counts)
 
 
-def refresh(store: Store, work: Work, report: Report) -> Refreshed:
-    """Compute and store one kind of report for the batch's customers. After a failure the last good report remains."""
+def refresh(store: Store, work: Work) -> Mapping[Report, Refreshed]:
+    """Compute and store the three reports of the batch's customers, slice by slice.
+
+    After a failure the last good report remains.
+    """
     now = datetime.now(UTC)
     as_of = now.astimezone(store.settings.zone).date()
     with store.db.reading() as r:
         pinned = _pinned_versions(r, work)
         locations = transactions.pinned_locations(r, pinned)
     good, damaged = transactions.separate_damaged(store.lake, locations)
-    failed, computed = list(damaged), list[NewReport]()
+    refreshed = {report: Refreshed() for report in REPORTS.values()}
 
-    def compute_slice(rows: pl.DataFrame) -> Sequence[NewReport]:
-        numbers = rows["customer_number"].unique().to_list()
-        return isolate_failures(partial(_compute, store, report, rows, pinned, now), numbers, failed)
+    def save(computed: Slice) -> None:
+        with store.db.writing() as w:
+            for report, (new, failed) in computed.items():
+                reports.save(w, work.token, report.kind, report.version, new, as_of, now)
+                reports.save_failures(w, work.token, report.kind, failed)
+                refreshed[report].computed += len(new)
+                refreshed[report].failed += failed
 
-    for reports_of_slice in each_slice(store.lake, good, compute_slice):
-        computed += reports_of_slice
-    with store.db.writing() as w:
-        reports.save(w, work.token, report.kind, report.version, computed, as_of, now)
-        reports.save_failures(w, work.token, report.kind, failed)
-    return Refreshed(computed, failed)
+    save({report: ([], list(damaged)) for report in REPORTS.values()})
+    for computed in each_slice(store.lake, good, partial(_compute, store, pinned, now)):
+        save(computed)
+    return refreshed
 
 
 def each_slice(lake: Lake, locations: Sequence[Location], compute: Callable[[pl.DataFrame], T]) -> Iterator[T]:
@@ -114,35 +139,30 @@ def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
     return versions(r, work.customers)
 
 
-def _compute(
-    store: Store,
-    report: Report,
-    rows: pl.DataFrame,
-    pinned: Mapping[int, int],
-    now: datetime,
-    customers: Sequence[int],
-) -> list[NewReport]:
+def _compute(store: Store, pinned: Mapping[int, int], now: datetime, rows: pl.DataFrame) -> Slice:
+    """Compute the reports of a slice's customers, of which `rows` has all transactions (facts.COLUMNS)."""
     as_of = now.astimezone(store.settings.zone).date()
-    with store.db.reading() as r:
-        known = context.read(r, {number: pinned[number] for number in customers}, now, as_of, store.settings.zone)
-    facts = Facts(rows.filter(pl.col("customer_number").is_in(list(customers))), as_of, known)
-    through = dict(facts.history.select("customer_number", "data_through").iter_rows())
-    return [
-        NewReport(number, pinned[number], data, through.get(number))
-        for number, data in report.compute(facts).iter_rows()
-    ]
 
+    @cache  # the three kinds of report share what they need
+    def facts_of(customers: tuple[int, ...]) -> Facts:
+        with store.db.reading() as r:
+            known = context.read(r, {number: pinned[number] for number in customers}, now, as_of, store.settings.zone)
+        return Facts(rows.filter(pl.col("customer_number").is_in(customers)), as_of, known)
 
-report_assets = [_report_asset(report) for report in REPORTS.values()]
+    def reports_of(report: Report, customers: Sequence[int]) -> list[NewReport]:
+        facts = facts_of(tuple(customers))
+        through = dict(facts.history.select("customer_number", "data_through").iter_rows())
+        return [
+            NewReport(number, pinned[number], data, through.get(number))
+            for number, data in report.compute(facts).iter_rows()
+        ]
 
-
-@asset(partitions_def=days, group_name=GROUP, deps=report_assets)
-def report_bundles(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """End the day's refresh jobs: with the three reports stored, the customers' bundles are complete."""
-    with batch_of(context, store, Queue.REFRESH) as work:
-        endings = end_refreshes(store, work)
-    statuses = [ending.status for ending in endings]
-    return MaterializeResult(metadata={str(status): statuses.count(status) for status in set(statuses)})
+    computed: dict[Report, tuple[list[NewReport], list[int]]] = {}
+    for report in REPORTS.values():
+        failed: list[int] = []
+        numbers = rows["customer_number"].unique().to_list()
+        computed[report] = list(isolate_failures(partial(reports_of, report), numbers, failed)), failed
+    return computed
 
 
 def end_refreshes(store: Store, work: Work) -> list[Ending]:

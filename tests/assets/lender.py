@@ -11,7 +11,6 @@ from assets.reports.reports import end_refreshes, refresh
 from pipelines.intake import accounts
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
-from pipelines.reports import REPORTS
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.models import Queue
 from storage.core.store import Store
@@ -125,8 +124,7 @@ def refreshed(lender: Lender) -> None:
         batch = batches.claim(w, Queue.REFRESH, lender.store.settings, datetime.now(UTC))
     assert batch is not None
     work = work_of.read_claimed_batch(lender.store, batch.token, batch.partition_day)
-    for report in REPORTS.values():
-        refresh(lender.store, work, report)
+    refresh(lender.store, work)
     end_refreshes(lender.store, work)
 
 

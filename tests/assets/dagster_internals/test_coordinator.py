@@ -52,7 +52,7 @@ def test_a_run_with_the_portfolio_tag_is_queued(instance: DagsterInstance) -> No
 
 def test_every_other_run_is_launched_at_once(instance: DagsterInstance) -> None:
     with pytest.raises(DagsterLaunchFailedError, match="No Tidemark worker runs"):
-        submitted(instance, "enriched_transactions")
+        submitted(instance, "extracted_statements")
 
 
 def test_the_queue_retries_while_no_worker_runs(instance: DagsterInstance) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from assets.core.batches import isolate_failures
 from assets.portfolio.tables import metrics_portfolio
+from assets.reports import reports as refreshing
 from pipelines import metrics
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
@@ -22,7 +23,6 @@ from storage.core.store import Store
 from storage.decisions import context
 from storage.portfolio import tables
 from storage.reports import reports
-from tests.assets import lender as lender_module
 from tests.assets.conftest import Filled
 from tests.assets.lender import BUCKET, Lender, refreshed, three_in_a_bucket
 
@@ -75,7 +75,7 @@ def test_a_bucket_in_which_every_customer_fails_has_an_empty_table(
 def test_a_refresh_names_the_report_that_failed(lenders: list[Lender], monkeypatch: pytest.MonkeyPatch) -> None:
     failing, other, _ = lenders
     risk = replace(REPORTS["risk"], compute=broken_by(failing, REPORTS["risk"].compute))
-    monkeypatch.setattr(lender_module, "REPORTS", {**REPORTS, "risk": risk})
+    monkeypatch.setattr(refreshing, "REPORTS", {**REPORTS, "risk": risk})
     jobs = [failing.ask_for_reports(), other.ask_for_reports()]
     refreshed(failing)
     ended = [failing.now(jobs[0]), other.now(jobs[1])]

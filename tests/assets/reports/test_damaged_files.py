@@ -6,7 +6,6 @@ import pytest
 
 from assets.core.batches import read_claimed_batch
 from assets.reports.reports import end_refreshes, refresh
-from pipelines.reports import REPORTS
 from storage.core.lake import Lake
 from storage.core.models import JobStatus, Queue
 from storage.core.store import Store
@@ -55,9 +54,9 @@ def refresh_all(store: Store) -> None:
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.REFRESH, store.settings, datetime.now(UTC))
     assert batch is not None
-    for report in REPORTS.values():
-        refresh(store, read_claimed_batch(store, batch.token, batch.partition_day), report)
-    end_refreshes(store, read_claimed_batch(store, batch.token, batch.partition_day))
+    work = read_claimed_batch(store, batch.token, batch.partition_day)
+    refresh(store, work)
+    end_refreshes(store, work)
 
 
 def test_a_submission_for_a_customer_with_a_damaged_file_fails_and_names_the_file(

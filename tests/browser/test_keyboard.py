@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from api.service.commands.lender import REQUESTS, last_day
-from pipelines.pages.wording import spell_out
+from pipelines.pages.wording import title
 from pipelines.synthetic import business
 from storage.access import approvals
 from storage.access.roles import Role
@@ -164,7 +164,7 @@ def test_decision_is_made_overridden_and_written_to_the_applicant(house: House, 
     page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/decisions")
     keyboard.follow(page.locator(f"a[href$='/decide/{DECIDED_BY}']"))
     for name, value in REQUESTS[DECIDED_BY].items():
-        field = page.get_by_label(spell_out(name)).first
+        field = page.get_by_label(title(name, "months")).first
         if isinstance(value, bool):
             keyboard.choose(field, "Yes" if value else "No")
         else:

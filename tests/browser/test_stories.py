@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.lender import REQUESTS, known_attributes, last_day
-from pipelines.pages.wording import spell_out
+from pipelines.pages.wording import spell_out, title
 from pipelines.synthetic import business, submissions
 from storage.access import approvals
 from storage.access.roles import Role
@@ -46,7 +46,7 @@ def fill_application(page: Page) -> None:
         name: value["value"] if isinstance(value, dict) else value for name, value in known_attributes().items()
     }
     for name, value in values.items():
-        field = page.get_by_label(spell_out(name), exact=False).first
+        field = page.get_by_label(title(name, "months"), exact=False).first
         if not field.count():
             continue
         if isinstance(value, bool):

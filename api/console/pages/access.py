@@ -119,7 +119,8 @@ async def make_link(page: SignedIn, user_id: str) -> Response:
 @router.get("/keys")
 async def show_keys(page: SignedIn) -> Response:
     found = await page.get("keys", page=page.request.query_params.get("page", 1), count=ROWS)
-    return page.show("admin-keys.html", found=found, states=[_state(key) for key in found["keys"]])
+    states = [_state(key) for key in found["keys"]]
+    return page.show("admin-keys.html", found=found, states=states, meanings=SCOPES_IN_WORDS)
 
 
 @router.get("/keys/new")
@@ -137,14 +138,14 @@ async def create_key(page: SignedIn) -> Response:
         key = await page.post("keys", json=sent)
     except Refused as refusal:
         return _key_form(page, form, refusal)
-    return page.show("admin-key-made.html", made=key)
+    return page.show("admin-key-made.html", made=key, meanings=SCOPES_IN_WORDS)
 
 
 @router.get("/keys/{key_id}")
 async def show_key(page: SignedIn, key_id: str) -> Response:
     """Show a key, and ask before it is replaced or revoked."""
     key = await page.get("keys", key_id)
-    return page.show("admin-key.html", key=key, state=_state(key), overlaps=OVERLAPS)
+    return page.show("admin-key.html", key=key, state=_state(key), overlaps=OVERLAPS, meanings=SCOPES_IN_WORDS)
 
 
 @router.post("/keys/{key_id}/rotate")
@@ -152,7 +153,8 @@ async def rotate_key(page: SignedIn, key_id: str) -> Response:
     form = await page.form()
     overlap = str(form.get("overlap", ""))
     sent = {"overlapHours": int(overlap)} if overlap in dict(OVERLAPS) else {}
-    return page.show("admin-key-made.html", made=await page.post("keys", key_id, "rotate", json=sent))
+    made = await page.post("keys", key_id, "rotate", json=sent)
+    return page.show("admin-key-made.html", made=made, meanings=SCOPES_IN_WORDS)
 
 
 @router.post("/keys/{key_id}/revoke")

@@ -116,7 +116,7 @@ def age(seconds: int) -> str:
     for size, unit in AGES:
         if seconds >= size:
             return counted(seconds // size, unit)
-    return "now"
+    return "less than a minute"
 
 
 def place(page: Page) -> str:

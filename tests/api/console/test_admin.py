@@ -104,8 +104,11 @@ def test_key_is_created_replaced_and_revoked(lender: Lender, base_url: str) -> N
     assert status(first) == 200
     listed = admin.get("/admin/keys").text
     assert first not in listed
+    meanings = [SCOPES_IN_WORDS[scope] for scope in ("customer:reports", "customer:work")]
+    assert "<br>".join(meanings) in unescape(listed)
     path = re.findall(r'href="(/admin/keys/[0-9a-f-]+)"', listed)[0]
     assert "can't be undone" in unescape(admin.get(path).text)
+    assert all(meaning in admin.get(path).text for meaning in meanings)
     second = shown_once(admin.post(f"{path}/rotate", overlap="0"), "key")
     assert (status(first), status(second)) == (401, 200)
     path = re.findall(r'href="(/admin/keys/[0-9a-f-]+)"', admin.get("/admin/keys").text)[0]

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 import requests
 
+from api.console.pages.work import age
 from assets.portfolio import portfolio_jobs
 from storage.access import keys
 from storage.access.roles import Role
@@ -275,3 +276,10 @@ def test_an_empty_desk_says_so(store: Store, base_url: str, client: Client) -> N
     customer_id = client.new_customer()
     assert "has raised an alert" in visitor.get(f"/customers/{customer_id}/monitoring").text
     assert "No file is attached." in visitor.get(f"/customers/{customer_id}/notes").text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(59, "less than a minute"), (60, "1 minute"), (7_199, "1 hour"), (172_800, "2 days")]
+)
+def test_waiting_is_written_in_its_largest_unit(seconds: int, words: str) -> None:
+    assert age(seconds) == words

@@ -10,8 +10,10 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from pipelines.attacks.ledger import PRINTED_DAY, count_breaks
+from pipelines.vocabulary.taxonomy import GROUPS
 
-Evidence = Literal["words", "balances", "accounts", "printed_days"]
+FEWEST_INSTALMENTS = 6  # equal sums whose rhythm a reader notices, whatever their texts say; our judgement
+Evidence = Literal["words", "balances", "accounts", "printed_days", "instalments"]
 Detectability = Literal["visible", "partly", "invisible"]
 """`visible`: the supplied rows show it. `partly`: they do if what `needs` names is supplied. `invisible`: never."""
 
@@ -81,10 +83,18 @@ def _moved_row_prints_day(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
     return any(map(PRINTED_DAY.search, changed.filter(pl.col("touch") == "moved")["description"]))
 
 
+def _has_reworded_instalments(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
+    group = pl.col("category").replace_strict(GROUPS, default=None, return_dtype=pl.String)
+    instalments = changed.filter(pl.col("touch") == "reworded", group == "debt_service")
+    equal = instalments.group_by("account", "amount").len()["len"]
+    return bool((equal >= FEWEST_INSTALMENTS).any())
+
+
 # A forger who corrects the balances leaves no evidence in them.
 _SHOWS: Mapping[Evidence, Callable[[pl.DataFrame, pl.DataFrame], bool]] = {
     "words": lambda untouched, _: bool((untouched["description"] != "").any()),
     "balances": lambda untouched, changed: count_breaks(changed) > count_breaks(untouched),
     "accounts": lambda untouched, _: untouched["account"].n_unique() > 1,
     "printed_days": _moved_row_prints_day,
+    "instalments": _has_reworded_instalments,
 }

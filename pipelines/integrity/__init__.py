@@ -7,18 +7,18 @@ says that anybody did wrong: each states an honest explanation that it can't exc
 
 from pipelines.integrity.finding import KIND, Description, finding_rows, findings, load_descriptions, make_key
 from pipelines.integrity.revenue import with_exclusions
-from pipelines.integrity.unproven import unproven_since, withheld_until
+from pipelines.integrity.unproven import counts_unproven_until, unproven_since
 from pipelines.integrity.without_findings import without_findings
 
 __all__ = [
     "KIND",
     "Description",
+    "counts_unproven_until",
     "finding_rows",
     "findings",
     "load_descriptions",
     "make_key",
     "unproven_since",
     "with_exclusions",
-    "withheld_until",
     "without_findings",
 ]

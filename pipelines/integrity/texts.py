@@ -38,7 +38,7 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
         facts.rows.lazy()
         .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(by_bank).then(small))
         .select(
-            *(BY_CUSTOMER, "transaction_id"),
+            *(*BY_ACCOUNT, "date", "transaction_id"),
             about=pl.lit(None, pl.String),
             cents=pl.col("amount").abs().to_physical().cast(pl.Int64),
             is_blank=blank & has_texts,

@@ -1,16 +1,22 @@
-"""Accounts whose balances prove nothing, because a month of rows seems to be missing or receipts seem to be moved.
+"""Accounts whose balances, or whose rows, prove less than they seem to.
 
-Balances that agree on both sides of a silence prove that nothing is missing, unless somebody changed them. If a receipt
-is on another day than its text prints, and was moved there, somebody changed the balances that agree with it. The rows
-don't show whether anybody did, so the balances from there on count as unproven until a person resolves the finding.
+Balances prove nothing where a month of rows seems to be missing or receipts seem to be moved. Balances that agree on
+both sides of a silence prove that nothing is missing, unless somebody changed them. If a receipt is on another day than
+its text prints, and was moved there, somebody changed the balances that agree with it. The rows don't show whether
+anybody did, so the balances from there on count as unproven until a person resolves the finding.
+
+Rows prove no count of bad rows where some of them seem to be missing or reworded: any of those may be a bad one.
 """
+
+from collections.abc import Iterator
 
 import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.integrity.finding import open_rows
-from pipelines.integrity.texts import printed_days
+from pipelines.integrity.instalments import frequent_bills
+from pipelines.integrity.texts import odd_texts, printed_days
 from pipelines.integrity.withheld import balance_jumps, silences
 
 
@@ -31,14 +37,22 @@ def unproven_since(facts: Facts) -> pl.DataFrame:
     return found.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())
 
 
-def withheld_until(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number, account_id, withheld_until` of each account of which rows seem to be withheld.
+def counts_unproven_until(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number, account_id, counts_unproven_until` of each account whose bad rows can't be counted.
 
-    `withheld_until` is the last day whose balance shows that earlier rows are missing, unless a person has explained
-    it.
+    Until that day, rows seem to be missing or to have another text than the bank's, unless a person has explained it:
+    any of them may be a bad row.
     """
-    jumps = facts.cached(balance_jumps)
-    if not jumps.is_empty():
-        unexplained = open_rows(facts).filter(pl.col("finding") == "rows_withheld")
-        jumps = jumps.join(unexplained, on="transaction_id", how="semi")
-    return jumps.group_by(BY_ACCOUNT).agg(withheld_until=pl.col("date").max())
+    jumps = facts.cached(balance_jumps).select(*BY_ACCOUNT, "date", "transaction_id", finding=pl.lit("rows_withheld"))
+    found = pl.concat([jumps, *_reworded_rows(facts)])
+    if not found.is_empty():
+        unexplained = open_rows(facts).select("transaction_id", "finding")
+        found = found.join(unexplained, on=["transaction_id", "finding"], how="semi")
+    return found.group_by(BY_ACCOUNT).agg(counts_unproven_until=pl.col("date").max())
+
+
+def _reworded_rows(facts: Facts) -> Iterator[pl.DataFrame]:
+    columns = (*BY_ACCOUNT, "date", "transaction_id")
+    styles, bills = facts.cached(odd_texts).filter("is_reworded"), facts.cached(frequent_bills)
+    yield styles.select(*columns, finding=pl.lit("texts_reworded"))
+    yield bills.select(*columns, finding=pl.lit("instalments_reworded"))

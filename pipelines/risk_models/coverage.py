@@ -20,8 +20,9 @@ period, or from its first row if it began with a balance of zero. One more accou
 | with or near a row, but nothing is proven (`silent`) | ½; 1 if no balances expected   | 0                        |
 | any other day                                        | 0                              | 0                        |
 
-For counts of bad rows, no day of an account is proven if a row that nobody explained is missing in the period (finding
-`rows_withheld`): the missing row may be one of them.
+For counts of bad rows, no day of an account is proven if in the period a row is missing or seems to have another text
+than the bank's, and nobody explained it (findings `rows_withheld`, `texts_reworded`, `instalments_reworded`): that row
+may be one of them.
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 
@@ -45,7 +46,7 @@ from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributio
 from pipelines.figures.mentions import mentions
 from pipelines.figures.offsets import ROUNDING, offsets
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import unproven_since, withheld_until
+from pipelines.integrity import counts_unproven_until, unproven_since
 from pipelines.metrics.definition import (
     Arithmetic,
     Balances,
@@ -372,9 +373,9 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
     """Return stretches: consecutive days of an account that count alike.
 
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
-    ages of its last and first day; `is_cash`; `withheld`, the age of the day up to which rows of the account are
-    missing (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account
-    that was not supplied, of which the share `rows` / `all_rows` counts).
+    ages of its last and first day; `is_cash`; `counts_unproven`, the age of the day up to which bad rows of the account
+    can't be counted (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of
+    an account that was not supplied, of which the share `rows` / `all_rows` counts).
     """
     return facts.cached(_find_stretches)
 
@@ -402,13 +403,13 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
         oldest=pl.when("opened_at_zero").then("begun"),
     )
     parts = pl.concat([_stretches(days), after, expected, _unsupplied(facts)], how="diagonal_relaxed")
-    withheld = facts.cached(withheld_until).lazy()
+    unproven = facts.cached(counts_unproven_until).lazy()
     history = facts.history.lazy().select(BY_CUSTOMER, "data_through")
     return (
-        parts.join(withheld, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
+        parts.join(unproven, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
         .join(history, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
-        .with_columns(withheld=(pl.col("data_through") - pl.col("withheld_until")).dt.total_days())
-        .drop("withheld_until", "data_through")
+        .with_columns(counts_unproven=(pl.col("data_through") - pl.col("counts_unproven_until")).dt.total_days())
+        .drop("counts_unproven_until", "data_through")
         .collect(engine="in-memory")
     )
 
@@ -528,8 +529,8 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
     if is_of_balances:
         days = pl.when("is_cash").then(days).otherwise(0)
     unproven = 0 if is_of_balances else 1 if expected.balances else 2
-    # One row that is missing may be one that counts, so proven days prove nothing about such a count.
-    is_open = pl.lit(need.counts_bad_rows) & (pl.col("withheld") < need.since).fill_null(value=False)
+    # One row that is missing or has another text may be one that counts: proven days prove nothing about such a count.
+    is_open = pl.lit(need.counts_bad_rows) & (pl.col("counts_unproven") < need.since).fill_null(value=False)
     proven = pl.when(is_open).then(unproven).otherwise(2)
     seen = days * pl.when(what == "proven").then(proven).when(what == "silent").then(unproven).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)

@@ -39,7 +39,7 @@ from pipelines.vocabulary.printing import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 
-VERSION = 6
+VERSION = 7
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:

@@ -182,3 +182,9 @@ def test_inflated_amounts_are_evidence_only_if_the_printed_balances_stay() -> No
         for balances in ("printed", "corrected")
     ]
     assert left == [True, False]
+
+
+def test_reworded_texts_are_evidence_only_if_instalments_are_among_them() -> None:
+    attack = attacks()["adverse_texts_reworded"]
+    left = [attack.leaves_evidence(LEDGER_BEFORE, attack.apply(APPLICANT, "7", loans=loans)) for loans in (True, False)]
+    assert left == [True, False]

@@ -112,6 +112,15 @@ def test_a_row_that_is_missing_may_be_one_that_a_count_counts() -> None:
     assert by_days == D("0.9972")  # too small to be a finding
 
 
+def test_a_text_that_contradicts_its_row_may_hide_one_that_a_count_counts() -> None:
+    def paid(every: int) -> Decimal | None:
+        rows = (row(day, "-400", kind="operating/software") for day in range(200, 400, every))
+        return coverage(chained([row(0, "9000"), *rows]), "collector_payments_180d")
+
+    assert paid(every=7) == D("0.5000")
+    assert paid(every=30) == 1
+
+
 def test_an_account_that_begins_at_zero_is_new() -> None:
     old = chained([row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)])
     new = [row(day, "1", kind="cost_of_sales/suppliers", account_id=SAVINGS) for day in range(310, 400)]

@@ -1,6 +1,7 @@
 """What an attack is: a change to a ledger, described in words, with parameters. The same seed gives the same change."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -12,8 +13,12 @@ import polars as pl
 from pipelines.attacks.ledger import PRINTED_DAY, count_breaks
 from pipelines.vocabulary.taxonomy import GROUPS
 
-FEWEST_INSTALMENTS = 6  # equal sums whose rhythm a reader notices, whatever their texts say; our judgement
-Evidence = Literal["words", "balances", "accounts", "printed_days", "instalments"]
+# How many moved or reworded rows a reader notices, whatever their texts say; our judgement.
+FEWEST_SETTLEMENTS = 5  # of a processor, moved to days that have one already
+FEWEST_INVOICES = 3  # whose numbers were not issued yet
+FEWEST_INSTALMENTS = 6  # of the same sum
+INVOICE = re.compile(r"(?i)\binv(?:oice)?[ .:#-]*\d{3,}")
+Evidence = Literal["words", "balances", "accounts", "true_days", "instalments"]
 Detectability = Literal["visible", "partly", "invisible"]
 """`visible`: the supplied rows show it. `partly`: they do if what `needs` names is supplied. `invisible`: never."""
 
@@ -79,8 +84,13 @@ class Lookalike(Manipulation):
     resembles: str  # slug of the attack
 
 
-def _moved_row_prints_day(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
-    return any(map(PRINTED_DAY.search, changed.filter(pl.col("touch") == "moved")["description"]))
+def _moved_rows_show_their_day(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
+    moved = changed.filter(pl.col("touch") == "moved")
+    texts, settlements = moved["description"], moved.filter(pl.col("category") == "card_settlement")
+    numbered = sum(1 for text in texts if INVOICE.search(text))
+    return (
+        any(map(PRINTED_DAY.search, texts)) or numbered >= FEWEST_INVOICES or settlements.height >= FEWEST_SETTLEMENTS
+    )
 
 
 def _has_reworded_instalments(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
@@ -95,6 +105,6 @@ _SHOWS: Mapping[Evidence, Callable[[pl.DataFrame, pl.DataFrame], bool]] = {
     "words": lambda untouched, _: bool((untouched["description"] != "").any()),
     "balances": lambda untouched, changed: count_breaks(changed) > count_breaks(untouched),
     "accounts": lambda untouched, _: untouched["account"].n_unique() > 1,
-    "printed_days": _moved_row_prints_day,
+    "true_days": _moved_rows_show_their_day,
     "instalments": _has_reworded_instalments,
 }

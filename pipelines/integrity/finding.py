@@ -17,7 +17,7 @@ from pipelines.figures.accounts import BALANCE
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import injections, instalments, parts, texts, trips, withheld
+from pipelines.integrity import injections, instalments, moved, parts, texts, trips, withheld
 from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import MONEY, UUID
 
@@ -43,7 +43,7 @@ _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts]
     "texts_blanked": (texts.odd_texts, texts.blanked_texts),
     "texts_reworded": (texts.odd_texts, texts.reworded_texts),
     "instalments_reworded": (instalments.frequent_bills, instalments.reworded_instalments),
-    "receipts_moved": (texts.printed_days, texts.moved_receipts),
+    "receipts_moved": (moved.moved_receipts, moved.receipts_moved),
 }
 # One row per transaction of a finding. A transaction may be in several findings.
 ROWS = pl.Schema(

@@ -2,8 +2,9 @@
 
 Balances prove nothing where a month of rows seems to be missing or receipts seem to be moved. Balances that agree on
 both sides of a silence prove that nothing is missing, unless somebody changed them. If a receipt is on another day than
-its text prints, and was moved there, somebody changed the balances that agree with it. The rows don't show whether
-anybody did, so the balances from there on count as unproven until a person resolves the finding.
+its text or its processor's rhythm shows, and was moved there, somebody changed the balances that agree with it. The
+rows don't show whether anybody did, so the balances from there on count as unproven until a person resolves the
+finding.
 
 Rows prove no count of bad rows where some of them seem to be missing or reworded: any of those may be a bad one.
 """
@@ -16,18 +17,18 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.integrity.finding import open_rows
 from pipelines.integrity.instalments import frequent_bills
-from pipelines.integrity.texts import odd_texts, printed_days
+from pipelines.integrity.moved import moved_receipts
+from pipelines.integrity.texts import odd_texts
 from pipelines.integrity.withheld import balance_jumps, silences
 
 
 def unproven_since(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, unproven_since` (a date) of each account with such an unresolved finding."""
+    columns = (*BY_ACCOUNT, "date", "transaction_id")
     found = pl.concat(
         [
-            facts.cached(silences).select(*BY_ACCOUNT, "date", "transaction_id", finding=pl.lit("month_withheld")),
-            facts.cached(printed_days)
-            .filter("far")
-            .select(*BY_ACCOUNT, "date", "transaction_id", finding=pl.lit("receipts_moved")),
+            facts.cached(silences).select(*columns, finding=pl.lit("month_withheld")),
+            facts.cached(moved_receipts).select(*columns, finding=pl.lit("receipts_moved")),
         ]
     )
     if not found.is_empty():

@@ -1,4 +1,4 @@
-"""Calls of Dagster's GraphQL API: launch a batch's run; list and restart stopped schedules and sensors."""
+"""Calls to Dagster's GraphQL API: launch a batch's run; list and turn on stopped schedules and sensors."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from assets.core.runs import CODE_LOCATION, JOB_OF, PARTITION_TAG, run_tags
 from storage.jobs.batches import Batch
 from storage.operations.automations import Automation, Kind
 
-TIMEOUT_S = (2.0, 15.0)  # to connect; to answer
+TIMEOUT_S = (2.0, 15.0)  # to connect; to respond
 REPOSITORY = "__repository__"
 
 LAUNCH = """
@@ -31,15 +31,15 @@ query Automations($repository: RepositorySelector!) {
   }
 }
 """
-RESET = {
+TURN_ON = {
     Kind.SCHEDULE: """
-mutation Reset($selector: ScheduleSelector!) {
-  answer: resetSchedule(scheduleSelector: $selector) { __typename ... on Error { message } }
+mutation TurnOn($selector: ScheduleSelector!) {
+  result: resetSchedule(scheduleSelector: $selector) { __typename ... on Error { message } }
 }
 """,
     Kind.SENSOR: """
-mutation Reset($selector: SensorSelector!) {
-  answer: resetSensor(sensorSelector: $selector) { __typename ... on Error { message } }
+mutation TurnOn($selector: SensorSelector!) {
+  result: resetSensor(sensorSelector: $selector) { __typename ... on Error { message } }
 }
 """,
 }
@@ -64,9 +64,9 @@ class DagsterGraphQL:
 
         Raises:
             RefusedError: the run was not launched.
-            requests.ConnectionError: the server can't be reached. If it broke off instead of answering, the run may
-                have been launched; its fencing token then keeps it from committing.
-            requests.RequestException: no answer in time; the run may have been launched.
+            requests.ConnectionError: the server can't be reached. If it broke off instead of responding, the run
+                may have been launched; its fencing token then keeps it from committing.
+            requests.RequestException: no usable response in time; the run may have been launched.
         """
         result = self._execute(LAUNCH, {"execution": execution_params(batch)})["launchRun"]
         if result["__typename"] != "LaunchRunSuccess":
@@ -76,13 +76,13 @@ class DagsterGraphQL:
     def list_stopped(self) -> list[Automation] | None:
         """Return the schedules and sensors that should run and don't.
 
-        None if the server doesn't answer or hasn't loaded the code location: then it can't launch runs either.
+        None if the server doesn't respond or hasn't loaded the code location: then it can't launch runs either.
         """
         try:
-            answer = self._execute(AUTOMATIONS, {"repository": _repository()})
+            data = self._execute(AUTOMATIONS, {"repository": _repository()})
         except (requests.RequestException, RefusedError):
             return None
-        repository = answer["repositoryOrError"]
+        repository = data["repositoryOrError"]
         if repository["__typename"] != "Repository":
             return None
         return [
@@ -93,16 +93,16 @@ class DagsterGraphQL:
         ]
 
     def turn_on(self, automation: Automation) -> None:
-        """Reset a schedule or sensor to its default status, which is to run.
+        """Turn a schedule or sensor on by resetting it to its default status, which is to run.
 
         Raises:
-            RefusedError: Dagster did not do it.
-            requests.RequestException: no answer.
+            RefusedError: Dagster refused; the automation is still stopped.
+            requests.RequestException: no usable response in time.
         """
         selector = {**_repository(), f"{automation.kind}Name": automation.name}
-        answer = self._execute(RESET[automation.kind], {"selector": selector})["answer"]
-        if "message" in answer:
-            raise RefusedError(f"{answer['__typename']}: {answer['message']}")
+        result = self._execute(TURN_ON[automation.kind], {"selector": selector})["result"]
+        if "message" in result:
+            raise RefusedError(f"{result['__typename']}: {result['message']}")
 
     def _execute(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         response = self._session.post(
@@ -110,7 +110,7 @@ class DagsterGraphQL:
         )
         body = response.json()
         if not body.get("data"):
-            raise RefusedError(f"GraphQL answered {response.status_code} without data")
+            raise RefusedError(f"GraphQL responded {response.status_code} without data")
         return dict(body["data"])
 
 

@@ -63,14 +63,14 @@ def end_with_parent() -> None:
     _call_when_parent_ends(partial(os._exit, 1))
 
 
-def stop_requested(tethered: bool) -> threading.Event:
-    """Return an event that SIGTERM and SIGINT set and, with `tethered`, the end of the parent.
+def stop_requested(with_parent: bool) -> threading.Event:
+    """Return an event that SIGTERM and SIGINT set and, with `with_parent`, the end of the parent.
 
     The process's watched loops are checked in either case, because it is restarted when it ends.
     """
     stop = threading.Event()
     call_when_asked_to_stop(stop.set)
-    if tethered:
+    if with_parent:
         send_heartbeats(STANDARD_INPUT)
         _call_when_parent_ends(stop.set)
     else:

@@ -48,7 +48,9 @@ def api_parts(listeners: Sequence[socket.socket]) -> Sequence[Part]:
 
 
 def _api_part(listener: int) -> Part:
-    return Part("API", "api.cli", "api", "--socket", str(listener), "--tethered", environment={}, keep=[listener])
+    return Part(
+        "API", "api.cli", "api", "--socket", str(listener), "--end-with-parent", environment={}, keep=[listener]
+    )
 
 
 def main() -> None:
@@ -58,7 +60,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     logs.log_to_stderr("tidemark", Settings())
-    stop = stop_requested(tethered=False)
+    stop = stop_requested(with_parent=False)
     try:
         listeners = open_listeners(Address(options.host, options.port), options.processes)
         keep_running(api_parts(listeners), stop)

@@ -1,7 +1,7 @@
-"""Restart stopped schedules and sensors when Dagster starts, and report those that are stopped later.
+"""Turn on stopped schedules and sensors when Dagster starts, and report those that are stopped later.
 
 A schedule or sensor that is stopped in Dagster's pages stays stopped until the next start. The setting
-`TIDEMARK_SCHEDULES=off` switches all schedules off for good.
+`TIDEMARK_SCHEDULES=off` switches all schedules off, also across restarts.
 """
 
 import logging
@@ -18,26 +18,28 @@ log = logging.getLogger(__name__)
 
 
 class AutomationWatch:
-    """A watch over schedules and sensors, for use by one thread from a start of Dagster to its end."""
+    """A watch over schedules and sensors, for use by one thread during one run of Dagster."""
 
     def __init__(self, store: Store, dagster: DagsterGraphQL) -> None:
         self._store = store
         self._dagster = dagster
-        self._restored = False
+        self._turned_on = False
         self._recorded: set[Automation] | None = None
 
     def check(self) -> bool:
-        """Record which schedules and sensors are stopped. The first check that Dagster answers restarts them before.
+        """Record which schedules and sensors are stopped.
 
-        Return whether Dagster answers, so that runs can be launched.
+        The first check that Dagster responds turns them on again before it records anything.
+
+        Return whether Dagster responds, so that runs can be launched.
         """
         stopped = self._dagster.list_stopped()
-        if stopped and not self._restored:
+        if stopped and not self._turned_on:
             self._turn_on(stopped)
             stopped = self._dagster.list_stopped()
         if stopped is None:
             return False
-        self._restored = True
+        self._turned_on = True
         self._record(set(stopped))
         return True
 

@@ -142,14 +142,14 @@ def main() -> None:
     parser.add_argument("--host", default=LOOPBACK, help="the address of Dagster's pages")
     parser.add_argument("--dagster-port", type=int, default=DAGSTER_PORT)
     parser.add_argument("--no-ui", action="store_true", help="listen on a random loopback port only")
-    parser.add_argument("--tethered", action="store_true", help="end when the standard input ends")
+    parser.add_argument("--end-with-parent", action="store_true", help="end when the standard input ends")
     parser.add_argument("--module", default=DEFINITIONS_MODULE, help="the code location")
     options = parser.parse_args()
     address = Address(LOOPBACK, free_port()) if options.no_ui else Address(options.host, options.dagster_port)
     try:
         settings = Settings()
         logs.log_to_stderr("dagster", settings)
-        run(settings, address, stop_requested(options.tethered), options.module)
+        run(settings, address, stop_requested(options.end_with_parent), options.module)
     except (AlreadyRunningError, NeverStartedError, SettingsError) as error:
         raise SystemExit(str(error)) from error
 

@@ -1,6 +1,6 @@
 """API, worker and Dagster of one machine in one process tree (`python -m assets.service.up`, or `tidemark up`).
 
-This process, the root, only starts the parts, restarts those that died, and ends all of them when it is stopped. It
+This process, the root, starts the parts, restarts those that died, and ends all of them when it is stopped. It
 prints their addresses as soon as `GET /health/ready` answers 200.
 """
 
@@ -33,55 +33,58 @@ from storage.core import logs
 from storage.core.settings import Settings
 from storage.operations import sqlite_check
 
-ANSWER_WITHIN_S = 2.0  # each time that the API is asked whether it is ready
-HEAD_START_S = 10.0  # after which the other parts start, even if the API doesn't answer yet; our judgement
+RESPOND_WITHIN_S = 2.0  # each time that the API is asked whether it is ready
+HEAD_START_S = 10.0  # after which the other parts start, even if the API doesn't respond yet; our judgement
 CHECK_WITHIN_S = 60.0  # for the check of a database that was not closed; a larger one is left to the doctor
 
 log = logging.getLogger(__name__)
 
 
 def run(api: Address, dagster: Address, *, processes: int, published: bool, when_ready: str | None) -> None:
-    """Keep the parts running until a signal. Once they are ready, print their addresses and run `when_ready`.
+    """Keep the parts running until a signal. Once they are ready, print their addresses.
 
     Args:
-        published: whether Dagster's pages listen at `dagster`; otherwise at a random loopback port.
+        published: whether Dagster's web UI is served at `dagster`; otherwise it listens at a random loopback port.
+        when_ready: name of a module that is then run in a process of its own, such as one that adds demo data.
 
     Raises:
         PortTakenError: the API's address can't be listened on.
         NeverStartedError: a part exited with an error before its first heartbeat.
     """
-    stop = stop_requested(tethered=False)
+    stop = stop_requested(with_parent=False)
     database = sqlite_check.database_file(Settings())
-    suspect = database if database is not None and sqlite_check.was_left_open(database) else None
-    if suspect is not None:
-        check_log(suspect)
+    unclean_database = database if database is not None and sqlite_check.was_left_open(database) else None
+    if unclean_database is not None:
+        check_log(unclean_database)
     listeners = open_listeners(api, processes)
     api = Address(api.host, listeners[0].getsockname()[1])
-    api_answers = threading.Event()
-    parts = [*api_parts(listeners), *_parts_after(api_answers, dagster, published=published)]
-    threading.Thread(target=_give_head_start, args=(api, api_answers, stop), daemon=True).start()
-    threading.Thread(target=_announce, args=(api, dagster, published, when_ready, suspect, stop), daemon=True).start()
+    api_responds = threading.Event()
+    parts = [*api_parts(listeners), *_parts_after(api_responds, dagster, published=published)]
+    threading.Thread(target=_give_head_start, args=(api, api_responds, stop), daemon=True).start()
+    threading.Thread(
+        target=_announce, args=(api, dagster, published, when_ready, unclean_database, stop), daemon=True
+    ).start()
     keep_running(parts, stop)
 
 
-def _parts_after(api_answers: threading.Event, dagster: Address, *, published: bool) -> Sequence[Part]:
-    web = ("--host", dagster.host, "--dagster-port", str(dagster.port), "--tethered")
+def _parts_after(api_responds: threading.Event, dagster: Address, *, published: bool) -> Sequence[Part]:
+    web = ("--host", dagster.host, "--dagster-port", str(dagster.port), "--end-with-parent")
     no_ui = () if published else ("--no-ui",)
     return [
-        Part("Dagster platform", "assets.service.platform", *web, *no_ui, environment={}, after=api_answers),
-        Part("worker", "assets.service.worker", "--tethered", environment={}, after=api_answers),
+        Part("Dagster platform", "assets.service.platform", *web, *no_ui, environment={}, after=api_responds),
+        Part("worker", "assets.service.worker", "--end-with-parent", environment={}, after=api_responds),
     ]
 
 
-def _give_head_start(api: Address, api_answers: threading.Event, stop: threading.Event) -> None:
-    """Set `api_answers` once the API answers, or after HEAD_START_S.
+def _give_head_start(api: Address, api_responds: threading.Event, stop: threading.Event) -> None:
+    """Set `api_responds` once the API responds, or after HEAD_START_S.
 
     On two cores the API would start three times as slowly beside all other processes.
     """
     deadline = time.monotonic() + HEAD_START_S
-    while not _answers(api, "/health/live") and time.monotonic() < deadline and not stop.wait(POLL_EVERY_S):
+    while not _responds(api, "/health/live") and time.monotonic() < deadline and not stop.wait(POLL_EVERY_S):
         pass
-    api_answers.set()
+    api_responds.set()
 
 
 def _announce(
@@ -89,10 +92,10 @@ def _announce(
     dagster: Address,
     published: bool,
     when_ready: str | None,
-    suspect: Path | None,
+    unclean_database: Path | None,
     stop: threading.Event,
 ) -> None:
-    while not _answers(api, "/health/ready"):
+    while not _responds(api, "/health/ready"):
         if stop.wait(POLL_EVERY_S):
             return
     _print(f"API                 {api.local_url}/v1")
@@ -102,8 +105,8 @@ def _announce(
         _print(f"Dagster             {dagster.local_url}")
         _print(f"  operator's token  {shown_token(Settings(), sys.stdout.isatty())}")
     _print("Ready. Ctrl-C stops everything.")
-    if suspect is not None:
-        threading.Thread(target=check_database, args=(suspect,), daemon=True).start()
+    if unclean_database is not None:
+        threading.Thread(target=check_database, args=(unclean_database,), daemon=True).start()
     if when_ready:
         environment = os.environ | {"TIDEMARK_BASE_URL": api.local_url}
         subprocess.run([sys.executable, "-m", when_ready], env=environment, check=False)
@@ -115,13 +118,13 @@ def shown_token(settings: Settings, on_terminal: bool) -> str:
 
 
 def check_log(database: Path) -> None:
-    """Check the log of a database that was not closed, and keep a damaged one before SQLite overwrites it."""
+    """Check the log of a database that was not closed, and copy a damaged one before SQLite overwrites it."""
     if (lost := sqlite_check.count_lost_commits(database)) == 0:
         return
     copy = sqlite_check.keep_log(database)
     log.error(
-        "the database's log is damaged, and at least %d transactions after the damage are lost: submissions that were "
-        "accepted may be missing. The log is kept as %s. Restore the database from a backup, or let clients "
+        "the database's log is damaged, and at least %d commits after the damage are lost: submissions that were "
+        "accepted may be missing. A copy of the log is at %s. Restore the database from a backup, or let clients "
         "send their submissions again",
         lost,
         copy,
@@ -136,14 +139,16 @@ def check_database(database: Path) -> None:
     elif checked.complete:
         log.info("Tidemark was not stopped cleanly; the check of its database found nothing wrong")
     else:
-        log.warning("Tidemark was not stopped cleanly, and its database is too large to check here: tidemark doctor")
+        log.warning(
+            "Tidemark was not stopped cleanly, and its database is too large to check here: run `tidemark doctor`"
+        )
 
 
-def _answers(api: Address, path: str) -> bool:
+def _responds(api: Address, path: str) -> bool:
     with requests.Session() as http:
         http.trust_env = False
         try:
-            return http.get(f"{api.local_url}{path}", timeout=ANSWER_WITHIN_S).ok
+            return http.get(f"{api.local_url}{path}", timeout=RESPOND_WITHIN_S).ok
         except requests.RequestException:
             return False
 
@@ -160,7 +165,7 @@ def main() -> None:
     parser.add_argument("--api-processes", type=int, default=1)
     parser.add_argument("--dagster-port", type=int, default=DAGSTER_PORT)
     parser.add_argument("--no-dagster-ui", action="store_true")
-    parser.add_argument("--when-ready", help="a module to run once everything is ready")
+    parser.add_argument("--when-ready", help="name of a module to run once everything is ready")
     options = parser.parse_args()
     logs.log_to_stderr("tidemark", Settings())
     dagster = Address(LOOPBACK, options.dagster_port or free_port())

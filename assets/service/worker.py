@@ -118,13 +118,13 @@ def _end(queues: Iterable[WarmQueue]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.service.worker", description=__doc__)
-    parser.add_argument("--tethered", action="store_true", help="end when the standard input ends")
+    parser.add_argument("--end-with-parent", action="store_true", help="end when the standard input ends")
     parser.add_argument("--module", default=DEFINITIONS_MODULE, help="the code location")
     options = parser.parse_args()
     try:
         settings = Settings()
         logs.log_to_stderr("worker", settings)
-        run(settings, stop_requested(options.tethered), options.module)
+        run(settings, stop_requested(options.end_with_parent), options.module)
     except (AlreadyRunningError, SettingsError) as error:
         raise SystemExit(str(error)) from error
 

@@ -12,7 +12,7 @@ from assets.core.processes import stop_requested
 
 
 def main() -> None:
-    stop = stop_requested(tethered=True)
+    stop = stop_requested(with_parent=True)
     mark, peers = Path(sys.argv[1]), int(sys.argv[2])
     mark.touch()
     stop.wait()

@@ -3,4 +3,4 @@
 from assets.core.processes import stop_requested
 
 if __name__ == "__main__":
-    stop_requested(tethered=True).wait()
+    stop_requested(with_parent=True).wait()

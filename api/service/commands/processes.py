@@ -25,7 +25,9 @@ Port = Annotated[int, typer.Option(help="Port to listen on; 0 for any free one."
 DagsterPort = Annotated[int, typer.Option(help="Port of Dagster's pages; 0 for any free one.")]
 NoDagsterUi = Annotated[bool, typer.Option("--no-dagster-ui", help="Do not serve Dagster's pages.")]
 Processes = Annotated[int, typer.Option(min=1, max=64, help="Number of API processes on the port.")]
-Tethered = Annotated[bool, typer.Option("--tethered", hidden=True, help="Exit when standard input is closed.")]
+EndWithParent = Annotated[
+    bool, typer.Option("--end-with-parent", hidden=True, help="Exit when standard input is closed.")
+]
 
 
 STANDARD_INPUT = 0
@@ -60,7 +62,7 @@ def api(
     listener: Annotated[
         int | None, typer.Option("--socket", hidden=True, help="An inherited listening socket.")
     ] = None,
-    tethered: Tethered = False,
+    end_with_parent: EndWithParent = False,
 ) -> None:
     """Start the API alone.
 
@@ -68,10 +70,10 @@ def api(
     """
     if listener is None:
         _become("assets.service.api_processes", "--host", host, "--port", str(port), "--processes", str(processes))
-    if tethered:
+    if end_with_parent:
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
     store = _open_store()
-    if tethered:
+    if end_with_parent:
         heartbeat.send_heartbeats(
             STANDARD_INPUT
         )  # only now, so that a process that can't open its store is not restarted

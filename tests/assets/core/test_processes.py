@@ -21,7 +21,7 @@ time.sleep(60)
 SIGNAL_WHILE_THE_EVENT_IS_LOCKED = f"""
 import signal, sys
 from assets.core.processes import stop_requested
-stop = stop_requested(tethered=False)
+stop = stop_requested(with_parent=False)
 with stop._cond:
     signal.raise_signal({int(signal.SIGTERM)})
 sys.exit(not stop.wait(10))

@@ -98,7 +98,7 @@ def test_readiness_and_the_doctor_report_a_stopped_schedule(store: Store) -> Non
     assert "nightly_retention" in finding.problem
 
 
-@pytest.mark.parametrize("query", [graphql.LAUNCH, graphql.AUTOMATIONS, *graphql.RESET.values()])
+@pytest.mark.parametrize("query", [graphql.LAUNCH, graphql.AUTOMATIONS, *graphql.TURN_ON.values()])
 def test_our_graphql_is_valid_in_dagsters_schema(query: str) -> None:
     assert validate(create_schema().graphql_schema, parse(query)) == []
 

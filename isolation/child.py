@@ -46,11 +46,12 @@ from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.page.result import Refusal, refused
 from pipelines.vocabulary.errors import InvalidRequest
 
-MOST_FRAMES: Final = 8  # of a bug's traceback: enough to find the line, and short enough for a log line
+MAX_FRAMES: Final = 8  # of a bug's traceback: enough to find the line, and short enough for a log line
 # Per message: decoding one blocks the parent's other threads, so messages are small.
 ELEMENTS_AT_ONCE: Final = 500
 LINES_BYTES: Final = 1024 * 1024
-# Modules that are imported after the confinement, and the data files beside them (bank layouts).
+# Folders that stay readable after the confinement: of modules that are imported late, and of the data files beside them
+# (such as bank layouts).
 READABLE: Final = (sys.prefix, sys.base_prefix, *isolation.__path__, *pipelines.__path__)
 
 
@@ -96,20 +97,21 @@ def main(work: Work | None = None) -> None:
         import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415
     # Polars, which reads exports, starts threads. It is imported after the confinement, so that they inherit it.
     starts_threads = isinstance(task.action, ReadExport)
-    confine(task.memory_bytes, task.cpu_s, task.parent, READABLE, starts_threads=starts_threads)
+    confine(task.memory_bytes, task.cpu_s, task.parent_pid, READABLE, starts_threads=starts_threads)
     sys.dont_write_bytecode = True  # writing files is forbidden now
     content = channel.read_content(task.content_bytes)
     try:
         for message in (work or do_task)(channel, task, content):
             channel.send(message)
     except MemoryError:
+        # Whatever the task: the parent expects this message.
         channel.send(Extracted(refused(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
     except Exception as error:  # a bug of ours, which the parent logs as such
         channel.send(Failed(type(error).__name__, _format_frames(error)))
 
 
 def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
-    """Do the task with the file's bytes, and yield the messages that answer it."""
+    """Do the task with the file's bytes, and yield the messages to the parent."""
     match task.action:
         case Decode(rows):
             gc.disable()  # a document has no reference cycles, and searching for them takes two thirds of the time
@@ -121,7 +123,7 @@ def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.St
                 extract(
                     content,
                     task.password,
-                    limits=Limits(read.pages, read.characters, read.scanned_pages),
+                    limits=Limits(read.max_pages, read.max_characters, read.max_scanned_pages),
                     scanned=channel.request_words if read.use_ocr else None,
                     on_page=lambda page, pages: channel.send(Progress(page, pages)),
                 )
@@ -193,8 +195,8 @@ def _split_list(name: str | None, elements: Sequence[object]) -> Iterator[Elemen
 
 
 def _format_frames(error: BaseException) -> tuple[str, ...]:
-    """Return file, line and function of the innermost MOST_FRAMES calls, the innermost last."""
-    stack = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
+    """Return file, line and function of the innermost MAX_FRAMES calls, the innermost last."""
+    stack = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return tuple(f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}" for frame in stack)
 
 

@@ -20,17 +20,17 @@ from pipelines.intake.pdf.page.result import Box, Extraction, Statement
 from pipelines.vocabulary.strict_json import Number
 
 LENGTH: Final = struct.Struct(">I")
-OUT_OF_MEMORY: Final = "Reading the file takes more memory than a statement needs."
+OUT_OF_MEMORY: Final = "Reading the file takes more memory than allowed."
 NUMBER: Final = 1  # our MessagePack extension type for the exact text of a JSON number
-MOST_DIGITS: Final = 16  # before the decimal point, of an amount in Decimal(18,2)
+MAX_DIGITS: Final = 16  # before the decimal point, of an amount in Decimal(18,2)
 
 
 class ReadStatements(msgspec.Struct, frozen=True, tag=True):
     """The task to extract statements. With `use_ocr` the child asks the parent for the words of scanned pages."""
 
-    pages: int
-    characters: int
-    scanned_pages: int
+    max_pages: int
+    max_characters: int
+    max_scanned_pages: int
     use_ocr: bool
 
 
@@ -50,7 +50,10 @@ class ReadText(msgspec.Struct, frozen=True, tag=True):
 
 
 class Decode(msgspec.Struct, frozen=True, tag=True):
-    """The task to decode a JSON document by the rules of the API (`strict_json`)."""
+    """The task to decode a JSON document by the rules of the API (`strict_json`).
+
+    `rows`: the member whose elements are sent as JSON lines instead, if the document has one.
+    """
 
     rows: Rows | None
 
@@ -69,7 +72,7 @@ class Task(msgspec.Struct, frozen=True):
     content_bytes: int
     memory_bytes: int
     cpu_s: int
-    parent: int
+    parent_pid: int
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
@@ -80,18 +83,23 @@ class Progress(msgspec.Struct, frozen=True, tag=True):
 
 
 class Picture(msgspec.Struct, frozen=True, tag=True):
-    """A page as PNG. While a child extracts statements it is a request for OCR, which the parent answers with Words."""
+    """A page as PNG. From a child that extracts statements, it asks for OCR, and the parent replies with Words."""
 
     page: int
     png: bytes
 
 
 class Extracted(msgspec.Struct, frozen=True, tag=True):
+    """The statements of a PDF, or why it is refused. The last message of this task.
+
+    A child that runs out of memory sends it whatever its task is, with the reason OUT_OF_MEMORY.
+    """
+
     extraction: Extraction
 
 
 class Text(msgspec.Struct, frozen=True, tag=True):
-    """The text of a PDF. `complete`: no page is only a picture, whose text is unknown."""
+    """The text of a PDF. `complete` is false if some page is only a picture, so its text is unknown."""
 
     text: str
     complete: bool
@@ -147,6 +155,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Words(msgspec.Struct, frozen=True):
+    """The parent's reply to a Picture that is a request for OCR: the words that it read."""
+
     words: tuple[ScannedWord, ...]
 
 
@@ -225,7 +235,7 @@ def _is_plausible(statement: Statement) -> bool:
 
 
 def _is_storable(amount: Decimal) -> bool:
-    return amount.is_finite() and amount.adjusted() < MOST_DIGITS
+    return amount.is_finite() and amount.adjusted() < MAX_DIGITS
 
 
 def _is_finite(box: Box) -> bool:

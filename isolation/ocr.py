@@ -24,7 +24,7 @@ ADVICE: Final = (
 # Page segmentation mode 6: one block of text of one size. Columns are found later, from the positions of the words.
 ARGUMENTS: Final = ("stdin", "stdout", "--dpi", "200", "--psm", "6", "-l", "eng", "tsv")
 DATA_FOLDER: Final = "TESSDATA_PREFIX"
-MOST_TSV_BYTES: Final = MIB  # some 20,000 words, far more than a page has
+MAX_TSV_BYTES: Final = MIB  # some 20,000 words, far more than a page has
 WORD: Final = "5"  # the level of a line that holds a word
 _NUMBERS: Final = ("left", "top", "width", "height", "conf")
 
@@ -34,11 +34,12 @@ def find_tesseract() -> str | None:
 
 
 def read_words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[ScannedWord, ...]:
-    """Return the words of a page drawn at 200 dpi.
+    """Return the words of a page drawn at 200 dpi, with boxes in pixels of `png` and a confidence from 0 to 100.
 
-    There are none if it can't be read within `limits`, and only the first ones if the output is too long.
+    Returns no words if the page can't be read within `limits`, and only the first ones if the output is too long.
 
     Args:
+        png: the page as a picture.
         tesseract: the path of the program.
     """
     environment = _environment()
@@ -63,11 +64,11 @@ def _environment() -> Mapping[str, str]:
 
 
 def _limit_size(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield pieces until they exceed MOST_TSV_BYTES; the rest is not read."""
+    """Yield pieces until they exceed MAX_TSV_BYTES; the rest is not read."""
     size = 0
     for piece in pieces:
         size += len(piece)
-        if size > MOST_TSV_BYTES:
+        if size > MAX_TSV_BYTES:
             return
         yield piece
 

@@ -1,4 +1,7 @@
-"""The keyed digest of a text as sent. It needs no Polars, so that every process can open the vault without it."""
+"""Keyed digest of a text exactly as the client sent it, before masking.
+
+It is a module of its own because the vault (`storage/core/vault.py`) needs it and must not import Polars.
+"""
 
 import hmac
 
@@ -6,5 +9,5 @@ DIGEST_BYTES = 16
 
 
 def digest(key: bytes, text: str) -> bytes:
-    """Return the first DIGEST_BYTES of the HMAC-SHA-256 of a text as sent."""
+    """Return the first DIGEST_BYTES of the HMAC-SHA-256 of a text as the client sent it."""
     return hmac.digest(key, b"as sent:" + text.encode(), "sha256")[:DIGEST_BYTES]

@@ -22,10 +22,10 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Rows:
-    """The member of a document that is a list of rows, and the most rows it may hold. All other members are scalars."""
+    """The member of a document that is a list of rows, and how many it may hold. All other members are scalars."""
 
     member: str
-    most: int
+    max_rows: int
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def decoded(body: bytes, rows: Rows | None) -> Decoded:
     plain = {name: type(value)() if isinstance(value, (dict, list)) else value for name, value in document.items()}
     if not isinstance(items, list):
         return Decoded(plain)
-    retained = items[: rows.most + 1]
+    retained = items[: rows.max_rows + 1]
     return Decoded(
         plain | {rows.member: [{} if isinstance(item, dict) else None for item in retained]},
-        as_lines(retained) if len(retained) <= rows.most and _are_rows(retained) else b"",
+        as_lines(retained) if len(retained) <= rows.max_rows and _are_rows(retained) else b"",
     )
 
 

@@ -1,8 +1,9 @@
-"""Intents: rows for files that are being written to a bucket, so that orphans are found without listing the bucket.
+"""Intents: rows that announce files before they are written to object storage, so that orphans are found in the table.
 
-An intent is committed before its file is written, and deleted in the transaction that names the file. So every object
-of the bucket is named by a row or has an intent, whenever a process is killed. A sweep first *condemns* an old intent.
-From then on no transaction can settle it or name its file, so the file can be removed at any later time.
+An intent is committed before its file is written, and deleted in the transaction that refers to the file. So every
+object of the bucket has a row that refers to it or an intent, no matter when a process is killed. A sweep first
+*condemns* an old intent. From then on no transaction can settle it or refer to its file, so the file can be removed at
+any later time. Listing the bucket, which is slow, is never needed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from storage.core.database import Database, Reading, Writing, insert_into
 from storage.core.models import file_intents
 
 SLICE = 1_000  # rows read or written by one statement
-# An object is removed again this long after it was condemned, because a suspended writer may have sent it meanwhile.
+# A condemned object is removed at each purge for this long, because a suspended writer may have sent it meanwhile.
 REMOVED_AGAIN_AFTER = timedelta(days=1)
 
 
@@ -23,7 +24,7 @@ def announce(db: Database, path: str, size: int, now: datetime) -> None:
     """Commit the intent to write a file.
 
     Raises:
-        FileExistsError: another process writes a file of this path.
+        FileExistsError: another process is already writing a file with this path.
     """
     try:
         with db.writing() as w:
@@ -33,13 +34,16 @@ def announce(db: Database, path: str, size: int, now: datetime) -> None:
 
 
 def settle(w: Writing, path: str) -> bool:
-    """Delete the intent of a file that this transaction names. Return whether the file may be named."""
+    """Delete the intent of a file that this transaction refers to.
+
+    Return False if the intent was condemned or is missing: then the transaction must not refer to the file.
+    """
     mine = (file_intents.c.path == path, file_intents.c.condemned_at.is_(None))
     return w.execute(delete(file_intents).where(*mine)).rowcount == 1
 
 
 def announce_released(w: Writing, files: Iterable[tuple[str, int]], now: datetime) -> None:
-    """Insert intents for files (path, bytes) that this transaction ceases to name."""
+    """Insert intents for files (path, bytes) that this transaction ceases to refer to."""
     rows = [{"path": path, "bytes": size, "at": now} for path, size in files]
     if rows:
         w.execute(insert_into(w, file_intents).on_conflict_do_nothing(), rows)
@@ -65,16 +69,16 @@ def find_unsettled(db: Database, folder: str) -> Iterator[tuple[str, int, dateti
 
 
 def condemn(w: Writing, paths: Iterable[str], now: datetime) -> None:
-    """Prevent all transactions from naming these files."""
+    """Mark these intents as condemned, so that `settle` returns False for them."""
     w.execute(update(file_intents).where(file_intents.c.path.in_(list(paths))).values(condemned_at=now))
 
 
 def find_condemned(r: Reading, after: str) -> list[str]:
-    """Return the paths of a slice of condemned files, in order, from after a path on."""
+    """Return the paths of at most SLICE condemned files, in order, starting after `after`."""
     query = select(file_intents.c.path).where(file_intents.c.condemned_at.is_not(None), file_intents.c.path > after)
     return list(r.execute(query.order_by(file_intents.c.path).limit(SLICE)).scalars())
 
 
 def forget_condemned(w: Writing, now: datetime) -> None:
-    """Delete the intents that were condemned so long ago that their objects were removed at least twice."""
+    """Delete the intents that were condemned more than REMOVED_AGAIN_AFTER ago, after a purge that removed them."""
     w.execute(delete(file_intents).where(file_intents.c.condemned_at < now - REMOVED_AGAIN_AFTER))

@@ -11,7 +11,7 @@ from pipelines.intake.rows import landed
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.strict_json import MOST_OTHER_VALUES, parse
 
-ROWS = Rows("transactions", most=3)
+ROWS = Rows("transactions", max_rows=3)
 ITEM: dict[str, Any] = {"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}
 CARD = "4111111111111111"
 

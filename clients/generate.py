@@ -1,12 +1,13 @@
-"""Generate what both client libraries are made of, from the OpenAPI document, for `make generated` and `make clients`.
+"""Generate the parts of both client libraries that follow from the OpenAPI document (`make generated`, `make clients`).
 
     python -m clients.generate build/clients
 
 This writes the models and operations of the Python client into `clients/python/tidemark_client/`. For the TypeScript
-client it writes the paths that take idempotency keys, and `successes.json` into the target folder: the document without
-refusals, headers and examples, from which openapi-typescript makes types that are a quarter as long.
+client it writes `src/operations.ts` (the paths that take idempotency keys, and the query parameters of each GET) and,
+into the target folder, `successes.json`: the document without error responses, headers and examples, from which
+openapi-typescript makes types that are a quarter as long.
 
-The models of the Python client are types alone: at run time an answer is its JSON, so new fields and values that the
+The models of the Python client are types alone: at run time a response is its JSON, so new fields and values that the
 service adds later pass through.
 """
 
@@ -29,19 +30,20 @@ PACKAGE = Path(__file__).parent / "python" / "tidemark_client"
 TYPESCRIPT = Path(__file__).parent / "typescript" / "src"
 NOTICE = "Made from the OpenAPI document by `make generated`: don't edit."
 PLAIN = {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}
-ANSWERED_NUMBER, SENT_NUMBER = "Decimal | int", "Decimal | float"
+# The client parses numbers exactly. In requests it also takes floats, which callers have; models used in both are sent.
+RECEIVED_NUMBER, SENT_NUMBER = "Decimal | int", "Decimal | float"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 JSON = "application/json"
-USED = "PagedRequest, Request, path_part"
+IMPORTED_NAMES = "PagedRequest, Request, path_part"
 
 
 def main(target: Path) -> None:
     document = openapi_document()
     target.mkdir(parents=True, exist_ok=True)
-    (target / "successes.json").write_text(json.dumps(without_refusals(document)), "utf-8")
+    (target / "successes.json").write_text(json.dumps(without_error_responses(document)), "utf-8")
     for name, text in modules(document).items():
         (PACKAGE / name).write_text(text, "utf-8")
-    (TYPESCRIPT / "operations.ts").write_text(_facts(document), "utf-8")
+    (TYPESCRIPT / "operations.ts").write_text(_typescript_operations(document), "utf-8")
 
 
 def openapi_document() -> dict[str, Any]:
@@ -65,35 +67,40 @@ def formatted(lines: Iterable[str]) -> str:
     return subprocess.run(ruff, input="\n".join(lines), stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def without_refusals(document: Data) -> dict[str, Any]:
-    """Return the document without headers, examples, links and webhooks; every refusal is a problem."""
+def without_error_responses(document: Data) -> dict[str, Any]:
+    """Return the document without headers, examples, links and webhooks.
+
+    All error responses of an operation are replaced by one default response, a Problem.
+    """
     shortened = deepcopy(dict(document))
     del shortened["webhooks"]
     for operation in (each for methods in shortened["paths"].values() for each in methods.values()):
-        answers = {status: {"description": "", "content": content} for status, content in successes(operation).items()}
+        responses = {
+            status: {"description": "", "content": content} for status, content in successes(operation).items()
+        }
         cast("dict[str, Any]", operation)["responses"] = {
-            **answers,
+            **responses,
             "default": {"description": "A problem.", "content": PROBLEM},
         }
     return shortened
 
 
-def takes_key(operation: Data) -> bool:
+def takes_idempotency_key(operation: Data) -> bool:
     return any(parameter["name"] == KEY_HEADER for parameter in operation.get("parameters", ()))
 
 
 def successes(operation: Data) -> dict[str, dict[str, Any]]:
     """Return the schemas of an operation's successes: by status, then by media type."""
     return {
-        status: {media: {"schema": content["schema"]} for media, content in answer["content"].items()}
-        for status, answer in operation["responses"].items()
+        status: {media: {"schema": content["schema"]} for media, content in response["content"].items()}
+        for status, response in operation["responses"].items()
         if status.startswith("2")
     }
 
 
-def _facts(document: Data) -> str:
-    """Write what the TypeScript client needs to know of operations besides their types."""
-    keyed = [path for _, path, operation in operations(document) if takes_key(operation)]
+def _typescript_operations(document: Data) -> str:
+    """Return `operations.ts`: what the TypeScript client needs to know of operations besides their types."""
+    keyed = [path for _, path, operation in operations(document) if takes_idempotency_key(operation)]
     queries = {path: list(_query(operation)) for method, path, operation in operations(document) if method == "GET"}
     return "\n".join(
         (
@@ -115,22 +122,25 @@ def _query(operation: Data) -> dict[str, Data]:
 def _models(document: Data) -> Iterator[str]:
     schemas: Data = document["components"]["schemas"]
     sent = _names(schemas, [each["requestBody"] for _, _, each in operations(document) if "requestBody" in each])
-    answered = _names(schemas, [_answered(document, operation) for _, _, operation in operations(document)])
+    received = _names(schemas, [_received(document, operation) for _, _, operation in operations(document)])
     yield from ('"""The models of the API, as types of JSON.', "", NOTICE, '"""', "")
     yield from ("from __future__ import annotations", "")
     yield from ("from decimal import Decimal", "from typing import Any, Literal, NotRequired, TypedDict", "")
     classes, aliases = list[str](), list[str]()
-    for name in sorted(sent | answered | {"Event"} | _names(schemas, [schemas["Event"], PROBLEM])):
-        declared = _Declared(SENT_NUMBER if name in sent else ANSWERED_NUMBER)
-        written = declared.type_of(schemas[name], name)
-        classes += declared.classes
-        if written != name:
-            aliases.append(f"{name} = {written}")
+    for name in sorted(sent | received | {"Event"} | _names(schemas, [schemas["Event"], PROBLEM])):
+        writer = _TypeWriter(SENT_NUMBER if name in sent else RECEIVED_NUMBER)
+        type_ = writer.type_of(schemas[name], name)
+        classes += writer.classes
+        if type_ != name:
+            aliases.append(f"{name} = {type_}")
     yield from (*classes, *aliases)
 
 
-def _answered(document: Data, operation: Data) -> Data:
-    """Return the schema of `data` in an operation's successes, or of a success that is not JSON."""
+def _received(document: Data, operation: Data) -> Data:
+    """Return the schema of `data` in an operation's first success, or of the whole response if it isn't JSON.
+
+    A success has one media type; with several, this raises ValueError.
+    """
     ((media, content),) = next(iter(successes(operation).values())).items()
     if media != JSON:
         return cast(Data, content["schema"])
@@ -138,12 +148,12 @@ def _answered(document: Data, operation: Data) -> Data:
 
 
 def _names(schemas: Data, used: Iterable[Any]) -> set[str]:
-    """Return the names of all models that are used somewhere, directly or by other models."""
-    names, ahead = set[str](), list(used)
-    while ahead:
-        new = set(re.findall("'#/components/schemas/([^']+)'", str(ahead.pop()))) - names
+    """Return the names of all models that `used` refers to, directly or through other models."""
+    names, pending = set[str](), list(used)
+    while pending:
+        new = set(re.findall("'#/components/schemas/([^']+)'", str(pending.pop()))) - names
         names |= new
-        ahead += [schemas[name] for name in new]
+        pending += [schemas[name] for name in new]
     return names
 
 
@@ -151,7 +161,7 @@ def _name(reference: Data) -> str:
     return str(reference["$ref"]).rpartition("/")[2]
 
 
-class _Declared:
+class _TypeWriter:
     """Writes the type of a schema, and declares classes for the objects in it."""
 
     def __init__(self, number: str) -> None:
@@ -185,14 +195,14 @@ class _Declared:
         required = schema.get("required", ())
         members = {}
         for member, described in schema["properties"].items():
-            written = self.type_of(described, name + member[0].upper() + member[1:])
-            members[member] = written if member in required else f"NotRequired[{written}]"
+            type_ = self.type_of(described, name + member[0].upper() + member[1:])
+            members[member] = type_ if member in required else f"NotRequired[{type_}]"
         if any(map(iskeyword, members)):
-            fields = ", ".join(f"{member!r}: {written!r}" for member, written in members.items())
+            fields = ", ".join(f"{member!r}: {type_!r}" for member, type_ in members.items())
             self.classes.append(f"{name} = TypedDict({name!r}, {{{fields}}})")
         else:
             body = [_docstring(schema["description"])] if "description" in schema else []
-            body += [f"{member}: {written}" for member, written in members.items()]
+            body += [f"{member}: {type_}" for member, type_ in members.items()]
             self.classes.append(_indented(f"class {name}(TypedDict):", body))
 
 
@@ -212,7 +222,7 @@ def _operations(document: Data) -> Iterator[str]:
         "",
     )
     yield from ("from __future__ import annotations", "", "from typing import Literal", "")
-    yield from ("from tidemark_client import models", f"from tidemark_client.requests import {USED}", "")
+    yield from ("from tidemark_client import models", f"from tidemark_client.requests import {IMPORTED_NAMES}", "")
     for method, path, operation in operations(document):
         yield _function(document, method, path, operation)
 
@@ -221,35 +231,34 @@ def _function(document: Data, method: str, path: str, operation: Data) -> str:
     """Write the function of an operation: ids and body by position, the query by name."""
     parameters = operation.get("parameters", ())
     query = {name: _parameter(each) for name, each in _query(operation).items()}
-    placed = [_snake(each["name"]) for each in parameters if each["in"] == "path"]
-    positional = [f"{name}: str" for name in placed]
-    made = [f'"{method}"', _path(path)]
+    positional = [f"{_snake(each['name'])}: str" for each in parameters if each["in"] == "path"]
+    request_arguments = [f'"{method}"', _path(path)]
     if "requestBody" in operation:
         positional.append(f"body: {_type_in_module(operation['requestBody']['content'][JSON]['schema'])}")
-    named = ["*", *(f"{_snake(name)}: {kind} = None" for name, kind in query.items())] if query else []
+    keywords = ["*", *(f"{_snake(name)}: {type_} = None" for name, type_ in query.items())] if query else []
     if query:
-        made.append(f"query={{{', '.join(f'{name!r}: {_snake(name)}' for name in query)}}}")
+        request_arguments.append(f"query={{{', '.join(f'{name!r}: {_snake(name)}' for name in query)}}}")
     if "requestBody" in operation:
-        made.append("body=body")
-    if takes_key(operation):
-        made.append("takes_key=True")
-    answered = _answered(document, operation)
-    returned = f"Request[{_type_in_module(answered)}]"
-    lists = _lists(document, answered)
+        request_arguments.append("body=body")
+    if takes_idempotency_key(operation):
+        request_arguments.append("takes_idempotency_key=True")
+    received = _received(document, operation)
+    returned = f"Request[{_type_in_module(received)}]"
+    lists = _lists(document, received)
     if "page" in query and lists:
-        items = lists[-1]  # the list of which there are pages is declared after others
-        returned = f"PagedRequest[{_type_in_module(answered)}, {_type_in_module(items[1])}]"
-        made.append(f"items={items[0]!r}")
-    described = operation["description"].partition("\n\nScope: ")[0]
-    body = [_docstring(described), f"return {returned.partition('[')[0]}({', '.join(made)})"]
-    arguments = ", ".join([*positional, *named])
+        items = lists[-1]  # the paged list is declared last
+        returned = f"PagedRequest[{_type_in_module(received)}, {_type_in_module(items[1])}]"
+        request_arguments.append(f"items={items[0]!r}")
+    description = operation["description"].partition("\n\nScope: ")[0]
+    body = [_docstring(description), f"return {returned.partition('[')[0]}({', '.join(request_arguments)})"]
+    arguments = ", ".join([*positional, *keywords])
     return _indented(f"def {_snake(operation['operationId'])}({arguments}) -> {returned}:", body)
 
 
 def _path(template: str) -> str:
     """Write a path whose ids are parameters of the function."""
-    written = re.sub("{(.+?)}", lambda place: f"{{path_part({_snake(place[1])})}}", template)
-    return f'f"{written}"' if written != template else f'"{template}"'
+    path = re.sub("{(.+?)}", lambda match: f"{{path_part({_snake(match[1])})}}", template)
+    return f'f"{path}"' if path != template else f'"{template}"'
 
 
 def _parameter(parameter: Data) -> str:
@@ -257,12 +266,12 @@ def _parameter(parameter: Data) -> str:
 
 
 def _type_in_module(schema: Data) -> str:
-    return f"models.{_name(schema)}" if "$ref" in schema else _Declared(ANSWERED_NUMBER).type_of(schema, "")
+    return f"models.{_name(schema)}" if "$ref" in schema else _TypeWriter(RECEIVED_NUMBER).type_of(schema, "")
 
 
-def _lists(document: Data, answered: Data) -> list[tuple[str, Data]]:
-    """Return the members of an answer that are lists, each with the schema of its items."""
-    members = document["components"]["schemas"][_name(answered)]["properties"] if "$ref" in answered else {}
+def _lists(document: Data, received: Data) -> list[tuple[str, Data]]:
+    """Return the members of a response that are lists, each with the schema of its items."""
+    members = document["components"]["schemas"][_name(received)]["properties"] if "$ref" in received else {}
     return [(name, member["items"]) for name, member in members.items() if member.get("type") == "array"]
 
 

@@ -12,11 +12,11 @@ from uuid import UUID
 
 import httpx
 import pytest
-from tidemark_client import AsyncClient, Client, JobFailed, ProblemError, Request, operations
+from tidemark_client import AsyncClient, Client, JobFailedError, ProblemError, Request, operations
 
 URL = "https://tidemark.example"
 GET, PUT = Request[Any]("GET", "/v1/jobs"), Request[Any]("PUT", "/v1/jobs")
-KEYED, BARE = Request[Any]("POST", "/v1/jobs", takes_key=True), Request[Any]("POST", "/v1/jobs")
+KEYED, BARE = Request[Any]("POST", "/v1/jobs", takes_idempotency_key=True), Request[Any]("POST", "/v1/jobs")
 Scripted = httpx.Response | Exception
 
 
@@ -78,7 +78,7 @@ RETRIES: Sequence[tuple[Request[Any], Scripted, bool]] = (
 
 def test_a_request_is_repeated_only_if_that_changes_nothing(subtests: pytest.Subtests) -> None:
     for request, failure, repeated in RETRIES:
-        with subtests.test(f"{request.method} {request.takes_key} {failure!r}"):
+        with subtests.test(f"{request.method} {request.takes_idempotency_key} {failure!r}"):
             script = Script(failure, success())
             if repeated:
                 assert script.client().send(request) == "done"
@@ -187,7 +187,7 @@ def test_wait_ends_with_the_job() -> None:
     script = Script(job("Queued"), job("Running"), job("CompletedWithErrors"))
     assert script.client().wait("j")["status"] == "CompletedWithErrors"
     assert {each.url.params["wait"] for each in script.requests} == {"30"}
-    with pytest.raises(JobFailed, match=r"job j failed: Some\.Code: No\."):
+    with pytest.raises(JobFailedError, match=r"job j failed: Some\.Code: No\."):
         Script(job("Failed")).client().wait("j")
     with pytest.raises(TimeoutError, match="job j has not ended: Running"):
         Script(job("Running")).client().wait("j", timeout_s=0)

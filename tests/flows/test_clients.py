@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tidemark_client import AsyncClient, Client, ProblemError, WebhookRefused, models, operations, verify_webhook
+from tidemark_client import AsyncClient, Client, ProblemError, WebhookRefusedError, models, operations, verify_webhook
 
 from api.webhooks.listen import Receiver
 from tests.flows.service import Client as Lender
@@ -92,7 +92,7 @@ def test_a_webhook_is_verified_and_a_forged_one_refused(tidemark: Client, receiv
     event = verify_webhook(delivery.body, delivery.headers, secret)
     assert event["eventType"] == "job.completed"
     assert event["totalReceivedTransactions"] == len(ROWS)
-    with pytest.raises(WebhookRefused):
+    with pytest.raises(WebhookRefusedError):
         verify_webhook(delivery.body.replace(job_id.encode(), customer_id.encode()), delivery.headers, secret)
 
 

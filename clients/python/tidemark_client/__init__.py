@@ -10,24 +10,24 @@
             ...
 
 `operations` has a function for each operation of the API, which returns a request as a value. `Client` and
-`AsyncClient` send requests and return `data` of the answer, as JSON with exact decimals. `models` has its types.
+`AsyncClient` send requests and return `data` of the response, as JSON with exact decimals. `models` has its types.
 """
 
 from tidemark_client import models, operations
 from tidemark_client.clients import AsyncClient, Client
-from tidemark_client.errors import JobFailed, ProblemError, TidemarkError, WebhookRefused
+from tidemark_client.errors import JobFailedError, ProblemError, TidemarkError, WebhookRefusedError
 from tidemark_client.requests import PagedRequest, Request
 from tidemark_client.webhooks import verify_webhook
 
 __all__ = [
     "AsyncClient",
     "Client",
-    "JobFailed",
+    "JobFailedError",
     "PagedRequest",
     "ProblemError",
     "Request",
     "TidemarkError",
-    "WebhookRefused",
+    "WebhookRefusedError",
     "models",
     "operations",
     "verify_webhook",

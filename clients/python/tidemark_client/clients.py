@@ -11,7 +11,7 @@ from tidemark_client.exchanges import Exchange, Exchanges, Outcome, Pause, first
 from tidemark_client.models import JobStatusView
 from tidemark_client.requests import PagedRequest, Request
 
-Answer = TypeVar("Answer")
+Data = TypeVar("Data")
 Item = TypeVar("Item")
 
 RETRIES = 5
@@ -43,8 +43,8 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def send(self, request: Request[Answer], *, idempotency_key: str | None = None) -> Answer:
-        """Send a request, and return `data` of the answer.
+    def send(self, request: Request[Data], *, idempotency_key: str | None = None) -> Data:
+        """Send a request, and return `data` of the response.
 
         Args:
             idempotency_key: a key that you store before you send, so that a restarted program sends the same request
@@ -60,12 +60,12 @@ class Client:
         """Wait until a job has ended, and return it. Its status is `Completed` or `CompletedWithErrors`.
 
         Raises:
-            JobFailed: if the job has failed.
+            JobFailedError: if the job has failed.
             TimeoutError: if it has not ended in time.
         """
         return self._carry_out(self._exchanges.wait(job_id, _time_left(timeout_s)))
 
-    def pages(self, request: PagedRequest[Answer, Item], *, count: int = ITEMS_ON_A_PAGE) -> Iterator[Item]:
+    def pages(self, request: PagedRequest[Data, Item], *, count: int = ITEMS_ON_A_PAGE) -> Iterator[Item]:
         """Yield the items of a list, page after page of `count` items."""
         page: PagedRequest[Any, Any] | None = first_page(request, count)
         while page is not None:
@@ -73,14 +73,14 @@ class Client:
             yield from data[request.items]
             page = next_page(page, data)
 
-    def _carry_out(self, exchange: Exchange[Answer]) -> Answer:
+    def _carry_out(self, exchange: Exchange[Data]) -> Data:
         outcome: Outcome = None
         while True:
             try:
                 step = exchange.send(outcome)
             except StopIteration as ended:
-                answer: Answer = ended.value
-                return answer
+                data: Data = ended.value
+                return data
             outcome = self._do(step)
 
     def _do(self, step: httpx.Request | Pause) -> Outcome:
@@ -108,7 +108,7 @@ class AsyncClient:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def send(self, request: Request[Answer], *, idempotency_key: str | None = None) -> Answer:
+    async def send(self, request: Request[Data], *, idempotency_key: str | None = None) -> Data:
         """Send a request, as `Client.send` does."""
         return await self._carry_out(self._exchanges.send(request, idempotency_key))
 
@@ -116,7 +116,7 @@ class AsyncClient:
         """Wait for the end of a job, as `Client.wait` does."""
         return await self._carry_out(self._exchanges.wait(job_id, _time_left(timeout_s)))
 
-    async def pages(self, request: PagedRequest[Answer, Item], *, count: int = ITEMS_ON_A_PAGE) -> AsyncIterator[Item]:
+    async def pages(self, request: PagedRequest[Data, Item], *, count: int = ITEMS_ON_A_PAGE) -> AsyncIterator[Item]:
         """Yield the items of a list, as `Client.pages` does."""
         page: PagedRequest[Any, Any] | None = first_page(request, count)
         while page is not None:
@@ -125,14 +125,14 @@ class AsyncClient:
                 yield item
             page = next_page(page, data)
 
-    async def _carry_out(self, exchange: Exchange[Answer]) -> Answer:
+    async def _carry_out(self, exchange: Exchange[Data]) -> Data:
         outcome: Outcome = None
         while True:
             try:
                 step = exchange.send(outcome)
             except StopIteration as ended:
-                answer: Answer = ended.value
-                return answer
+                data: Data = ended.value
+                return data
             outcome = await self._do(step)
 
     async def _do(self, step: httpx.Request | Pause) -> Outcome:

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions. A service that can't be reached raises an error of httpx."""
+"""Exceptions of this package. If the service can't be reached, httpx raises an error of its own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,10 +11,13 @@ class TidemarkError(Exception):
 
 
 class ProblemError(TidemarkError):
-    """A refusal of the service.
+    """The service, or a proxy before it, responded with an error status.
 
     Attributes:
-        code: what programs should branch on; empty if the answer came from something between, such as a proxy.
+        status: the HTTP status.
+        code: what programs should branch on; empty if the response came from an intermediary such as a proxy.
+        detail: what was wrong, for people; empty as `code` is.
+        request_id: the id to quote to the operator of the service, if there is one.
         errors: every fault of the request, with a pointer to its place.
     """
 
@@ -28,7 +31,7 @@ class ProblemError(TidemarkError):
         super().__init__(f"{status} {self.code}: {self.detail}{faults}")
 
 
-class JobFailed(TidemarkError):
+class JobFailedError(TidemarkError):
     """A job that was waited for has failed; `job` says why in its `error`."""
 
     def __init__(self, job: JobStatusView) -> None:
@@ -37,5 +40,5 @@ class JobFailed(TidemarkError):
         super().__init__(f"job {job['jobId']} failed" + (f": {error['code']}: {error['message']}" if error else ""))
 
 
-class WebhookRefused(TidemarkError):
-    """A delivery that doesn't come from the service, or is old: answer it with 400."""
+class WebhookRefusedError(TidemarkError):
+    """A delivery that doesn't come from the service, or is old: respond with 400."""

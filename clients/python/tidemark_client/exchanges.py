@@ -1,7 +1,7 @@
-"""What a client does for a request: retries, and what becomes of answers. No network and no clock.
+"""What a client does for a request: retries, and what becomes of responses. No network and no clock.
 
-An exchange yields what to do next, a request to send or a pause. It gets back the answer to a request, or the error of
-the connection. `Client` and `AsyncClient` carry out the same exchanges.
+An exchange yields what to do next: a request to send, or a pause. It gets back the response to a request, or the error
+of the connection. `Client` and `AsyncClient` carry out the same exchanges.
 """
 
 import json
@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx
 
 from tidemark_client import operations
-from tidemark_client.errors import JobFailed, ProblemError
+from tidemark_client.errors import JobFailedError, ProblemError
 from tidemark_client.models import JobStatusView
 from tidemark_client.requests import PagedRequest, Request
 
@@ -27,7 +27,7 @@ NOT_CARRIED_OUT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 log = logging.getLogger("tidemark_client")
 
-Answer = TypeVar("Answer")
+Data = TypeVar("Data")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Pause:
 
 
 Outcome = httpx.Response | httpx.TransportError | None
-Exchange = Generator[httpx.Request | Pause, Outcome, Answer]
+Exchange = Generator[httpx.Request | Pause, Outcome, Data]
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Exchanges:
     build: Callable[..., httpx.Request]
     retries: int
 
-    def send(self, request: Request[Answer], idempotency_key: str | None = None) -> Exchange[Answer]:
-        """Send a request, again while it fails for a reason that passes; return `data` of the answer."""
-        headers = {"Idempotency-Key": idempotency_key or str(uuid4())} if request.takes_key else {}
+    def send(self, request: Request[Data], idempotency_key: str | None = None) -> Exchange[Data]:
+        """Send a request, again while it fails for a reason that passes; return `data` of the response."""
+        headers = {"Idempotency-Key": idempotency_key or str(uuid4())} if request.takes_idempotency_key else {}
         for retry in range(self.retries + 1):
             outcome = yield self._built(request, headers)
             if isinstance(outcome, httpx.Response) and outcome.is_success:
-                data: Answer = _data(outcome)
+                data: Data = _data(outcome)
                 return data
             if retry == self.retries or not _is_worth_a_retry(request, outcome):
                 break
@@ -68,7 +68,7 @@ class Exchanges:
         """Wait until a job has ended, and return it.
 
         Raises:
-            JobFailed: if it has failed.
+            JobFailedError: if it has failed.
             TimeoutError: if no time is left.
         """
         while True:
@@ -78,7 +78,7 @@ class Exchanges:
             if job["status"] in ENDED:
                 return job
             if job["status"] == "Failed":
-                raise JobFailed(job)
+                raise JobFailedError(job)
             if left <= 0:
                 raise TimeoutError(f"job {job_id} has not ended: {job['status']}")
 
@@ -114,15 +114,15 @@ def _plain(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
-def _data(answer: httpx.Response) -> Any:
-    kind = answer.headers.get("Content-Type", "")
+def _data(response: httpx.Response) -> Any:
+    kind = response.headers.get("Content-Type", "")
     if kind.startswith("text/"):
-        return answer.text
+        return response.text
     if kind.startswith("image/"):
-        return answer.content
-    envelope = json.loads(answer.content, parse_float=Decimal)
+        return response.content
+    envelope = json.loads(response.content, parse_float=Decimal)
     if envelope["message"]:
-        log.warning("%s %s: %s", answer.request.method, answer.request.url.path, envelope["message"])
+        log.warning("%s %s: %s", response.request.method, response.request.url.path, envelope["message"])
     return envelope["data"]
 
 

@@ -13,7 +13,7 @@ from tidemark_client.requests import PagedRequest, Request, path_part
 
 def create_customer(body: models.NewCustomer) -> Request[models.CreatedCustomerView]:
     """Create a customer, or find the existing one with this ABN and reference."""
-    return Request("POST", "/v1/customer", body=body, takes_key=True)
+    return Request("POST", "/v1/customer", body=body, takes_idempotency_key=True)
 
 
 def get_customer(customer_id: str) -> Request[models.CustomerView]:
@@ -126,7 +126,7 @@ def get_related_parties(
 
 def submit_transactions(customer_id: str, body: models.Submission) -> Request[models.JobView]:
     """Submit transactions of one account; the job in the answer enriches them."""
-    return Request("POST", f"/v1/customer/{path_part(customer_id)}/transactions", body=body, takes_key=True)
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/transactions", body=body, takes_idempotency_key=True)
 
 
 def list_customer_transactions(
@@ -214,7 +214,7 @@ def submit_statements(customer_id: str, body: models.SentFiles) -> Request[model
     A file that can't be read fails by itself: the job's warnings say why. A file that was submitted for the customer
     before is not read again; its rows count as duplicates.
     """
-    return Request("POST", f"/v1/customer/{path_part(customer_id)}/statements", body=body, takes_key=True)
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/statements", body=body, takes_idempotency_key=True)
 
 
 def list_statements(
@@ -257,7 +257,7 @@ def submit_upload(customer_id: str, body: models.SentFiles) -> Request[models.Up
     whose rows may overlap those of others. A file that can't be read fails by itself: the answer and a job's warnings
     say why.
     """
-    return Request("POST", f"/v1/customer/{path_part(customer_id)}/uploads", body=body, takes_key=True)
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/uploads", body=body, takes_idempotency_key=True)
 
 
 def list_submission_files(
@@ -312,7 +312,9 @@ def correct_transactions(customer_id: str, body: models.SentCorrection) -> Reque
     single transaction overrides all others. A `preview` answers 200 and changes nothing; for a single transaction, it
     also offers the similar ones.
     """
-    return Request("POST", f"/v1/customer/{path_part(customer_id)}/transactions/corrections", body=body, takes_key=True)
+    return Request(
+        "POST", f"/v1/customer/{path_part(customer_id)}/transactions/corrections", body=body, takes_idempotency_key=True
+    )
 
 
 def list_corrections(
@@ -404,7 +406,7 @@ def list_duplicate_rows(
 
 def refresh_reports(customer_id: str) -> Request[models.JobView]:
     """Compute all three reports from the customer's enriched transactions; poll the job in the answer."""
-    return Request("POST", f"/v1/customer/{path_part(customer_id)}/reports/refresh", takes_key=True)
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/reports/refresh", takes_idempotency_key=True)
 
 
 def get_reports(
@@ -720,7 +722,7 @@ def backtest_decision_policy(slug: str, body: models.SentBacktest) -> Request[mo
 
     Archived policies can be backtested, too. A backtest decides nothing.
     """
-    return Request("POST", f"/v1/decision-policies/{path_part(slug)}/backtest", body=body, takes_key=True)
+    return Request("POST", f"/v1/decision-policies/{path_part(slug)}/backtest", body=body, takes_idempotency_key=True)
 
 
 def list_backtests(
@@ -779,7 +781,7 @@ def evaluate_decision_policy(
         "POST",
         f"/v1/customer/{path_part(customer_id)}/decision-policies/{path_part(slug)}/evaluate",
         body=body,
-        takes_key=True,
+        takes_idempotency_key=True,
     )
 
 
@@ -863,7 +865,9 @@ def override_decision(evaluation_id: str, body: models.SentOverride) -> Request[
     What-ifs and a challenger's evaluations can't be overridden, because they decided nothing. If the client requires a
     second person or key, the override is only requested (202).
     """
-    return Request("POST", f"/v1/evaluations/{path_part(evaluation_id)}/override", body=body, takes_key=True)
+    return Request(
+        "POST", f"/v1/evaluations/{path_part(evaluation_id)}/override", body=body, takes_idempotency_key=True
+    )
 
 
 def get_letter(evaluation_id: str) -> Request[str]:
@@ -886,7 +890,7 @@ def create_ruleset(body: models.SentRuleset) -> Request[models.SavedRulesetView]
     If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting. If the
     client requires a second person or key for that, an active ruleset is only requested (202).
     """
-    return Request("POST", "/v1/monitoring/rulesets", body=body, takes_key=True)
+    return Request("POST", "/v1/monitoring/rulesets", body=body, takes_idempotency_key=True)
 
 
 def list_rulesets(
@@ -1003,7 +1007,9 @@ def simulate_ruleset(ruleset_id: str, body: models.SentSimulation) -> Request[mo
 
     Archived and inactive rulesets can be simulated, too. No events are sent, and the ruleset doesn't change.
     """
-    return Request("POST", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}/simulate", body=body, takes_key=True)
+    return Request(
+        "POST", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}/simulate", body=body, takes_idempotency_key=True
+    )
 
 
 def list_simulations(
@@ -1105,7 +1111,7 @@ def act_on_alert(match_id: str, body: models.SentAlertAction) -> Request[models.
 
     The match and its webhook do not change, and a closed alert doesn't keep its rules from triggering again.
     """
-    return Request("POST", f"/v1/alerts/{path_part(match_id)}/actions", body=body, takes_key=True)
+    return Request("POST", f"/v1/alerts/{path_part(match_id)}/actions", body=body, takes_idempotency_key=True)
 
 
 def list_notes(
@@ -1127,7 +1133,7 @@ def list_notes(
 
 def add_note(customer_id: str, body: models.SentNote) -> Request[models.NewNoteView]:
     """Add a note on a customer, or on one of its evaluations or matches. Card and tax file numbers are masked."""
-    return Request("POST", f"/v1/customer/{path_part(customer_id)}/notes", body=body, takes_key=True)
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/notes", body=body, takes_idempotency_key=True)
 
 
 def delete_note(customer_id: str, note_id: str) -> Request[models.WrittenNoteView]:
@@ -1149,7 +1155,7 @@ def list_attachments(
 
 def attach_file(customer_id: str, body: models.SentAttachment) -> Request[models.NewAttachmentView]:
     """Attach a file of any type to a customer. It is stored encrypted, and never opened by the service."""
-    return Request("POST", f"/v1/customer/{path_part(customer_id)}/attachments", body=body, takes_key=True)
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/attachments", body=body, takes_idempotency_key=True)
 
 
 def download_attachment(customer_id: str, attachment_id: str) -> Request[str]:
@@ -1215,7 +1221,7 @@ def withdraw_request(approval_id: str) -> Request[models.ApprovalView]:
 
 def create_subscription(body: models.NewSubscription) -> Request[models.CreatedSubscriptionView]:
     """Subscribe a URL to one type of event. The signing secret is in this answer and in no other."""
-    return Request("POST", "/v1/webhooks/subscriptions", body=body, takes_key=True)
+    return Request("POST", "/v1/webhooks/subscriptions", body=body, takes_idempotency_key=True)
 
 
 def list_subscriptions(
@@ -1265,12 +1271,14 @@ def test_subscription(subscription_id: str) -> Request[models.DeliveryView]:
 
     It is sent even while the subscription is paused, and is not retried.
     """
-    return Request("POST", f"/v1/webhooks/subscriptions/{path_part(subscription_id)}/test", takes_key=True)
+    return Request("POST", f"/v1/webhooks/subscriptions/{path_part(subscription_id)}/test", takes_idempotency_key=True)
 
 
 def resend_deliveries(subscription_id: str, body: models.Resending) -> Request[models.ResentView]:
     """Send again all failed deliveries that were created since a time: the same bytes, oldest first."""
-    return Request("POST", f"/v1/webhooks/subscriptions/{path_part(subscription_id)}/resend", body=body, takes_key=True)
+    return Request(
+        "POST", f"/v1/webhooks/subscriptions/{path_part(subscription_id)}/resend", body=body, takes_idempotency_key=True
+    )
 
 
 def rotate_secret(subscription_id: str) -> Request[models.RotatedSecretView]:
@@ -1380,7 +1388,7 @@ def list_all_deliveries(
 
 def resend_delivery(delivery_id: str) -> Request[models.DeliveryView]:
     """Send a delivery once more: the same bytes, with the same `eventId`."""
-    return Request("POST", f"/v1/webhooks/deliveries/{path_part(delivery_id)}/resend", takes_key=True)
+    return Request("POST", f"/v1/webhooks/deliveries/{path_part(delivery_id)}/resend", takes_idempotency_key=True)
 
 
 def list_roles() -> Request[models.RoleListView]:
@@ -1508,7 +1516,7 @@ def create_sandbox_customer(body: models.NewSandboxCustomer) -> Request[models.S
 
     Only in a sandbox. Every night, its transactions of the day that has passed are submitted, for a year.
     """
-    return Request("POST", "/v1/sandbox/customers", body=body, takes_key=True)
+    return Request("POST", "/v1/sandbox/customers", body=body, takes_idempotency_key=True)
 
 
 def list_sandbox_profiles(

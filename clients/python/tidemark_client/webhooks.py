@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import cast
 
-from tidemark_client.errors import WebhookRefused
+from tidemark_client.errors import WebhookRefusedError
 from tidemark_client.models import Event
 
 TOLERANCE_S = 300
@@ -24,7 +24,7 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str, *, tole
         tolerance_s: how far from now the attempt may be, so that nobody can replay an old delivery.
 
     Raises:
-        WebhookRefused: if the signature is wrong, or the attempt is too old or from the future.
+        WebhookRefusedError: if the signature is wrong, or the attempt is too old or from the future.
     """
     received = {name.lower(): value for name, value in headers.items()}
     delivery, attempted_at = received.get("webhook-id", ""), received.get("webhook-timestamp", "")
@@ -32,7 +32,7 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str, *, tole
     expected = b"v1," + base64.b64encode(hmac.digest(base64.b64decode(secret), signed, "sha256"))
     given = received.get("webhook-signature", "").split(" ")
     if not any(hmac.compare_digest(expected, each.encode()) for each in given):
-        raise WebhookRefused("the signature is wrong")
+        raise WebhookRefusedError("the signature is wrong")
     if abs(time.time() - int(attempted_at)) > tolerance_s:
-        raise WebhookRefused("the attempt is too old, or from the future")
+        raise WebhookRefusedError("the attempt is too old, or from the future")
     return cast("Event", json.loads(body, parse_float=Decimal))

@@ -2,7 +2,7 @@ import type { components } from "./schema.js";
 
 type Model = components["schemas"];
 
-/** A refusal of the service. Branch on `code`; it is empty if a proxy answered. */
+/** The service, or a proxy before it, responded with an error status. Branch on `code`; it is empty from a proxy. */
 export class ProblemError extends Error {
   readonly code: string;
   readonly detail: string;
@@ -34,14 +34,14 @@ export async function problemOf(response: Response): Promise<ProblemError> {
 }
 
 /** A job that was waited for has failed; `job` says why in its `error`. */
-export class JobFailed extends Error {
+export class JobFailedError extends Error {
   constructor(readonly job: Model["JobStatusView"]) {
     super(`job ${job.jobId} failed` + (job.error ? `: ${job.error.code}: ${job.error.message}` : ""));
-    this.name = "JobFailed";
+    this.name = "JobFailedError";
   }
 }
 
-/** A delivery that doesn't come from the service, or is old: answer it with 400. */
-export class WebhookRefused extends Error {
-  override readonly name = "WebhookRefused";
+/** A delivery that doesn't come from the service, or is old: respond with 400. */
+export class WebhookRefusedError extends Error {
+  override readonly name = "WebhookRefusedError";
 }

@@ -5,17 +5,17 @@
  *     const customer = await dataOf(api.POST("/v1/customer", { body: { abn: "51824753556" } }));
  *     for await (const row of pages("/v1/transactions", "transactions")) …
  *
- * `api` is a client of openapi-fetch: paths, bodies and answers have the types of the OpenAPI document.
+ * `api` is a client of openapi-fetch: paths, bodies and responses have the types of the OpenAPI document.
  */
 import createClient, { type Client, type MaybeOptionalInit } from "openapi-fetch";
 import type { PathsWithMethod } from "openapi-typescript-helpers";
 
-import { JobFailed, problemOf } from "./errors.js";
+import { JobFailedError, problemOf } from "./errors.js";
 import { KEYED, QUERIES } from "./operations.js";
 import { KEY_HEADER, withRetries } from "./retries.js";
 import type { components, paths } from "./schema.js";
 
-export { JobFailed, ProblemError, WebhookRefused } from "./errors.js";
+export { JobFailedError, ProblemError, WebhookRefusedError } from "./errors.js";
 export { verifyWebhook, type Event } from "./webhooks.js";
 export type { components, paths };
 
@@ -48,9 +48,9 @@ type Item<D, L extends keyof D> = D[L] extends readonly (infer I)[] ? I : never;
 export interface Tidemark {
   /** Sends a request: `api.GET(path, { params, body })`. A refusal rejects with a `ProblemError`. */
   api: Client<paths>;
-  /** Waits until a job has ended. Rejects with `JobFailed` if it has failed, or with an error if the time is up. */
+  /** Waits until a job has ended. Rejects with `JobFailedError` if it has failed, or with an error if the time is up. */
   wait(jobId: string, options?: { timeoutMs?: number }): Promise<Model["JobStatusView"]>;
-  /** Yields the items of a list, page after page; `list` is its name in the answer. */
+  /** Yields the items of a list, page after page; `list` is its name in the response. */
   pages<P extends Gets, L extends ListOf<Data<P>>>(
     path: P,
     list: L,
@@ -81,7 +81,7 @@ export function connect({ key, baseUrl, retries = 5, timeoutMs = 60_000, fetch =
       const left = (endsAt - Date.now()) / 1000;
       const query = { wait: Math.max(0, Math.min(LONGEST_WAIT_S, Math.floor(left))) };
       const job = await dataOf(api.GET("/v1/jobs/{jobId}/status", { params: { path: { jobId }, query } }));
-      if (job.status === "Failed") throw new JobFailed(job);
+      if (job.status === "Failed") throw new JobFailedError(job);
       if (job.status === "Completed" || job.status === "CompletedWithErrors") return job;
       if (left <= 0) throw new Error(`job ${jobId} has not ended: ${job.status}`);
     }
@@ -106,10 +106,10 @@ export function connect({ key, baseUrl, retries = 5, timeoutMs = 60_000, fetch =
   return { api, wait, pages };
 }
 
-/** Returns `data` of an answer: `await dataOf(api.GET(…))`. A remark of the service is a warning on the console. */
-export async function dataOf<D>(answer: Promise<{ data?: { data: D; message?: string | null } }>): Promise<D> {
-  const { data: envelope } = await answer;
-  if (envelope === undefined) throw new Error("the answer has no content");
+/** Returns `data` of a response: `await dataOf(api.GET(…))`. A remark of the service is a warning on the console. */
+export async function dataOf<D>(response: Promise<{ data?: { data: D; message?: string | null } }>): Promise<D> {
+  const { data: envelope } = await response;
+  if (envelope === undefined) throw new Error("the response has no content");
   if (envelope.message) console.warn(`Tidemark: ${envelope.message}`);
   return envelope.data;
 }

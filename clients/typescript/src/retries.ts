@@ -20,7 +20,7 @@ export function withRetries(fetch: typeof globalThis.fetch, retries: number, tim
   };
 }
 
-/** A request without an answer. */
+/** A request without a response. */
 class Lost {
   constructor(readonly error: unknown) {}
 

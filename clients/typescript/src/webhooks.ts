@@ -1,4 +1,4 @@
-import { WebhookRefused } from "./errors.js";
+import { WebhookRefusedError } from "./errors.js";
 import type { components } from "./schema.js";
 
 export type Event = components["schemas"]["Event"];
@@ -9,7 +9,7 @@ export type Event = components["schemas"]["Event"];
  * @param body the raw bytes, before any parsing
  * @param headers their names in any case
  * @param secret the subscription's signing secret, as it was shown
- * @throws WebhookRefused if the signature is wrong, or the attempt is too old or from the future
+ * @throws WebhookRefusedError if the signature is wrong, or the attempt is too old or from the future
  */
 export async function verifyWebhook(
   body: Uint8Array<ArrayBuffer>,
@@ -25,9 +25,9 @@ export async function verifyWebhook(
   const key = await crypto.subtle.importKey("raw", bytesOf(secret), hmac, false, ["verify"]);
   const given = (received.get("webhook-signature") ?? "").split(" ").filter((each) => each.startsWith("v1,"));
   const checks = given.map((each) => crypto.subtle.verify("HMAC", key, signatureOf(each), signed)); // constant time
-  if (!(await Promise.all(checks)).includes(true)) throw new WebhookRefused("the signature is wrong");
+  if (!(await Promise.all(checks)).includes(true)) throw new WebhookRefusedError("the signature is wrong");
   if (!(Math.abs(Date.now() / 1000 - Number(attemptedAt)) <= toleranceS))
-    throw new WebhookRefused("the attempt is too old, or from the future");
+    throw new WebhookRefusedError("the attempt is too old, or from the future");
   return JSON.parse(new TextDecoder().decode(body)) as Event;
 }
 

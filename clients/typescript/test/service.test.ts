@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHmac, randomUUID } from "node:crypto";
 import { test } from "node:test";
 
-import { connect, dataOf, JobFailed, ProblemError, verifyWebhook, WebhookRefused } from "../src/index.js";
+import { connect, dataOf, JobFailedError, ProblemError, verifyWebhook, WebhookRefusedError } from "../src/index.js";
 
 const { TIDEMARK_BASE_URL: baseUrl = "", TIDEMARK_KEY: key = "", TIDEMARK_UNSTEADY_URL: unsteadyUrl = "" } = process.env;
 const { api, wait, pages } = connect({ key, baseUrl });
@@ -61,9 +61,9 @@ test("a refusal is an error with its code and faults", async () => {
 
 test("a job that failed, and one that doesn't end, reject", async () => {
   const job = { jobId: "j", status: "Failed", error: { code: "Some.Code", message: "No." } };
-  const answers = [job, { ...job, status: "Running" }].map((data) => Response.json({ data, message: null }));
-  const scripted = connect({ key, baseUrl, fetch: async () => answers.shift() ?? Response.error() });
-  await assert.rejects(scripted.wait("j"), JobFailed);
+  const responses = [job, { ...job, status: "Running" }].map((data) => Response.json({ data, message: null }));
+  const scripted = connect({ key, baseUrl, fetch: async () => responses.shift() ?? Response.error() });
+  await assert.rejects(scripted.wait("j"), JobFailedError);
   await assert.rejects(scripted.wait("j", { timeoutMs: 0 }), /has not ended/);
 });
 
@@ -87,7 +87,7 @@ test("a webhook is verified, and a forged one refused", async () => {
   const now = Math.floor(Date.now() / 1000);
   assert.equal((await verifyWebhook(body, signed(now), secret)).eventType, "job.completed");
   const forged = { ...signed(now), "Webhook-Id": "8" };
-  await assert.rejects(verifyWebhook(body, forged, secret), WebhookRefused);
-  await assert.rejects(verifyWebhook(body, signed(now - 400), secret), WebhookRefused);
-  await assert.rejects(verifyWebhook(body, {}, secret), WebhookRefused);
+  await assert.rejects(verifyWebhook(body, forged, secret), WebhookRefusedError);
+  await assert.rejects(verifyWebhook(body, signed(now - 400), secret), WebhookRefusedError);
+  await assert.rejects(verifyWebhook(body, {}, secret), WebhookRefusedError);
 });

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from tidemark_client import WebhookRefused, verify_webhook
+from tidemark_client import WebhookRefusedError, verify_webhook
 
 from api.webhooks.listen import Receiver
 from assets.webhooks import delivery
@@ -136,7 +136,7 @@ def test_the_python_client(delivered: Delivered) -> None:
     def outcome(case: Delivered) -> str:
         try:
             assert verify_webhook(case.body, case.headers, case.secret)["eventId"] == str(EVENT_ID)
-        except WebhookRefused:
+        except WebhookRefusedError:
             return REFUSED
         return WORK
 

@@ -1,4 +1,4 @@
-"""Data about customers that reports need besides their transactions, read in one snapshot."""
+"""Data about customers that reports need besides their transactions, read in one database transaction."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -32,11 +32,12 @@ from storage.reports import resolutions
 def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zone: ZoneInfo) -> Context:
     """Return the current data of these customers, without expired attributes.
 
-    Peers are taken from the last night before `as_of`, so that a report of a past day can be computed again.
+    Peer percentiles are those of the last nightly computation before `as_of`, so that a report of a past day can be
+    computed again.
 
     Args:
         versions: customer number → data version.
-        zone: the service's time zone: a resolution has the day on which it was made there.
+        zone: the service's time zone, in which the time of a resolution is converted to a date.
     """
     numbers = list(versions)
     parties = [
@@ -44,7 +45,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zo
         for number, declared in related_parties.find_in_force(r, numbers).items()
         for party in declared
     ]
-    stated = [
+    attribute_rows = [
         (number, each.name, _text(each.value))
         for number, each in attributes.find_current(r, numbers)
         if each.expires_at is None or each.expires_at > now
@@ -53,7 +54,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zo
         portfolios=_portfolios(r, numbers, as_of),
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
-        attributes=pl.DataFrame(stated, schema=ATTRIBUTES, orient="row"),
+        attributes=pl.DataFrame(attribute_rows, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.count_repeated_and_refused(r, versions), schema=INTAKE, orient="row"),
         statements=statement_evidence.read_evidence(r, versions),
         resolutions=_resolutions(r, numbers, zone),
@@ -69,15 +70,15 @@ def _resolutions(r: Reading, customer_numbers: Iterable[int], zone: ZoneInfo) ->
 
 
 def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> list[ClientPortfolio]:
-    """Return a portfolio for each client."""
+    """Return each client's peers, scorecard and expected evidence, with those of its customers that are asked for."""
     clients = customers.clients_of(r, customer_numbers)
     of_client: defaultdict[UUID, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
         of_client[client_id].add(number)
-    compared, scorecards = peers.find_latest_before(r, of_client, as_of), risk_models.in_use(r, of_client)
+    peer_tables, scorecards = peers.find_latest_before(r, of_client, as_of), risk_models.in_use(r, of_client)
     expected = risk_models.read_expected(r, of_client)
     return [
-        ClientPortfolio(frozenset(mine), compared.get(client_id), scorecards.get(client_id), expected[client_id])
+        ClientPortfolio(frozenset(mine), peer_tables.get(client_id), scorecards.get(client_id), expected[client_id])
         for client_id, mine in sorted(of_client.items())
     ]
 

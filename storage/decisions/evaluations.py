@@ -1,6 +1,6 @@
 """Evaluations with their records, and people's decisions that override them.
 
-Nothing is ever changed. A record is stored as the exact bytes that the evaluation produced, with their SHA-256.
+Rows are only ever added. A record is stored as the exact bytes that the evaluation produced, with their SHA-256.
 """
 
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ class NewEvaluation:
     version: int
     at: datetime
     who: str  # as in the audit trail
-    what_if: bool  # requested with attributes of its own, or decided by an unpublished version
+    what_if: bool  # requested with overridden attributes, or decided by an unpublished version
     outcome: str
     data_version: int
-    as_of: date  # the service's day
+    as_of: date  # the current date in the service's time zone
     record: bytes
     shadow_of: UUID | None = None  # for a challenger's evaluation: the one that the client got
 
@@ -54,7 +54,7 @@ class Evaluation:
     what_if: bool
     outcome: str
     data_version: int
-    as_of: date
+    as_of: date  # the date of the evaluation in the service's time zone
     shadow_of: UUID | None
     sha256: bytes
     customer_id: UUID
@@ -96,8 +96,8 @@ def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
     return _get(r, mine)
 
 
-def with_id(r: Reading, evaluation_id: UUID) -> Evaluation:
-    """Return an evaluation of any client: for the operator, who belongs to none.
+def get_of_any_client(r: Reading, evaluation_id: UUID) -> Evaluation:
+    """Return an evaluation of any client, for the operator, who belongs to none.
 
     Raises:
         NotFound: unknown.
@@ -127,7 +127,10 @@ def find(
     shadows: bool = False,
     page: Page | None = None,
 ) -> Paged[Evaluation]:
-    """Return the client's evaluations, newest first. `shadows`: include those of challengers."""
+    """Return the client's evaluations, or those of one customer or policy, newest first.
+
+    `shadows`: include those of challengers. The total is exact, so the list must be short, such as a customer's.
+    """
     query = _SHOWN.where(evaluations.c.client_id == client_id)
     if customer is not None:
         query = query.where(evaluations.c.customer_number == customer.number)
@@ -166,21 +169,22 @@ class Filter:
         return chosen
 
 
-def find_all(r: Reading, client_id: UUID, wanted: Filter, page: Page | None = None) -> Paged[Evaluation]:
-    """Return evaluations of all customers, newest first, without those of challengers.
+def find_filtered(r: Reading, client_id: UUID, wanted: Filter, page: Page | None = None) -> Paged[Evaluation]:
+    """Return evaluations of all customers that pass a filter, newest first, without those of challengers.
 
-    An index contains all columns of the conditions, so only the page's rows, with their large records, are read.
+    For long lists: the total is counted up to MOST_COUNTED only. The inner query is answered from an index, so that
+    only the rows of the page, which are large because they hold the record, are read.
     """
     mine = select(evaluations.c.number).where(evaluations.c.client_id == client_id, *wanted.conditions)
     newest_first = mine.order_by(evaluations.c.at.desc(), evaluations.c.number.desc())
     numbers = limit_to_page(newest_first, page).subquery()
     query = _SHOWN.join(numbers, numbers.c.number == evaluations.c.number)
     rows = r.execute(query.order_by(evaluations.c.at.desc(), evaluations.c.number.desc()))
-    items = [Evaluation(*row) for row in rows]
+    found = [Evaluation(*row) for row in rows]
     if page is None:
-        return Paged(items, len(items), page)
+        return Paged(found, len(found), page)
     total = count_some(r, mine)
-    return Paged(items, min(total, MOST_COUNTED), page, total > MOST_COUNTED)
+    return Paged(found, min(total, MOST_COUNTED), page, total > MOST_COUNTED)
 
 
 def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:

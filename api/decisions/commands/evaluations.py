@@ -65,7 +65,7 @@ def show(evaluation_id: Which, as_json: AsJson = False) -> None:
     Example: tidemark evaluations show 5b0e… --json
     """
     with opened_store() as store, store.db.reading() as r:
-        found = stored_evaluations.with_id(r, evaluation_id)
+        found = stored_evaluations.get_of_any_client(r, evaluation_id)
         content = stored_evaluations.read_record(r, found)
         overrides = stored_evaluations.overrides_of(r, found)
     if as_json:
@@ -105,7 +105,7 @@ def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
 
 def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
     with store.db.reading() as r:
-        found = stored_evaluations.with_id(r, evaluation_id)
+        found = stored_evaluations.get_of_any_client(r, evaluation_id)
         earlier = stored_evaluations.read_record(r, found)
         policy = policies.get(r, found.client_id, found.slug)
         planned = PlannedPolicy.of(policies.version(r, policy, found.version).policy)

@@ -130,7 +130,7 @@ def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Q
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
         times = (query.created_after, query.created_before)
         wanted = Filter(policy, query.outcome, *times, decisions_only=query.decisions_only)
-        found = evaluations.find_all(r, caller.client_id, wanted, query.requested_page())
+        found = evaluations.find_filtered(r, caller.client_id, wanted, query.requested_page())
     items = [EvaluationSummaryView.of(each) for each in found.items]
     return answer({"evaluations": items, **totals(found), "hasMore": found.has_more})
 

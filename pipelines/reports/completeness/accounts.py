@@ -21,14 +21,14 @@ DETAILS = (
 
 
 @cached
-def printed_accounts(facts: Facts) -> pl.LazyFrame:
+def reported_accounts(facts: Facts) -> pl.LazyFrame:
     """Return each account's keys, its DETAILS as printed, and `accountId`."""
     return facts.accounts.lazy().select(*BY_ACCOUNT, *printed_details())
 
 
 def with_account_id(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Add the account's id as printed. Ids are formatted once per account, not per row."""
-    ids = printed_accounts(facts).select(*BY_ACCOUNT, "accountId")
+    ids = reported_accounts(facts).select(*BY_ACCOUNT, "accountId")
     return rows.join(ids, on=BY_ACCOUNT, how="left", validate="m:1")
 
 
@@ -45,7 +45,7 @@ def accounts(facts: Facts) -> pl.LazyFrame:
         )
     )
     return (
-        printed_accounts(facts)
+        reported_accounts(facts)
         .join(spans, on=BY_ACCOUNT, how="left", validate="1:1")
         .with_columns(asOf=pl.lit(facts.as_of))
         .drop("account_id")

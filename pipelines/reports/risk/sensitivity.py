@@ -1,11 +1,12 @@
 """Sensitivity: for each customer, the three smallest changes of drivers that change the rating, up or down.
 
-A driver can move to any of its targets: round readings, at least one in each of its bands. The size of a move is its
-points divided by the driver's most points, so that drivers are comparable. All moves are tried. For each driver the
-smallest move up and the smallest move down that change the rating are found, and the three smallest of all are printed.
-If no single driver is enough, pairs of drivers that move to a band's limit in the same direction are tried; if no pair
-is enough, nothing is printed. A driver without a reading can only gain one; the loss of a reading is never tried, and
-history doesn't shrink. Each driver's coverage stays as it is. Drivers that nobody can act on are left out.
+A driver can move to any of its targets: round readings, at least one in each of its bands. The size of a move is the
+points gained or lost, divided by the driver's maximum points, so that drivers are comparable. All moves are tried. For
+each driver the smallest move up and the smallest move down that change the rating are found, and the three smallest of
+all are reported. If no single driver is enough, pairs of drivers that move to a band's limit in the same direction are
+tried; if no pair is enough, nothing is reported. A driver without a reading can only gain one; the loss of a reading is
+never tried, and history doesn't shrink. Each driver's coverage stays as it is. Drivers that nobody can act on are left
+out.
 """
 
 from collections.abc import Iterator
@@ -32,24 +33,25 @@ from pipelines.scorecards.scorecard import (
 )
 from pipelines.vocabulary.printing import SCORE, ratio
 
-MOST = 3  # changes printed
+MAX_CHANGES = 3  # reported for each customer
 AT_ONCE = 1_000_000  # pairs of moves in memory
 ONLY_GROWS = "months_of_history"
-# They measure the past year, which neither lender nor applicant can change.
+# Metrics of the past year, which neither lender nor applicant can change.
 _PAST = ("below_7d_outflow_share_365d", "revenue_growth_12m", "revenue_volatility_12m")
-_STEPS = 4  # targets between two limits of a driver whose points run in a straight line
-_DIGITS = 3  # of a round figure
+_STEPS = 4  # equal steps between two limits of a driver whose points run in a straight line: so three targets
+_DIGITS = 3  # significant digits of a round reading
 _TARGETS = pl.Schema(
     {
         "feature": pl.Int32(),
         "to": READING,
         "is_limit": pl.Boolean(),
-        "worth": pl.Int128(),
-        "missing": pl.Int128(),
-        "most": POINTS,
+        "worth": pl.Int128(),  # of the target reading, in ten-thousandths of a point
+        "missing": pl.Int128(),  # the worth of a missing reading, in ten-thousandths of a point
+        "max_points": POINTS,  # of the driver
         "can_decrease": pl.Boolean(),
     }
 )
+_STATE = ("earned", "expected", "ceiling")  # columns of a customer that its rating follows from
 _ORDER = ("size", "gain", "feature", "also_feature")  # a total order of a customer's changes
 
 
@@ -63,7 +65,7 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     alone = moves.with_columns(_no_second_driver()).pipe(_crossing, scorecard)
     rest = moves.filter("is_limit").join(alone, on=BY_CUSTOMER, how="anti")
     changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
-    return changes.lazy().pipe(_smallest).pipe(_printed, scorecard.features).collect(engine="in-memory")
+    return changes.lazy().pipe(_smallest).pipe(_describe_changes, scorecard.features).collect(engine="in-memory")
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
@@ -81,45 +83,44 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         .join(customers, on="row", how="left", validate="m:1")
         .select(
             *(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "is_limit"),
-            size=ratio(pl.col("gain").abs(), pl.col("most")),
+            size=ratio(pl.col("gain").abs(), pl.col("max_points")),
         )
         .collect(engine="in-memory")
     )
 
 
-_STATE = ("earned", "expected", "ceiling")
-
-
 @lru_cache(maxsize=100)
 def _targets(features: tuple[Feature, ...]) -> pl.DataFrame:
-    """Return _TARGETS of all drivers."""
+    """Return every driver's targets (schema `_TARGETS`); `feature` is the driver's number in the scorecard."""
     rows = [
         (number, to, is_limit, feature.worth_of(to), whole(feature.missing), feature.most, feature.metric != ONLY_GROWS)
         for number, feature in enumerate(features)
-        for to, is_limit in _targets_of(feature).items()
+        for to, is_limit in _target_readings(feature).items()
     ]
     return pl.DataFrame(rows, schema=_TARGETS, orient="row")
 
 
-def _targets_of(feature: Feature) -> dict[Decimal, bool]:
+def _target_readings(feature: Feature) -> dict[Decimal, bool]:
     """Return the round readings that a driver can move to, and whether each is a band's limit (or next to one)."""
     if feature.metric in _PAST:
         return {}
     limits = [band.limit for band in feature.bands if band.limit is not None]
     if feature.stepped:
+        # For each band: the reading that just enters it from the worse side, rounded towards better, and the one that
+        # just enters it from the better side, rounded towards worse.
         entries = (each for _, *both in feature.moves() for each in zip(both, (1, -1), strict=True))
         better = 1 if feature.more_is_better else -1
         return {_rounded(to, way * better, feature): True for to, way in entries if to is not None}
     between = {
-        _rounded(worse + (best - worse) * nth / _STEPS, 0, feature): False
-        for best, worse in pairwise(limits)
+        _rounded(worse + (better - worse) * nth / _STEPS, 0, feature): False
+        for better, worse in pairwise(limits)
         for nth in range(1, _STEPS)
     }
     return {**between, **dict.fromkeys(limits, True)}
 
 
 def _rounded(reading: Decimal, way: int, feature: Feature) -> Decimal:
-    """Round a reading up (`way` 1) or down (−1) if it is then worth the same, or to the nearest (0) in any case."""
+    """Round a reading to _DIGITS: up (`way` 1) or down (−1), unless that changes its points; 0: to the nearest."""
     if not reading:
         return Decimal(0)
     place = max(Decimal(1).scaleb(reading.adjusted() - _DIGITS + 1), feature.step)
@@ -165,20 +166,21 @@ def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
-    """Return each driver's smallest change in either direction; of these, the smallest MOST for each customer."""
+    """Return each customer's MAX_CHANGES smallest changes, at most one of each driver or pair in either direction."""
     ordered = changes.sort(BY_CUSTOMER, *_ORDER, nulls_last=True).with_columns(up=pl.col("gain") > 0)
     of_drivers = ordered.unique([BY_CUSTOMER, "feature", "also_feature", "up"], keep="first", maintain_order=True)
-    return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MOST)
+    return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MAX_CHANGES)
 
 
-def _printed(changes: pl.LazyFrame, features: tuple[Feature, ...]) -> pl.LazyFrame:
+def _describe_changes(changes: pl.LazyFrame, features: tuple[Feature, ...]) -> pl.LazyFrame:
+    """Return `customer_number, sensitivity`, with the drivers' names and units in each struct."""
     described = _described(features).lazy()
     second = described.select(pl.all().name.prefix("also_"))
     return (
         changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
         .join(second, on="also_feature", how="left", maintain_order="left", validate="m:1")
         .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(_change_printed())
+        .agg(_change_struct())
     )
 
 
@@ -193,7 +195,7 @@ def _described(features: tuple[Feature, ...]) -> pl.DataFrame:
 
 
 @cache
-def _change_printed() -> pl.Expr:
+def _change_struct() -> pl.Expr:
     second = pl.struct(
         pl.col("also_metric").alias("metric"),
         pl.col("also_name").alias("name"),
@@ -229,7 +231,7 @@ def _words() -> pl.Expr:
 
 def _change(name: str, reading: str, to: str) -> pl.Expr:
     known = pl.format("{} going from {} to {}", name, _plain(reading), _plain(to))
-    return pl.coalesce(known, pl.format("{} becoming known at {}", name, _plain(to)))
+    return pl.coalesce(known, pl.format("{}, if known to be {},", name, _plain(to)))
 
 
 def _plain(column: str) -> pl.Expr:

@@ -549,7 +549,7 @@ def test_what_limits_the_rating_is_said_in_sentences() -> None:
 def test_changes_are_written_by_the_unit_of_their_driver() -> None:
     items = [each.text for each in shown(limited()).all("li")]
     assert "Low days going from 36.1 % to 0 % would lift the rating from D to C." in items
-    assert "Buffer becoming known at 20 days would lower the rating from D to E." in items
+    assert "Buffer, if known to be 20 days, would lower the rating from D to E." in items
 
 
 def test_unknown_looks_different_from_bad() -> None:

@@ -368,7 +368,7 @@ def test_a_change_is_described_in_words() -> None:
     [up] = changes({"buffer_days_180d": Decimal("12.5")}, tiny)
     assert up["words"] == f"{name} going from 12.5 to 30 would lift the rating from E to C."
     [known] = changes({"buffer_days_180d": None}, tiny)
-    assert known["words"] == f"{name} becoming known at 30 would lift the rating from E to C."
+    assert known["words"] == f"{name}, if known to be 30, would lift the rating from E to C."
 
 
 def test_a_figure_with_too_many_digits_is_rounded_within_its_band() -> None:

@@ -54,7 +54,7 @@ def test_evaluation_is_stored_unchanged(store: Store, now: datetime) -> None:
     assert (retained.at, retained.as_of, retained.data_version, retained.what_if) == (now, date(2026, 11, 20), 3, False)
     with store.db.reading() as r:
         assert evaluations.read_record(r, retained) == RECORD
-        assert evaluations.with_id(r, retained.evaluation_id) == retained
+        assert evaluations.get_of_any_client(r, retained.evaluation_id) == retained
 
 
 def test_changed_record_is_reported(store: Store, now: datetime) -> None:

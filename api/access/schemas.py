@@ -26,12 +26,12 @@ from api.core.schemas.rules import (
 from storage.access.actors import ActorKind
 from storage.access.keys import SCOPES
 from storage.access.roles import Role
-from storage.core.audit import Outcome, Place
+from storage.core.audit import Outcome, TrailPosition
 
 MAX_EMAIL, MAX_NAME = 254, 200  # characters; RFC 5321 allows 254 for an address
 MAX_OVERLAP_H = 30 * 24
 MOST_ACTORS = 100
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_EMAIL = "[!-?A-~]+@[!-?A-~]+"  # visible ASCII characters and one @
 _CURSOR = re.compile("([0-9a-f]{1,15})-([0-9a-f]{1,15})")  # less than 2**63 each
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_MICROSECONDS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -39,7 +39,7 @@ _MOST_MICROSECONDS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(mi
 
 def _email(value: Any) -> str:
     address = text(MAX_EMAIL)(value)
-    if not _EMAIL.fullmatch(address) or not address.isprintable():
+    if not re.fullmatch(_EMAIL, address):
         raise ValueError
     return address.lower()
 
@@ -48,8 +48,10 @@ def _role(value: Any) -> Role:
     return Role(one_of(*Role)(value))
 
 
-_ROLE = Rule(_role, "User.InvalidRole", "role is one of the roles.", {"type": "string", "enum": list(Role)})
-_NAME = required_text("name", "User.InvalidName", MAX_NAME, "As colleagues see it.")
+_ROLE = Rule(
+    _role, "User.InvalidRole", f"role must be one of {', '.join(Role)}.", {"type": "string", "enum": list(Role)}
+)
+_NAME = required_text("name", "User.InvalidName", MAX_NAME, "The name that colleagues see.")
 
 
 class NewUser(Received):
@@ -58,8 +60,8 @@ class NewUser(Received):
         Rule(
             _email,
             "User.InvalidEmail",
-            f"email is an address with one @ and at most {MAX_EMAIL} characters.",
-            {"type": "string", "pattern": "^[!-?A-~]+@[!-?A-~]+$", "maxLength": MAX_EMAIL},
+            f"email must be an address of at most {MAX_EMAIL} visible ASCII characters with one @.",
+            {"type": "string", "pattern": f"^{_EMAIL}$", "maxLength": MAX_EMAIL},
         ),
     ]
     name: Annotated[str, _NAME]
@@ -78,7 +80,7 @@ class UserView(View):
     role: Role
     date_created: datetime = Field(validation_alias="created_at")
     disabled_at: datetime | None
-    locked_until: datetime | None = Field(description="After too many wrong passwords.")
+    locked_until: datetime | None = Field(description="Set after too many wrong passwords.")
 
 
 class UserListView(Counts):
@@ -95,7 +97,7 @@ class LinkView(View):
     """A link that signs a user in once."""
 
     user_id: UUID
-    link: str = Field(description="Path of this service. It is not shown again.")
+    link: str = Field(description="Path on this service. It is not shown again.")
     expires_at: datetime
 
 
@@ -123,7 +125,7 @@ class NewKey(Received):
         Rule(
             _scopes,
             "Key.InvalidScopes",
-            "scopes is a list of different scopes, at least one.",
+            "scopes must be a non-empty list of distinct scopes.",
             {
                 "type": "array",
                 "items": {"type": "string", "enum": list(SCOPES)},
@@ -138,11 +140,11 @@ class NewKey(Received):
         Rule(
             or_null(moment),
             "Key.InvalidExpiry",
-            f"expiresAt is null or {MOMENT}.",
+            f"expiresAt must be null or {MOMENT}.",
             {
                 "type": ["string", "null"],
                 "format": "date-time",
-                "description": "When the key ends. Default: never.",
+                "description": "When the key expires. Default: never.",
             },
         ),
     ] = None
@@ -151,7 +153,7 @@ class NewKey(Received):
 class Rotation(Received):
     overlap_hours: Annotated[
         int,
-        number_rule("overlapHours", "Key.InvalidOverlap", 0, MAX_OVERLAP_H, "How long the old key stays valid."),
+        number_rule("overlapHours", "Key.InvalidOverlap", 0, MAX_OVERLAP_H, "Hours for which the old key stays valid."),
     ] = 24
 
 
@@ -175,17 +177,17 @@ class IssuedKeyView(KeyView):
     key: str = Field(description="The key. It is not shown again.")
 
 
-def cursor_text(place: Place) -> str:
-    return f"{(place.at - _EPOCH) // timedelta(microseconds=1):x}-{place.number:x}"
+def cursor_text(position: TrailPosition) -> str:
+    return f"{(position.at - _EPOCH) // timedelta(microseconds=1):x}-{position.number:x}"
 
 
-def _cursor(value: Any) -> Place | None:
+def _cursor(value: Any) -> TrailPosition | None:
     if value == "":
         return None
-    written = _CURSOR.fullmatch(value) if type(value) is str else None
-    if written is None or (microseconds := int(written[1], 16)) > _MOST_MICROSECONDS:
+    match = _CURSOR.fullmatch(value) if type(value) is str else None
+    if match is None or (microseconds := int(match[1], 16)) > _MOST_MICROSECONDS:
         raise ValueError
-    return Place(_EPOCH + timedelta(microseconds=microseconds), int(written[2], 16))
+    return TrailPosition(_EPOCH + timedelta(microseconds=microseconds), int(match[2], 16))
 
 
 class TrailQuery(Received):
@@ -201,7 +203,7 @@ class TrailQuery(Received):
                 "type": "string",
                 "minLength": 1,
                 "maxLength": 40,
-                "description": "Only what this user or key did, as in an entry's `who`.",
+                "description": "Only what this user or key did: the `who` of an entry.",
             },
         ),
     ] = None
@@ -218,15 +220,15 @@ class TrailQuery(Received):
         datetime | None, moment_parameter("since", "Audit.InvalidSince", "Only entries from this moment on.")
     ] = None
     count: Annotated[
-        int, whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in an answer.")
+        int, whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in a response.")
     ] = DEFAULT_COUNT
     cursor: Annotated[
-        Place | None,
+        TrailPosition | None,
         Parameter(
             _cursor,
             "Pagination.InvalidCursor",
-            "cursor must be empty or the nextCursor of an answer, given once.",
-            {"type": "string", "description": "The last answer's `nextCursor`; empty for the newest entries."},
+            "cursor must be empty or the nextCursor of a response, given once.",
+            {"type": "string", "description": "The last response's `nextCursor`; empty for the newest entries."},
         ),
     ] = None
 
@@ -237,8 +239,10 @@ class EntryView(View):
     action: str
     resource: Mapping[str, str | Sequence[str]] = Field(description="Ids of what the action concerned, by name.")
     outcome: Outcome
-    times: int = Field(description="How often within a minute: refusals are counted, not written one by one.")
-    request_id: str | None = Field(description="As in the answer to the request.")
+    times: int = Field(
+        description="How many times it happened within a minute. Repeated refusals are counted, not listed one by one."
+    )
+    request_id: str | None = Field(description="The `X-Request-Id` of the response to the request.")
 
 
 class TrailView(View):

@@ -344,5 +344,5 @@ def _malformed(detail: str) -> InvalidRequest:
 
 def _invalid_password() -> InvalidRequest:
     return InvalidRequest(
-        "Statement.InvalidPassword", f"password is UTF-8 text of at most {MAX_PASSWORD_BYTES} bytes, without NUL."
+        "Statement.InvalidPassword", f"password must be UTF-8 text of at most {MAX_PASSWORD_BYTES} bytes, without NUL."
     )

@@ -23,7 +23,7 @@ class NewSandboxCustomer(Received):
         Rule(
             one_of(*PROFILES),
             "Sandbox.InvalidProfile",
-            f"profile is one of {', '.join(PROFILES)}.",
+            f"profile must be one of {', '.join(PROFILES)}.",
             {"type": "string", "enum": list(PROFILES)},
         ),
     ]

@@ -82,7 +82,7 @@ Failures = Annotated[
     Rule(
         or_null(number(1, LONGEST_STREAK)),
         "Webhook.InvalidPauseAfterFailures",
-        f"pauseAfterFailures is null or a whole number from 1 to {LONGEST_STREAK:,}.",
+        f"pauseAfterFailures must be null or a whole number from 1 to {LONGEST_STREAK:,}.",
         {
             "type": ["integer", "null"],
             "minimum": 1,
@@ -127,7 +127,7 @@ class NewSubscription(Received):
         Rule(
             EventType,
             "Webhook.InvalidEventType",
-            "eventType is one of the event types.",
+            f"eventType must be one of {', '.join(EVENT_TYPES)}.",
             {"type": "string", "enum": list(EVENT_TYPES)},
         ),
     ]
@@ -136,7 +136,7 @@ class NewSubscription(Received):
         Rule(
             text(MAX_URL_CHARACTERS),
             "Webhook.UrlInvalid",
-            f"webhookUrl is text of 1 to {MAX_URL_CHARACTERS} characters.",
+            f"webhookUrl must be text of 1 to {MAX_URL_CHARACTERS} characters.",
             {"type": "string", "format": "uri", "pattern": "^https://", "maxLength": MAX_URL_CHARACTERS},
         ),
         AfterValidator(_allowed_url),
@@ -173,7 +173,7 @@ class Resending(Received):
         Rule(
             moment,
             "Webhook.InvalidSince",
-            f"since is {MOMENT}.",
+            f"since must be {MOMENT}.",
             {"type": "string", "format": "date-time", "description": "Deliveries created at this moment or later."},
         ),
     ]
@@ -182,7 +182,7 @@ class Resending(Received):
         Rule(
             or_null(moment),
             "Webhook.InvalidUntil",
-            f"until is null or {MOMENT}.",
+            f"until must be null or {MOMENT}.",
             {
                 "type": ["string", "null"],
                 "format": "date-time",
@@ -204,7 +204,7 @@ class Resending(Received):
         Rule(
             one_of(*RESENDABLE),
             "Webhook.InvalidResendStatus",
-            "status is failed or retrying.",
+            "status must be failed or retrying.",
             {"type": "string", "enum": list(RESENDABLE)},
         ),
     ] = DeliveryStatus.FAILED

@@ -208,7 +208,7 @@ def _dates(field: str, column: str) -> list[_Fault]:
         _Fault(
             field,
             "Transaction.InvalidDate",
-            f"{field} is not a date (YYYY-MM-DD).",
+            f"{field} must be a date (YYYY-MM-DD).",
             sent.is_not_null() & date.is_null(),
         ),
         _Fault(field, "Transaction.DateTooEarly", f"{field} is before 1970.", date < FIRST_DATE),
@@ -223,7 +223,7 @@ def _dates(field: str, column: str) -> list[_Fault]:
 
 def _numbers(field: str) -> list[_Fault]:
     return [
-        _Fault(field, "Transaction.InvalidNumber", f"{field} is not a number.", pl.col(f"{field}_unreadable")),
+        _Fault(field, "Transaction.InvalidNumber", f"{field} must be a number.", pl.col(f"{field}_unreadable")),
         _Fault(field, "Transaction.NumberTooLarge", f"{field} is 10^13 or more.", pl.col(f"{field}_large")),
         _Fault(field, "Transaction.TooManyDecimals", f"{field} has more than two decimals.", pl.col(f"{field}_fine")),
     ]

@@ -98,10 +98,10 @@ def _entry_fault(entry: Any) -> str | None:
     if not isinstance(entry, dict) or entry.keys() != _KEYS:
         return f"it takes {', '.join(sorted(_KEYS))}"
     if not (isinstance(entry["version"], int) and isinstance(entry["taxonomy"], int)):
-        return "versions are whole numbers"
+        return "versions must be whole numbers"
     if not isinstance(entry["date"], date):
-        return "the date is a day, such as 2026-07-01"
+        return "the date must be a day, such as 2026-07-01"
     changes, impact = entry["changes"], entry["impact"]
     if not (isinstance(changes, list) and changes and all(isinstance(each, str) and each for each in changes)):
-        return "changes are a list of sentences"
-    return None if isinstance(impact, str) and impact.strip() else "impact is a text"
+        return "changes must be a list of sentences"
+    return None if isinstance(impact, str) and impact.strip() else "impact must be a text"

@@ -40,14 +40,14 @@ class Cohort:
         cases: `case, customer, as_of, defaulted`, and the columns that were given with them.
         further: other readings as floats, null where missing, and the coverage of those that are metrics.
         default_readings: the exact readings of the scorecard that comes with Tidemark, and their coverage.
-        unknown: how many cases had no rows up to their day and were left out.
+        without_transactions: how many cases had no rows up to their day and were left out.
         expected: the evidence expected of every case, on which coverage depends.
     """
 
     cases: pl.DataFrame
     further: pl.DataFrame
     default_readings: pl.DataFrame
-    unknown: int
+    without_transactions: int
     expected: Expected
 
     @property
@@ -142,6 +142,6 @@ def _cohort(
         cases=known,
         further=pl.concat([floats, known.select(given)], how="horizontal").with_columns(to_inflow).drop("inflow"),
         default_readings=exact.select(*DEFAULT_METRICS, *(COVERAGE_OF + slug for slug in DEFAULT_METRICS)),
-        unknown=cases.height - known.height,
+        without_transactions=cases.height - known.height,
         expected=expected,
     )

@@ -49,7 +49,7 @@ class Entry:
     action: str
     resource: Mapping[str, str | list[str]]
     outcome: Outcome
-    times: int  # occurrences within a minute: refusals are counted, not written one by one
+    times: int  # occurrences within a minute: repeated refusals are counted, not written one by one
     request_id: str | None
     own_request_id: str | None
 
@@ -102,16 +102,16 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place in a client's trail, newest first: just after the entry with this time and number."""
+class TrailPosition:
+    """A position in a client's trail, newest first: just after the entry with this time and number."""
 
     at: datetime
     number: int
 
 
 def find_page(
-    r: Reading, client_id: UUID, wanted: Filter, after: Place | None, count: int
-) -> tuple[Sequence[Entry], Place | None]:
+    r: Reading, client_id: UUID, wanted: Filter, after: TrailPosition | None, count: int
+) -> tuple[Sequence[Entry], TrailPosition | None]:
     """Return at most `count` of a client's entries, newest first, and where the next ones begin; None if none are left.
 
     An index has the order of each single filter, so a page of a long trail costs as much as one of a short one.
@@ -129,7 +129,7 @@ def find_page(
         query = query.where(tuple_(*place) < tuple_(after.at, after.number, types=[each.type for each in place]))
     rows = r.execute(query.order_by(*(each.desc() for each in place)).limit(count + 1)).all()
     entries = [Entry(*row[:-1]) for row in rows[:count]]
-    return entries, Place(rows[count - 1].at, rows[count - 1].number) if len(rows) > count else None
+    return entries, TrailPosition(rows[count - 1].at, rows[count - 1].number) if len(rows) > count else None
 
 
 def _plain(ids: Ids) -> str | list[str]:

@@ -62,7 +62,7 @@ class SentFiles(Received):
 
     files: Annotated[
         list[Annotated[SentPdf, ListItem()]],
-        count_between(1, MAX_FILES, "Statement.WrongCount", f"A request has 1 to {MAX_FILES} files."),
+        count_between(1, MAX_FILES, "Statement.WrongCount", f"A request must have 1 to {MAX_FILES} files."),
     ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 
 

@@ -135,7 +135,7 @@ def optional_text(
     return Rule(
         optional((parse or text)(max_characters)),
         code,
-        f"{name} is text of at most {max_characters:,} characters.",
+        f"{name} must be text of at most {max_characters:,} characters.",
         _described({"type": ["string", "null"], "maxLength": max_characters}, description),
     )
 
@@ -147,7 +147,7 @@ def required_text(
     return Rule(
         (parse or text)(max_characters),
         code,
-        f"{name} is text of 1 to {max_characters:,} characters.",
+        f"{name} must be text of 1 to {max_characters:,} characters.",
         _described({"type": "string", "minLength": 1, "maxLength": max_characters}, description),
     )
 
@@ -158,7 +158,7 @@ def identifiers_or_null(name: str, code: str, most: int, description: str) -> Ru
     return Rule(
         or_null(distinct(identifier, most)),
         code,
-        f"{name} is a list of 1 to {most:,} different UUIDs.",
+        f"{name} must be a list of 1 to {most:,} different UUIDs.",
         {"anyOf": [schema, {"type": "null"}], "description": description},
     )
 
@@ -168,7 +168,7 @@ def number_rule(name: str, code: str, low: int, high: int, description: str) -> 
     return Rule(
         number(low, high),
         code,
-        f"{name} is a whole number from {low:,} to {high:,}.",
+        f"{name} must be a whole number from {low:,} to {high:,}.",
         {"type": "integer", "minimum": low, "maximum": high, "description": description},
     )
 

@@ -57,8 +57,8 @@ def _exact(number: Number) -> Decimal:
 
 INVALID_VALUE = "Attribute.InvalidValue"
 VALUE_SAYS = (
-    f"A value is text of 1 to {MAX_TEXT:,} characters, true or false, or a number of at most {INTEGER_DIGITS} digits "
-    f"before and {DECIMALS} after the point."
+    f"A value must be text of 1 to {MAX_TEXT:,} characters, true or false, or a number of at most {INTEGER_DIGITS} "
+    f"digits before and {DECIMALS} after the point."
 )
 VALUE_SCHEMAS: Sequence[dict[str, Any]] = (
     {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
@@ -99,7 +99,7 @@ class SentAttribute(Received):
         Rule(
             optional(day),
             "Attribute.InvalidEvidenceDate",
-            "evidenceDate is a date (YYYY-MM-DD).",
+            "evidenceDate must be a date (YYYY-MM-DD).",
             {
                 "anyOf": [{"type": "string", "format": "date"}, {"const": ""}, {"type": "null"}],
                 "description": "The day of the evidence for the value.",
@@ -111,7 +111,7 @@ class SentAttribute(Received):
         Rule(
             optional(moment),
             "Attribute.InvalidExpiry",
-            f"expiresAt is {MOMENT}.",
+            f"expiresAt must be {MOMENT}.",
             {
                 "anyOf": [{"type": "string", "format": "date-time"}, {"const": ""}, {"type": "null"}],
                 "description": "The value is not available from this moment on.",
@@ -140,10 +140,10 @@ class SentAttributes(Received):
     def _check_names(cls, given: Any) -> Any:
         """Refuse wrong names before any value is checked, without repeating the names."""
         if isinstance(given, dict) and len(given) > MOST_PER_CUSTOMER:
-            raise refusal("Attribute.InvalidCount", f"A customer has at most {MOST_PER_CUSTOMER} attributes.")
+            raise refusal("Attribute.InvalidCount", f"A customer may have at most {MOST_PER_CUSTOMER} attributes.")
         if isinstance(given, dict) and not all(re.fullmatch(NAME.strip("^$"), name) for name in given):
             raise refusal(
-                "Attribute.InvalidName", "A name is an ASCII letter and up to 63 more letters, digits, _, . or -."
+                "Attribute.InvalidName", "A name must be an ASCII letter and up to 63 more letters, digits, _, . or -."
             )
         return given
 

@@ -31,7 +31,7 @@ class SentParty(Received):
         Rule(
             one_of(*ROLES),
             "RelatedParty.InvalidRole",
-            f"role is one of {', '.join(ROLES)}.",
+            f"role must be one of {', '.join(ROLES)}.",
             {"type": "string", "enum": list(ROLES)},
         ),
     ]
@@ -45,7 +45,9 @@ class SentParties(RootModel[list[Annotated[SentParty, ListItem()]]]):
 
     root: Annotated[
         list[Annotated[SentParty, ListItem()]],
-        count_between(0, MAX_PARTIES, "RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties."),
+        count_between(
+            0, MAX_PARTIES, "RelatedParty.TooMany", f"A customer may have at most {MAX_PARTIES} related parties."
+        ),
     ] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 
     def records(self) -> list[Party]:

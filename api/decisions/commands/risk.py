@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 risk = typer.Typer(help="Risk models: fit them to outcomes, compare and activate them.", no_args_is_help=True)
 
 OutcomesFile = Annotated[
-    Path, typer.Option("--outcomes", help="CSV file: customer, asOf, defaulted, and any further numeric columns.")
+    Path,
+    typer.Option(
+        "--outcomes", help="CSV file with the columns customer, asOf and defaulted, and any further numeric columns."
+    ),
 ]
 TransactionsFile = Annotated[
     Path | None,
@@ -58,7 +61,12 @@ Expects = Annotated[
 
 
 RegistryOnly = Annotated[
-    bool, typer.Option("--registry-only", help="Leave out further columns and metrics that reports cannot read.")
+    bool,
+    typer.Option(
+        "--registry-only",
+        help="Use only metrics of the registry, so that the model can be activated. Ignores extra columns and "
+        "metrics that reports can't compute.",
+    ),
 ]
 Synthetic = Annotated[
     bool, typer.Option("--synthetic", help="The outcomes are synthetic, so reports still call the value indicative.")
@@ -87,10 +95,10 @@ def fit(
     Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
     """
     cohort = _read_cohort(outcomes, transactions_file, client, _parse_expected(expects), registry_only=registry_only)
-    from pipelines.risk_models import fitted  # noqa: PLC0415  importing SciPy takes a third of a second
+    from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy, which takes a third of a second
 
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
-    _print_fitted(scorecard, cohort, client, file, as_json=as_json)
+    _save_and_print(scorecard, cohort, client, file, as_json=as_json)
 
 
 @risk.command("calibrate")
@@ -112,10 +120,10 @@ def calibrate(
     Example: tidemark risk calibrate --outcomes outcomes.csv --client 2f0c…
     """
     cohort = _read_cohort(outcomes, transactions_file, client, _parse_expected(expects), registry_only=True)
-    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
+    from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy
 
     scorecard = fitted.calibrate(cohort, "synthetic" if synthetic else "client", name)
-    _print_fitted(scorecard, cohort, client, file, as_json=as_json)
+    _save_and_print(scorecard, cohort, client, file, as_json=as_json)
 
 
 @risk.command("compare")
@@ -133,17 +141,17 @@ def compare(
     """
     with opened_store() as store, store.db.reading() as r:
         ratings = risk_portfolio.compare(store, r, client, _read_scorecard(r, model), now())
-        ids = customers.ids_of(r, ratings["customer_number"])
-    moving = ratings.filter(pl.col("rating_before") != pl.col("rating_after"))
-    named = [
+        customer_ids = customers.ids_of(r, ratings["customer_number"])
+    changed = ratings.filter(pl.col("rating_before") != pl.col("rating_after"))
+    records = [
         {
-            "customerId": ids[each["customer_number"]],
+            "customerId": customer_ids[each["customer_number"]],
             "before": each["rating_before"],
             "after": each["rating_after"],
             "valueBefore": each["value_before"],
             "valueAfter": each["value_after"],
         }
-        for each in moving.iter_rows(named=True)
+        for each in changed.iter_rows(named=True)
     ]
     counts = rating_changes.count_changes(ratings).to_dicts()
     if as_json:
@@ -152,14 +160,14 @@ def compare(
                 "customers": ratings.height,
                 "summary": rating_changes.describe_changes(ratings),
                 "moves": counts,
-                "who": named,
+                "who": records,
             }
         )
         return
     out.print(rating_changes.describe_changes(ratings), highlight=False)
     print_records(counts, as_json=False, empty="No rating changes.")
-    if named:
-        print_records(named, as_json=False, empty="")
+    if records:
+        print_records(records, as_json=False, empty="")
 
 
 @risk.command("score")
@@ -180,8 +188,8 @@ def score(
         raise typer.BadParameter("give --transactions")
     cases = _read_outcomes(outcomes, with_outcomes=False)
     cohort = _cohort_of_files(transactions_file, cases, _parse_expected(expects), registry_only=True)
-    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
-    from pipelines.scorecards import measures  # noqa: PLC0415  as above
+    from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy
+    from pipelines.scorecards import measures  # noqa: PLC0415  imports SciPy
 
     scores = fitted.default_scores(cohort)
     shown = scores.select("customer", pl.col("as_of").alias("asOf"), "defaulted", "points", "value")
@@ -189,13 +197,21 @@ def score(
     auc = round(measures.auc(cohort.defaulted, fitted.default_risk(cohort)), 4) if has_outcomes else None
     if as_json:
         expects_ = list(cohort.expected.names)
-        print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown, "expects": expects_})
+        print_json(
+            {
+                "cases": shown.to_dicts(),
+                "auc": auc,
+                "withoutTransactions": cohort.without_transactions,
+                "expects": expects_,
+            }
+        )
         return
     typer.echo(as_csv(shown), nl=False)
     quality = f"AUC {auc}" if has_outcomes else "no AUC: outcomes are missing, or all the same"
     expected = ", ".join(cohort.expected.names) or "nothing"
     err.print(
-        f"{scores.height} cases, {cohort.unknown} without transactions; expected evidence: {expected}; {quality}",
+        f"{scores.height} cases, {cohort.without_transactions} without transactions; expected evidence: {expected}; "
+        f"{quality}",
         highlight=False,
         soft_wrap=True,
     )
@@ -230,7 +246,7 @@ def activate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Use a model for a client's customers, and queue a new report for each that has one.
+    """Use a model for a client's customers, and queue new reports for every customer that already has them.
 
     The command first prints how many ratings change. A model that was not
     better than the default scorecard on unseen customers is refused, unless
@@ -243,16 +259,16 @@ def activate(
             chosen = _find_or_add(w, model, client)
             scorecard = risk_models.require_activatable(w, chosen, client, anyway)
         with store.db.reading() as r:
-            moving = rating_changes.describe_changes(risk_portfolio.compare(store, r, client, scorecard, now()))
+            summary = rating_changes.describe_changes(risk_portfolio.compare(store, r, client, scorecard, now()))
         if not as_json:
-            out.print(moving, highlight=False)
+            out.print(summary, highlight=False)
         with store.db.writing() as w:
             risk_models.activate(w, chosen.model_id, client, OPERATOR.who, now(), anyway=anyway)
             why = {"anyway": anyway} if anyway else {}
             what = {"modelId": chosen.model_id, "comparison": risk_models.describe_model_comparison(chosen), **why}
             audit.append(w, OPERATOR, "RiskModel.Activated", what, now(), client_id=client)
     print_record(
-        {"modelId": chosen.model_id, "usedFor": client, **({"moves": moving} if as_json else {})}, as_json=as_json
+        {"modelId": chosen.model_id, "usedFor": client, **({"summary": summary} if as_json else {})}, as_json=as_json
     )
 
 
@@ -281,7 +297,11 @@ def pin(
 def report_drift(
     client: RequiredClient,
     outcomes: Annotated[
-        Path | None, typer.Option("--outcomes", help="CSV file: customer, asOf, defaulted of cases since then.")
+        Path | None,
+        typer.Option(
+            "--outcomes",
+            help="CSV file with the columns customer, asOf and defaulted, for cases since the model was fitted.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -292,29 +312,29 @@ def report_drift(
 
     Example: tidemark risk drift --client 2f0c… --outcomes since.csv
     """
-    from pipelines.scorecards import drift  # noqa: PLC0415  as above
+    from pipelines.scorecards import drift  # noqa: PLC0415  imports SciPy
 
     with opened_store() as store, store.db.reading() as r:
-        used = risk_portfolio.in_use(r, client)
-        reference = used.facts.get("reference", {})
-        moved = (
+        scorecard = risk_portfolio.in_use(r, client)
+        reference = scorecard.facts.get("reference", {})
+        drifted = (
             drift.compare_readings(reference, risk_portfolio.read(store, r, client, list(reference), now()))
             if reference
             else []
         )
-    outcomes_moved = (
+    outcomes_drift = (
         None
         if outcomes is None
-        else _compare_with_outcomes(used, _stored_cohort(_read_outcomes(outcomes, with_outcomes=True), client))
+        else _compare_with_outcomes(scorecard, _stored_cohort(_read_outcomes(outcomes, with_outcomes=True), client))
     )
     if as_json:
-        print_json({"readings": moved, "outcomes": outcomes_moved})
+        print_json({"readings": drifted, "outcomes": outcomes_drift})
         return
     print_records(
-        moved, as_json=False, empty="The scorecard in use was not fitted, so there is nothing to compare with."
+        drifted, as_json=False, empty="The scorecard in use was not fitted, so there is nothing to compare with."
     )
-    if outcomes_moved is not None:
-        print_record(outcomes_moved, as_json=False)
+    if outcomes_drift is not None:
+        print_record(outcomes_drift, as_json=False)
 
 
 @risk.command("deactivate")
@@ -341,7 +361,7 @@ def expect(
 ) -> None:
     """Set the evidence that all customers of a client are expected to supply.
 
-    Without names, it only shows what is expected. Expected evidence that is
+    Without arguments, only shows what is expected now. Expected evidence that is
     missing earns no points. Other evidence is ignored for all customers.
 
     Example: tidemark risk expect --client 2f0c… balances months
@@ -360,11 +380,13 @@ def expect(
     print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
 
 
-def _compare_with_outcomes(used: Scorecard, cohort: "Cohort") -> dict[str, Any]:
-    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
-    from pipelines.scorecards import drift  # noqa: PLC0415  as above
+def _compare_with_outcomes(scorecard: Scorecard, cohort: "Cohort") -> dict[str, Any]:
+    from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy
+    from pipelines.scorecards import drift  # noqa: PLC0415  imports SciPy
 
-    return drift.compare_default_rates(fitted.score_cases(cohort, used).cast(pl.Float64).to_numpy(), cohort.defaulted)
+    return drift.compare_default_rates(
+        fitted.score_cases(cohort, scorecard).cast(pl.Float64).to_numpy(), cohort.defaulted
+    )
 
 
 def _read_cohort(
@@ -377,21 +399,27 @@ def _read_cohort(
         cohort = _stored_cohort(cases, client)
     else:
         raise typer.BadParameter("give --transactions or --client")
-    if cohort.unknown:
-        warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
+    if cohort.without_transactions:
+        warn(
+            f"{cohort.without_transactions} of {cases.cases.height} cases are left out: "
+            "they have no transactions up to their day"
+        )
     return cohort
 
 
-def _print_fitted(
+def _save_and_print(
     scorecard: Scorecard, cohort: "Cohort", client: UUID | None, file: Path | None, *, as_json: bool
 ) -> None:
-    """Store the model. Print how many ratings of the cases change, whether the model is better, and its quality."""
-    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
+    """Save the model to the file and for the client, if they are given.
+
+    Print how many ratings of the cases change, whether the model is better, and its quality.
+    """
+    from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy
 
     values = rating_changes.compare_values(
         fitted.default_scores(cohort)["value"], fitted.score_cases(cohort, scorecard)
     )
-    moving, better = rating_changes.describe_changes(values), describe_comparison(scorecard.facts["comparison"])
+    summary, better = rating_changes.describe_changes(values), describe_comparison(scorecard.facts["comparison"])
     saved = _save(scorecard, client, file)
     shown = {
         **saved,
@@ -401,9 +429,9 @@ def _print_fitted(
     }
     if as_json:
         facts = {key: value for key, value in scorecard.facts.items() if key not in ("coefficients", "reference")}
-        print_json({**shown, **facts, "unknown": cohort.unknown, "moves": moving})
+        print_json({**shown, **facts, "withoutTransactions": cohort.without_transactions, "summary": summary})
         return
-    out.print(f"Of these cases, {moving}.\nThe model is {better}.\n", highlight=False)
+    out.print(f"Of these cases, {summary}.\nThe model is {better}.\n", highlight=False)
     print_record(shown, as_json=False)
     out.print("\nPredicted probability and share of defaults, for each tenth of the cases:\n")
     print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
@@ -435,14 +463,14 @@ def _parse_expected(names: str | None) -> Expected | None:
 
 
 def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, registry_only: bool) -> "Cohort":
-    from pipelines.risk_models import cohorts  # noqa: PLC0415  importing enrichment reads all lists of names
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  imports enrichment, which reads all lists of names
 
     rows = files.parse_transactions(csv_of(path))
     return cohorts.cohort_from_files(rows, cases, registry_only=registry_only, expected=expected)
 
 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
-    from pipelines.risk_models import cohorts  # noqa: PLC0415  as above
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  imports enrichment, which reads all lists of names
 
     parsed_ids = ids_in(cases.cases["customer"])
     with opened_store() as store, store.db.reading() as r:

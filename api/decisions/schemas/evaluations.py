@@ -59,7 +59,7 @@ class SentEvaluation(Received):
         Rule(
             or_null(number(1, MOST_VERSIONS)),
             "DecisionPolicy.InvalidVersion",
-            "version is the number of one of the policy's versions.",
+            "version must be the number of one of the policy's versions.",
             {
                 "type": ["integer", "null"],
                 "minimum": 1,
@@ -86,7 +86,7 @@ class SentAxis(Received):
         Rule(
             _axis_values,
             "DecisionPolicy.InvalidGrid",
-            f"values is a list of 1 to {MOST_GRID} decimals.",
+            f"values must be a list of 1 to {MOST_GRID} decimals.",
             {
                 "type": "array",
                 "items": {"type": ["number", "string"]},
@@ -119,7 +119,7 @@ class SentOverride(Received):
         Rule(
             one_of(*OUTCOMES),
             "Evaluation.InvalidOutcome",
-            f"outcome is one of {', '.join(OUTCOMES)}.",
+            f"outcome must be one of {', '.join(OUTCOMES)}.",
             {"enum": list(OUTCOMES), "description": "The outcome that was decided instead."},
         ),
     ]
@@ -139,7 +139,7 @@ class EvaluationPaging(Paging):
         Parameter(
             text(100),
             "Evaluation.InvalidPolicy",
-            "policy is the slug of a decision policy, given once.",
+            "policy must be the slug of a decision policy, given once.",
             {"type": "string", "maxLength": 100, "description": "Only evaluations by the policy with this slug."},
         ),
     ] = None

@@ -41,7 +41,7 @@ class SentAcknowledgement(Received):
         Rule(
             text(100),
             "DecisionPolicy.InvalidAcknowledgement",
-            "An acknowledgement has the code and the pointer of a warning, each as text.",
+            "An acknowledgement must have the code and the pointer of a warning, each as text.",
             {"type": "string", "minLength": 1, "maxLength": 100},
         ),
     ]
@@ -50,7 +50,7 @@ class SentAcknowledgement(Received):
         Rule(
             text(1_000),
             "DecisionPolicy.InvalidAcknowledgement",
-            "An acknowledgement has the code and the pointer of a warning, each as text.",
+            "An acknowledgement must have the code and the pointer of a warning, each as text.",
             {"type": "string", "minLength": 1, "maxLength": 1_000},
         ),
     ]
@@ -93,7 +93,7 @@ class SentPublication(Received):
         Rule(
             or_null(number(1, MOST_VERSIONS)),
             INVALID_VERSION,
-            f"version is a whole number from 1 to {MOST_VERSIONS:,}.",
+            f"version must be a whole number from 1 to {MOST_VERSIONS:,}.",
             {
                 "anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS}, {"type": "null"}],
                 "description": "Default: the newest version.",

@@ -71,7 +71,7 @@ class SentCorrection(Received):
         Rule(
             optional(identifier),
             "Correction.InvalidTransactionId",
-            "transactionId is one UUID.",
+            "transactionId must be one UUID.",
             {
                 "anyOf": [{"type": "string", "format": "uuid"}, {"const": ""}, {"type": "null"}],
                 "description": "This transaction.",
@@ -83,7 +83,7 @@ class SentCorrection(Received):
         Rule(
             optional(_with_letters(MAX_NAME)),
             "Correction.InvalidCounterparty",
-            f"counterparty is text of at most {MAX_NAME} characters with a letter or a digit.",
+            f"counterparty must be text of at most {MAX_NAME} characters with a letter or a digit.",
             _text_schema("All transactions with this counterparty, by its name in transactions."),
         ),
     ] = None
@@ -92,7 +92,7 @@ class SentCorrection(Received):
         Rule(
             optional(_pattern),
             "Correction.InvalidPattern",
-            f"pattern is text of at most {MAX_PATTERN} characters with 1 to {MOST_WORDS} words.",
+            f"pattern must be text of at most {MAX_PATTERN} characters with 1 to {MOST_WORDS} words.",
             _text_schema(
                 "All transactions whose description contains these whole words one after another. Case, and the "
                 "characters between words, are ignored. No character has a special meaning."
@@ -104,7 +104,7 @@ class SentCorrection(Received):
         Rule(
             optional(one_of(*SIDES)),
             "Correction.InvalidDirection",
-            "direction is credit or debit.",
+            "direction must be credit or debit.",
             {
                 "enum": [*SIDES, "", None],
                 "description": "Only money in, or only money out. Default: the side of the category.",
@@ -116,7 +116,7 @@ class SentCorrection(Received):
         Rule(
             optional(one_of(*TAXONOMY.categories)),
             "Correction.InvalidCategory",
-            "category is a slug of the taxonomy.",
+            "category must be a slug of the taxonomy.",
             {
                 "enum": [*TAXONOMY.categories, "", None],
                 "description": "The category of the selected transactions. It must be one for their side of the "
@@ -129,7 +129,7 @@ class SentCorrection(Received):
         Rule(
             optional(_with_letters(MAX_NAME)),
             "Correction.InvalidCounterpartyName",
-            f"counterpartyName is text of at most {MAX_NAME} characters with a letter or a digit.",
+            f"counterpartyName must be text of at most {MAX_NAME} characters with a letter or a digit.",
             _text_schema("The name of the counterparty."),
         ),
     ] = None
@@ -138,7 +138,7 @@ class SentCorrection(Received):
         Rule(
             one_of(CUSTOMER, CLIENT),
             "Correction.InvalidScope",
-            "scope is customer or client.",
+            "scope must be customer or client.",
             {"type": "string", "enum": [CUSTOMER, CLIENT], "description": "client: for all customers of the client."},
         ),
     ] = CUSTOMER
@@ -187,7 +187,7 @@ class SentCorrection(Received):
 SEVERAL, SEVERAL_SAYS = "Request.Invalid", "Several things are wrong with the request."
 WRONG_TARGET = Fault("", "Correction.WrongTarget", "Give exactly one of transactionId, counterparty and pattern.")
 NOTHING_SAID = Fault("", "Correction.ChangesNothing", "Give a category, a counterparty, or both.")
-WRONG_SCOPE = Fault("/scope", "Correction.WrongScope", "The scope of a correction of one transaction is customer.")
+WRONG_SCOPE = Fault("/scope", "Correction.WrongScope", "The scope of a correction of one transaction must be customer.")
 WRONG_SIDE = Fault("/category", "Correction.WrongSide", "The category is for the other side of the account.")
 FAULTS = (WRONG_TARGET, NOTHING_SAID, WRONG_SCOPE, WRONG_SIDE)
 

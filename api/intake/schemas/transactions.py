@@ -87,7 +87,7 @@ class Submission(Received):
         Rule(
             optional(money),
             "Submission.InvalidCreditLimit",
-            "creditLimit is an amount of at least 0 with at most 2 decimals.",
+            "creditLimit must be an amount of at least 0 with at most 2 decimals.",
             {
                 "anyOf": [
                     {"type": "number", "minimum": 0, "exclusiveMaximum": 10**13, "multipleOf": 0.01},
@@ -103,7 +103,7 @@ class Submission(Received):
         Rule(
             one_of(OVERLAP, APPEND),
             "Submission.InvalidMode",
-            "mode is overlap or append.",
+            "mode must be overlap or append.",
             {
                 "type": "string",
                 "enum": [OVERLAP, APPEND],
@@ -120,7 +120,7 @@ class Submission(Received):
         assert info.context is not None
         most = info.context["caller"].store.settings.max_transactions
         if isinstance(value, list) and not 0 < len(value) <= most:
-            raise refusal("Submission.WrongCount", f"A submission has 1 to {most:,} transactions.")
+            raise refusal("Submission.WrongCount", f"A submission must have 1 to {most:,} transactions.")
         return value
 
     def model_post_init(self, context: Any, /) -> None:

@@ -50,7 +50,9 @@ class SentOutcome(Received):
 
     customer_id: Annotated[
         UUID,
-        Rule(identifier, "Backtest.InvalidCustomer", "customerId is one UUID.", {"type": "string", "format": "uuid"}),
+        Rule(
+            identifier, "Backtest.InvalidCustomer", "customerId must be one UUID.", {"type": "string", "format": "uuid"}
+        ),
     ]
     defaulted: Annotated[bool, flag_rule("defaulted", "Backtest.InvalidDefaulted")]
 
@@ -61,7 +63,7 @@ class SentBacktest(Received):
         Rule(
             or_null(_version),
             "DecisionPolicy.InvalidVersion",
-            f"version is a whole number from 1 to {MOST_VERSIONS:,}.",
+            f"version must be a whole number from 1 to {MOST_VERSIONS:,}.",
             {
                 "anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS}, {"type": "null"}],
                 "description": "The version to test. Default: the newest.",
@@ -73,7 +75,7 @@ class SentBacktest(Received):
         Rule(
             _against,
             "Backtest.InvalidAgainst",
-            "against is a version's number, published, recorded or challenger.",
+            "against must be a version's number, published, recorded or challenger.",
             {
                 "anyOf": [
                     {"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS},
@@ -90,7 +92,7 @@ class SentBacktest(Received):
         Rule(
             or_null(distinct(day, MOST_DAYS)),
             "Backtest.InvalidAsOf",
-            f"asOf is a list of 1 to {MOST_DAYS} different dates.",
+            f"asOf must be a list of 1 to {MOST_DAYS} different dates.",
             {
                 "anyOf": [
                     {
@@ -111,7 +113,7 @@ class SentBacktest(Received):
         Rule(
             one_of(*Knowledge),
             "Backtest.InvalidKnowledge",
-            "knowledge is now or then.",
+            "knowledge must be now or then.",
             {
                 "type": "string",
                 "enum": [each.value for each in Knowledge],

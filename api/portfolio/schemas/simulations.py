@@ -31,7 +31,7 @@ def _day(name: str, means: str) -> Rule:
     return Rule(
         or_null(day),
         "Simulation.InvalidDay",
-        f"{name} is a date, YYYY-MM-DD.",
+        f"{name} must be a date, YYYY-MM-DD.",
         {**_DAY, "description": means},
     )
 
@@ -59,7 +59,7 @@ class SentSimulation(Received):
         Rule(
             or_null(_object),
             "Simulation.InvalidDocument",
-            "document is a ruleset's document.",
+            "document must be a ruleset's document.",
             {
                 "anyOf": [{"type": "object"}, {"type": "null"}],
                 "description": "A draft of the ruleset to simulate instead. It is stored with the simulation only; its "

@@ -29,7 +29,7 @@ class SentResolution(Received):
         Rule(
             one_of(*KINDS),
             "Resolution.InvalidKind",
-            f"kind is {' or '.join(KINDS)}.",
+            f"kind must be {' or '.join(KINDS)}.",
             {"type": "string", "enum": list(KINDS)},
         ),
     ]
@@ -38,7 +38,7 @@ class SentResolution(Received):
         Rule(
             _key,
             "Resolution.InvalidKey",
-            "key is the 32 hexadecimal digits that the risk report shows with the finding or event.",
+            "key must be the 32 hexadecimal digits that the risk report shows with the finding or event.",
             {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "As the risk report shows it."},
         ),
     ]
@@ -47,7 +47,7 @@ class SentResolution(Received):
         Rule(
             or_null(masked(MAX_REASON)),
             "Resolution.InvalidReason",
-            f"reason is text of 1 to {MAX_REASON:,} characters, or null.",
+            f"reason must be text of 1 to {MAX_REASON:,} characters, or null.",
             {
                 "type": ["string", "null"],
                 "minLength": 1,

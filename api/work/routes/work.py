@@ -135,7 +135,7 @@ def act_on_alert(caller: Worker, match_id: MatchId, sent: SentAlertAction) -> Re
     """
     action = sent.record()
     if action.until is not None and action.until <= caller.now:
-        fault = Fault("/until", "Alert.InvalidUntil", "until is later than now.")
+        fault = Fault("/until", "Alert.InvalidUntil", "until must be later than now.")
         raise InvalidRequest(fault.code, fault.message, (fault,))
     with caller.writing() as w:
         match = caller.match(w, match_id)

@@ -29,7 +29,7 @@ def _subject(name: str, of: str) -> Rule:
     return Rule(
         optional(identifier),
         "Note.InvalidSubject",
-        f"{name} is a UUID.",
+        f"{name} must be a UUID.",
         {
             "anyOf": [{"type": "string", "format": "uuid"}, {"const": ""}, {"type": "null"}],
             "description": f"The {of} that the note is about.",

@@ -81,7 +81,7 @@ class WhichAlerts(Assigned):
 ASSIGNEE = Rule(
     or_null(identifier),
     "Work.InvalidAssignee",
-    "assignee is the id of a user or a key, or null.",
+    "assignee must be the id of a user or a key, or null.",
     {
         "anyOf": [{"type": "string", "format": "uuid"}, {"type": "null"}],
         "description": "A user or a key of the client. Null: nobody.",
@@ -97,7 +97,7 @@ class SentAlertAction(Received):
         Rule(
             lambda given: ItemAction(one_of(*ItemAction)(given)),
             "Alert.InvalidAction",
-            f"action is one of {', '.join(ItemAction)}.",
+            f"action must be one of {', '.join(ItemAction)}.",
             {"type": "string", "enum": list(ItemAction)},
         ),
     ]
@@ -106,7 +106,7 @@ class SentAlertAction(Received):
         Rule(
             optional(moment),
             "Alert.InvalidUntil",
-            f"until is {MOMENT}, later than now; needed to snooze.",
+            f"until must be {MOMENT}, later than now; needed to snooze.",
             {
                 "anyOf": [{"type": "string", "format": "date-time"}, {"const": ""}, {"type": "null"}],
                 "description": "When a snoozed alert is open again.",

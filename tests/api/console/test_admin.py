@@ -77,11 +77,11 @@ def test_refusals_are_shown_beside_the_form(lender: Lender, store: Store, subtes
     hook = {"eventType": "job.failed", "webhookUrl": "http://a.example"}
     cases = {
         "taken address": ("/admin/users", new | {"email": taken.email}, 409, "Another user has"),
-        "no name": ("/admin/users", new | {"name": ""}, 400, "name is text of"),
+        "no name": ("/admin/users", new | {"name": ""}, 400, "name must be text of"),
         "last admin": (own, {"name": "Ada", "role": "viewer"}, 409, "only admin"),
         "last admin, disabled": (f"{own}/disable", {}, 409, "only admin"),
         "last admin, erased": (f"{own}/erase", {}, 409, "only admin"),
-        "no scope": ("/admin/keys", {"days": "30"}, 400, "scopes is a list of different scopes"),
+        "no scope": ("/admin/keys", {"days": "30"}, 400, "scopes must be a non-empty list of distinct scopes"),
         "plain address": ("/admin/webhooks", hook, 400, "https"),
     }
     for name, (path, fields, status, sentence) in cases.items():

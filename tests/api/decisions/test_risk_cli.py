@@ -86,7 +86,7 @@ def test_from_two_files_to_a_model_in_use_and_back(
     files = ("--transactions", rows, "--outcomes", outcomes)
     fitted = run("risk", "fit", *files, "--out", tmp_path / "model.json", "--name", "spring")
     assert not home.exists()
-    assert (fitted["cases"], fitted["unknown"], fitted["calibration"]) == (CUSTOMERS, 1, "client")
+    assert (fitted["cases"], fitted["withoutTransactions"], fitted["calibration"]) == (CUSTOMERS, 1, "client")
     assert fitted["auc"] > 0.6
     assert fitted["comparison"]["better"]
     assert len(fitted["calibrationTable"]) == 10
@@ -97,7 +97,7 @@ def test_from_two_files_to_a_model_in_use_and_back(
     monkeypatch.setattr(judging, "LEAST_LOWER", 2)  # no fit is better; by chance, one in ten would be
     retained = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
     assert retained["calibration"] == "synthetic"
-    assert retained["moves"].startswith("of ") or "change their rating" in retained["moves"]
+    assert retained["summary"].startswith("of ") or "change their rating" in retained["summary"]
     compared = run("risk", "compare", retained["modelId"], "--client", client)
     assert (compared["customers"], compared["who"]) == (0, [])
     assert not retained["comparison"]["better"]
@@ -177,7 +177,7 @@ def test_changed_ratings_are_shown_before_a_model_is_activated(tmp_path: Path) -
     assert {each["customerId"] for each in found["who"]} <= set(ids)
     assert "not compared" in refused("risk", "activate", tmp_path / "easy.json", "--client", client)
     activated = run("risk", "activate", tmp_path / "easy.json", "--client", client, "--anyway", "a test")
-    assert activated["moves"] == found["summary"]
+    assert activated["summary"] == found["summary"]
     outcomes = tmp_path / "outcomes.csv"
     outcomes.write_text("\n".join(["customer,asOf,defaulted", *(f"{one},2026-07-01,1" for one in ids)]))
     drifted = run("risk", "drift", "--client", client, "--outcomes", outcomes)

@@ -65,9 +65,9 @@ def test_each_case_has_its_customers_rows_up_to_its_day() -> None:
     ]
 
 
-def test_cases_without_rows_are_counted_as_unknown() -> None:
+def test_cases_without_rows_are_counted() -> None:
     cohort = cohorts.cohort_from_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
-    assert cohort.unknown == 1
+    assert cohort.without_transactions == 1
     assert cohort.cases["customer"].to_list() == ["a", "a", "b"]
     assert cohort.further.height == cohort.default_readings.height == 3
     assert cohort.further["amount"].to_list() == [1000.0, None, 5.5]

@@ -47,7 +47,7 @@ def test_a_case_has_stored_transactions_up_to_its_day() -> None:
         {"case": [1, 2, 3], "customer": list("aab"), "customer_number": [7, 7, None], "as_of": [*days, days[0]]}
     ).with_columns(defaulted=pl.Series([0, 1, 0], dtype=pl.Int8))
     cohort = cohorts.cohort_from_transactions(rows, cases)
-    assert cohort.unknown == 1
+    assert cohort.without_transactions == 1
     assert cohort.cases["case"].to_list() == [1, 2]
     seen = [(day - first).days // 30 + 1 for day in days]
     assert cohort.default_readings["months_of_history"].to_list() == seen

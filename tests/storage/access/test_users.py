@@ -12,7 +12,7 @@ from storage.access import actors, keys, passwords, sessions, users
 from storage.access.roles import Role
 from storage.access.users import LOCKED_FOR, MOST_FAILURES, User
 from storage.core import audit
-from storage.core.audit import Filter, Place
+from storage.core.audit import Filter, TrailPosition
 from storage.core.models import metadata, sign_in_links
 from storage.core.models import sessions as stored_sessions
 from storage.core.models import users as stored_users
@@ -252,7 +252,7 @@ def test_pages_of_the_trail_have_every_entry_once(store: Store, client_id: UUID,
 
     def read(wanted: Filter) -> list[str]:
         found: list[str] = []
-        after: Place | None = None
+        after: TrailPosition | None = None
         with store.db.reading() as r:
             while True:
                 entries, after = audit.find_page(r, client_id, wanted, after, 2)

@@ -46,7 +46,7 @@ ABOUT = (
     "is trained with it, so only its first figures, from before, say how well unfamiliar lines are categorised."
 )
 _SHARES = "share right, share answered, share right of these"
-MOST_ALIKE = 3  # rows of one merchant in a table of confidence
+MAX_ALIKE = 3  # rows of one merchant in a table of confidence
 WORST = 12
 _PAIR = ("customer_number", "size", "account_out", "account_in", "date_out", "date_in")
 
@@ -262,12 +262,12 @@ def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
 
 
 def _few_of_each_merchant(decided: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with an answer, at most MOST_ALIKE of each merchant and category: repeats are one decision."""
+    """Return the rows with an answer, at most MAX_ALIKE of each merchant and category: repeats are one decision."""
     rows = decided.filter(pl.col("confidence") > 0, pl.col("category_source") != "fallback")
     alike = rows.with_columns(merchant=merchants(rows)).select(
         "merchant", "true_category", "category", "category_source", "confidence"
     )
-    return alike.filter(pl.int_range(pl.len()).over("merchant", "true_category") < MOST_ALIKE).drop("merchant")
+    return alike.filter(pl.int_range(pl.len()).over("merchant", "true_category") < MAX_ALIKE).drop("merchant")
 
 
 def _average(what: str, rows: pl.DataFrame) -> Row:

@@ -28,7 +28,7 @@ from coverage import CoverageData
 from tests.parts import git
 
 COUNT, SEED = 100, 16
-LIMIT_S, MOST, USAGE_ERROR = 60, 500, 4  # of a run of pytest: its time, its tests, and its answer to wrong options
+LIMIT_S, MAX_TESTS, USAGE_ERROR = 60, 500, 4  # of a run of pytest: its time, its tests, and its answer to wrong options
 FOLDER, TABLE = Path(".mutants"), Path("benchmarks/MUTANTS.md")
 TARGETS: Mapping[str, Sequence[str]] = {
     "test": ("-m", "not slow and not service", "--timeout=20"),  # finds a hanging test before the minute is over
@@ -119,7 +119,7 @@ class Copy:
         lines = data.contexts_by_lineno(str(self.folder / mutant.path))  # such as tests/test_a.py::test_b[1]|run
         tests = {re.split(r"[|\[]", test)[0] for test in lines.get(mutant.line_in(self.read(mutant.path)), ()) if test}
         near, sizes = f"tests/{mutant.path.rpartition('/')[0]}/", Counter(test.split("::")[0] for test in tests)
-        return sorted(tests, key=lambda test: (not test.startswith(near), sizes[test.split("::")[0]], test))[:MOST]
+        return sorted(tests, key=lambda test: (not test.startswith(near), sizes[test.split("::")[0]], test))[:MAX_TESTS]
 
     def catch(self, mutant: Mutant, tests: Sequence[str], *options: str) -> str:
         """Return the first test that fails with the mutant, passes without it and fails again, if there is one."""

@@ -30,11 +30,11 @@ from storage.core.audit import Outcome, TrailPosition
 
 MAX_EMAIL, MAX_NAME = 254, 200  # characters; RFC 5321 allows 254 for an address
 MAX_OVERLAP_H = 30 * 24
-MOST_ACTORS = 100
+MAX_ACTORS = 100
 _EMAIL = "[!-?A-~]+@[!-?A-~]+"  # visible ASCII characters and one @
 _CURSOR = re.compile("([0-9a-f]{1,15})-([0-9a-f]{1,15})")  # less than 2**63 each
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST_MICROSECONDS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_MAX_MICROSECONDS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _email(value: Any) -> str:
@@ -185,7 +185,7 @@ def _cursor(value: Any) -> TrailPosition | None:
     if value == "":
         return None
     match = _CURSOR.fullmatch(value) if type(value) is str else None
-    if match is None or (microseconds := int(match[1], 16)) > _MOST_MICROSECONDS:
+    if match is None or (microseconds := int(match[1], 16)) > _MAX_MICROSECONDS:
         raise ValueError
     return TrailPosition(_EPOCH + timedelta(microseconds=microseconds), int(match[2], 16))
 
@@ -253,7 +253,7 @@ class TrailView(View):
 def _whos(value: Any) -> list[str]:
     if type(value) is not str:
         raise ValueError
-    return distinct(text(40), MOST_ACTORS)(value.split(","))
+    return distinct(text(40), MAX_ACTORS)(value.split(","))
 
 
 class ActorsQuery(Received):
@@ -262,11 +262,11 @@ class ActorsQuery(Received):
         Parameter(
             _whos,
             "Actor.InvalidWho",
-            f"who must be 1 to {MOST_ACTORS} different values of `who`, separated by commas, given once.",
+            f"who must be 1 to {MAX_ACTORS} different values of `who`, separated by commas, given once.",
             {
                 "type": "string",
                 "minLength": 1,
-                "description": f"At most {MOST_ACTORS} values, separated by commas.",
+                "description": f"At most {MAX_ACTORS} values, separated by commas.",
             },
         ),
     ]

@@ -15,7 +15,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from api.access.schemas import MOST_ACTORS
+from api.access.schemas import MAX_ACTORS
 from api.console import rendering
 from api.console.calls import Calls
 from api.core.limits import Limits
@@ -76,8 +76,8 @@ class Page:
         """Return names for people by what `who`, `madeBy` or `setBy` says in answers. None is unknown."""
         asked = sorted({who for who in whos if who})
         names: dict[str | None, str] = {None: wording.UNKNOWN}
-        for start in range(0, len(asked), MOST_ACTORS):
-            found = await self.get("actors", who=",".join(asked[start : start + MOST_ACTORS]))
+        for start in range(0, len(asked), MAX_ACTORS):
+            found = await self.get("actors", who=",".join(asked[start : start + MAX_ACTORS]))
             names |= {actor["who"]: actor["name"] for actor in found["actors"]}
         return names
 

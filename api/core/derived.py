@@ -21,7 +21,7 @@ from pipelines.vocabulary.errors import Unavailable
 from pipelines.vocabulary.printing import RATIO_SCALE, uuid_text
 from storage.core.paging import Page
 
-MOST_BYTES = 3 * 2**30  # in a process at once: enough for the largest customer and a few usual ones (our judgement)
+MAX_BYTES = 3 * 2**30  # in a process at once: enough for the largest customer and a few usual ones (our judgement)
 # Peak memory for each row of a customer, as measured by tests/api/intake/test_measured_bytes.py:
 BYTES_PER_ROW = 3_300  # computing metrics, reports and derived lists
 BYTES_PER_ROW_OF_DIFF = 6_500  # comparing the reports of two versions

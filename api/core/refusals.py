@@ -18,8 +18,8 @@ from storage.core.audit import Actor, Outcome
 from storage.core.database import UNREACHABLE, Database, Writing
 
 WINDOW_S = 60.0
-MOST_KINDS = 100  # in a window; further kinds are counted together (our judgement)
-MOST_STORED = 10 * MOST_KINDS  # entries that wait while the database is unavailable (our judgement)
+MAX_KINDS = 100  # in a window; further kinds are counted together (our judgement)
+MAX_STORED = 10 * MAX_KINDS  # entries that wait while the database is unavailable (our judgement)
 
 log = logging.getLogger("tidemark.api")
 
@@ -58,7 +58,7 @@ class Refusals:
     def note(self, refusal: Refusal) -> None:
         first, kind = refusal, replace(refusal, actor=replace(refusal.actor, request_id=None, own_request_id=None))
         with self._lock:
-            if kind not in self._others and len(self._others) >= MOST_KINDS:
+            if kind not in self._others and len(self._others) >= MAX_KINDS:
                 first = kind = Refusal(Actor(audit.ANONYMOUS), refusal.action, refusal.place, "others")
             if kind in self._others:
                 self._others[kind] += 1
@@ -96,7 +96,7 @@ class Refusals:
         return firsts + [Due(refusal, now, times) for refusal, times in others.items() if times]
 
     def _write(self, due: Sequence[Due]) -> Sequence[Due]:
-        """Write the entries. Return those to write later: all, up to MOST_STORED, if the database is unavailable."""
+        """Write the entries. Return those to write later: all, up to MAX_STORED, if the database is unavailable."""
         if not due:
             return ()
         try:
@@ -105,7 +105,7 @@ class Refusals:
                     _append(w, each)
         except UNREACHABLE as error:
             log.warning("%s refusals could not be written to the audit trail yet: %s", len(due), type(error).__name__)
-            return due[:MOST_STORED]
+            return due[:MAX_STORED]
         except Exception:
             log.exception("%s refusals could not be written to the audit trail", len(due))
         return ()

@@ -10,7 +10,7 @@ import msgspec
 from storage.customers.summary_listing import Order, Place, Sort
 
 LONGEST: Final = 4_000  # characters; a name has at most 200, of which each may become three when casefolded
-MOST: Final = 2**63  # customer numbers and counts are less
+BIGINT_END: Final = 2**63  # customer numbers and counts are less
 KINDS: Final[dict[Sort, Any]] = {
     Sort.CREATED: int,
     Sort.NAME: str | None,
@@ -44,6 +44,6 @@ def parse_cursor(value: Any) -> Cursor:
         key = msgspec.convert(key, type=KINDS[by])
     except msgspec.DecodeError as error:
         raise ValueError from error
-    if not 0 <= number < MOST or (isinstance(key, int) and not 0 <= key < MOST) or "\0" in str(key):
+    if not 0 <= number < BIGINT_END or (isinstance(key, int) and not 0 <= key < BIGINT_END) or "\0" in str(key):
         raise ValueError
     return Order(by, descending=descending), Place(key, number)

@@ -26,7 +26,7 @@ from storage.enrichment.transactions import Location
 from storage.monitoring import attributes
 
 PART_ROWS = 200_000  # evaluated together
-MOST_ROWS = 2_000_000  # a larger portfolio would take too long; there, a backtest shows which steps are reached
+MAX_ROWS = 2_000_000  # a larger portfolio would take too long; there, a backtest shows which steps are reached
 
 
 def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> Sequence[Finding]:
@@ -34,7 +34,7 @@ def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> S
     plan = plan_policy(policy)
     with store.db.reading() as r:
         places, _ = transactions.separate_damaged(store.lake, transactions.current_locations_of_client(r, client_id))
-    if len(plan.steps) < 2 or not places or sum(place.row_count for place in places) > MOST_ROWS:
+    if len(plan.steps) < 2 or not places or sum(place.row_count for place in places) > MAX_ROWS:
         return []
     reached = Counter[int]()
     for part in _parts(places):

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pipelines.intake.masking import mask_text
 from pipelines.vocabulary import nearest
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 LONGEST_NAME = 64
 
 _names: ContextVar[list[str] | None] = ContextVar("unknown", default=None)
@@ -39,7 +39,7 @@ def note(names: Iterable[str], known: Iterable[str]) -> None:
     # A name may contain a card number, and answers may be stored, so names are masked. Masking comes before cutting,
     # because half a card number would not be recognised.
     unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in names if name not in all_known)
-    for name in islice(unknown, MOST_NAMED + 1 - len(collected)):  # there may be millions; finding similar ones is slow
+    for name in islice(unknown, MAX_NAMED + 1 - len(collected)):  # there may be millions; finding similar ones is slow
         described = nearest.suggest(name, sorted(all_known))
         if described not in collected:
             collected.append(described)
@@ -73,6 +73,6 @@ def message(other: str | None) -> str | None:
     collected = _names.get()
     if not collected:
         return other
-    more = " and others" if len(collected) > MOST_NAMED else ""
-    unknown = f"Unknown, and ignored: {', '.join(collected[:MOST_NAMED])}{more}."
+    more = " and others" if len(collected) > MAX_NAMED else ""
+    unknown = f"Unknown, and ignored: {', '.join(collected[:MAX_NAMED])}{more}."
     return unknown if other is None else f"{other} {unknown}"

@@ -9,7 +9,7 @@ import msgspec
 from storage.enrichment.client_listing import Cursor
 
 LONGEST = 80  # characters; five values take at most 56 bytes
-MOST_DAYS, MOST = 100_000, 2**63  # a place after these has no rows
+MAX_DAYS, BIGINT_END = 100_000, 2**63  # a place after these has no rows
 
 
 def cursor_text(cursor: Cursor) -> str:
@@ -27,6 +27,6 @@ def parse_cursor(value: Any) -> Cursor:
     except msgspec.DecodeError as error:
         raise ValueError from error
     numbers = (cursor.customer_number, cursor.received_seq, cursor.position)
-    if not 0 <= cursor.day < MOST_DAYS or not all(0 <= number < MOST for number in numbers):
+    if not 0 <= cursor.day < MAX_DAYS or not all(0 <= number < BIGINT_END for number in numbers):
         raise ValueError
     return cursor

@@ -33,7 +33,7 @@ from storage.intake.submissions import Landing, with_warnings
 from storage.jobs.jobs import Job
 
 READ_AT_ONCE = 2  # exports, each in a child process (our judgement)
-MOST_LINES = 100  # of a file that warnings name
+MAX_LINES = 100  # of a file that warnings name
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _refused_lines(caller: Caller, file: _File, found: OfAccount) -> Iterator[di
     positions = checked.rejected.select("position").collect()["position"]
     if len(positions):
         lines = sorted(found.statement.lines.gather(positions))
-        shown = ", ".join(map(str, lines[:MOST_LINES])) + (" …" if len(lines) > MOST_LINES else "")
+        shown = ", ".join(map(str, lines[:MAX_LINES])) + (" …" if len(lines) > MAX_LINES else "")
         message = f"File {file.number}: rows are refused on these lines: {shown}."
         yield {"code": "Export.RowsRefused", "message": message}
 
@@ -183,9 +183,9 @@ def _file_warnings(file: _File) -> Iterator[dict[str, str]]:
     assert file.export is not None
     about = f"File {file.number}"
     yield from ({"code": "Export.ReadAs", "message": f"{about}: {note}"} for note in file.export.notes)
-    for line in file.export.refused[:MOST_LINES]:
+    for line in file.export.refused[:MAX_LINES]:
         yield {"code": line.code, "message": f"{about}, line {line.line}: {line.message}"}
-    if (more := len(file.export.refused) - MOST_LINES) > 0:
+    if (more := len(file.export.refused) - MAX_LINES) > 0:
         yield {"code": "Export.MoreLines", "message": f"{about}: {more:,} more lines could not be read."}
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 
-from api.core.schemas.jobs import MOST_ERRORS, JobStatusView
+from api.core.schemas.jobs import MAX_ERRORS, JobStatusView
 from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.changes import Changes
@@ -131,6 +131,6 @@ def _first_refused(r: Reading, lake: Lake, job: Job) -> tuple[Sequence[Mapping[s
     if not job.rejected_rows:
         return [], []
     try:
-        return outcomes.find_rejected(r, lake, job, Page(1, MOST_ERRORS)).items, []
+        return outcomes.find_rejected(r, lake, job, Page(1, MAX_ERRORS)).items, []
     except Corrupt as error:
         return [], [{"code": error.code, "message": error.detail}]

@@ -16,7 +16,7 @@ from api.decisions.schemas.policies import FindingView
 from pipelines.metrics.definition import Format
 from pipelines.monitoring import Cause, Ruleset
 from pipelines.monitoring.library import LibraryRuleset
-from pipelines.monitoring.ruleset import MOST_CUSTOMERS, Severity
+from pipelines.monitoring.ruleset import MAX_CUSTOMERS, Severity
 from storage.monitoring.rule_matches import Count, Match
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 
@@ -33,7 +33,7 @@ _APPLIES_TO: dict[str, Any] = {
                     "type": "array",
                     "items": {"type": "string", "format": "uuid"},
                     "minItems": 1,
-                    "description": f"Customers of the client, at most {MOST_CUSTOMERS:,}.",
+                    "description": f"Customers of the client, at most {MAX_CUSTOMERS:,}.",
                 }
             },
             "required": ["customers"],

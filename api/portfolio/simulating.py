@@ -16,7 +16,7 @@ from api.monitoring.rulesets import require_valid
 from api.monitoring.schemas import ReadValue
 from api.portfolio import portfolio_jobs
 from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
-from api.portfolio.schemas.simulations import EARLIEST, MOST_MONTHS, USUAL_MONTHS, SentSimulation
+from api.portfolio.schemas.simulations import EARLIEST, MAX_MONTHS, USUAL_MONTHS, SentSimulation
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import CheckedRuleset, Listed, Ruleset, check_document
 from pipelines.monitoring.page import About, page
@@ -62,8 +62,8 @@ def _days(sent: SentSimulation, today: date) -> tuple[date, date]:
         raise InvalidRequest("Simulation.DayToCome", "The last day is later than today.")
     if first > last:
         raise InvalidRequest("Simulation.InvalidDays", "The first day is later than the last.")
-    if first <= _months_before(last, MOST_MONTHS):
-        raise InvalidRequest("Simulation.TooManyDays", f"At most {MOST_MONTHS} months are simulated.")
+    if first <= _months_before(last, MAX_MONTHS):
+        raise InvalidRequest("Simulation.TooManyDays", f"At most {MAX_MONTHS} months are simulated.")
     return first, last
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import Rule, number_rule, one_of, optional, optional_text
 from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, CustomerView, eleven_digits
-from pipelines.synthetic.sandbox import FEWEST_MONTHS, MOST_MONTHS, PROFILES
+from pipelines.synthetic.sandbox import FEWEST_MONTHS, MAX_MONTHS, PROFILES
 
 USUAL_MONTHS = 12
 
@@ -49,7 +49,7 @@ class NewSandboxCustomer(Received):
             "months",
             "Sandbox.InvalidMonths",
             FEWEST_MONTHS,
-            MOST_MONTHS,
+            MAX_MONTHS,
             "Months of transactions until yesterday. A profile may have fewer.",
         ),
     ] = USUAL_MONTHS

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 from api.access.routes import approvals, trail, users
 from api.access.routes import keys as api_keys
 from api.console.pages import ROUTERS as PAGES
-from api.core.derived import MOST_BYTES, ConcurrencyLimit
+from api.core.derived import MAX_BYTES, ConcurrencyLimit
 from api.core.grouped_calls import GroupedCalls
 from api.core.limits import Limits
 from api.core.refusals import Refusals
@@ -124,7 +124,7 @@ def _document(is_sandbox: bool) -> dict[str, Any]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.limits = Limits(app.state.store.settings)
-    app.state.memory = ConcurrencyLimit(MOST_BYTES)
+    app.state.memory = ConcurrencyLimit(MAX_BYTES)
     app.state.drawing = ConcurrencyLimit(DRAWN_AT_ONCE)
     app.state.printing = ConcurrencyLimit(PRINTED_AT_ONCE)
     app.state.reading = ConcurrencyLimit(READ_AT_ONCE)

@@ -11,7 +11,7 @@ import msgspec
 from storage.work.timeline import EntryKind, Place
 
 LONGEST = 120  # characters; a time, a kind and an id take at most 85 bytes
-MOST = 2**63
+BIGINT_END = 2**63
 
 
 def cursor_text(place: Place) -> str:
@@ -30,7 +30,7 @@ def parse_place(value: Any) -> Place | None:
         at, kind, tie = msgspec.msgpack.decode(content, type=tuple[datetime, EntryKind, int | str])
     except msgspec.DecodeError as error:
         raise ValueError from error
-    if at.tzinfo is None or (isinstance(tie, int) and not 0 <= tie < MOST):
+    if at.tzinfo is None or (isinstance(tie, int) and not 0 <= tie < BIGINT_END):
         raise ValueError
     if isinstance(tie, str) != (kind is EntryKind.STATEMENT_READ):
         raise ValueError

@@ -34,7 +34,7 @@ LONGEST_BODY = 2**20  # bytes of a reader's query; Dagster's pages send a few th
 LONGEST_FORM = 4_096  # bytes
 BODY_WITHIN_S = 10.0
 NOT_ALLOWED = 1008  # RFC 6455, 7.4.1
-MOST_TOKENS = 10_000  # of a reader's query: parsing them takes under a second
+MAX_TOKENS = 10_000  # of a reader's query: parsing them takes under a second
 READERS_AT_ONCE = 2  # queries of readers; each slows everything else in the process. Our judgement
 ROLE = "tidemark.role"  # the key of the role in the scope of an allowed request
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -282,7 +282,7 @@ def _leave_only_body(scope: Scope) -> None:
 def check_only_queries(body: bytes) -> None:
     """Refuse the body of a GraphQL request that holds an operation other than a query, or can't be parsed."""
     try:
-        document = parse(json.loads(body)["query"], max_tokens=MOST_TOKENS)
+        document = parse(json.loads(body)["query"], max_tokens=MAX_TOKENS)
     except (ValueError, TypeError, KeyError, GraphQLError, RecursionError) as error:
         raise Refused(400, "This is not a GraphQL request.") from error
     operations = [definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)]

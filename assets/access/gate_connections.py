@@ -12,9 +12,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from assets.access.gate import ROLE
 from assets.access.gate_tokens import Role
 
-MOST_CONNECTIONS = 256  # a browser has about ten, the dispatcher four
+MAX_CONNECTIONS = 256  # a browser has about ten, the dispatcher four
 ENDED_AT_ONCE = 16  # if there are too many, so that not every further connection needs a search
-MOST_OF_A_STRANGER = 64 * 1024  # bytes that a connection may send of a request that the gate has not allowed
+MAX_OF_A_STRANGER = 64 * 1024  # bytes that a connection may send of a request that the gate has not allowed
 
 _numbers = count()  # of connections, in the order in which they were opened
 
@@ -31,19 +31,19 @@ class Connection(HttpToolsProtocol):
 
     def _end_oldest(self) -> None:
         """End the oldest if there are too many: first strangers' connections, then readers', but never operators'."""
-        if len(self.connections) <= MOST_CONNECTIONS:
+        if len(self.connections) <= MAX_CONNECTIONS:
             return
         others: list[Any] = [other for other in self.connections if other is not self]
         others = [other for other in others if not other.transport.is_closing()]
-        if len(others) < MOST_CONNECTIONS:
+        if len(others) < MAX_CONNECTIONS:
             return
         may_end = [other for other in others if _latest_role(other) is not Role.OPERATOR]
         may_end.sort(key=lambda other: (_latest_role(other) is not None, getattr(other, "number", 0)))
-        for connection in may_end[: len(others) - MOST_CONNECTIONS + ENDED_AT_ONCE]:
+        for connection in may_end[: len(others) - MAX_CONNECTIONS + ENDED_AT_ONCE]:
             connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self._received > MOST_OF_A_STRANGER and _role(self) is None:
+        if self._received > MAX_OF_A_STRANGER and _role(self) is None:
             self.transport.abort()
             return
         self._received += len(data)

@@ -8,7 +8,7 @@ from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
 
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 
-MOST_UNCATEGORISED = 0.4  # our judgement
+MAX_UNCATEGORISED = 0.4  # our judgement
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ OF_TRANSACTIONS: Sequence[Expectation] = (
     ),
     Expectation(
         "categorised",
-        f"At most {MOST_UNCATEGORISED:.0%} of the posted rows have no category. Measured: the share that has none.",
+        f"At most {MAX_UNCATEGORISED:.0%} of the posted rows have no category. Measured: the share that has none.",
         lambda rows: _share_of_posted(rows, pl.col("category_source") == "fallback"),
-        lambda share: share <= MOST_UNCATEGORISED,
+        lambda share: share <= MAX_UNCATEGORISED,
         AssetCheckSeverity.WARN,
     ),
 )

@@ -7,7 +7,7 @@ import polars as pl
 from dagster import MetadataValue, TableRecord
 
 BAR_PX, ROW_PX, LABEL_PX = 360, 20, 170
-MOST_BARS = 14
+MAX_BARS = 14
 
 
 def bars(title: str, counts: pl.DataFrame, label: str, value: str) -> dict[str, MetadataValue]:
@@ -18,7 +18,7 @@ def bars(title: str, counts: pl.DataFrame, label: str, value: str) -> dict[str, 
     """
     if counts.is_empty():
         return {}
-    largest = counts.head(MOST_BARS)
+    largest = counts.head(MAX_BARS)
     records = [TableRecord(row) for row in largest.select(label, value).to_dicts()]
     picture = base64.b64encode(_svg(largest, label, value).encode()).decode()
     return {

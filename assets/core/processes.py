@@ -26,7 +26,7 @@ from storage.core.signals import call_when_asked_to_stop
 
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
-MOST_SLOTS = 32  # of a home: our judgement
+MAX_SLOTS = 32  # of a home: our judgement
 
 
 class AlreadyRunningError(Exception):
@@ -124,14 +124,14 @@ def hold_slot(folder: Path, name: str) -> Iterator[tuple[int, UUID]]:
         AlreadyRunningError: all slots are taken.
     """
     with ExitStack() as stack:
-        for number in range(1, MOST_SLOTS + 1):
+        for number in range(1, MAX_SLOTS + 1):
             try:
                 holder = stack.enter_context(hold_lock(folder / f"{name}-{number}.lock"))
             except AlreadyRunningError:
                 continue
             yield number, holder
             return
-    raise AlreadyRunningError(f"{MOST_SLOTS} processes of this part of Tidemark are already running in this home.")
+    raise AlreadyRunningError(f"{MAX_SLOTS} processes of this part of Tidemark are already running in this home.")
 
 
 def list_slots(folder: Path, name: str) -> list[int]:

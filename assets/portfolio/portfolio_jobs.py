@@ -43,7 +43,7 @@ from storage.portfolio.portfolio_jobs import Kind, Part, PortfolioJob, Slice
 # matters little if one thread finishes before the other.
 SLICE_CUSTOMERS = 20_000
 SLICE_ROWS = 4_000_000
-MOST_SILENT = 5_000  # customers without transactions that are computed together
+MAX_SILENT = 5_000  # customers without transactions that are computed together
 NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in COLUMNS})
 
 KINDS: Mapping[Flow, Callable[[Reading, Store, PortfolioJob], PortfolioWork]] = {
@@ -158,8 +158,8 @@ def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Pa
     pieces = each_slice(store.lake, good, partial(_compute_rows, work, failed)) if good else ()
     parts = list(chain.from_iterable(pieces))
     if not work.population.with_transactions:
-        for start in range(0, len(silent), MOST_SILENT):
-            parts += _compute_isolated(work, failed, NO_ROWS, silent[start : start + MOST_SILENT])
+        for start in range(0, len(silent), MAX_SILENT):
+            parts += _compute_isolated(work, failed, NO_ROWS, silent[start : start + MAX_SILENT])
     merged = work.merge(part.tallies for part in parts)
     rows = _with_public_ids(store, parts, slice_.job.kind.most_listed)
     return Part(rows, merged, sum(part.customers for part in parts)), len(failed)

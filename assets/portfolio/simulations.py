@@ -35,7 +35,7 @@ class Simulation:
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         with self.store.db.reading() as r:
             past = _past(r, self.definition, numbers)
-        parts = list(simulation.simulate(self.definition, rows, past, simulation.MOST_FIRINGS))
+        parts = list(simulation.simulate(self.definition, rows, past, simulation.MAX_FIRINGS))
         firings = pl.concat([pl.DataFrame(schema=FIRINGS), *(part.firings for part in parts)])
         return Part(firings, merge(part.tallies for part in parts), len(numbers))
 

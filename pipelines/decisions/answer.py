@@ -18,7 +18,7 @@ from pipelines.decisions.policy import INDETERMINATE, Reason
 from pipelines.decisions.readings import NONE, Attribute, column_of
 from pipelines.decisions.unsettled import Row, describe_missing, find_missing, own_cause
 
-MOST_PRINCIPAL = 4  # principal reasons: more are not likely to be helpful (commentary to US Regulation B, 1002.9(b)(2))
+MAX_PRINCIPAL = 4  # principal reasons: more are not likely to be helpful (commentary to US Regulation B, 1002.9(b)(2))
 BY_LABEL: Callable[[Node], str] = attrgetter("label")
 Data = dict[str, Any]
 
@@ -69,7 +69,7 @@ def _verdict(plan: Plan, row: Row) -> Data:
         "recommendedActions": list(actions),
         "reasons": list(_undecided(plan, row)),
         "matchedRules": [_describe_reason(plan, *each) for each in decisive],
-        "principalReasons": [each.customer_message for each, _ in decisive[:MOST_PRINCIPAL]],
+        "principalReasons": [each.customer_message for each, _ in decisive[:MAX_PRINCIPAL]],
     }
 
 

@@ -17,7 +17,7 @@ from pipelines.decisions.plan import Plan, PlannedStep
 from pipelines.decisions.policy import INDETERMINATE
 
 ONE: int = 10**SCALE
-MOST = LARGEST * ONE - 1  # the largest number of a policy, in units
+MAX_UNITS = LARGEST * ONE - 1  # the largest number of a policy, in units
 
 Truths = frozenset[bool | None]  # possible values of a condition; None: unknown
 UNKNOWN: Truths = frozenset((None,))
@@ -144,8 +144,8 @@ def _is_known(of: Range) -> Truths:
 
 def _cut(low: int, high: int, *, unknown: bool) -> Range:
     """Cut a range at the largest number; values beyond it are unknown."""
-    beyond = low < -MOST or high > MOST
-    low, high = max(low, -MOST), min(high, MOST)
+    beyond = low < -MAX_UNITS or high > MAX_UNITS
+    low, high = max(low, -MAX_UNITS), min(high, MAX_UNITS)
     return NOTHING if low > high else Range(low, high, known=True, unknown=unknown or beyond)
 
 
@@ -202,7 +202,7 @@ def _extreme(choose: Callable[[Iterable[int]], int], of: Sequence[Range]) -> Ran
 def _tiers(node: Node, operands: Sequence[Range]) -> Range:
     """Return the range that encloses the values of all bands that the placed number may fall into."""
     placed, *values = operands
-    edges = [-MOST, *(units(Decimal(each)) for each in node.subject), MOST + 1]
+    edges = [-MAX_UNITS, *(units(Decimal(each)) for each in node.subject), MAX_UNITS + 1]
     bands = zip(values, pairwise(edges), strict=True)
     touched = [value for value, (low, high) in bands if placed.known and placed.low < high and placed.high >= low]
     return _enclose_all(touched, unknown=placed.unknown)

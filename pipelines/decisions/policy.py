@@ -35,7 +35,7 @@ SOME_CENTS = r"([1-9][0-9]{0,14}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?))"  # at 
 NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,63}"  # of an attribute or an input
 POLICY_SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
 RESERVED_SLUGS = ("schema",)  # `/decision-policies/schema` is a route of its own
-MOST_OPERANDS = 20  # our judgement, as all lengths below
+MAX_OPERANDS = 20  # our judgement, as all lengths below
 
 Kind = Literal["string", "decimal", "boolean"]
 Outcome = Literal["proceed", "conditional", "blocked"]
@@ -135,7 +135,7 @@ class Tiered(Strict):
     """The value of the first band whose bound is above `of`, else `otherwise`. Bounds must increase."""
 
     of: "Number"
-    bands: Annotated[tuple[Band, ...], Field(min_length=1, max_length=MOST_OPERANDS)]
+    bands: Annotated[tuple[Band, ...], Field(min_length=1, max_length=MAX_OPERANDS)]
     otherwise: "Number"
 
 
@@ -157,7 +157,7 @@ Number: TypeAlias = Annotated[
     | Annotated[Tiers, Tag("tiers")],
     Discriminator(_form),
 ]
-Operands: TypeAlias = Annotated[tuple[Number, ...], Field(min_length=2, max_length=MOST_OPERANDS)]
+Operands: TypeAlias = Annotated[tuple[Number, ...], Field(min_length=2, max_length=MAX_OPERANDS)]
 TwoNumbers: TypeAlias = tuple[Number, Number]
 
 

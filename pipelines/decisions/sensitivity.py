@@ -14,7 +14,7 @@ from math import gcd
 import polars as pl
 
 from pipelines.decisions.enclosures import (
-    MOST,
+    MAX_UNITS,
     ONE,
     NodeValues,
     Range,
@@ -32,7 +32,7 @@ from pipelines.metrics import Metrics, cause_of
 from pipelines.metrics.definition import Arithmetic, Balances, Groups, History, Transactions
 from pipelines.vocabulary.checkpoints import checkpoint
 
-MOST_STEPS = 500_000  # operands and rules that one search over all leaves may visit: a second or two; our judgement
+MAX_STEPS = 500_000  # operands and rules that one search over all leaves may visit: a second or two; our judgement
 _EVERY_OUTCOME = frozenset((*OUTCOMES, INDETERMINATE))
 _CENT = ONE // 100
 _UNITS_OF_METRIC = ONE // 10_000  # metrics have four places
@@ -93,7 +93,7 @@ def numeric_leaves(plan: Plan) -> list[Node]:
     return [node for node in plan.nodes.values() if node.is_leaf and node.kind == "decimal"]
 
 
-def find_sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MOST_STEPS) -> list[Sensitivity]:
+def find_sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MAX_STEPS) -> list[Sensitivity]:
     """Return the sensitivity to each number that the plan reads, in the document's order.
 
     Args:
@@ -162,7 +162,7 @@ class _Search:
         """Return the first value outwards from `start` with a wanted outcome, among the values the leaf can have."""
         step = step_of(self._plan.policy, node)
         first = sign * (sign * start // step) * step  # a multiple of the step, at the start or before it
-        last = (MOST - sign * first) // step
+        last = (MAX_UNITS - sign * first) // step
         waiting = [(1, last)] if last > 0 else []
         while waiting:
             near, far = waiting.pop()

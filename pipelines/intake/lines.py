@@ -11,7 +11,7 @@ from typing import Final, TypeGuard
 
 from pipelines.intake.masking import is_money, mask_json, mask_text, may_need_masking
 from pipelines.vocabulary import strict_json
-from pipelines.vocabulary.strict_json import MOST_OTHER_VALUES, Number
+from pipelines.vocabulary.strict_json import MAX_OTHER_VALUES, Number
 
 FIELDS: Final = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
 NUMERIC_FIELDS: Final = frozenset({"amount", "balance"})  # a JSON number or its text
@@ -47,7 +47,7 @@ def decoded(body: bytes, rows: Rows | None) -> Decoded:
         InvalidRequest: what `strict_json.parse` raises.
     """
     if rows is None:
-        return Decoded(strict_json.parse(body, MOST_OTHER_VALUES))
+        return Decoded(strict_json.parse(body, MAX_OTHER_VALUES))
     document = strict_json.parse(body)
     if not isinstance(document, dict):
         return Decoded(type(document)() if isinstance(document, list) else document)

@@ -21,7 +21,7 @@ from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
 from pipelines.vocabulary.schemas import LANDED, STATEMENT_COLUMNS, STATEMENT_ROWS
 
 MAX_FILE_NAME = 255  # characters
-MOST = Decimal(10) ** MAX_INTEGER_DIGITS
+_AMOUNT_END = Decimal(10) ** MAX_INTEGER_DIGITS  # amounts are less
 _OF_ROW = {name: STATEMENT_COLUMNS[name] for name in ("statement_id", "statement_proved")}  # differ from row to row
 _OF_ACCOUNT = pl.Schema({name: kind for name, kind in STATEMENT_COLUMNS.items() if name != "statement_proved"})
 UNDESCRIBED = "(nothing printed)"  # because `validate` refuses a row without a description
@@ -63,7 +63,9 @@ def fits(statement: Statement) -> bool:
     amounts = (amount for entry in statement.entries for amount in (entry.amount, entry.balance))
     stated = (*amounts, statement.opening_balance, statement.closing_balance, statement.credit_limit)
     return all(
-        money.is_finite() and abs(money) < MOST and money == round(money, 2) for money in stated if money is not None
+        money.is_finite() and abs(money) < _AMOUNT_END and money == round(money, 2)
+        for money in stated
+        if money is not None
     )
 
 

@@ -21,8 +21,8 @@ PAID_OFF = 0.5  # share of the borrowed money that went to lenders; from this sh
 FIRST_REPAYMENT_DAYS = 35  # from the receipt, at most
 LEAST_REPAYMENTS = 4  # fewer show no rhythm
 LONGEST_PERIOD, GRACE_DAYS = 15, 3  # days between repayments: daily to fortnightly
-FEWEST_INSTALMENTS, MOST_INSTALMENTS = 4, 200  # the receipt divided by one repayment
-MOST_REPAID = 1.6  # times the receipt, in total
+FEWEST_INSTALMENTS, MAX_INSTALMENTS = 4, 200  # the receipt divided by one repayment
+MAX_REPAID = 1.6  # times the receipt, in total
 LOAN_SHARE = 0.10  # least size of the receipt, as a share of a usual month's receipts
 # Category groups of payments that repay no disguised loan.
 NOT_REPAYMENTS = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
@@ -166,8 +166,8 @@ def disguised_loans(facts: Facts) -> pl.LazyFrame:
             days.is_between(1, FIRST_REPAYMENT_DAYS),
             ~pl.col("parties").list.contains(pl.col("payer"), nulls_equal=True),
         )
-        .filter(instalments.is_between(FEWEST_INSTALMENTS, MOST_INSTALMENTS))
-        .filter(pl.col("size") * pl.col("times") <= MOST_REPAID * pl.col("lent"))
+        .filter(instalments.is_between(FEWEST_INSTALMENTS, MAX_INSTALMENTS))
+        .filter(pl.col("size") * pl.col("times") <= MAX_REPAID * pl.col("lent"))
         .sort(BY_CUSTOMER, "date", "first", "transaction_id", "size")
         .unique([BY_CUSTOMER, "first", "size"], keep="last", maintain_order=True)
         .unique("transaction_id", keep="first", maintain_order=True)

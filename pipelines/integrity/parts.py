@@ -9,7 +9,7 @@ from pipelines.integrity.candidates import RECENT, candidates
 # All of these are our judgement.
 LARGE_SHARE = 10  # the whole is at least 1/LARGE_SHARE of a usual month's receipts
 PART_DAYS = 16  # two weeks and a weekend
-MOST_PARTS = 8
+MAX_PARTS = 8
 ROUND = 50_00  # cents; multiples of it often add up by chance
 _WHOLE = (BY_CUSTOMER, "whole")
 
@@ -64,7 +64,7 @@ def running_sums(facts: Facts) -> pl.DataFrame:
             so_far=pl.col("part").cum_sum().over(*_WHOLE, "party"),
             nth=pl.int_range(1, pl.len() + 1).over(*_WHOLE, "party"),
         )
-        .filter(pl.col("so_far") <= pl.col("size"), pl.col("nth") <= MOST_PARTS)
+        .filter(pl.col("so_far") <= pl.col("size"), pl.col("nth") <= MAX_PARTS)
         .collect(engine="in-memory")
     )
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from pipelines.decisions.check import MOST_FAULTS, ranges, references, sort_findings
+from pipelines.decisions.check import MAX_FAULTS, ranges, references, sort_findings
 from pipelines.decisions.check.bounds import beyond_bounds
 from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.findings import Finding, finding
@@ -48,7 +48,7 @@ def check_document(document: object) -> CheckedRuleset:
     ruleset, misshapen = parse_shape(data, Ruleset)
     parts: Data = data if isinstance(data, dict) else {}
     own = [*misshapen, *_unprintable_texts(data), *_check_baseline(parts), *_repeated_customers(parts)]
-    faults = sort_findings([*map(_as_ruleset_fault, own), *_as_policy(parts)])[:MOST_FAULTS]
+    faults = sort_findings([*map(_as_ruleset_fault, own), *_as_policy(parts)])[:MAX_FAULTS]
     warnings = sort_findings(map(_as_ruleset_fault, [*_unused_metrics(parts), *_repeated_metrics(parts)]))
     return CheckedRuleset(None if faults else ruleset, faults, warnings)
 
@@ -65,7 +65,7 @@ _RULES, _WHERE, _MUTED, _SINCE = range(4)  # indexes of that policy's steps
 
 def _as_policy(ruleset: Data) -> Iterator[Fault]:
     policy = _policy(ruleset)
-    dangling = list(islice(references.find_faults(policy), MOST_FAULTS))
+    dangling = list(islice(references.find_faults(policy), MAX_FAULTS))
     found = [*dangling, *ranges.find_rule_faults(policy, references.pointers_of_wrong_kind(dangling))]
     in_scopes = {each.pointer: each for each in _metrics_in_scopes(policy)}
     findings = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]

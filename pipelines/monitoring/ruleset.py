@@ -28,8 +28,8 @@ from pipelines.decisions.policy import POLICY_SLUG, Code, Condition, DeclaredAtt
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import MOST_DAYS, NAMESPACE, Metric, Metrics, Slug, Strict
 
-MOST_RULES = 50
-MOST_CUSTOMERS = 10_000  # listed by a ruleset
+MAX_RULES = 50
+MAX_CUSTOMERS = 10_000  # listed by a ruleset
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Severity = Literal["info", "warning", "critical"]
@@ -59,7 +59,7 @@ Day: TypeAlias = Annotated[date, BeforeValidator(_parse_day)]
 
 
 class Listed(Strict):
-    customers: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MOST_CUSTOMERS)]
+    customers: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_CUSTOMERS)]
 
 
 class Filtered(Strict):
@@ -151,7 +151,7 @@ class Ruleset(Strict):
     attributes: Annotated[tuple[DeclaredAttribute, ...], Field(max_length=100)] = ()
     metrics: Annotated[tuple[Metric, ...], Field(max_length=100)] = ()
     baseline: Baseline | None = None
-    rules: Annotated[tuple[MonitoringRule, ...], Field(min_length=1, max_length=MOST_RULES)]
+    rules: Annotated[tuple[MonitoringRule, ...], Field(min_length=1, max_length=MAX_RULES)]
 
     @property
     def every_metric(self) -> Metrics:

@@ -14,7 +14,7 @@ import polars as pl
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
 from pipelines.monitoring.ruleset import Ruleset
-from pipelines.monitoring.simulation import ALL, MOST_EVENTS, MOST_FIRINGS
+from pipelines.monitoring.simulation import ALL, MAX_FIRINGS, MOST_EVENTS
 
 Data = dict[str, Any]
 Rows = Sequence[Data]
@@ -39,7 +39,7 @@ def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies,
         "customersFired": of_all["customers"],
         "events": of_all["fired"],
         "firings": firings,
-        "firingsListed": min(firings, MOST_FIRINGS),
+        "firingsListed": min(firings, MAX_FIRINGS),
         "atSwitchOn": _at_switch_on(ruleset, rows["starts"]),
         "rules": [_describe_rule(rule, rows) for rule in ruleset.rules],
         "months": months,

@@ -45,11 +45,11 @@ from pipelines.monitoring.snapshots import (
 from pipelines.monitoring.transitions import FIRING, OUTCOMES
 from pipelines.vocabulary.schemas import posted
 
-MOST_SNAPSHOTS = 50_000  # in a group of customers (our judgement: about what fits in memory)
+MAX_SNAPSHOTS = 50_000  # in a group of customers (our judgement: about what fits in memory)
 ALL = "*"  # stands for any rule; no rule can have this code
 
-MOST_CUSTOMERS = 1_000  # listed, those with the most events first
-MOST_FIRINGS = 200_000  # listed, in order of the customers' numbers; further ones are only counted
+MAX_CUSTOMERS = 1_000  # listed, those with the most events first
+MAX_FIRINGS = 200_000  # listed, in order of the customers' numbers; further ones are only counted
 
 FIRINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "rule": pl.String(), "read": pl.String()})
 """Firings of rules: `read` is the JSON of what the condition read that day. Sorted, rules in the document's order."""
@@ -68,7 +68,7 @@ TALLIES: Mapping[str, Tally] = {
     # Customers for whom a rule fires on the first day.
     "starts": Tally(pl.Schema({"rule": pl.String()}), counts("customers")),
 }
-MOST_EVENTS = "most_events"  # a further table of the tallies: CUSTOMERS of the MOST_CUSTOMERS with the most events
+MOST_EVENTS = "most_events"  # a further table of the tallies: CUSTOMERS of the MAX_CUSTOMERS with the most events
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -140,18 +140,18 @@ def merge(parts: Iterable[Tallies]) -> Tallies:
 
 
 def _most_events(customers: pl.DataFrame) -> pl.DataFrame:
-    """Return CUSTOMERS of the MOST_CUSTOMERS with the most events, in this order, then by number and rule."""
+    """Return CUSTOMERS of the MAX_CUSTOMERS with the most events, in this order, then by number and rule."""
     totals = customers.filter(pl.col("rule") == ALL).select(BY_CUSTOMER, events="fired")
-    first = totals.sort("events", BY_CUSTOMER, descending=[True, False]).head(MOST_CUSTOMERS)
+    first = totals.sort("events", BY_CUSTOMER, descending=[True, False]).head(MAX_CUSTOMERS)
     theirs = customers.join(first, on=BY_CUSTOMER, validate="m:1")
     return theirs.sort("events", BY_CUSTOMER, "rule", descending=[True, False, False]).select(CUSTOMERS.names())
 
 
 def _groups(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Group whole customers, with about MOST_SNAPSHOTS snapshots in each group."""
+    """Group whole customers, with about MAX_SNAPSHOTS snapshots in each group."""
     if all_snapshots.is_empty():
         return
-    group = pl.col("snapshot").last().over(BY_CUSTOMER) // MOST_SNAPSHOTS
+    group = pl.col("snapshot").last().over(BY_CUSTOMER) // MAX_SNAPSHOTS
     yield from all_snapshots.with_columns(group=group).partition_by("group", maintain_order=True, include_key=False)
 
 

@@ -17,7 +17,7 @@ from pipelines.pages.wording import day, month, short_money
 
 WIDTH, HEIGHT = 400, 236
 LEFT, RIGHT, TOP, BOTTOM = 50, 392, 12, 208  # of the plot
-MOST_DATES = 5  # along the bottom
+MAX_DATES = 5  # along the bottom
 DATE_WIDTH = 60  # of a month and its year in the widest of the usual fonts
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
 ROW, BELOW, THICK, APART = 29, 17, 7, 9  # height of a row, from its top to its first bar, of a bar, from bar to bar
@@ -258,7 +258,7 @@ def _date_ticks(across: Scale) -> tuple[Tick, ...]:
 def _month_ticks(months: Iterable[tuple[date, float]]) -> tuple[Tick, ...]:
     """Return ticks for as many of the months, at their places, as fit without touching."""
     placed = list(months)
-    step = next((each for each in MONTH_STEPS if len(placed) / each <= MOST_DATES), MONTH_STEPS[-1])
+    step = next((each for each in MONTH_STEPS if len(placed) / each <= MAX_DATES), MONTH_STEPS[-1])
     chosen = [(each, at) for each, at in placed if (each.year * 12 + each.month - 1) % step == 0]
     return tuple(_drop_touching(Tick(_keep_inside(at), month(each)) for each, at in chosen))
 

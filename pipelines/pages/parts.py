@@ -8,7 +8,7 @@ from pipelines.pages.charts import Chart
 from pipelines.pages.wording import counted
 
 T = TypeVar("T")
-MOST_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
+MAX_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
 
 
 def drop_none(*items: T | None) -> tuple[T, ...]:
@@ -46,7 +46,7 @@ def number_columns(*headings: str) -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. `left_out` counts the rows beyond MOST_ROWS. `figures` has a JSON Pointer for each cell that can be
+    """A table. `left_out` counts the rows beyond MAX_ROWS. `figures` has a JSON Pointer for each cell that can be
     explained, for pages that link to explanations.
     """
 
@@ -66,10 +66,10 @@ class Grid:
         newest: bool = False,
         figures: Sequence[Sequence[str | None]] = (),
     ) -> Self:
-        """Return a table of at most MOST_ROWS rows: the first, or with `newest` the last. A plain heading is a text
+        """Return a table of at most MAX_ROWS rows: the first, or with `newest` the last. A plain heading is a text
         column.
         """
-        shown = slice(-MOST_ROWS, None) if newest else slice(MOST_ROWS)
+        shown = slice(-MAX_ROWS, None) if newest else slice(MAX_ROWS)
         typed = tuple(Column(each) if isinstance(each, str) else each for each in columns)
         left_out = len(rows) - len(rows[shown])
         return cls(caption, typed, tuple(map(tuple, rows[shown])), left_out, tuple(map(tuple, figures[shown])))

@@ -8,13 +8,13 @@ from typing import Any
 
 # Our judgement.
 LEAST_LOWER = 0.80  # share of paired bootstraps in which the log loss must be lower
-MOST_AUC_LOST = 0.005
+MAX_AUC_LOST = 0.005
 
 
 def describe_comparison(comparison: Mapping[str, Any]) -> str:
     """Return one sentence on the comparison, for people and for the audit trail."""
     change = comparison["aucChange"]
-    ranks = "" if change is None else f"; AUC {change:+.4f} (at least {-MOST_AUC_LOST} needed)"
+    ranks = "" if change is None else f"; AUC {change:+.4f} (at least {-MAX_AUC_LOST} needed)"
     return (
         f"{'better' if comparison['better'] else 'not better'} than the {comparison['against']}: log loss on unseen "
         f"customers {comparison['logLoss']:.4f}, not {comparison['logLossOfOther']:.4f}, lower in "

@@ -16,8 +16,8 @@ from pipelines.synthetic.card_lines import card_lines, no_lists
 
 WEIGHTS = 900_000  # about 3 MB, small enough to be distributed with the code
 MONTHS, SEED, UNTIL = 12, 29, date(2025, 6, 30)
-MOST_ALIKE = 3  # rows that differ only in numbers: more of them teach nothing
-MOST_ROWS = 30_000
+MAX_ALIKE = 3  # rows that differ only in numbers: more of them teach nothing
+MAX_ROWS = 30_000
 BY_HAND = 4.0  # weight of a row labelled by hand; other rows, whose narratives come from templates, have 1
 
 
@@ -61,7 +61,7 @@ def portfolio_rows(customers: int) -> pl.DataFrame:
     businesses = portfolio(customers, MONTHS, SEED, UNTIL, part="train")
     rows = pl.concat(account.transactions for business in businesses for account in business.accounts)
     marked = rows.with_row_index("row").with_columns(alike=plain_text(pl.col("description")), out=pl.col("amount") < 0)
-    chosen = marked.filter(pl.int_range(pl.len()).over("alike", "out", "category", order_by="row") < MOST_ALIKE)
-    sampled = chosen.sample(min(MOST_ROWS, chosen.height), seed=SEED).sort("row")
+    chosen = marked.filter(pl.int_range(pl.len()).over("alike", "out", "category", order_by="row") < MAX_ALIKE)
+    sampled = chosen.sample(min(MAX_ROWS, chosen.height), seed=SEED).sort("row")
     rows = prepare(sampled.select("date", "description", "amount", label="category"))
     return rows.with_columns(weight=pl.lit(1.0))

@@ -30,7 +30,7 @@ from pipelines.synthetic.world.days import Window, window
 from pipelines.synthetic.world.model import LABELLED, Business, Condition
 
 FEED_DAYS = 366  # rows after the history; a year of monitoring
-FEWEST_MONTHS, MOST_MONTHS = 9, 24  # of a history; policies read six complete months
+FEWEST_MONTHS, MAX_MONTHS = 9, 24  # of a history; policies read six complete months
 MONTHS_OF_NEW = 9  # a new business has no longer history
 RECENT_DAYS = 180
 REPAID_WITHIN_DAYS = 45  # as the metric `lenders_repaid_45d`
@@ -50,7 +50,7 @@ class SandboxProfile:
     shows: Callable[[pl.DataFrame, date], bool] = lambda _rows, _until: True  # of a history's rows (LABELLED)
     attributes: Mapping[str, Value] = field(default_factory=dict)  # where they differ from USUAL
     quarters_late: int = 0  # activity statements that are due and not lodged
-    months: int = MOST_MONTHS  # of a history, at most
+    months: int = MAX_MONTHS  # of a history, at most
     attack: str | None = None
 
 

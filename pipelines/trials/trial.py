@@ -10,7 +10,7 @@ from pipelines.attacks.attack import Attack, Manipulation
 from pipelines.trials.rating import RATED, rate
 from pipelines.trials.subjects import Subject, as_accepted
 
-MOST_ROWS = 100_000  # rated together, in about half a gigabyte
+MAX_ROWS = 100_000  # rated together, in about half a gigabyte
 UNTOUCHED = ""
 
 # One row per customer, untouched, and per customer and manipulation that changed its ledger.
@@ -56,7 +56,7 @@ def try_manipulations(
     subjects: Iterable[Subject],
     chosen: Callable[[int], Sequence[Manipulation]],
     seed: int,
-    most_rows: int = MOST_ROWS,
+    most_rows: int = MAX_ROWS,
 ) -> pl.DataFrame:
     """Return the ratings (schema TRIED) of all customers, untouched and changed.
 

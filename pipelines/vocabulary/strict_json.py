@@ -17,15 +17,15 @@ from typing import Final, NoReturn
 from pipelines.vocabulary.errors import InvalidRequest
 
 # All limits are our judgement, except the digits: Python itself refuses to convert longer integers.
-MOST_VALUES: Final = 2_000_000  # including names of members: 50,000 transactions of 19 members each
-MOST_OTHER_VALUES: Final = 700_000  # in a body without transactions: a backtest with 100,000 outcomes and customers
-MOST_MEMBERS: Final = 1_000  # of one object
-MOST_DEPTH: Final = 200  # levels of objects and lists; a policy's operators are nested up to 20 deep
-MOST_DIGITS: Final = 4_300  # in a row
+MAX_VALUES: Final = 2_000_000  # including names of members: 50,000 transactions of 19 members each
+MAX_OTHER_VALUES: Final = 700_000  # in a body without transactions: a backtest with 100,000 outcomes and customers
+MAX_MEMBERS: Final = 1_000  # of one object
+MAX_DEPTH: Final = 200  # levels of objects and lists; a policy's operators are nested up to 20 deep
+MAX_DIGITS: Final = 4_300  # in a row
 
 PIECE_BYTES: Final = 2**20  # split at once: a list of all texts of a body takes sixty times its memory
 # The look-behind lets a match start only at the first digit of a run. Without it, time is quadratic in its length.
-_LONG_NUMBER = re.compile(rb"[0-9](?<![0-9][0-9])[0-9]{%d}" % MOST_DIGITS)
+_LONG_NUMBER = re.compile(rb"[0-9](?<![0-9][0-9])[0-9]{%d}" % MAX_DIGITS)
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
@@ -37,7 +37,7 @@ class Number(str):
     __slots__ = ()
 
 
-def parse(body: bytes, most_values: int = MOST_VALUES) -> object:
+def parse(body: bytes, most_values: int = MAX_VALUES) -> object:
     """Parse the document in `body`: dict, list, str, Number, bool or None.
 
     Args:
@@ -64,15 +64,15 @@ def parse(body: bytes, most_values: int = MOST_VALUES) -> object:
 
 
 def _require_bounded(body: bytes, most_values: int) -> None:
-    if _count_openings(body) <= MOST_DEPTH and _count_values(body) <= most_values and not _LONG_NUMBER.search(body):
+    if _count_openings(body) <= MAX_DEPTH and _count_values(body) <= most_values and not _LONG_NUMBER.search(body):
         return  # within the limits even if the bytes in texts are counted; leaving them out is costly
     bare = _drop_texts(body)
     if _count_values(bare) > most_values:
         _refuse("TooManyValues", f"The body holds more than {most_values:,} values.")
-    if _measure_depth(bare) > MOST_DEPTH:
+    if _measure_depth(bare) > MAX_DEPTH:
         _refuse("TooDeep", "The body is nested too deeply.")
     if _LONG_NUMBER.search(bare):
-        _refuse("TooManyDigits", f"A number has more than {MOST_DIGITS:,} digits.")
+        _refuse("TooManyDigits", f"A number has more than {MAX_DIGITS:,} digits.")
 
 
 def _drop_texts(body: bytes) -> bytes:
@@ -104,8 +104,8 @@ def _measure_depth(text: bytes) -> int:
 
 
 def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    if len(pairs) > MOST_MEMBERS:
-        _refuse("TooManyValues", f"An object holds more than {MOST_MEMBERS:,} members.")
+    if len(pairs) > MAX_MEMBERS:
+        _refuse("TooManyValues", f"An object holds more than {MAX_MEMBERS:,} members.")
     members = dict(pairs)
     if len(members) != len(pairs):
         _refuse("DuplicateKey", "An object names a member twice.")

@@ -16,7 +16,7 @@ from storage.core.database import AnyRow, Reading, Writing, read_values
 from storage.core.models import sessions, sign_in_links, users
 from storage.core.paging import Page, Paged, count_total, limit_to_page
 
-MOST_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
+MAX_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
 LOCKED_FOR = timedelta(minutes=15)  # our judgement
 ERASED = "User.Erased"  # an action in the audit trail, which is the only place that still has the user's id
 
@@ -151,7 +151,7 @@ def count_failure(w: Writing, user: User, now: datetime) -> bool:
     """Count a wrong password. Return whether it locks the user out."""
     statement = update(users).where(users.c.user_id == user.user_id).values(failures=users.c.failures + 1)
     failures: int | None = w.execute(statement.returning(users.c.failures)).scalar_one_or_none()
-    if failures is None or failures < MOST_FAILURES:  # None: the user was erased meanwhile
+    if failures is None or failures < MAX_FAILURES:  # None: the user was erased meanwhile
         return False
     _update(w, user.user_id, failures=0, locked_until=now + LOCKED_FOR)
     return True

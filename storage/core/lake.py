@@ -3,7 +3,7 @@
 A file is durable before the database refers to it (see `durable.create`). So every path in the database has its file,
 and a file without a row is an orphan that nothing reads. Flipped bits in Parquet usually decode to wrong values without
 an error. Therefore a process checks the hash of a file when it first opens it. It checks it again once it has verified
-so many other files that it no longer remembers this one (MOST_REMEMBERED).
+so many other files that it no longer remembers this one (MAX_REMEMBERED).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import polars as pl  # many processes that open the lake write no frame, and don't need its 25 MB
 
 ROW_GROUP_ROWS = 30_000  # one customer is read several times faster than from one large group; our judgement
-MOST_REMEMBERED = 20_000  # verified files: a few megabytes; our judgement
+MAX_REMEMBERED = 20_000  # verified files: a few megabytes; our judgement
 CHUNK_BYTES = 2**20
 PROBE_BYTES = 4_096
 
@@ -170,7 +170,7 @@ class Lake:
         """Remember a verified file, and drop the oldest one if there are too many."""
         with self._lock:
             self._verified[path, sha256] = None
-            if len(self._verified) > MOST_REMEMBERED:
+            if len(self._verified) > MAX_REMEMBERED:
                 del self._verified[next(iter(self._verified))]
 
     def _verify(self, path: str, sha256: bytes) -> None:

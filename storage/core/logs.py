@@ -23,8 +23,8 @@ from pipelines.vocabulary.errors import TidemarkError
 from storage.core.settings import LogFormat, Settings
 
 OURS = ("tidemark", "api", "assets", "isolation", "storage", "uvicorn", "__main__")  # loggers logged from INFO on
-MOST_FRAMES = 12
-MOST_FOREIGN_CHARACTERS = 300
+MAX_FRAMES = 12
+MAX_FOREIGN_CHARACTERS = 300
 MASKED = re.compile(r"tm_(?:sandbox|live)_[\w-]+|(?<![\w-])[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}(?![\w-])")
 MASK = "***"
 
@@ -110,7 +110,7 @@ def _mask(value: object) -> object:
 
 def _shorten(message: str) -> str:
     """Return the beginning of another library's message; the rest may quote data."""
-    return message.partition("\n")[0][:MOST_FOREIGN_CHARACTERS]
+    return message.partition("\n")[0][:MAX_FOREIGN_CHARACTERS]
 
 
 def _quote(value: object) -> str:
@@ -132,7 +132,7 @@ def _name(error: BaseException) -> str:
 
 def _frames(error: BaseException) -> list[str]:
     """Return where the error was raised, innermost frame first."""
-    frames = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
+    frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno} {frame.name}" for frame in reversed(frames)]
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from storage.core.database import AnySelect, Reading
 
-MOST_COUNTED = 1_000  # items of a list that may have millions. Our judgement: so many are counted and sorted at once
+MAX_COUNTED = 1_000  # items of a list that may have millions. Our judgement: so many are counted and sorted at once
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Paged(Generic[T]):
     items: Sequence[T]
     total: int
     page: Page | None
-    has_more: bool = False  # than `total`, because counting has stopped at MOST_COUNTED
+    has_more: bool = False  # than `total`, because counting has stopped at MAX_COUNTED
 
     @property
     def current_page(self) -> int | None:
@@ -54,8 +54,8 @@ def count_total(r: Reading, query: AnySelect) -> int:
 
 
 def count_some(r: Reading, query: AnySelect) -> int:
-    """Count the items up to one more than MOST_COUNTED, at a cost that doesn't grow with their number."""
-    return count_total(r, query.limit(MOST_COUNTED + 1))
+    """Count the items up to one more than MAX_COUNTED, at a cost that doesn't grow with their number."""
+    return count_total(r, query.limit(MAX_COUNTED + 1))
 
 
 def limit_to_page(query: AnySelect, page: Page | None) -> AnySelect:

@@ -14,7 +14,7 @@ from storage.core.models import clients, customers
 from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers import summaries
 
-MOST_OTHERS = 11  # customers with the same ABN that a creation reports
+MAX_OTHERS = 11  # customers with the same ABN that a creation reports
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class NewCustomer:
 class Creation:
     """The result of `create`: the customer, whether it is new, and the client's other customers with the same ABN.
 
-    Of the others, the first MOST_OTHERS are listed.
+    Of the others, the first MAX_OTHERS are listed.
     """
 
     customer: Customer
@@ -170,7 +170,7 @@ def _with_reference(r: Reading, client_id: UUID, new: NewCustomer) -> Customer |
 
 def _with_abn(r: Reading, client_id: UUID, abn: str) -> tuple[UUID, ...]:
     query = select(customers.c.customer_id).where(customers.c.client_id == client_id, customers.c.abn == abn)
-    return tuple(r.execute(query.order_by(customers.c.number).limit(MOST_OTHERS)).scalars())
+    return tuple(r.execute(query.order_by(customers.c.number).limit(MAX_OTHERS)).scalars())
 
 
 def versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:

@@ -19,7 +19,7 @@ from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.database import AnySelect, Reading, read_values
 from storage.core.index_choice import without_index
 from storage.core.models import SUBMISSIONS, customer_summaries, customers, evaluations, jobs, policies
-from storage.core.paging import MOST_COUNTED, Page, Paged, count_some
+from storage.core.paging import MAX_COUNTED, Page, Paged, count_some
 from storage.core.text_search import contains, filter_by_part
 from storage.customers.customers import Customer
 
@@ -174,14 +174,14 @@ class _Matches:
     total: int
 
     def paged(self, summaries: Sequence[Summary], page: Page) -> Paged[Summary]:
-        return Paged(summaries, min(self.total, MOST_COUNTED), page, self.total > MOST_COUNTED)
+        return Paged(summaries, min(self.total, MAX_COUNTED), page, self.total > MAX_COUNTED)
 
 
 def _count_matches(r: Reading, client_id: UUID, wanted: Filter) -> _Matches:
     found = _select_found(r, client_id, wanted)
     total = count_some(r, found)
-    if total <= MOST_COUNTED:
-        few = found.with_only_columns(*_ROW).limit(MOST_COUNTED).subquery()
+    if total <= MAX_COUNTED:
+        few = found.with_only_columns(*_ROW).limit(MAX_COUNTED).subquery()
         return _Matches(select(few.c.customer_number), few, total)
     # With the index of a condition, SQLite would sort all matches, of which a page needs only the first.
     conditions = [_ROW.client_id == client_id, *wanted.conditions(lambda name: without_index(r, _ROW[name]))]
@@ -198,7 +198,7 @@ def _select_found(r: Reading, client_id: UUID, wanted: Filter) -> AnySelect:
     filtered = select(_ROW.customer_number).where(_ROW.client_id == client_id, *wanted.conditions())
     if wanted.part is None:
         return filtered
-    if wanted.conditions() and count_some(r, filtered) <= MOST_COUNTED:
+    if wanted.conditions() and count_some(r, filtered) <= MAX_COUNTED:
         return filtered.where(contains(r, customer_summaries, wanted.part))
     return filter_by_part(r, filtered, customer_summaries, wanted.part)
 

@@ -16,7 +16,7 @@ from storage.core.database import Reading
 from storage.core.json_member import json_member
 from storage.core.models import evaluations, jobs, portfolio_jobs
 
-MOST_DAYS = 24
+MAX_DAYS = 24
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 

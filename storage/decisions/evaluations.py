@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, insert, select
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import customers, decision_overrides, evaluations, policies, policy_versions
-from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, count_total, limit_to_page
+from storage.core.paging import MAX_COUNTED, Page, Paged, count_some, count_total, limit_to_page
 from storage.customers import summaries
 from storage.customers.customers import Customer, lock_number
 from storage.decisions.policies import StoredPolicy
@@ -172,7 +172,7 @@ class Filter:
 def find_filtered(r: Reading, client_id: UUID, wanted: Filter, page: Page | None = None) -> Paged[Evaluation]:
     """Return evaluations of all customers that pass a filter, newest first, without those of challengers.
 
-    For long lists: the total is counted up to MOST_COUNTED only. The inner query is answered from an index, so that
+    For long lists: the total is counted up to MAX_COUNTED only. The inner query is answered from an index, so that
     only the rows of the page, which are large because they hold the record, are read.
     """
     mine = select(evaluations.c.number).where(evaluations.c.client_id == client_id, *wanted.conditions)
@@ -184,7 +184,7 @@ def find_filtered(r: Reading, client_id: UUID, wanted: Filter, page: Page | None
     if page is None:
         return Paged(found, len(found), page)
     total = count_some(r, mine)
-    return Paged(found, min(total, MOST_COUNTED), page, total > MOST_COUNTED)
+    return Paged(found, min(total, MAX_COUNTED), page, total > MAX_COUNTED)
 
 
 def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:

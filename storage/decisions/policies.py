@@ -20,8 +20,8 @@ from storage.core.database import AnySelect, Reading, Writing, insert_into
 from storage.core.models import PolicyState, clients, policies, policy_versions
 from storage.core.paging import Page, Paged, count_total, limit_to_page
 
-MOST_POLICIES = 200  # of a client
-MOST_VERSIONS = 10_000  # of a policy
+MAX_POLICIES = 200  # of a client
+MAX_VERSIONS = 10_000  # of a policy
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ def save_draft(
     if last is not None and last.fingerprint == digest and last.state != PolicyState.RETIRED:
         return _as_version(last)
     number = 1 if last is None else last.version + 1
-    if number > MOST_VERSIONS:
-        raise Conflict("DecisionPolicy.TooManyVersions", f"A policy may have at most {MOST_VERSIONS:,} versions.")
+    if number > MAX_VERSIONS:
+        raise Conflict("DecisionPolicy.TooManyVersions", f"A policy may have at most {MAX_VERSIONS:,} versions.")
     content = {"document": text, "fingerprint": digest, "acknowledged": [dict(each) for each in acknowledged]}
     created = {"state": PolicyState.DRAFT, "created_at": now, "created_by": who}
     w.execute(insert(policy_versions).values(policy_id=stored.policy_id, version=number, **content, **created))
@@ -269,8 +269,8 @@ def _lock_or_create(w: Writing, client_id: UUID, slug: str, now: datetime) -> St
     new = insert_into(w, policies).values(row).on_conflict_do_nothing(index_elements=["client_id", "slug"])
     added = w.execute(new).rowcount
     count = select(func.count()).where(policies.c.client_id == client_id)
-    if added and w.execute(count).scalar_one() > MOST_POLICIES:
-        raise Conflict("DecisionPolicy.TooMany", f"A client may have at most {MOST_POLICIES} policies.")
+    if added and w.execute(count).scalar_one() > MAX_POLICIES:
+        raise Conflict("DecisionPolicy.TooMany", f"A client may have at most {MAX_POLICIES} policies.")
     return lock(w, get(w, client_id, slug))
 
 

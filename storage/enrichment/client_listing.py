@@ -28,7 +28,7 @@ from storage.enrichment.transactions import Listing, Location
 
 ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
 PART_ROWS = 100_000  # large, because each part searches all files for its days
-MOST_READ_ALONE = 10  # customers of a file: for more, it is faster to search the file once; our judgement
+MAX_READ_ALONE = 10  # customers of a file: for more, it is faster to search the file once; our judgement
 COUNTED_TOGETHER = 1_000  # customers whose dates are in memory at once; our judgement
 _DAY = pl.col("date").dt.epoch("d")
 
@@ -164,7 +164,7 @@ def _divide_spans(places: Mapping[int, Location], spans: Sequence[Span]) -> tupl
     alone, together = list[Span](), list[Span]()
     for span in spans:
         is_cut = span.taken < span.rows
-        few = in_file[places[span.customer_number].path] <= MOST_READ_ALONE
+        few = in_file[places[span.customer_number].path] <= MAX_READ_ALONE
         (alone if is_cut or few else together).append(span)
     return alone, together
 

@@ -41,8 +41,8 @@ from storage.enrichment.transactions import Location
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
 
-MOST_LIVE = 1_000  # corrections in force for one customer, and as many client-wide ones
-MOST_EXAMPLES = 20
+MAX_LIVE = 1_000  # corrections in force for one customer, and as many client-wide ones
+MAX_EXAMPLES = 20
 PART_ROWS = 200_000  # rows read together, to bound memory
 _SHOWN = (*REACHED_BY, "date", "amount")
 
@@ -114,7 +114,7 @@ class Reach:
     decided: int  # rows that it applies to
     changed: int  # rows among these whose category or counterparty it changes
     by_category: Mapping[str, int]  # changed rows by their category now
-    examples: Sequence[Mapping[str, Any]]  # of the changed rows, at most MOST_EXAMPLES
+    examples: Sequence[Mapping[str, Any]]  # of the changed rows, at most MAX_EXAMPLES
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def measure_reach(lake: Lake, on: StoredRows, new: NewCorrection) -> Reach:
         whose.update(dict(found.group_by("customer_number").len().rows()))
         by_category.update(dict(changed.group_by("category").len().rows()))
         decided += found.height
-        examples += changed.head(MOST_EXAMPLES - len(examples)).to_dicts()
+        examples += changed.head(MAX_EXAMPLES - len(examples)).to_dicts()
     return Reach(group, frozenset(whose), decided, by_category.total(), by_category, examples)
 
 
@@ -391,6 +391,6 @@ def _require_fewer_than_most(r: Reading, customer: Customer, *, client_wide: boo
     query = select(func.count()).where(
         corrections.c.client_id == customer.client_id, mine, corrections.c.revoked_at.is_(None)
     )
-    if r.execute(query).scalar_one() >= MOST_LIVE:
-        says = f"At most {MOST_LIVE:,} corrections may be in force at once. Revoke some first."
+    if r.execute(query).scalar_one() >= MAX_LIVE:
+        says = f"At most {MAX_LIVE:,} corrections may be in force at once. Revoke some first."
         raise Conflict("Correction.TooMany", says)

@@ -23,7 +23,7 @@ from storage.core.settings import Settings
 from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
 
 SHRINK_PER_ATTEMPT = 16  # a batch is so many times smaller after each failed attempt: 2,000 jobs, then 125, then 7
-MOST_EXTRACTIONS = 4  # each may have twenty files; a small batch leaves the other jobs to the next free worker
+MAX_EXTRACTIONS = 4  # each may have twenty files; a small batch leaves the other jobs to the next free worker
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def claim(w: Writing, queue: Queue, settings: Settings, now: datetime) -> Batch 
     So do jobs received on a later UTC day than the first, because a run belongs to one day's partition.
     """
     lock_claiming(w)
-    most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if queue is Queue.EXTRACTION else settings.batch_max_jobs
+    most = min(settings.batch_max_jobs, MAX_EXTRACTIONS) if queue is Queue.EXTRACTION else settings.batch_max_jobs
     chosen = _select_fitting(_find_queued(w, queue, settings, now, most), most, settings.batch_max_rows)
     if not chosen:
         return None

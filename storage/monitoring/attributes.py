@@ -19,7 +19,7 @@ from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, lock
 from storage.monitoring import rulesets
 
-MOST_PER_CUSTOMER = 200
+MAX_PER_CUSTOMER = 200
 
 Value = str | Decimal | bool
 
@@ -61,8 +61,8 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
     after = {name: _columns(attribute) for name, attribute in given.items()}
     changes = {name: columns for name, columns in after.items() if before.get(name, _columns(None)) != columns}
     stated = {name for name, columns in (before | after).items() if columns["value"] is not None}
-    if len(stated) > MOST_PER_CUSTOMER:
-        raise Conflict("Attribute.TooMany", f"A customer may have {MOST_PER_CUSTOMER} attributes at most.")
+    if len(stated) > MAX_PER_CUSTOMER:
+        raise Conflict("Attribute.TooMany", f"A customer may have {MAX_PER_CUSTOMER} attributes at most.")
     shared = {"customer_number": customer.number, "set_at": now, "set_by": who}
     if changes:
         w.execute(insert(attributes), [{"name": name, **columns, **shared} for name, columns in changes.items()])

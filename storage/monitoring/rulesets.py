@@ -33,7 +33,7 @@ from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
-MOST_RULESETS = 200  # of a client, including archived ones
+MAX_RULESETS = 200  # of a client, including archived ones
 CACHED = 1_000  # versions per process: reading one takes longer than evaluating it
 
 log = logging.getLogger(__name__)
@@ -173,8 +173,8 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
     unless_taken = new.on_conflict_do_nothing(index_elements=["client_id", "slug"]).returning(_ROW.ruleset_id)
     if w.execute(unless_taken).first() is None:
         raise _slug_taken(ruleset)
-    if w.execute(select(func.count()).where(_ROW.client_id == client_id)).scalar_one() > MOST_RULESETS:
-        raise Conflict("Ruleset.TooMany", f"A client may have {MOST_RULESETS} rulesets at most.")
+    if w.execute(select(func.count()).where(_ROW.client_id == client_id)).scalar_one() > MAX_RULESETS:
+        raise Conflict("Ruleset.TooMany", f"A client may have {MAX_RULESETS} rulesets at most.")
     _add_version(w, ruleset_id, 1, ruleset, who, now)
     stored = get(w, client_id, ruleset_id)
     _request_evaluation(w, stored, now)

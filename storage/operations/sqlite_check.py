@@ -20,7 +20,7 @@ from storage.core.settings import Settings
 
 _LOG_HEAD, _FRAME_HEAD = 32, 24  # bytes
 _NO_COMMIT = bytes(4)
-_MOST_OF_LOG = 64 * 2**20  # bytes that are checked, which takes seconds; a log has a few MiB
+_MAX_OF_LOG = 64 * 2**20  # bytes that are checked, which takes seconds; a log has a few MiB
 _32_BITS = 0xFFFFFFFF
 STEPS_BETWEEN_CHECKS = 10_000  # instructions of SQLite's virtual machine; they take well under a millisecond
 
@@ -80,7 +80,7 @@ def _count_lost(file: Path) -> int:
 def _read_log(log: Path) -> tuple[bytes, Sequence[bytes]]:
     """Return a log's head and its frames, each a page with a head of its own."""
     with log.open("rb") as file:
-        head, rest = file.read(_LOG_HEAD), file.read(_MOST_OF_LOG)
+        head, rest = file.read(_LOG_HEAD), file.read(_MAX_OF_LOG)
     size = struct.unpack_from(">I", head, 8)[0] + _FRAME_HEAD if len(head) == _LOG_HEAD else len(rest) + 1
     return head, [rest[at : at + size] for at in range(0, len(rest) - size + 1, size)]
 

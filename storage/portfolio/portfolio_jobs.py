@@ -19,7 +19,7 @@ import polars as pl
 from sqlalchemy import BigInteger, ColumnElement, cast, func, insert, select, update
 
 from pipelines.figures.tallies import Tallies
-from pipelines.monitoring.simulation import MOST_FIRINGS
+from pipelines.monitoring.simulation import MAX_FIRINGS
 from pipelines.vocabulary.errors import NotFound
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
 from storage.core.lake import Lake, StoredFile
@@ -57,7 +57,7 @@ class Kind:
 
 
 BACKTEST = Kind(Flow.POLICY_BACKTEST, "backtest", "change", None)
-SIMULATION = Kind(Flow.RULESET_SIMULATION, "simulation", None, MOST_FIRINGS)
+SIMULATION = Kind(Flow.RULESET_SIMULATION, "simulation", None, MAX_FIRINGS)
 KINDS = {kind.flow: kind for kind in (BACKTEST, SIMULATION)}
 
 

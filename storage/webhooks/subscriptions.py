@@ -55,7 +55,7 @@ class FailureHandling:
 
 
 RECORD_ONLY = FailureHandling()
-MOST_SUBSCRIPTIONS = 1_000  # of a client, including paused ones: a claim visits each that has due deliveries
+MAX_SUBSCRIPTIONS = 1_000  # of a client, including paused ones: a claim visits each that has due deliveries
 BY_CLIENT, BY_OPERATOR = "client", "operator"  # values of `paused_by`; the third is `outbox.BY_FAILURES`
 
 
@@ -105,8 +105,8 @@ def _check_number_of_subscriptions(w: Writing, client_id: UUID) -> None:
     """Raise Conflict if the client has as many subscriptions as it may. The lock makes the check safe until commit."""
     keys.lock_client(w, client_id)
     count = select(func.count()).where(subscriptions.c.client_id == client_id)
-    if w.execute(count).scalar_one() >= MOST_SUBSCRIPTIONS:
-        detail = f"A client may have {MOST_SUBSCRIPTIONS:,} webhook subscriptions at most."
+    if w.execute(count).scalar_one() >= MAX_SUBSCRIPTIONS:
+        detail = f"A client may have {MAX_SUBSCRIPTIONS:,} webhook subscriptions at most."
         raise Conflict("Webhook.TooManySubscriptions", detail)
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.core import refusals as api_refusals
-from api.core.refusals import MOST_KINDS, MOST_STORED, Refusal, Refusals
+from api.core.refusals import MAX_KINDS, MAX_STORED, Refusal, Refusals
 from storage.access import keys
 from storage.core import audit
 from storage.core.audit import ANONYMOUS, Actor, Entry, Outcome
@@ -135,12 +135,12 @@ def test_a_flood_of_refusals_is_two_entries(own_store: Store) -> None:
 
 def test_entries_for_refusals_from_many_addresses_are_bounded(own_store: Store) -> None:
     refusals = Refusals(own_store.db)
-    for number in range(10 * MOST_KINDS):
+    for number in range(10 * MAX_KINDS):
         refusals.note(Refusal(Actor(ANONYMOUS), "Authentication.Failed", "addressHash", f"{number}"))
     refusals.stop()
     found = entries(own_store)
-    assert len(found) == MOST_KINDS + 2
-    assert sum(entry.times for entry in found) == 10 * MOST_KINDS
+    assert len(found) == MAX_KINDS + 2
+    assert sum(entry.times for entry in found) == 10 * MAX_KINDS
     assert found[0].resource == {"addressHash": "others"}
 
 
@@ -170,12 +170,12 @@ def test_refusals_that_wait_for_the_database_are_bounded(own_store: Store, monke
     refusals = Refusals(own_store.db)
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(audit, "append", away)
-        for number in range(5 * MOST_STORED):
+        for number in range(5 * MAX_STORED):
             refusals.note(Refusal(Actor(ANONYMOUS), "Authentication.Failed", "addressHash", f"{number}"))
-            if number % MOST_KINDS == 0:
+            if number % MAX_KINDS == 0:
                 time.sleep(0.05)
     refusals.stop()
-    assert MOST_KINDS < len(entries(own_store)) <= MOST_STORED + MOST_KINDS + 2
+    assert MAX_KINDS < len(entries(own_store)) <= MAX_STORED + MAX_KINDS + 2
 
 
 def test_an_error_with_one_refusal_does_not_stop_others(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from tests.browser.house import House, addresses, seeded
 from tests.flows.service import Service
 
 WIDTHS = (1280, 390)
-MOST_HEIGHT = 2_000  # pixels: what a reader scrolls through
+MAX_HEIGHT = 2_000  # pixels: what a reader scrolls through
 QUALITY = 60  # of WebP
 LOCALE = "en-AU"  # in which the browser shows fields of dates
 
@@ -47,7 +47,7 @@ def take(house: House, browser: Browser, width: int, folder: Path) -> None:
             continue
         page.goto(house.service.base_url + path)
         taken = Image.open(BytesIO(page.screenshot(full_page=True)))
-        shown = taken.crop((0, 0, taken.width, min(taken.height, MOST_HEIGHT)))
+        shown = taken.crop((0, 0, taken.width, min(taken.height, MAX_HEIGHT)))
         shown.save(folder / f"{name}-{width}.webp", quality=QUALITY)
     for page in (stranger, signed_in):
         page.close()

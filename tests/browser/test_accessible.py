@@ -13,7 +13,7 @@ from tests.browser.house import House, addresses
 Colours = Literal["light", "dark"]
 WIDTHS = (1280, 390)
 COLOURS: tuple[Colours, ...] = ("light", "dark")
-MOST_BYTES = 250_000
+MAX_BYTES = 250_000
 OUTSIDE = ("/sign-in", "/sign-in/link?token=sent", "/sign-in/openid/back")
 DOCUMENTATION = ("/docs", "/docs/errors/Customer.NotFound")  # has light colours only; axe takes long with it
 
@@ -29,7 +29,7 @@ def test_pages_have_no_violations(house: House, browser: Browser, subtests: pyte
                     if is_page(context, house.service.base_url + path):
                         answer = look_at(page, house.service.base_url + path)
                         assert answer.status == 200
-                        assert len(answer.body()) <= MOST_BYTES
+                        assert len(answer.body()) <= MAX_BYTES
             context.close()
 
 
@@ -54,7 +54,7 @@ def test_sections_of_reports_are_of_bounded_size(house: House, browser: Browser,
         with subtests.test(address):
             answer = page.goto(house.service.base_url + address)
             assert answer is not None
-            assert len(answer.body()) <= MOST_BYTES
+            assert len(answer.body()) <= MAX_BYTES
 
 
 def new_context(browser: Browser, width: int, colours: Colours) -> BrowserContext:

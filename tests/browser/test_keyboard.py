@@ -14,8 +14,8 @@ from tests.browser.conftest import invite, reload_until
 from tests.browser.house import MONTHS, SEED, House
 from tests.browser.software import works
 
-MOST_STOPS = 500  # of Tab on a page: what isn't reached by then is out of reach
-MOST_OPTIONS = 200  # of a choice
+MAX_STOPS = 500  # of Tab on a page: what isn't reached by then is out of reach
+MAX_OPTIONS = 200  # of a choice
 UPLOADED_FOR = 41  # a business that the house doesn't have
 DECIDED_BY = "merchant-cash-advance"
 EDITED = "Line of credit"
@@ -40,7 +40,7 @@ class Keyboard:
     def reach(self, target: Locator) -> None:
         """Press Tab until the target has the focus. Each stop on the way must be visible, and have a ring around it."""
         target.wait_for()
-        for _ in range(MOST_STOPS):
+        for _ in range(MAX_STOPS):
             focus = self.page.evaluate(FOCUS)
             assert focus is None or focus["isShown"], f"the focus can't be seen: {focus['element']}"
             if target.evaluate("each => each === document.activeElement"):
@@ -72,7 +72,7 @@ class Keyboard:
     def choose(self, target: Locator, option: str) -> None:
         """Choose an option by its words."""
         self.press(target, "Home")
-        for _ in range(MOST_OPTIONS):
+        for _ in range(MAX_OPTIONS):
             if target.evaluate("each => each.selectedOptions[0].label") == option:
                 return
             self.page.keyboard.press("ArrowDown")

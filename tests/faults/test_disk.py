@@ -20,7 +20,7 @@ from tests.flows.service import Client
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MEGABYTES = 96
-MOST_WRITES = 1_000  # more than fit into what a disk without free space has already given to the service
+MAX_WRITES = 1_000  # more than fit into what a disk without free space has already given to the service
 SYNCS = 8  # more than any thread of the API does in a scenario
 SURELY = 1  # syncs that some thread of each part certainly does
 FOR_S = 4.0
@@ -95,7 +95,7 @@ def test_a_home_that_is_read_only_is_refused_in_one_line(tmp_path: Path) -> None
 def assert_reads_and_refuses(lender: Lender) -> None:
     assert lender.call("GET", "/v1/customers").status_code == 200
     # SQLite's log may have room that is already allocated: until it is used up, a full disk refuses nothing.
-    answers = (Client.call(lender, "POST", "/v1/customer", {"abn": "51824753556"}) for _ in range(MOST_WRITES))
+    answers = (Client.call(lender, "POST", "/v1/customer", {"abn": "51824753556"}) for _ in range(MAX_WRITES))
     refused = next(answer for answer in answers if answer.status_code != 201)
     assert refused.status_code == 503
     assert "Retry-After" in refused.headers

@@ -28,7 +28,7 @@ PAGES = ("README.md", *(f"docs/tutorials/{name}" for name in TUTORIALS))
 BLOCK = re.compile(r"(?:<!-- test: ([^>]+) -->\n)?```sh\n(.*?)```", re.DOTALL)
 NOT_RUN = "not run, because "
 BESIDE = re.compile(r"runs beside the rest, answers on (\d+)")
-MOST_NOT_RUN = 2  # on a page: installing, and commands that have tests of their own
+MAX_NOT_RUN = 2  # on a page: installing, and commands that have tests of their own
 PORT = re.compile(r"(?<=:|\s)(8000|3000|8443|9000)\b")
 EXAMPLE = re.compile(r"```\n((?:\$ tidemark [^\n]*\n)+)(.*?)```", re.DOTALL)  # commands, and what the last one prints
 COMPUTED = re.compile(r"Computed .*")
@@ -61,7 +61,7 @@ def test_marks_are_known_and_few(page: str) -> None:
     blocks = blocks_of(page)
     marks = [block.mark for block in blocks if block.mark]
     assert [mark for mark in marks if not mark.startswith(NOT_RUN) and not BESIDE.fullmatch(mark)] == []
-    assert sum(mark.startswith(NOT_RUN) for mark in marks) <= MOST_NOT_RUN
+    assert sum(mark.startswith(NOT_RUN) for mark in marks) <= MAX_NOT_RUN
     assert len(marks) < len(blocks)
 
 

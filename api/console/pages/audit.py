@@ -13,7 +13,7 @@ from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages.wording import abn, spell_out
-from storage.decisions.policies import MOST_POLICIES
+from storage.decisions.policies import MAX_POLICIES
 
 router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
 ROWS = 50  # of a table on one page
@@ -89,7 +89,7 @@ async def _find(page: Page, concerned: Collection[tuple[str, str]]) -> dict[tupl
                 if not refusal.is_about_access:
                     raise
     if any(name == "policyId" for name, _ in concerned):
-        which = {"includeDrafts": True, "includeArchived": True, "page": 1, "pageSize": MOST_POLICIES}
+        which = {"includeDrafts": True, "includeArchived": True, "page": 1, "pageSize": MAX_POLICIES}
         for policy in (await page.get("decision-policies", **which))["items"]:
             found["policyId", policy["policyId"]] = Subject(policy["name"], f"/policies/{policy['slug']}")
     return found

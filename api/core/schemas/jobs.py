@@ -12,7 +12,7 @@ from api.core.schemas.rules import choice_parameter, identifier_parameter, momen
 from storage.core.models import Flow, JobStatus, Stage
 
 MAX_WAIT_S = 30
-MOST_ERRORS = 100
+MAX_ERRORS = 100
 
 
 class RefusedRowView(View):
@@ -124,7 +124,7 @@ class JobView(View):
 class JobStatusView(JobView):
     """A job with its first refused rows."""
 
-    errors: Sequence[RefusedRowView] = Field(description=f"The first {MOST_ERRORS} refused rows.")
+    errors: Sequence[RefusedRowView] = Field(description=f"The first {MAX_ERRORS} refused rows.")
 
 
 class JobListView(Counts):

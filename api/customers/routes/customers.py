@@ -36,7 +36,7 @@ router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 SummaryReader = Annotated[Caller, Depends(Allow("customer:reports"))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
-MOST_NAMED = customers.MOST_OTHERS - 1  # one more is read, only to learn whether there are more
+MAX_NAMED = customers.MAX_OTHERS - 1  # one more is read, only to learn whether there are more
 
 
 @router.post(
@@ -117,5 +117,5 @@ def _others(customer_ids: tuple[UUID, ...]) -> str | None:
     """Return a message that names other customers with this ABN. To have several may be intended or a mistake."""
     if not customer_ids:
         return None
-    named = ", ".join(str(customer_id) for customer_id in customer_ids[:MOST_NAMED])
-    return f"Other customers of yours have this ABN: {named}{', …' if len(customer_ids) > MOST_NAMED else '.'}"
+    named = ", ".join(str(customer_id) for customer_id in customer_ids[:MAX_NAMED])
+    return f"Other customers of yours have this ABN: {named}{', …' if len(customer_ids) > MAX_NAMED else '.'}"

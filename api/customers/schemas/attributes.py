@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, core_schema
 from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import MOMENT, Rule, day, masked, moment, optional, optional_text, refusal
 from pipelines.vocabulary.strict_json import Number
-from storage.monitoring.attributes import MOST_PER_CUSTOMER, Attribute, NewAttribute, Value
+from storage.monitoring.attributes import MAX_PER_CUSTOMER, Attribute, NewAttribute, Value
 
 MAX_TEXT = 1_000  # characters
 MAX_SOURCE = 200  # characters
@@ -132,15 +132,15 @@ class SentAttribute(Received):
 class SentAttributes(Received):
     attributes: dict[str, Annotated[SentAttribute, BareOrWhole()] | None] = Field(
         description="Named attributes are set, or removed if null. The others do not change.",
-        json_schema_extra={"propertyNames": {"pattern": NAME}, "maxProperties": MOST_PER_CUSTOMER},
+        json_schema_extra={"propertyNames": {"pattern": NAME}, "maxProperties": MAX_PER_CUSTOMER},
     )
 
     @field_validator("attributes", mode="before")
     @classmethod
     def _check_names(cls, given: Any) -> Any:
         """Refuse wrong names before any value is checked, without repeating the names."""
-        if isinstance(given, dict) and len(given) > MOST_PER_CUSTOMER:
-            raise refusal("Attribute.InvalidCount", f"A customer may have at most {MOST_PER_CUSTOMER} attributes.")
+        if isinstance(given, dict) and len(given) > MAX_PER_CUSTOMER:
+            raise refusal("Attribute.InvalidCount", f"A customer may have at most {MAX_PER_CUSTOMER} attributes.")
         if isinstance(given, dict) and not all(re.fullmatch(NAME.strip("^$"), name) for name in given):
             raise refusal(
                 "Attribute.InvalidName", "A name must be an ASCII letter and up to 63 more letters, digits, _, . or -."

@@ -13,7 +13,7 @@ from api.customers.cursors import Cursor, parse_cursor
 from api.customers.schemas.customers import CustomerView
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.vocabulary.report_status import ReportStatus
-from storage.core.paging import MOST_COUNTED
+from storage.core.paging import MAX_COUNTED
 from storage.core.text_search import SHORTEST
 from storage.customers.summary_listing import Filter, Order, Sort, Summary
 
@@ -143,7 +143,7 @@ class CustomerSummaryListView(Counts):
     customers: list[CustomerSummaryView]
     next_cursor: str | None = Field(description="The next customers' cursor; null if these are the last.")
     has_more: bool = Field(
-        description=f"Whether there are more than `totalCount`. On pages, only {MOST_COUNTED:,} are counted."
+        description=f"Whether there are more than `totalCount`. On pages, only {MAX_COUNTED:,} are counted."
     )
 
 

@@ -23,10 +23,10 @@ from api.core.schemas.rules import (
 from api.customers.schemas.attributes import MAX_TEXT
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.numbers import LARGEST
-from storage.core.paging import MOST_COUNTED
-from storage.decisions.policies import MOST_VERSIONS
+from storage.core.paging import MAX_COUNTED
+from storage.decisions.policies import MAX_VERSIONS
 
-MOST_GRID = 50  # values on an axis
+MAX_GRID = 50  # values on an axis
 MAX_REASON, MAX_PERSON = 2_000, 200  # characters
 VALUE: dict[str, Any] = {
     "anyOf": [
@@ -41,7 +41,7 @@ _Overrides = Annotated[dict[str, Any] | None, Field(json_schema_extra={"addition
 
 
 def _axis_values(given: Any) -> list[Any]:
-    if not isinstance(given, list) or not 1 <= len(given) <= MOST_GRID:
+    if not isinstance(given, list) or not 1 <= len(given) <= MAX_GRID:
         raise ValueError
     return given
 
@@ -57,13 +57,13 @@ class SentEvaluation(Received):
     version: Annotated[
         int | None,
         Rule(
-            or_null(number(1, MOST_VERSIONS)),
+            or_null(number(1, MAX_VERSIONS)),
             "DecisionPolicy.InvalidVersion",
             "version must be the number of one of the policy's versions.",
             {
                 "type": ["integer", "null"],
                 "minimum": 1,
-                "maximum": MOST_VERSIONS,
+                "maximum": MAX_VERSIONS,
                 "description": "Version of the policy; the published one by default. Any other makes this a what-if.",
             },
         ),
@@ -86,12 +86,12 @@ class SentAxis(Received):
         Rule(
             _axis_values,
             "DecisionPolicy.InvalidGrid",
-            f"values must be a list of 1 to {MOST_GRID} decimals.",
+            f"values must be a list of 1 to {MAX_GRID} decimals.",
             {
                 "type": "array",
                 "items": {"type": ["number", "string"]},
                 "minItems": 1,
-                "maxItems": MOST_GRID,
+                "maxItems": MAX_GRID,
                 "description": "Decimals.",
             },
         ),
@@ -336,7 +336,7 @@ class EvaluationListView(Counts):
 
 class AllEvaluationsView(EvaluationListView):
     has_more: bool = Field(
-        description=f"Whether there are more than `totalCount`. On pages, only {MOST_COUNTED:,} are counted."
+        description=f"Whether there are more than `totalCount`. On pages, only {MAX_COUNTED:,} are counted."
     )
 
 

@@ -27,9 +27,9 @@ from pipelines.metrics import Metric
 from pipelines.metrics.definition import Format
 from storage.core.models import PolicyState
 from storage.core.paging import Page
-from storage.decisions.policies import MOST_VERSIONS, Challenger, PolicyVersion, StoredPolicy
+from storage.decisions.policies import MAX_VERSIONS, Challenger, PolicyVersion, StoredPolicy
 
-MOST_ACKNOWLEDGED = 1_000
+MAX_ACKNOWLEDGED = 1_000
 INVALID_VERSION = "DecisionPolicy.InvalidVersion"
 
 
@@ -76,7 +76,7 @@ class SentPolicy(Received):
 
     acknowledge: list[Annotated[SentAcknowledgement, ListItem()]] = Field(
         default=list[SentAcknowledgement](),
-        max_length=MOST_ACKNOWLEDGED,
+        max_length=MAX_ACKNOWLEDGED,
         description="Warnings from an earlier answer, by code and pointer.",
     )
 
@@ -91,11 +91,11 @@ class SentPublication(Received):
     version: Annotated[
         int | None,
         Rule(
-            or_null(number(1, MOST_VERSIONS)),
+            or_null(number(1, MAX_VERSIONS)),
             INVALID_VERSION,
-            f"version must be a whole number from 1 to {MOST_VERSIONS:,}.",
+            f"version must be a whole number from 1 to {MAX_VERSIONS:,}.",
             {
-                "anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS}, {"type": "null"}],
+                "anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_VERSIONS}, {"type": "null"}],
                 "description": "Default: the newest version.",
             },
         ),
@@ -103,7 +103,7 @@ class SentPublication(Received):
 
 
 class SentChallenger(Received):
-    version: Annotated[int, number_rule("version", INVALID_VERSION, 1, MOST_VERSIONS, "A draft of the policy.")]
+    version: Annotated[int, number_rule("version", INVALID_VERSION, 1, MAX_VERSIONS, "A draft of the policy.")]
     percent: Annotated[
         int,
         number_rule(
@@ -142,7 +142,7 @@ class PolicyPaging(Received):
 
 
 def _version_parameter(name: str, description: str) -> Parameter:
-    return whole_parameter(name, INVALID_VERSION, 1, MOST_VERSIONS, description)
+    return whole_parameter(name, INVALID_VERSION, 1, MAX_VERSIONS, description)
 
 
 class VersionQuery(Received):

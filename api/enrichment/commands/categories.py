@@ -29,7 +29,7 @@ from api.core.commands.console import (
 from api.core.commands.files import as_csv, content_of, csv_of, headings_of, write
 from api.enrichment.commands.options import ACTIVATING_SAMPLE, RulesOption, SampleOfActivation, read_rules
 from api.intake.commands.exports import (
-    MOST_FAULTS,
+    MAX_FAULTS,
     ColumnsFileOption,
     ColumnsOption,
     CurrencyOption,
@@ -176,7 +176,7 @@ def _show_reading(path: Path, read: _Reading, *, as_json: bool) -> None:
     err.print(printable(line), markup=False, highlight=False)
     for note in read.notes:
         show_indented(err, note, "yellow")
-    show_refused(err, read.refused, None if as_json else MOST_FAULTS)
+    show_refused(err, read.refused, None if as_json else MAX_FAULTS)
 
 
 @categories.command("train")

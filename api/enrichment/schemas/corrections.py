@@ -14,7 +14,7 @@ from api.intake.schemas.transactions import Money
 from pipelines.enrichment.counterparties.corrections import MOST_WORDS, key_of
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY
-from storage.enrichment.corrections import MOST_EXAMPLES, Correction, NewCorrection, Reach, Similar
+from storage.enrichment.corrections import MAX_EXAMPLES, Correction, NewCorrection, Reach, Similar
 
 MAX_NAME = MAX_PATTERN = 200  # characters
 CUSTOMER, CLIENT = "customer", "client"
@@ -217,7 +217,7 @@ class SimilarView(View):
     transaction_count: int = Field(description="Stored transactions that this selects besides the corrected one.")
     changed_count: int = Field(description="Selected transactions that it changes.")
     examples: Sequence[ChangedTransactionView] = Field(
-        description=f"The first transactions that would change, at most {MOST_EXAMPLES}."
+        description=f"The first transactions that would change, at most {MAX_EXAMPLES}."
     )
 
 
@@ -232,7 +232,7 @@ class MadeCorrectionView(View):
         description="Changed transactions by current category, most first."
     )
     examples: Sequence[ChangedTransactionView] = Field(
-        description=f"In a preview: the first transactions that would change, at most {MOST_EXAMPLES}."
+        description=f"In a preview: the first transactions that would change, at most {MAX_EXAMPLES}."
     )
     similar: SimilarView | None = Field(
         description="In a preview of a correction of one transaction: the similar ones. Null if there are none."

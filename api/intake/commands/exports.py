@@ -17,9 +17,9 @@ from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.logs import printable
 
-MOST_BYTES = 1024**3  # of a file; reading it takes about twenty times as much memory
-MOST_FAULTS = 10  # refused rows shown; --json has them all
-MOST_LINES = 5  # line numbers shown for each reason
+MAX_BYTES = 1024**3  # of a file; reading it takes about twenty times as much memory
+MAX_FAULTS = 10  # refused rows shown; --json has them all
+MAX_LINES = 5  # line numbers shown for each reason
 
 
 def to_currency(text: str | None) -> str | None:
@@ -95,8 +95,8 @@ def _layout(columns: str | None, file: Path | None) -> Layout | None:
 
 def _opened(path: Path, layout: Layout | None) -> ExportFile:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise complaint(f"{path} is larger than {MOST_BYTES:,} bytes")
+        if path.stat().st_size > MAX_BYTES:
+            raise complaint(f"{path} is larger than {MAX_BYTES:,} bytes")
         return ExportFile(path, read(str(path), path.read_bytes(), layout))
     except OSError as error:
         raise complaint(f"{path} can't be read: {error.strerror}") from None
@@ -125,7 +125,7 @@ def no_rows(contents: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def show_refused(console: Console, refused: Sequence[RefusedRow], most: int | None = MOST_FAULTS) -> None:
+def show_refused(console: Console, refused: Sequence[RefusedRow], most: int | None = MAX_FAULTS) -> None:
     """Print the first refused rows, and how many more there are; all of them if `most` is None."""
     for row in refused[:most]:
         show_indented(console, f"{row.file}, line {row.line}: {row.message}", "red")
@@ -143,7 +143,7 @@ def describe_other_lines(contents: Contents) -> str:
     headings = contents.headings
     parts = [counted(headings, "heading")] if headings else []
     for each in no_rows(contents):
-        shown = ", ".join(map(str, each["lines"][:MOST_LINES])) + (" …" if each["count"] > MOST_LINES else "")
+        shown = ", ".join(map(str, each["lines"][:MAX_LINES])) + (" …" if each["count"] > MAX_LINES else "")
         where = "" if each["reason"] == "blank" else f" ({'line' if each['count'] == 1 else 'lines'} {shown})"
         parts.append(f"{each['count']:,} {each['reason']}{where}")
     return ", ".join(parts)

@@ -27,18 +27,18 @@ from api.decisions.schemas.evaluations import VALUE as INPUT_VALUE
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.backtest import LIMITS_CHANGED, OUTCOME_CHANGED
 from storage.core.models import JobStatus
-from storage.decisions.backtests import MOST_DAYS, Against, Knowledge
-from storage.decisions.policies import MOST_VERSIONS
+from storage.decisions.backtests import MAX_DAYS, Against, Knowledge
+from storage.decisions.policies import MAX_VERSIONS
 
-MOST_NAMED = 100_000  # customers by id, and known outcomes
-MOST_ATTRIBUTES = 20
+MAX_NAMED = 100_000  # customers by id, and known outcomes
+MAX_ATTRIBUTES = 20
 PUBLISHED = "published"
 Outcome = Literal["proceed", "conditional", "blocked", "indeterminate"]
 ALL_OUTCOMES = [*OUTCOMES, INDETERMINATE]
 Value = Annotated[Any, WithJsonSchema({"anyOf": list(VALUE_SCHEMAS)})]
 Share = Annotated[Decimal, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
-_version = number(1, MOST_VERSIONS)
+_version = number(1, MAX_VERSIONS)
 
 
 def _against(given: Any) -> int | str:
@@ -63,9 +63,9 @@ class SentBacktest(Received):
         Rule(
             or_null(_version),
             "DecisionPolicy.InvalidVersion",
-            f"version must be a whole number from 1 to {MOST_VERSIONS:,}.",
+            f"version must be a whole number from 1 to {MAX_VERSIONS:,}.",
             {
-                "anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS}, {"type": "null"}],
+                "anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_VERSIONS}, {"type": "null"}],
                 "description": "The version to test. Default: the newest.",
             },
         ),
@@ -78,7 +78,7 @@ class SentBacktest(Received):
             "against must be a version's number, published, recorded or challenger.",
             {
                 "anyOf": [
-                    {"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS},
+                    {"type": "integer", "minimum": 1, "maximum": MAX_VERSIONS},
                     {"enum": [PUBLISHED, Against.RECORDED.value, Against.CHALLENGER.value]},
                 ],
                 "description": "What to compare with: another version; `published` (default), the published version; "
@@ -90,16 +90,16 @@ class SentBacktest(Received):
     as_of: Annotated[
         list[date] | None,
         Rule(
-            or_null(distinct(day, MOST_DAYS)),
+            or_null(distinct(day, MAX_DAYS)),
             "Backtest.InvalidAsOf",
-            f"asOf must be a list of 1 to {MOST_DAYS} different dates.",
+            f"asOf must be a list of 1 to {MAX_DAYS} different dates.",
             {
                 "anyOf": [
                     {
                         "type": "array",
                         "items": {"type": "string", "format": "date"},
                         "minItems": 1,
-                        "maxItems": MOST_DAYS,
+                        "maxItems": MAX_DAYS,
                         "uniqueItems": True,
                     },
                     {"type": "null"},
@@ -132,19 +132,19 @@ class SentBacktest(Received):
         identifiers_or_null(
             "customerIds",
             "Backtest.InvalidCustomers",
-            MOST_NAMED,
+            MAX_NAMED,
             "Only these customers. Default: the whole portfolio.",
         ),
     ] = None
     attributes: Annotated[
         dict[str, Any] | None,
         Field(
-            max_length=MOST_ATTRIBUTES,
+            max_length=MAX_ATTRIBUTES,
             json_schema_extra={"additionalProperties": {"anyOf": list(VALUE_SCHEMAS)}},
         ),
     ] = Field(None, description="Only customers whose attributes have these values now.")
     outcomes: list[Annotated[SentOutcome, ListItem()]] | None = Field(
-        None, max_length=MOST_NAMED, description="Known outcomes of customers, at most one each."
+        None, max_length=MAX_NAMED, description="Known outcomes of customers, at most one each."
     )
 
 

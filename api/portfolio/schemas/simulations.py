@@ -11,11 +11,11 @@ from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import Rule, day, identifiers_or_null, or_null
 from api.monitoring.schemas import ReadValueView
 from pipelines.monitoring.ruleset import Severity
-from pipelines.monitoring.simulation import MOST_CUSTOMERS, MOST_FIRINGS
+from pipelines.monitoring.simulation import MAX_CUSTOMERS, MAX_FIRINGS
 from storage.core.models import JobStatus
 
-MOST_NAMED = 100_000  # customers by id
-MOST_MONTHS, USUAL_MONTHS = 24, 12
+MAX_NAMED = 100_000  # customers by id
+MAX_MONTHS, USUAL_MONTHS = 24, 12
 EARLIEST = date(1970, 1, 1)  # the earliest day that may be requested
 
 _DAY: dict[str, Any] = {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}
@@ -43,14 +43,14 @@ class SentSimulation(Received):
     ] = Field(None, alias="from")
     to: Annotated[
         date | None,
-        _day("to", f"The last day, at most {MOST_MONTHS} months after the first. Default: today."),
+        _day("to", f"The last day, at most {MAX_MONTHS} months after the first. Default: today."),
     ] = None
     customer_ids: Annotated[
         list[UUID] | None,
         identifiers_or_null(
             "customerIds",
             "Simulation.InvalidCustomers",
-            MOST_NAMED,
+            MAX_NAMED,
             "Only these customers. Default: all that the ruleset applies to.",
         ),
     ] = None
@@ -147,12 +147,12 @@ class SimulatedView(View):
     customers_fired: int
     events: int
     firings: int
-    firings_listed: int = Field(description=f"Number of firings that are listed: the first {MOST_FIRINGS:,}.")
+    firings_listed: int = Field(description=f"Number of firings that are listed: the first {MAX_FIRINGS:,}.")
     at_switch_on: SwitchOnView
     rules: Sequence[SimulatedRuleView]
     months: Sequence[SimulatedMonthView]
     by_customer: Sequence[SimulatedCustomerView] = Field(
-        description=f"The {MOST_CUSTOMERS:,} customers with the most events, most first."
+        description=f"The {MAX_CUSTOMERS:,} customers with the most events, most first."
     )
 
 

@@ -67,8 +67,8 @@ from storage.core.logs import printable
 from storage.core.settings import Settings
 
 REFUSED, OTHER_CURRENCY, DUPLICATE = "refused", "in another currency", "already known from another file"
-MOST_LINES = 8  # lines of a table; --html and --json have them all
-MOST_MONTHS = 12  # months of a table, likewise
+MAX_LINES = 8  # lines of a table; --html and --json have them all
+MAX_MONTHS = 12  # months of a table, likewise
 _EXCERPTS = (
     Plan(
         "monthly",
@@ -473,7 +473,7 @@ def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     table = RichTable(box=None, header_style="dim", pad_edge=False, title=grid.caption, title_justify="left")
     table.title_style = "bold"
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
-    rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
+    rows = grid.rows[-MAX_MONTHS:] if is_series else grid.rows[:MAX_LINES]
     cells = [[_escape(in_currency(row[place], currency, mark="")) for place in shown] for row in rows]
     # Only headings and words may wrap. Figures are never cut, even if the table gets wider than the terminal.
     needed = 0

@@ -25,7 +25,7 @@ from pipelines.decisions.policy import Policy
 
 __all__ = ["CheckedPolicy", "Finding", "check_document", "check_text", "find_unreached", "ranges", "references"]
 
-MOST_FAULTS = 1_000  # reported at once; our judgement: nobody reads more
+MAX_FAULTS = 1_000  # reported at once; our judgement: nobody reads more
 CALCULATING = ("steps", "limits")  # members that contain numbers and conditions
 
 
@@ -44,9 +44,9 @@ def check_document(document: object) -> CheckedPolicy:
         return CheckedPolicy(None, [beyond], [])
     data = plain(document)
     policy, misshapen = parse_shape(data, Policy)
-    dangling = list(islice(references.find_faults(data), MOST_FAULTS))
+    dangling = list(islice(references.find_faults(data), MAX_FAULTS))
     wrong_kind = references.pointers_of_wrong_kind(dangling)
-    faults = sort_findings([*misshapen, *dangling, *ranges.find_faults(data, wrong_kind)])[:MOST_FAULTS]
+    faults = sort_findings([*misshapen, *dangling, *ranges.find_faults(data, wrong_kind)])[:MAX_FAULTS]
     own = [] if policy is None else [*leniency.find_warnings(policy), *_unpriced(policy)]
     warnings = sort_findings([*own, *ranges.find_warnings(data, wrong_kind)])
     return CheckedPolicy(None if faults else policy, faults, warnings)

@@ -13,13 +13,13 @@ from pipelines.decisions.check.findings import Finding, Problem, finding
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
 from pipelines.vocabulary.errors import build_pointer
 
-MOST_DEPTH = 20  # operators within each other
+MAX_DEPTH = 20  # operators within each other
 # Operators, references and constants: each is a column of every evaluation. The shipped policies have a tenth of this,
 # and a policy with twice as many took two seconds per customer.
-MOST_NODES = 2_000
-MOST_LEVELS = 100  # of nested objects and lists
-MOST_VALUES = 20_000
-MOST_CHARACTERS = 1_000_000  # of all texts and names together
+MAX_NODES = 2_000
+MAX_LEVELS = 100  # of nested objects and lists
+MAX_VALUES = 20_000
+MAX_CHARACTERS = 1_000_000  # of all texts and names together
 LONGEST_NAME = 100  # of a member of an object
 
 _OF_NUMBERS = frozenset(map(to_camel, (*ARITHMETIC, *COMPARISONS, "between")))  # operators with a list of numbers
@@ -42,7 +42,7 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
         value, trail, level, depth = waiting.pop()
         values += 1
         characters += len(value) if isinstance(value, str) else 0
-        if level > MOST_LEVELS or values > MOST_VALUES or characters > MOST_CHARACTERS:
+        if level > MAX_LEVELS or values > MAX_VALUES or characters > MAX_CHARACTERS:
             return _too_much(level, values)
         if problem := _unusable(value):
             return finding(_pointer(trail), *problem)
@@ -52,23 +52,23 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
             characters += sum(map(len, value))
         elif isinstance(value, str):
             nodes += _is_constant(trail) and _root(trail) in calculating
-        if nodes > MOST_NODES:
-            says = f"A document may contain at most {MOST_NODES:,} operators, references and constants."
+        if nodes > MAX_NODES:
+            says = f"A document may contain at most {MAX_NODES:,} operators, references and constants."
             return finding("", "TooCostly", says)
-        if depth > MOST_DEPTH:
-            return finding(_pointer(trail), "TooDeep", f"Operators may be nested at most {MOST_DEPTH} deep.")
-        if values + len(waiting) + _count_members(value) > MOST_VALUES:
-            return _too_much(level, MOST_VALUES + 1)
+        if depth > MAX_DEPTH:
+            return finding(_pointer(trail), "TooDeep", f"Operators may be nested at most {MAX_DEPTH} deep.")
+        if values + len(waiting) + _count_members(value) > MAX_VALUES:
+            return _too_much(level, MAX_VALUES + 1)
         waiting.extend((each, (trail, name), level + 1, depth) for name, each in _list_members(value))
     return None
 
 
 def _too_much(level: int, values: int) -> Finding:
-    if level > MOST_LEVELS:
-        return finding("", "TooDeep", f"Objects and lists may be nested at most {MOST_LEVELS} deep.")
-    if values > MOST_VALUES:
-        return finding("", "TooLarge", f"A document may contain at most {MOST_VALUES:,} values.")
-    return finding("", "TooLarge", f"The texts of a document may have at most {MOST_CHARACTERS:,} characters.")
+    if level > MAX_LEVELS:
+        return finding("", "TooDeep", f"Objects and lists may be nested at most {MAX_LEVELS} deep.")
+    if values > MAX_VALUES:
+        return finding("", "TooLarge", f"A document may contain at most {MAX_VALUES:,} values.")
+    return finding("", "TooLarge", f"The texts of a document may have at most {MAX_CHARACTERS:,} characters.")
 
 
 def _root(trail: Trail) -> int | str | None:

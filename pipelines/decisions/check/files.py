@@ -2,7 +2,7 @@
 
 import yaml as library
 
-from pipelines.decisions.check.bounds import MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES
+from pipelines.decisions.check.bounds import MAX_CHARACTERS, MAX_LEVELS, MAX_VALUES
 from pipelines.decisions.check.findings import Finding, finding
 from pipelines.vocabulary import strict_json
 from pipelines.vocabulary.errors import InvalidRequest
@@ -12,8 +12,8 @@ Read = tuple[object, Finding | None]  # the document, or what is wrong with the 
 
 
 def parse_file(text: str, yaml: bool) -> Read:
-    if len(text) > MOST_CHARACTERS:
-        return _refused("TooLarge", f"The file may have at most {MOST_CHARACTERS:,} characters.")
+    if len(text) > MAX_CHARACTERS:
+        return _refused("TooLarge", f"The file may have at most {MAX_CHARACTERS:,} characters.")
     try:
         return _parse_yaml(text) if yaml else (strict_json.parse(text.encode()), None)
     except (RuleError, library.YAMLError) as error:
@@ -40,7 +40,7 @@ def _parse_yaml(text: str) -> Read:
 
 
 def _beyond_bounds(text: str) -> Finding | None:
-    match find_excess(text, MOST_LEVELS, 2 * MOST_VALUES):
+    match find_excess(text, MAX_LEVELS, 2 * MAX_VALUES):
         case None:
             return None
         case "alias", _:

@@ -17,7 +17,7 @@ from pipelines.metrics.definition import DECIMAL
 Data = Mapping[str, Any]
 Placed = tuple[str, Any]  # a JSON pointer and the value there
 _AS = {"decimal": "a number", "string": "a text", "boolean": "true or false"}
-_MOST_METRICS = 100  # checked for circles; a policy with more is refused for their number
+_MAX_METRICS = 100  # checked for circles; a policy with more is refused for their number
 _LISTS = {"attribute": "attributes", "input": "declaredInputs"}
 
 
@@ -139,7 +139,7 @@ def operands_of(metric: Data) -> list[tuple[int, str]]:
 
 def _circles(policy: Data) -> Iterator[Finding]:
     made_of = {slug: [each for _, each in operands_of(own)] for slug, own in _names(policy, "metrics", "slug").items()}
-    for pointer, slug in _own_slugs(policy)[:_MOST_METRICS]:
+    for pointer, slug in _own_slugs(policy)[:_MAX_METRICS]:
         if slug in _all_below(made_of, slug):
             yield finding(f"{pointer}/definition/operands", "Circle", "This metric is computed from itself.")
 

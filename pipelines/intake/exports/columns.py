@@ -27,8 +27,8 @@ from pipelines.intake.exports.values import (
 
 HEADING_WITHIN = 60  # rows; our judgement: no preamble has as many
 # All permutations of these columns are tried, so the time grows with the cube of the limits.
-MOST_MONEY_COLUMNS = 5  # without a heading
-_MOST_TRIED = 7  # including columns that headings name
+MAX_MONEY_COLUMNS = 5  # without a heading
+_MAX_TRIED = 7  # including columns that headings name
 _MONEY_ROLES = ("amount", "debit", "credit", "balance")
 _ACCOUNT = r"^(?:[0-9]{3}-?[0-9]{3}[ /-]+)?[0-9xX*][0-9xX* -]{4,22}[0-9]$"
 _CONVENTION = "No balance proves which column is which: the usual order was assumed."
@@ -224,7 +224,7 @@ def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -
         name: profile for name, profile in profiles.items() if profile.amounts >= 0.9 and name not in roles.values()
     }
     precise = [name for name, profile in numbers.items() if profile.has_decimals or profile.has_signs]
-    return (precise or list(numbers))[:MOST_MONEY_COLUMNS]
+    return (precise or list(numbers))[:MAX_MONEY_COLUMNS]
 
 
 def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], rows: int) -> Iterator[str]:
@@ -248,7 +248,7 @@ def _find_money_roles(
     """
     known = {role: roles[role] for role in _MONEY_ROLES if role in roles}
     account = pl.col(roles["account"]) if "account" in roles else pl.lit(0)
-    candidates = [*known.values(), *free][:_MOST_TRIED]
+    candidates = [*known.values(), *free][:_MAX_TRIED]
     figures = rows.select(
         account=account,
         **{name: exact(money(pl.col(name), decimal_comma=columns.decimal_comma)) for name in candidates},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.intake.currencies import CODES
 from pipelines.intake.exports.headings import synonyms
-from pipelines.intake.exports.sheet import MOST_COLUMNS, refused
+from pipelines.intake.exports.sheet import MAX_COLUMNS, refused
 
 _PART = re.compile(r"([a-z_]+)\s*=\s*([+-]?)([0-9]{1,3}|[A-Za-z]{3})")
 
@@ -66,8 +66,8 @@ def _parse_part(part: str) -> tuple[str, str, str]:
         raise refused("Columns", f"has a sign before {role}: only amount can have one")
     if not value.isdigit() and (role != "currency" or value.upper() not in CODES):
         raise refused("Columns", f"must give {role} as a column's number{_or_code(role)}, not {value}")
-    if value.isdigit() and not 1 <= int(value) <= MOST_COLUMNS:
-        raise refused("Columns", f"must number columns from 1 to {MOST_COLUMNS}, not {value}")
+    if value.isdigit() and not 1 <= int(value) <= MAX_COLUMNS:
+        raise refused("Columns", f"must number columns from 1 to {MAX_COLUMNS}, not {value}")
     return role, sign, value
 
 

@@ -13,7 +13,7 @@ from pipelines.intake.exports.statements import MASKED, Contents, Statement
 from pipelines.vocabulary.schemas import LANDED
 
 ROWS_AT_ONCE = 2_000  # decoding a longer list would block other threads for too long
-MOST_ACCOUNTS = 20  # of a file; our judgement
+MAX_ACCOUNTS = 20  # of a file; our judgement
 LONGEST_TEXT = 200  # characters of an account's field
 
 
@@ -63,8 +63,8 @@ def require_submissions(statements: Sequence[Statement], most_rows: int) -> None
         raise refused("SeveralCustomers", "names several customers: send the rows of each on their own")
     if any(statement.rows.height > most_rows for statement in statements):
         raise refused("TooManyRows", f"has more than {most_rows:,} rows of one account: send it in parts")
-    if len(statements) > MOST_ACCOUNTS:
-        raise refused("TooManyAccounts", f"names more than {MOST_ACCOUNTS} accounts: send them in several files")
+    if len(statements) > MAX_ACCOUNTS:
+        raise refused("TooManyAccounts", f"names more than {MAX_ACCOUNTS} accounts: send them in several files")
     if any(len(text) > LONGEST_TEXT for statement in statements for text in _account_texts(statement)):
         raise refused("LongAccount", f"describes an account in more than {LONGEST_TEXT} characters")
 

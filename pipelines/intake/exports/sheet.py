@@ -12,7 +12,7 @@ from pipelines.intake.exports.values import is_day, is_money
 from pipelines.vocabulary.errors import InvalidRequest
 
 DELIMITERS = (",", ";", "\t", "|")
-MOST_COLUMNS = 100
+MAX_COLUMNS = 100
 SAMPLE = 200  # records from which features of the whole file are inferred
 _NOT_TEXT = {
     b"%PDF": "is a PDF: export the transactions as CSV",
@@ -109,8 +109,8 @@ def _parse(text: str, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
     line = 1
     try:
         for cells in reader:
-            if len(cells) > MOST_COLUMNS:
-                raise refused("TooWide", f"has more than {MOST_COLUMNS} columns on line {line}")
+            if len(cells) > MAX_COLUMNS:
+                raise refused("TooWide", f"has more than {MAX_COLUMNS} columns on line {line}")
             if reader.line_num > line:
                 _refuse_open_quote(cells, delimiter, line)
             yield line, cells

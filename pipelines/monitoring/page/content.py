@@ -12,8 +12,8 @@ from pipelines.pages.charts import bar_chart
 from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, reading, shorten, spell_out, whole
 
 LABEL = 56  # characters of a chart's label that fit beside its figure
-MOST_BARS = 15  # our judgement, like MOST_CUSTOMERS: nobody takes in more at a glance, and the API lists more
-MOST_CUSTOMERS = 50
+MAX_BARS = 15  # our judgement, like MAX_CUSTOMERS: nobody takes in more at a glance, and the API lists more
+MAX_CUSTOMERS = 50
 FOOTER = (
     "Computed by Tidemark. Days are counted per customer: a week for each of two customers counts as 14 days. "
     f"An unknown condition never fires a rule, and leaves its state unchanged. {UNKNOWN} marks an unknown value."
@@ -85,7 +85,7 @@ def _by_month(result: Data) -> Figure:
 
 
 def _by_rule(result: Data) -> Figure:
-    left = len(result["rules"]) - MOST_BARS
+    left = len(result["rules"]) - MAX_BARS
     says = "How often each rule fires." + (f" {counted(left, 'more rule')} in the table." if left > 0 else "")
     return _bars("rules", "Firings by rule", says, _most(result, result["rules"], "fired"))
 
@@ -104,7 +104,7 @@ def _unknown_figure(result: Data, about: About) -> Figure | None:
             days[described] = max(days.get(described, 0), each["days"])
     if not days:
         return None
-    most = sorted(days.items(), key=lambda each: (-each[1], each[0]))[:MOST_BARS]
+    most = sorted(days.items(), key=lambda each: (-each[1], each[0]))[:MAX_BARS]
     says = (
         "Days, counted per customer, on which a rule's condition was unknown, by what was missing. If several rules "
         "miss the same value, the largest count is shown. Several values may be missing on one day."
@@ -115,7 +115,7 @@ def _unknown_figure(result: Data, about: About) -> Figure | None:
 def _most(result: Data, rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
     """Return the message and count of the rules with the largest counts of that name."""
     messages = _messages(result)
-    return [(messages[each["code"]], each[name]) for each in sorted(rules, key=lambda each: -each[name])[:MOST_BARS]]
+    return [(messages[each["code"]], each[name]) for each in sorted(rules, key=lambda each: -each[name])[:MAX_BARS]]
 
 
 def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]]) -> Figure:
@@ -168,7 +168,7 @@ def _customer_table(result: Data, about: About) -> Grid | None:
             day(each["lastFired"]),
             ", ".join(f"{_short_name(rule['code'])} {whole(rule['fired'])} ×" for rule in each["rules"]),
         ]
-        for each in result["byCustomer"][:MOST_CUSTOMERS]
+        for each in result["byCustomer"][:MAX_CUSTOMERS]
     ]
     columns = ("Customer", *number_columns("Events"), Column("Last", "short"), Column("Rules", "prose"))
     return (

@@ -11,7 +11,7 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from api.console.visits import FORM_BYTES, local_path
 from storage.access import passwords, sessions, users
 from storage.access.roles import GRANTS, Role
-from storage.access.users import LOCKED_FOR, MOST_FAILURES, User
+from storage.access.users import LOCKED_FOR, MAX_FAILURES, User
 from storage.core import audit
 from storage.core.store import Store
 from tests.api.conftest import new_client
@@ -68,7 +68,7 @@ def test_wrong_sign_ins_look_alike(base_url: str, user: User, subtests: pytest.S
 
 
 def test_user_is_locked_out_after_wrong_passwords(store: Store, base_url: str, user: User) -> None:
-    for _ in range(MOST_FAILURES):
+    for _ in range(MAX_FAILURES):
         Visitor(base_url).send("/sign-in", {"email": user.email, "password": "wrong"})
     assert Visitor(base_url).send("/sign-in", {"email": user.email, "password": PASSWORD}).status_code == 401
     with store.db.reading() as r:

@@ -16,7 +16,7 @@ from storage.access.users import User
 from storage.core.store import Store
 from tests.api.conftest import HTTP
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 
 
 class Visitor:
@@ -29,7 +29,7 @@ class Visitor:
 
     def get(self, path: str, *, follows: bool = True, **options: Any) -> requests.Response:
         answer = self._call("GET", path, **options)
-        for _ in range(MOST_REDIRECTS if follows else 0):
+        for _ in range(MAX_REDIRECTS if follows else 0):
             if not answer.is_redirect:
                 break
             answer = self._call("GET", answer.headers["location"])

@@ -18,8 +18,8 @@ from polars.testing import assert_frame_equal
 from api.core.derived import (
     BYTES_PER_ROW_OF_DIFF,
     FACILITIES,
+    MAX_BYTES,
     MENTIONED_ACCOUNTS,
-    MOST_BYTES,
     SERIES,
     ConcurrencyLimit,
     Derived,
@@ -391,7 +391,7 @@ def test_one_client_can_only_take_its_share_of_the_limit() -> None:
 
 def test_a_diff_counts_against_the_limit_by_its_memory_not_its_rows() -> None:
     """A regression: eight requests with 200,000 rows each took 3.3 GB, and all were admitted."""
-    limit, diff = ConcurrencyLimit(MOST_BYTES), 150_000 * BYTES_PER_ROW_OF_DIFF
+    limit, diff = ConcurrencyLimit(MAX_BYTES), 150_000 * BYTES_PER_ROW_OF_DIFF
     with limit.taken(ONE, diff), limit.taken(OTHER, diff), pytest.raises(Unavailable), limit.taken(ONE, 6 * diff):
         pass
 

@@ -234,7 +234,7 @@ def test_card_numbers_are_masked(client: Client, customer_id: str) -> None:
 def test_the_number_of_corrections_is_limited(
     client: Client, customer_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corrections, "MOST_LIVE", 2)
+    monkeypatch.setattr(corrections, "MAX_LIVE", 2)
     first = correct(client, customer_id, pattern="a", category="rent")["correctionId"]
     correct(client, customer_id, pattern="b", category="rent")
     assert correct(client, customer_id, 409, pattern="c", category="rent")["code"] == "Correction.TooMany"

@@ -14,7 +14,7 @@ from storage.enrichment import transactions
 from tests.api.conftest import Client
 from tests.api.worker import end_submissions
 
-MOST_OF_ONE_CLIENT = max(1, 3 * (os.cpu_count() or 1) // 4)
+MAX_OF_ONE_CLIENT = max(1, 3 * (os.cpu_count() or 1) // 4)
 
 
 class Slow:
@@ -41,7 +41,7 @@ def test_pages_of_one_client_leave_cores_to_others(client: Client, monkeypatch: 
     with ThreadPoolExecutor(8) as callers:
         answers = list(callers.map(lambda _: client.get(f"/v1/customer/{customer_id}/reports.html"), range(8)))
     assert {answer.status_code for answer in answers} == {200}
-    assert page.most <= MOST_OF_ONE_CLIENT
+    assert page.most <= MAX_OF_ONE_CLIENT
 
 
 def test_slices_of_one_client_s_listings_leave_cores_to_others(
@@ -56,4 +56,4 @@ def test_slices_of_one_client_s_listings_leave_cores_to_others(
     with ThreadPoolExecutor(8) as callers:
         answers = list(callers.map(lambda _: client.get(f"/v1/customer/{customer_id}/transactions"), range(8)))
     assert {answer.status_code for answer in answers} == {200}
-    assert made.most <= MOST_OF_ONE_CLIENT
+    assert made.most <= MAX_OF_ONE_CLIENT

@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 
 from assets.access import gate
 from assets.access.gate import Gate, allowed_hosts
-from assets.access.gate_connections import MOST_CONNECTIONS, MOST_OF_A_STRANGER, SERVER
+from assets.access.gate_connections import MAX_CONNECTIONS, MAX_OF_A_STRANGER, SERVER
 from assets.access.gate_tokens import Role
 
 TOKENS = {Role.OPERATOR: "operator's", Role.READER: "reader's"}
@@ -75,11 +75,11 @@ def test_half_open_connections_are_limited_and_block_nobody(server: uvicorn.Serv
     url = f"http://127.0.0.1:{address[1]}/graphql"
     with ExitStack() as many, connect(f"ws{url[4:]}", additional_headers=OPERATOR) as websocket:
         assert retained.post(url, json={}, headers=OPERATOR).status_code == 200
-        for _ in range(2 * MOST_CONNECTIONS):
+        for _ in range(2 * MAX_CONNECTIONS):
             one = many.enter_context(socket.create_connection(address))
             with suppress(OSError):
                 one.sendall(b"GET / HTTP/1.1\r\nHost: local")
-        _until(lambda: len(server.server_state.connections) <= MOST_CONNECTIONS + 1)
+        _until(lambda: len(server.server_state.connections) <= MAX_CONNECTIONS + 1)
         assert retained.post(url, json={}, headers=OPERATOR).status_code == 200
         websocket.send("still here")
         assert websocket.recv() == "10"
@@ -92,7 +92,7 @@ def test_an_operator_keeps_a_connection_whose_next_request_has_only_begun(addres
         retained.sendall(head)
         assert retained.recv(4096).startswith(b"HTTP/1.1 200")
         retained.sendall(head[:20])
-        for _ in range(2 * MOST_CONNECTIONS):
+        for _ in range(2 * MAX_CONNECTIONS):
             many.enter_context(socket.create_connection(address))
         last = many.enter_context(socket.create_connection(address, timeout=WITHIN_S))
         last.sendall(head)
@@ -114,8 +114,8 @@ def test_a_stranger_may_send_only_as_much_as_a_request_needs(
             one.sendall(beginning)
             sent = 0
             with suppress(ConnectionError):
-                while sent < 400 * MOST_OF_A_STRANGER:
-                    sent += one.send(b"x" * MOST_OF_A_STRANGER)
+                while sent < 400 * MAX_OF_A_STRANGER:
+                    sent += one.send(b"x" * MAX_OF_A_STRANGER)
                 pytest.fail("it takes whatever comes")
 
 

@@ -435,9 +435,9 @@ def test_reading_locks_no_customer(lender: Lender) -> None:
 
 
 def test_a_batch_reads_few_submissions_at_a_time(lender: Lender) -> None:
-    for _ in range(batches.MOST_EXTRACTIONS + 1):
+    for _ in range(batches.MAX_EXTRACTIONS + 1):
         submitted(lender, "june")
-    assert len(claimed(lender.store).jobs) == batches.MOST_EXTRACTIONS
+    assert len(claimed(lender.store).jobs) == batches.MAX_EXTRACTIONS
 
 
 def test_a_retraction_needs_an_ended_submission(in_june: InJune) -> None:

@@ -167,7 +167,7 @@ def test_slices_of_any_size_give_the_same_result(portfolio: Portfolio, monkeypat
     result = portfolio.run(whole)
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
     monkeypatch.setattr(snapshots, "SNAPSHOT_ROWS", 1)
-    monkeypatch.setattr(simulation, "MOST_SNAPSHOTS", 1)
+    monkeypatch.setattr(simulation, "MAX_SNAPSHOTS", 1)
     monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
     sliced = portfolio.ask(of)
     assert portfolio.run(sliced) == result
@@ -282,9 +282,7 @@ def test_an_ended_job_is_left_unchanged(portfolio: Portfolio) -> None:
     assert portfolio.simulation(job) == done
 
 
-@pytest.mark.parametrize(
-    ("where", "at_once", "read"), [(work, "SLICE_CUSTOMERS", 3), (simulation, "MOST_SNAPSHOTS", 2)]
-)
+@pytest.mark.parametrize(("where", "at_once", "read"), [(work, "SLICE_CUSTOMERS", 3), (simulation, "MAX_SNAPSHOTS", 2)])
 def test_more_firings_than_are_listed_are_counted(
     portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str, read: int
 ) -> None:
@@ -300,8 +298,8 @@ def test_more_firings_than_are_listed_are_counted(
 
     monkeypatch.setattr(Observations, "record", counted)
     monkeypatch.setattr(where, at_once, 1)
-    monkeypatch.setattr(simulation, "MOST_FIRINGS", 2)
-    monkeypatch.setattr(simulated, "MOST_FIRINGS", 2)
+    monkeypatch.setattr(simulation, "MAX_FIRINGS", 2)
+    monkeypatch.setattr(simulated, "MAX_FIRINGS", 2)
     monkeypatch.setitem(portfolio_jobs.KINDS, SIMULATION.flow, replace(SIMULATION, most_listed=2))
     job = portfolio.ask(ruleset)
     assert portfolio.run(job) == result | {"firings": 3, "firingsListed": 2}

@@ -78,7 +78,7 @@ def test_a_released_slot_is_taken_again_with_the_same_id(tmp_path: Path) -> None
 
 
 def test_the_number_of_slots_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.core.processes.MOST_SLOTS", 1)
+    monkeypatch.setattr("assets.core.processes.MAX_SLOTS", 1)
     with hold_slot(tmp_path, SLOT), pytest.raises(AlreadyRunningError), hold_slot(tmp_path, SLOT):
         pass
 

@@ -6,8 +6,8 @@ from itertools import count, islice
 from typing import Any
 
 from pipelines.decisions.check import CALCULATING
-from pipelines.decisions.check.bounds import MOST_DEPTH, MOST_NODES, beyond_bounds
-from pipelines.decisions.policy import MOST_OPERANDS
+from pipelines.decisions.check.bounds import MAX_DEPTH, MAX_NODES, beyond_bounds
+from pipelines.decisions.policy import MAX_OPERANDS
 from tests.pipelines.decisions.small import rule, step
 
 Json = Any
@@ -19,8 +19,8 @@ _RULES_PER_STEP = 100
 def filled(condition: Callable[[Numbers], Json]) -> Json:
     """Return a policy with as many rules of these conditions as fit within the bounds."""
     numbers = (f"{number}.00000001" for number in count(1))  # all different, because equal numbers share one node
-    most = list(islice(iter(lambda: condition(numbers), None), MOST_NODES))
-    fitting = bisect_left(range(1, MOST_NODES + 1), True, key=lambda rules: not _fits(policy_of(most[:rules])))
+    most = list(islice(iter(lambda: condition(numbers), None), MAX_NODES))
+    fitting = bisect_left(range(1, MAX_NODES + 1), True, key=lambda rules: not _fits(policy_of(most[:rules])))
     return policy_of(most[:fitting])
 
 
@@ -47,7 +47,7 @@ def _wide(operator: str, operands: int) -> Callable[[Numbers], Json]:
 def _deep(operator: str, operands: int) -> Callable[[Numbers], Json]:
     def condition(numbers: Numbers) -> Json:
         number = LEAF
-        for _ in range(MOST_DEPTH - 2):  # the comparison and the reading are two levels, too
+        for _ in range(MAX_DEPTH - 2):  # the comparison and the reading are two levels, too
             number = {operator: [number, *(next(numbers) for _ in range(operands - 1))]}
         return {"moreThan": [number, next(numbers)]}
 
@@ -56,12 +56,12 @@ def _deep(operator: str, operands: int) -> Callable[[Numbers], Json]:
 
 def _products(numbers: Numbers) -> Json:
     """Return a sum of many products, each with another factor: such a document once exhausted a process's memory."""
-    products = [{"multiply": [LEAF, next(numbers)]} for _ in range(MOST_OPERANDS - 2)]
+    products = [{"multiply": [LEAF, next(numbers)]} for _ in range(MAX_OPERANDS - 2)]
     return {"moreThan": [{"add": products}, next(numbers)]}
 
 
 def _tiers(numbers: Numbers) -> Json:
-    bands = [{"below": next(numbers), "value": next(numbers)} for _ in range(MOST_OPERANDS)]
+    bands = [{"below": next(numbers), "value": next(numbers)} for _ in range(MAX_OPERANDS)]
     return {"atLeast": [{"tiers": {"of": LEAF, "bands": bands, "otherwise": "1"}}, next(numbers)]}
 
 
@@ -76,7 +76,7 @@ def _of_many(operator: str) -> Callable[[Numbers], Json]:
 def _nested(operator: str) -> Callable[[Numbers], Json]:
     def condition(numbers: Numbers) -> Json:
         held: Json = {"moreThan": [LEAF, next(numbers)]}
-        for _ in range(MOST_DEPTH - 2):
+        for _ in range(MAX_DEPTH - 2):
             inner = held if operator == "not" else [held, {"lessThan": [LEAF, next(numbers)]}]
             held = {operator: inner}
         return held
@@ -86,11 +86,10 @@ def _nested(operator: str) -> Callable[[Numbers], Json]:
 
 CONDITIONS: Mapping[str, Callable[[Numbers], Json]] = {
     **{
-        f"{operator}, wide": _wide(operator, MOST_OPERANDS)
-        for operator in ("add", "subtract", "multiply", "min", "max")
+        f"{operator}, wide": _wide(operator, MAX_OPERANDS) for operator in ("add", "subtract", "multiply", "min", "max")
     },
     **{f"{operator}, deep": _deep(operator, 2) for operator in ("add", "subtract", "multiply", "divide", "min", "max")},
-    **{f"{operator}, wide and deep": _deep(operator, MOST_OPERANDS) for operator in ("add", "multiply")},
+    **{f"{operator}, wide and deep": _deep(operator, MAX_OPERANDS) for operator in ("add", "multiply")},
     "sums of products": _products,
     "tiers, wide": _tiers,
     **{each: _compared(each) for each in ("atLeast", "atMost", "moreThan", "lessThan", "equals", "differs")},

@@ -9,7 +9,7 @@ from pipelines.intake.as_sent import for_this_run, mask_rows
 from pipelines.intake.lines import FIELDS, Rows, as_lines, decoded
 from pipelines.intake.rows import landed
 from pipelines.vocabulary.errors import InvalidRequest
-from pipelines.vocabulary.strict_json import MOST_OTHER_VALUES, parse
+from pipelines.vocabulary.strict_json import MAX_OTHER_VALUES, parse
 
 ROWS = Rows("transactions", max_rows=3)
 ITEM: dict[str, Any] = {"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}
@@ -44,7 +44,7 @@ def test_a_document_that_is_not_an_object_has_no_rows(body: bytes, retained: obj
 
 
 def test_a_document_without_rows_may_have_fewer_values() -> None:
-    body = b"[" + b"0," * MOST_OTHER_VALUES + b"0]"
+    body = b"[" + b"0," * MAX_OTHER_VALUES + b"0]"
     assert decoded(body, ROWS).document == []
     with pytest.raises(InvalidRequest, match="700,000 values"):
         decoded(body, None)

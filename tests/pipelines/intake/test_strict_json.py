@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.strict_json import (
-    MOST_DEPTH,
-    MOST_DIGITS,
-    MOST_MEMBERS,
-    MOST_VALUES,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_MEMBERS,
+    MAX_VALUES,
     PIECE_BYTES,
     Number,
     parse,
@@ -38,29 +38,29 @@ def test_output_of_the_standard_library_is_read_back(document: object, ascii_onl
 
 @pytest.mark.parametrize("value", [b"{}", b"[]", b'","', b"1"])
 def test_too_many_values_are_refused_before_parsing(value: bytes) -> None:
-    assert refusal(b"[" + b",".join([value] * (MOST_VALUES + 1)) + b"]") == "Request.TooManyValues"
+    assert refusal(b"[" + b",".join([value] * (MAX_VALUES + 1)) + b"]") == "Request.TooManyValues"
 
 
 def test_names_of_members_count_as_values() -> None:
-    rows = b",".join([b'{"a":1,"b":2}'] * (MOST_VALUES // 5 + 1))  # two names, two values and the row itself
+    rows = b",".join([b'{"a":1,"b":2}'] * (MAX_VALUES // 5 + 1))  # two names, two values and the row itself
     assert refusal(b"[" + rows + b"]") == "Request.TooManyValues"
 
 
 def test_an_object_of_too_many_members_is_refused() -> None:
-    members = {str(number): 0 for number in range(MOST_MEMBERS)}
+    members = {str(number): 0 for number in range(MAX_MEMBERS)}
     assert parse(json.dumps([members]).encode()) == [dict.fromkeys(members, "0")]
     assert refusal(json.dumps([members | {"one": "more"}]).encode()) == "Request.TooManyValues"
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"]":', b"}]")])
 def test_depth_is_limited_whatever_texts_contain(opening: bytes, closing: bytes) -> None:
-    levels = MOST_DEPTH // len(closing)
+    levels = MAX_DEPTH // len(closing)
     parse(opening * levels + b"0" + closing * levels)
     assert refusal(opening * (levels + 1) + b"0" + closing * (levels + 1)) == "Request.TooDeep"
 
 
 def test_digits_are_limited_in_numbers_and_not_in_texts() -> None:
-    digits = "1" * MOST_DIGITS
+    digits = "1" * MAX_DIGITS
     assert parse(f'[-{digits}, {digits}.{digits}e{digits}, "1{digits}"]'.encode())
     for number in (f"1{digits}", f"0.1{digits}", f"1e1{digits}"):
         assert refusal(f"[{number}]".encode()) == "Request.TooManyDigits"
@@ -86,12 +86,12 @@ def test_millions_of_texts_are_left_out_in_little_memory() -> None:
 
 def test_text_may_span_several_pieces() -> None:
     for before in range(3):
-        text = "," * (PIECE_BYTES - 4 + before) + '"' + "," * MOST_VALUES
+        text = "," * (PIECE_BYTES - 4 + before) + '"' + "," * MAX_VALUES
         assert parse(json.dumps([text, 1]).encode()) == [text, "1"]
 
 
 def test_commas_and_braces_in_texts_do_not_count_as_values() -> None:
-    text = "\\" + '"' + "[{,]" * MOST_VALUES
+    text = "\\" + '"' + "[{,]" * MAX_VALUES
     assert parse(json.dumps([text, text]).encode()) == [text, text]
 
 

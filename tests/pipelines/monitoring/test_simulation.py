@@ -25,7 +25,7 @@ from pipelines.monitoring import (
     simulation,
     snapshots,
 )
-from pipelines.monitoring.simulation import MOST_FIRINGS, Simulation, merge, simulate
+from pipelines.monitoring.simulation import MAX_FIRINGS, Simulation, merge, simulate
 from pipelines.monitoring.snapshots import AttributeChange, AttributeHistories, Day, attribute_at
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
@@ -219,21 +219,21 @@ def changes(chance: random.Random, every: Sequence[Day], value: Any) -> list[Att
 def run(
     of: Ruleset, rows: pl.DataFrame, past: AttributeHistories, every: Sequence[Day]
 ) -> tuple[Tallies, pl.DataFrame]:
-    parts = list(simulate(Simulation(RULESET_ID, of, every), rows, past, MOST_FIRINGS))
+    parts = list(simulate(Simulation(RULESET_ID, of, every), rows, past, MAX_FIRINGS))
     firings = pl.concat([pl.DataFrame(schema=simulation.FIRINGS), *(part.firings for part in parts)])
     return merge(part.tallies for part in parts), firings
 
 
 @pytest.mark.service  # evaluates every day alone, for each example
 @examples(5)
-@given(cases(), st.sampled_from((1, 300, snapshots.SNAPSHOT_ROWS)), st.sampled_from((1, 40, simulation.MOST_SNAPSHOTS)))
+@given(cases(), st.sampled_from((1, 300, snapshots.SNAPSHOT_ROWS)), st.sampled_from((1, 40, simulation.MAX_SNAPSHOTS)))
 def test_simulation_agrees_with_every_day_evaluated_alone(
     case: tuple[Ruleset, pl.DataFrame, AttributeHistories, list[Day]], snapshot_rows: int, most_snapshots: int
 ) -> None:
     of, rows, past, every = case
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(snapshots, "SNAPSHOT_ROWS", snapshot_rows)
-        patched.setattr(simulation, "MOST_SNAPSHOTS", most_snapshots)
+        patched.setattr(simulation, "MAX_SNAPSHOTS", most_snapshots)
         tallies, firings = run(of, rows, past, every)
     wanted = expected(of, rows, past, every)
     found = list(firings.select("customer_number", "date", "rule").iter_rows())

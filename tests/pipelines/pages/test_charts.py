@@ -63,7 +63,7 @@ def test_bars_are_as_high_as_what_came_in_and_went_out() -> None:
 def test_dates_along_the_foot_never_touch(first: date, days: int) -> None:
     last = first + timedelta(days=days)
     dates = charts.timeline([charts.Span("a", "b", first, last)]).dates
-    assert 1 <= len(dates) <= charts.MOST_DATES + 1
+    assert 1 <= len(dates) <= charts.MAX_DATES + 1
     assert all(later.at - earlier.at >= charts.DATE_WIDTH for earlier, later in pairwise(dates))
 
 

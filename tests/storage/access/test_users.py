@@ -10,7 +10,7 @@ import pytest
 from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.access import actors, keys, passwords, sessions, users
 from storage.access.roles import Role
-from storage.access.users import LOCKED_FOR, MOST_FAILURES, User
+from storage.access.users import LOCKED_FOR, MAX_FAILURES, User
 from storage.core import audit
 from storage.core.audit import Filter, TrailPosition
 from storage.core.models import metadata, sign_in_links
@@ -74,9 +74,9 @@ def test_wrong_passwords_at_once_lock_a_user_out_once(store: Store, client_id: U
         with store.db.writing() as w:
             return users.count_failure(w, user, now)
 
-    with ThreadPoolExecutor(MOST_FAILURES) as threads:
-        locks = list(threads.map(fail, range(MOST_FAILURES)))
-    assert sorted(locks) == [False] * (MOST_FAILURES - 1) + [True]
+    with ThreadPoolExecutor(MAX_FAILURES) as threads:
+        locks = list(threads.map(fail, range(MAX_FAILURES)))
+    assert sorted(locks) == [False] * (MAX_FAILURES - 1) + [True]
     with store.db.writing() as w:
         locked = users.get(w, user.user_id)
         assert (locked.failures, locked.may_sign_in(now), locked.may_sign_in(now + LOCKED_FOR)) == (0, False, True)

@@ -47,7 +47,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_limited_number_of_verified_files_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.core.lake.MOST_REMEMBERED", 2)
+    monkeypatch.setattr("storage.core.lake.MAX_REMEMBERED", 2)
     lake = Lake(tmp_path)
     files = [lake.put(name, b"right") for name in "abc"]
     for stored in files:

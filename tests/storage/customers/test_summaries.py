@@ -344,8 +344,8 @@ def test_lists_have_the_order_and_the_customers_that_were_asked_for(
             right = sorted(filter(WANTED[wanted], everything), key=partial(rank, by), reverse=order.descending)
             assert summary_listing.find(r, lender.client_id, wanted, order).items == right
             for most, page in product((2, 10_000), (Page(1, 3), Page(2, 3), Page(9, 3))):
-                monkeypatch.setattr(paging, "MOST_COUNTED", most)
-                monkeypatch.setattr(summary_listing, "MOST_COUNTED", most)
+                monkeypatch.setattr(paging, "MAX_COUNTED", most)
+                monkeypatch.setattr(summary_listing, "MAX_COUNTED", most)
                 found, _ = summary_listing.find_page(r, lender.client_id, wanted, order, page)
                 assert found.items == right[page.offset : page.offset + page.count], (wanted, order, most)
                 assert (found.total, found.has_more) == (min(most, len(right)), len(right) > most)
@@ -367,7 +367,7 @@ def walked(r: Reading, client_id: UUID, wanted: Filter, order: Order) -> list[Su
 def test_many_matches_are_read_in_their_order_without_sorting(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summary_listing, "MOST_COUNTED", 0)
+    monkeypatch.setattr(summary_listing, "MAX_COUNTED", 0)
     lender = Lender(store, now, 8)
     wanted = Filter(report_status=ReportStatus.PENDING, with_alerts=False)
     with store.db.reading() as r:

@@ -229,8 +229,8 @@ def test_another_clients_policy_is_not_found(store: Store, now: datetime) -> Non
 
 
 def test_too_many_policies_are_refused(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "MOST_POLICIES", 2)
-    monkeypatch.setattr(policies, "MOST_VERSIONS", 2)
+    monkeypatch.setattr(policies, "MAX_POLICIES", 2)
+    monkeypatch.setattr(policies, "MAX_VERSIONS", 2)
     client_id = a_client(store, now)
     for slug in ("one", "two"):
         saved(store, client_id, now, slug)

@@ -36,7 +36,7 @@ PAGE = 10
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(day_counts, "BLOCK", 3)
     monkeypatch.setattr(day_counts, "FOLDED_EVERY", 3)
-    monkeypatch.setattr(client_listing, "MOST_READ_ALONE", 2)
+    monkeypatch.setattr(client_listing, "MAX_READ_ALONE", 2)
 
 
 def new_customers(store: Store, client_id: UUID, count: int, now: datetime) -> list[int]:

@@ -99,7 +99,7 @@ def refusal(do: Callable[[], object]) -> str:
 def test_the_number_of_a_clients_rulesets_is_limited(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rulesets, "MOST_RULESETS", 2)
+    monkeypatch.setattr(rulesets, "MAX_RULESETS", 2)
     client_id = a_client(store, now)
     for slug in ("one", "two"):
         created(store, client_id, a_ruleset(slug=slug), now)
@@ -111,7 +111,7 @@ def test_the_number_of_a_clients_rulesets_is_limited(
 def test_rulesets_created_at_once_do_not_exceed_the_limit(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rulesets, "MOST_RULESETS", 3)
+    monkeypatch.setattr(rulesets, "MAX_RULESETS", 3)
     client_id = a_client(store, now)
 
     def refused(nth: int) -> bool:

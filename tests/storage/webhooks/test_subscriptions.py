@@ -53,7 +53,7 @@ def test_two_subscriptions_with_the_same_url_have_separate_secrets(store: Store,
 def test_the_number_of_subscriptions_of_a_client_is_limited(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(subscriptions, "MAX_SUBSCRIPTIONS", 2)
     client = a_client(store, now)
     (first, _), _ = subscribe(store, client, now), subscribe(store, client, now)
     subscribe(store, a_client(store, now), now)
@@ -68,7 +68,7 @@ def test_the_number_of_subscriptions_of_a_client_is_limited(
 def test_concurrent_creations_can_not_exceed_the_limit(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 3)
+    monkeypatch.setattr(subscriptions, "MAX_SUBSCRIPTIONS", 3)
     client = a_client(store, now)
 
     def refused(_: int) -> bool:

@@ -41,7 +41,7 @@ from pipelines.pages.wording import (
 )
 
 LABEL = 56  # characters of a chart's label that fit beside its figures
-MOST_BARS = 12
+MAX_BARS = 12
 SHADES = 5
 NO_RULE = "None: order or outcome of steps"
 SIDES = (BEFORE, AFTER)
@@ -273,7 +273,7 @@ def _changed_by(id_: str, each: Data, about: About) -> Figure | None:
     changes = each["changedBy"]
     if not changes:
         return None
-    rules = [about.rule(row["code"]) if row["code"] else NO_RULE for row in changes[:MOST_BARS]]
+    rules = [about.rule(row["code"]) if row["code"] else NO_RULE for row in changes[:MAX_BARS]]
     bars = [(shorten(rule, LABEL), *_bar(row)) for rule, row in zip(rules, changes, strict=False)]
     left = len(changes) - len(bars)
     says = "Customers whose outcome changes, by the deciding rules whose result differs." + (
@@ -284,7 +284,7 @@ def _changed_by(id_: str, each: Data, about: About) -> Figure | None:
 
 def _causes(id_: str, each: Data, about: About) -> Iterator[Figure]:
     for side, called in about.sides:
-        verdicts = [row for row in each["causes"][side] or () if row["about"] is None][:MOST_BARS]
+        verdicts = [row for row in each["causes"][side] or () if row["about"] is None][:MAX_BARS]
         if verdicts:
             says = "Customers without a verdict, by what is missing. A customer may lack several."
             chart = bar_chart([(_lacking(row, about), *_bar(row)) for row in verdicts])

@@ -26,8 +26,8 @@ _HEADER_WITHIN = 1_024  # bytes that may precede %PDF, as in other readers
 # Our judgement: a page is a scan if it has fewer characters than this (a stamp, a page number) and an image covers more
 # than this.
 _FEW = 20  # characters
-_MOST = 0.4  # of the page's area
-_MOST_OBJECTS = 2_000  # how many objects are searched for such an image
+_SCAN_SHARE = 0.4  # of the page's area
+_MAX_OBJECTS = 2_000  # how many objects are searched for such an image
 _LONGEST_PICTURE = 4_000  # pixels per side of a page given to OCR
 
 
@@ -232,9 +232,9 @@ def _png(handle: Any, width: float, height: float, scale: float) -> bytes:
 
 
 def _shows_a_picture(handle: Any, area: float) -> bool:
-    """Return whether an image covers more than _MOST of a page's area."""
-    objects = min(raw.FPDFPage_CountObjects(handle), _MOST_OBJECTS)
-    return any(_covered(raw.FPDFPage_GetObject(handle, index)) > _MOST * area for index in range(objects))
+    """Return whether an image covers more than _SCAN_SHARE of a page's area."""
+    objects = min(raw.FPDFPage_CountObjects(handle), _MAX_OBJECTS)
+    return any(_covered(raw.FPDFPage_GetObject(handle, index)) > _SCAN_SHARE * area for index in range(objects))
 
 
 def _covered(handle: Any) -> float:

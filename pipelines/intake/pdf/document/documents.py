@@ -22,7 +22,7 @@ from pipelines.intake.pdf.page.periods import period_of
 # Our judgement.
 _HEAD = 40  # lines before the first row that identify a page's document
 _FOOT = 8  # lines after the last row
-_MOST_ACCOUNTS = 8  # of a page; more add no evidence, but cost time, because all pairs are compared
+_MAX_ACCOUNTS = 8  # of a page; more add no evidence, but cost time, because all pairs are compared
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Leaf:
 
     @cached_property
     def accounts(self) -> frozenset[str]:
-        return frozenset(islice((found.number for found in numbers_on(self.outside) if found.number), _MOST_ACCOUNTS))
+        return frozenset(islice((found.number for found in numbers_on(self.outside) if found.number), _MAX_ACCOUNTS))
 
     @cached_property
     def marks(self) -> frozenset[str]:

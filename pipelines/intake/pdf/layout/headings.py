@@ -26,7 +26,7 @@ _WORDS_APART = 0.62  # of the size: a wider gap separates two headings
 _WIDE_SPACE = 0.36  # of the size: a space is narrower in most fonts
 _WIDER = 1.3  # of the narrowest space of the line
 _NEXT_LINE = 2.1  # of the size, at most, from top to top in one heading
-_MOST_LINES = 3
+_MAX_LINES = 3
 _LEAST_OF_ANOTHER = 3  # columns of another table
 _SAME_END = 6.0  # points
 _LEAST_NAMED = 0.7  # of the letters in the line, in headings that are known
@@ -160,7 +160,7 @@ def heading_at(lines: Sequence[Line], index: int, vocabulary: Vocabulary) -> tup
     if not _may_begin(lines[index], vocabulary):
         return None
     best = None
-    for number in range(1, _MOST_LINES + 1):
+    for number in range(1, _MAX_LINES + 1):
         if number > 1 and not _belongs(lines, index, number, vocabulary):
             break
         found = _heading(lines[index : index + number], vocabulary)

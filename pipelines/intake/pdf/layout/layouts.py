@@ -27,7 +27,7 @@ from pipelines.intake.pdf.page.result import Kind
 # Weights of evidence; our judgement.
 _ENOUGH = 4  # a lower total may come from a payee's bank
 _LEGAL, _LOGO, _IN_HEAD, _OF_BRANCH = 3, 4, 3, 3
-_MOST_NAMED, _MOST_WORDS = 3, 2  # most weight of names and of words
+_MAX_NAMED, _MAX_WORDS = 3, 2  # most weight of names and of words
 _HEAD = 14  # lines of the first page
 _PAGES_READ = 3  # the first ones; the last page is read, too
 _NOT_COMPACT = re.compile(r"[^a-z0-9.\n]")
@@ -125,13 +125,13 @@ class _Evidence:
 def _weight(layout: Layout, evidence: _Evidence) -> int:
     """Return the weight of the evidence for a bank: legal marks, names (most at the head), branch, its own words."""
     legal = sum(_LEGAL for marks in (layout.web, layout.abn, layout.licences) if _any_in(marks, evidence.compact))
-    named = min(sum(_names_bank(layout, line) for line in evidence.lines), _MOST_NAMED)
+    named = min(sum(_names_bank(layout, line) for line in evidence.lines), _MAX_NAMED)
     at_head = any(_names_bank(layout, line) for line in evidence.head)
     of_branch = any(branch.startswith(layout.bsb_prefixes) for branch in evidence.branches)
     words = sum(word.lower() in evidence.everything for word in layout.words)
     is_logo = any(line in (*layout.names, *layout.logos) for line in evidence.head)
     shown = _LOGO if is_logo else _IN_HEAD * at_head
-    return legal + named + shown + _OF_BRANCH * of_branch + min(words, _MOST_WORDS)
+    return legal + named + shown + _OF_BRANCH * of_branch + min(words, _MAX_WORDS)
 
 
 def _any_in(marks: Sequence[str], compact: str) -> bool:

@@ -43,7 +43,7 @@ _MARKS = {"CR": 1, "C": 1, "DR": -1, "D": -1, "OD": -1, "+": 1, "-": -1, "()": -
 # Distances as shares of the characters' size; our judgement.
 _JOINED = 0.75  # parts of one amount are closer
 _MARK_APART = 1.6  # CR and DR may be further away
-_MOST_PARTS = 6  # words of one amount
+_MAX_PARTS = 6  # words of one amount
 _CENTS = re.compile(r"\.[0-9]{2}$")
 _LETTERS = re.compile(r"(?:CR|DR|OD)$", re.IGNORECASE)
 
@@ -119,9 +119,9 @@ def printed_in(words: Sequence[Word]) -> list[Printed]:
 
 def _longest_amount(words: Sequence[Word], start: int) -> Printed | None:
     """Return the longest amount that begins at a word."""
-    if not _is_part(words[start].text) or not any("." in word.text for word in words[start : start + _MOST_PARTS]):
+    if not _is_part(words[start].text) or not any("." in word.text for word in words[start : start + _MAX_PARTS]):
         return None
-    stop, best, text, most = start, None, "", min(len(words), start + _MOST_PARTS)
+    stop, best, text, most = start, None, "", min(len(words), start + _MAX_PARTS)
     while stop < most and (stop == start or _continues(words[stop - 1], words[stop])):
         text = f"{text} {words[stop].text}".strip()
         stop += 1

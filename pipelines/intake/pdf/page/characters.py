@@ -19,7 +19,7 @@ _INVISIBLE = 3  # text render mode
 _WHITE = 245  # of 255, each of red, green and blue
 _FILLED = (pdfium.FPDF_FILLMODE_ALTERNATE, pdfium.FPDF_FILLMODE_WINDING)
 _SMALLEST = 2.0  # points: smaller text is not meant to be read; our judgement
-_MOST_BACKGROUNDS = 5_000  # objects of a page that may be the background of white text; limits the time
+_MAX_BACKGROUNDS = 5_000  # objects of a page that may be the background of white text; limits the time
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _has_background(page: Any, boxes: NDArray[np.float64], white: NDArray[np.boo
 
 
 def _backgrounds(page: Any) -> Iterator[tuple[float, float, float, float]]:
-    for index in range(min(pdfium.FPDFPage_CountObjects(page), _MOST_BACKGROUNDS)):
+    for index in range(min(pdfium.FPDFPage_CountObjects(page), _MAX_BACKGROUNDS)):
         handle = pdfium.FPDFPage_GetObject(page, index)
         kind = pdfium.FPDFPageObj_GetType(handle)
         if (kind == pdfium.FPDF_PAGEOBJ_PATH and _is_filled(handle)) or kind in (

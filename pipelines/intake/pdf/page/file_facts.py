@@ -12,7 +12,7 @@ from pypdfium2 import raw
 
 from pipelines.intake.pdf.page.result import Box
 
-_MOST_OVERLAYS = 200  # per page; more add no information
+_MAX_OVERLAYS = 200  # per page; more add no information
 _LONGEST_TEXT = 1_000  # bytes of metadata
 _PIXELS = 100  # per point, because pdfium returns places as whole pixels
 _MARKS = {
@@ -103,7 +103,7 @@ def _overlays_on(document: pdfium.PdfDocument, index: int) -> Iterator[Overlay]:
     if not page:
         return
     try:
-        for number in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_OVERLAYS)):
+        for number in range(min(raw.FPDFPage_GetAnnotCount(page), _MAX_OVERLAYS)):
             annotation = raw.FPDFPage_GetAnnot(page, number)
             if annotation:
                 yield from _overlay(page, index + 1, annotation)

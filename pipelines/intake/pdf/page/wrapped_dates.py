@@ -17,7 +17,7 @@ from pipelines.intake.pdf.page.page import Line, Word
 _ALIGNED = 3.0  # points, at most, between left edges in one column
 _NEXT_LINE = 2.1  # of the size, at most, from top to top
 _CELL_APART = 0.5  # of the size: a wider gap after the date begins another cell
-_MOST_WORDS = 3  # in a part of a date
+_MAX_WORDS = 3  # in a part of a date
 TIME = re.compile(r"[0-2]?[0-9][:.][0-5][0-9](?: ?[ap]m)?", re.IGNORECASE)
 _CUT = ("-", "/", ".")
 _YEAR = re.compile(r"(?:20)?[0-9]{2}")
@@ -63,7 +63,7 @@ def _join_date(above: Line, below: Line) -> list[Line] | None:
 
 def _cells_in_front(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     """Yield the possible first cells of a line: words followed by more than a space."""
-    for stop in range(1, min(_MOST_WORDS, len(words)) + 1):
+    for stop in range(1, min(_MAX_WORDS, len(words)) + 1):
         if stop == len(words) or words[stop].left - words[stop - 1].right > _CELL_APART * words[stop].size:
             yield words[:stop]
 

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 from pipelines.intake.pdf.page.result import Kind, Reason, Verdict
 
-_MOST_REASONS = 20
+_MAX_REASONS = 20
 _ZERO = Decimal(0)
 
 
@@ -73,7 +73,7 @@ def prove(
     verdict, more = _verdict(postings, points, broken, len(covered), opening, closing, kind)
     return Proof(
         verdict,
-        (*reasons[:_MOST_REASONS], *more),
+        (*reasons[:_MAX_REASONS], *more),
         balances=tuple(_fill_balances(postings, held if fills else (), sums)),
         proved=tuple(index in covered for index in range(len(postings))),
     )

@@ -34,7 +34,7 @@ _OWING = re.compile(
 _LIMIT = re.compile(r"\b(?:credit|overdraft|account|approved|facility|card|loan) limit\b", re.IGNORECASE)
 _MINIMUM = re.compile(r"\bmin(?:imum|\.)? (?:monthly )?(?:payment|repayment|amount)(?: due)?\b", re.IGNORECASE)
 _WHOLE_DOLLARS = re.compile(r"[: ]*\$ ?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?![0-9.,])")
-_MOST_CANDIDATES = 6
+_MAX_CANDIDATES = 6
 _JOINS = re.compile(
     r"^(?:[:=*$+()]+|(?:as )?(?:at|on|of|is|for|from|to|owing|owed|statement|period|your|the|this|last|date|blank|"
     r"aud)\b[:,]?)\s*",
@@ -117,9 +117,9 @@ def _with_sign(balance: Money | None, is_owing: bool) -> Decimal | None:
 
 
 def _distinct_with_signs(balances: Sequence[Money], is_owing: bool) -> tuple[Decimal, ...]:
-    """Return the distinct balances, at most _MOST_CANDIDATES."""
+    """Return the distinct balances, at most _MAX_CANDIDATES."""
     with_signs = (_with_sign(balance, is_owing) for balance in balances)
-    return tuple(dict.fromkeys(balance for balance in with_signs if balance is not None))[:_MOST_CANDIDATES]
+    return tuple(dict.fromkeys(balance for balance in with_signs if balance is not None))[:_MAX_CANDIDATES]
 
 
 def _limit(lines: Sequence[Line]) -> Decimal | None:

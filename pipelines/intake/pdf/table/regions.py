@@ -19,11 +19,11 @@ from pipelines.intake.pdf.table.rows import mark_kind, title_of
 
 # Our judgement.
 _LEAST_ROWS = 2  # dated lines with amounts in a table without a heading
-_MOST_LINES = 6  # of a row in a table without a heading
+_MAX_LINES = 6  # of a row in a table without a heading
 _SAME_COLUMNS = 3.0  # points: tolerance for a repeated heading
 _ONE_COLUMN = 8.0  # points between right edges in one column, because some digits have signs after them
 _TITLE_STEP = 3.0  # of the size, at most, from a title to the heading below it
-_MOST_FIGURES = 3  # columns of amounts that can be inferred without a heading
+_MAX_FIGURES = 3  # columns of amounts that can be inferred without a heading
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ def _infer_region(lines: Sequence[Line]) -> list[Region]:
 
 
 def _dated_segments(lines: Sequence[Line]) -> Iterator[range]:
-    """Yield the lines from each date up to the next one, at most _MOST_LINES."""
+    """Yield the lines from each date up to the next one, at most _MAX_LINES."""
     dated = [index for index, line in enumerate(lines) if _is_dated(line)]
     for index, following in pairwise([*dated, len(lines)]):
-        yield range(index, min(following, index + _MOST_LINES))
+        yield range(index, min(following, index + _MAX_LINES))
 
 
 def _undated(line: Line) -> str:
@@ -125,7 +125,7 @@ def _edges(amounts: Sequence[Printed], rows: int) -> list[list[Printed]]:
         else:
             groups.append([amount])
     common = sorted((group for group in groups if len(group) >= 0.08 * rows), key=len, reverse=True)
-    return sorted(common[:_MOST_FIGURES], key=lambda group: group[0].edge)
+    return sorted(common[:_MAX_FIGURES], key=lambda group: group[0].edge)
 
 
 def _infer_heading(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence[Line]]) -> Heading | None:

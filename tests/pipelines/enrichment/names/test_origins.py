@@ -24,7 +24,7 @@ FORMS = (
     ("credit", "TRANSFER FROM {given} {family}"),
     ("credit", "DIRECT CREDIT {given} {family}"),
 )
-MOST_APART = 0.03  # between the origin with the most errors and the one with the fewest
+MAX_APART = 0.03  # between the origin with the most errors and the one with the fewest
 TROUBLE = ("distress", "debt_service", "debt_inflow", "high_risk")
 
 
@@ -57,4 +57,4 @@ def errors() -> pl.DataFrame:
 @pytest.mark.parametrize("error", ["something_else", "trouble"])
 def test_names_of_no_origin_are_taken_for_something_else_more_often(error: str) -> None:
     shares = errors().select(apart=pl.col(error).max() - pl.col(error).min())
-    assert shares.item() <= MOST_APART
+    assert shares.item() <= MAX_APART

@@ -222,7 +222,7 @@ def _answers(responses: Data) -> Iterator[tuple[str, str]]:
 
 
 def _models(document: Data) -> Iterator[str]:
-    yield from ("# Models", "", NOTICE, "", "What requests and answers hold.", "")
+    yield from ("# Models", "", NOTICE, "", "What requests and responses hold.", "")
     for name, schema in document["components"]["schemas"].items():
         yield from (f"## {name}", "")
         if about := schema.get("description"):

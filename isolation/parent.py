@@ -57,7 +57,9 @@ CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CRASHED: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
-SMALLEST_MESSAGE_BYTES: Final = 64 * 1024  # no message is limited to less: the answer to an empty file needs some bytes
+SMALLEST_MESSAGE_BYTES: Final = (
+    64 * 1024
+)  # no message is limited to less: the response to an empty file needs some bytes
 KILLED: Final = "The process that read the file was killed: it did not end, or the machine may be out of memory."
 
 log = logging.getLogger(__name__)
@@ -145,7 +147,7 @@ def decode(
 
     Raises:
         InvalidRequest: as `lines.decoded`.
-        Unavailable: the child ended without an answer.
+        Unavailable: the child ended without a response.
     """
     # MessagePack can be longer than JSON: a digit and its comma are two bytes of JSON, and three of MessagePack.
     longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES
@@ -270,7 +272,7 @@ def _out_of_memory(extraction: Extraction) -> "_Ended":
 
 
 class _Ended(Exception):
-    """A child ended without an answer."""
+    """A child ended without a response."""
 
     def __init__(self, refusal: Refusal, message: str) -> None:
         super().__init__(message)
@@ -335,7 +337,7 @@ class _Child:
             raise self._explain(status)
 
     def explain_end(self) -> _Ended:
-        """End the child and return the reason why it sent no answer, derived from its exit status."""
+        """End the child and return the reason why it sent no response, derived from its exit status."""
         return self._explain(self._process.end())
 
     def _explain(self, status: int) -> _Ended:

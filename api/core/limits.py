@@ -2,7 +2,7 @@
 
 A request with a valid key counts against that key's rate limit. Only requests with a wrong key count against their
 address. A valid key is served even from an address that has exceeded its limit, because many clients may share one
-address, and one that fails must not lock out the others. Answers report the limits in the header fields of
+address, and one that fails must not lock out the others. Responses report the limits in the header fields of
 draft-ietf-httpapi-ratelimit-headers-10.
 """
 
@@ -77,7 +77,7 @@ class Limits:
         self.uploads = Shares(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
         self.working = Turns(MAX_WORKING)
         self.computing = Turns(os.cpu_count() or 1)  # for requests of `heavy` routes
-        self.slicing = Turns(os.cpu_count() or 1)  # for pieces of streamed answers
+        self.slicing = Turns(os.cpu_count() or 1)  # for pieces of streamed responses
         self.decoding = Turns(os.cpu_count() or 1)  # in child processes
         self.decoding_here = Turns(os.cpu_count() or 1)
 

@@ -1,7 +1,7 @@
 """Write refused callers to the audit trail, with a bounded number of entries.
 
 The first refusal of a kind (caller, address, operation) in a minute is written at once. The others become one entry
-with their count when the minute is over. A background thread writes them, so that the time an answer takes doesn't
+with their count when the minute is over. A background thread writes them, so that the time a response takes doesn't
 depend on whether its refusal was the first; otherwise an attacker could distinguish revoked keys from unknown ones.
 While the database is unavailable, a bounded number of entries waits.
 """

@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from pipelines.vocabulary.errors import Unavailable
 
-LONGEST_S = 60.0  # as long as proxies wait for an answer by default (nginx's proxy_read_timeout)
+LONGEST_S = 60.0  # as long as proxies wait for a response by default (nginx's proxy_read_timeout)
 POLL_EVERY_S = 0.25  # between checks of the connection; most requests end before the first
 
 
@@ -30,7 +30,7 @@ class StillWanted:
         """
         now = self._clock()
         if now >= self._ends_at:
-            raise Unavailable("Service.TookTooLong", "The answer took too long to work out.")
+            raise Unavailable("Service.TookTooLong", "The response took too long to work out.")
         if now >= self._checks_at:
             self._checks_at = now + POLL_EVERY_S
             if from_thread.run(self._request.is_disconnected):

@@ -30,16 +30,16 @@ The concepts, each in the module of its name:
 - `route.Route` keeps the contract's order: 401, 403, 415 and 413, then the body, 404, 400. FastAPI would receive and
   validate a body before any dependency. `Route` checks the key first, receives the body within its limits, and calls
   the function with the validated model. When a query or body is invalid, it first looks up the ids in the path, and
-  answers 404 rather than 400 if one doesn't exist. Work that needs a thread waits for the client's turn.
+  responds with 404 rather than 400 if one doesn't exist. Work that needs a thread waits for the client's turn.
 - `dependencies.Caller` is the client that asks, and gives access to its data. `Allow` lists scopes; a key needs one of
   them. `Named` says how an id in a path is looked up, the code of its 404, and which operation returns such ids.
 - `bodies` receives JSON within limits, decodes it strictly with exact decimals (large bodies in a child process), and
   validates it against its model. It reports all faults at once, each with a pointer. `uploads` does the same for files.
-- `idempotency.IDEMPOTENT` lets a POST honour `Idempotency-Key`; `caller.keep` stores the answer in the transaction
+- `idempotency.IDEMPOTENT` lets a POST honour `Idempotency-Key`; `caller.keep` stores the response in the transaction
   that creates the resource.
 - `four_eyes` requests an action instead of performing it, if the client requires a second person or key for it.
 - `answers` encodes `{data, message}`: decimals as numbers with all their digits, long lists streamed slice by slice.
 - `problems` answers every error as RFC 9457. `documented.refuses` lists in a decorator the codes that only this route
   answers with, from the catalogue of all public codes (`pipelines/vocabulary/codes.yaml`).
-- `unknown` collects unknown fields and parameters, for the answer's `message`.
+- `unknown` collects unknown fields and parameters, for the response's `message`.
 """

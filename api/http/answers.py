@@ -1,4 +1,4 @@
-"""Successful answers: the envelope `{data, message}` in exact JSON.
+"""Successful responses: the envelope `{data, message}` in exact JSON.
 
 Decimals are written as numbers with all their digits, times as UTC with `Z`. The encoder is msgspec's, because it never
 turns money into a float.
@@ -72,7 +72,7 @@ class _InTurns(StreamingResponse):
     """A streamed answer. Each piece is made when it is the client's turn, so that many listings of one client leave
     threads to others. While the client reads a piece, it holds no turn.
 
-    The first piece is made before the answer begins, so that a failure can still be answered as a problem.
+    The first piece is made before the response begins, so that a failure can still be answered as a problem.
     """
 
     def __init__(self, pieces: Iterator[bytes], media_type: str) -> None:
@@ -101,7 +101,7 @@ async def _continued(first: bytes, rest: AsyncIterable[bytes]) -> AsyncIterator[
 
 
 def _pieces(name: str, counts: Mapping[str, object], slices: Iterable[bytes], message: str | None) -> Iterator[bytes]:
-    """Yield the answer; the first piece ends with the first slice."""
+    """Yield the response; the first piece ends with the first slice."""
     opening, comma = encode({"data": counts})[:-2] + b"," + encode(name) + b":[", b""
     for items in filter(None, slices):
         yield opening + comma + items

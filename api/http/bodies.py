@@ -47,7 +47,7 @@ class Body:
     model: type[BaseModel]
     content: bytes
     decoded: Callable[[], Decoded]
-    """Raises InvalidRequest if it isn't strict JSON, and Unavailable if the child process ended without an answer."""
+    """Raises InvalidRequest if it isn't strict JSON, and Unavailable if the child process ended without a response."""
 
     def read(self, caller: object = None) -> BaseModel:
         """Return the model that the body holds.
@@ -57,7 +57,7 @@ class Body:
 
         Raises:
             InvalidRequest: not strict JSON, or not valid for the model.
-            Unavailable: the child process ended without an answer.
+            Unavailable: the child process ended without a response.
         """
         body = self.decoded()
         unknown.note_fields(self.model, body.document)

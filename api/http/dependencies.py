@@ -96,7 +96,7 @@ class Caller:
 
     @property
     def may_read_rows(self) -> bool:
-        """Whether answers to this caller may contain transactions with their narratives."""
+        """Whether responses to this caller may contain transactions with their narratives."""
         return not self.scopes.isdisjoint(READING_ROWS)
 
     def reading(self) -> AbstractContextManager[Reading]:
@@ -106,10 +106,10 @@ class Caller:
         return self.store.db.writing()
 
     def keep(self, w: Writing, answer: Response, again: TidemarkError | None = None) -> Response:
-        """Store the answer under the request's Idempotency-Key, in the transaction of its changes; return the answer.
+        """Store the response under the request's Idempotency-Key, in the transaction of its changes, and return it.
 
         Args:
-            again: the refusal that a repetition gets instead, for an answer that mustn't be stored.
+            again: the refusal that a repetition gets instead, for a response that mustn't be stored.
         """
         if self.keeping is not None:
             self.keeping(w, answer if again is None else problems.from_error(self.request, again))
@@ -307,7 +307,7 @@ class Named:
 
     Args:
         not_found: the code of the 404 when it doesn't exist.
-        given_by: the operation and status whose answer contains such an id, and a pointer to it.
+        given_by: the operation and status whose response contains such an id, and a pointer to it.
         find: looks it up by all ids in the path, and raises NotFound. Needed if the route has a query or a body,
             because 404 takes precedence over 400.
     """

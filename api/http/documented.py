@@ -1,4 +1,4 @@
-"""Document an operation's answers in FastAPI's decorators: examples, and the refusals that only this operation has.
+"""Document an operation's responses in FastAPI's decorators: examples, and the refusals that only this operation has.
 
 `api.service.openapi` adds the refusals that follow from a route's signature (401, 403, 404 of ids, 400 of fields, …).
 """
@@ -22,7 +22,7 @@ EXAMPLE_REQUEST_ID = "4f1c8f0e-8d0b-4b52-9b43-6b4f6c6a1f7e"
 
 @cache
 def enveloped(model: type[View]) -> type[BaseModel]:
-    """Return the model of an answer whose `data` is `model`."""
+    """Return the model of a response whose `data` is `model`."""
     return create_model(f"{model.__name__.removesuffix('View')}Answer", __base__=Envelope, data=(model, ...))
 
 

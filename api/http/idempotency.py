@@ -1,7 +1,7 @@
-"""`Idempotency-Key`: a POST sent again with the same key gets the first answer again and creates nothing.
+"""`Idempotency-Key`: a POST sent again with the same key gets the first response again and creates nothing.
 
-A route declares `dependencies=[IDEMPOTENT]`, and passes its answer to `caller.keep` in the same transaction as its
-changes. A refusal is stored like any answer; only one that asks to try again (429, 5xx) leaves the key free. A
+A route declares `dependencies=[IDEMPOTENT]`, and passes its response to `caller.keep` in the same transaction as its
+changes. A refusal is stored like any response; only one that asks to try again (429, 5xx) leaves the key free. A
 malformed key is refused just before the commit, so that an unknown resource is answered with 404 first, not with 400.
 """
 
@@ -42,7 +42,7 @@ def key(
         Header(
             alias=KEY_HEADER,
             description="A key of your choice, such as a UUID. The same request with the same key within 24 hours gets "
-            "the first answer again and is not carried out again; a 429 or 5xx leaves the key free.",
+            "the first response again and is not carried out again; a 429 or 5xx leaves the key free.",
         ),
     ] = None,
 ) -> None:
@@ -53,7 +53,7 @@ IDEMPOTENT = Depends(key)
 
 
 async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
-    """Do the work of a request, or return the answer that is stored for its key. Without a key, just do the work.
+    """Do the work of a request, or return the response that is stored for its key. Without a key, just do the work.
 
     Args:
         content: the body's raw bytes, or what identifies them (`api.http.uploads`); empty if the route has no body.
@@ -84,7 +84,7 @@ async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[
 
 
 def _claim(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
-    """Claim the key for this request; return the stored answer instead if it has one."""
+    """Claim the key for this request; return the stored response instead if it has one."""
     try:
         now = leases.clock(caller.store.db)
         with caller.writing() as w:

@@ -1,7 +1,7 @@
 """Handle what applies to every request: a request id, a log line, rate limit headers, no caching, a limit on requests
-at once, and an answer for every failure.
+at once, and a response for every failure.
 
-Plain ASGI, so that streamed answers stay streams. The log contains the route's template and never the path itself,
+Plain ASGI, so that streamed responses stay streams. The log contains the route's template and never the path itself,
 which may contain an ABN.
 """
 
@@ -55,7 +55,7 @@ class EveryRequest:
         except Exception:
             log.exception("a request failed")
             if answer.status is not None:
-                raise  # part of the answer is sent: only cutting the connection can tell the client that it failed
+                raise  # part of the response is sent: only cutting the connection can tell the client that it failed
             await unexpected(Request(scope))(scope, receive, answer.send)
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +73,7 @@ class EveryRequest:
 
 
 class _Answer:
-    """The answer on its way out: adds our headers and remembers the status."""
+    """The response on its way out: adds our headers and remembers the status."""
 
     def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
         self._scope = scope
@@ -112,7 +112,7 @@ def _require_whole_path(scope: Scope) -> None:
 
 
 def request_id(given: str, own: str) -> str:
-    """Return the answer's request id: the caller's if it is printable ASCII of a sane length, else our own.
+    """Return the response's request id: the caller's if it is printable ASCII of a sane length, else our own.
 
     Logs and the audit trail contain our own id as well, which callers can't choose. It distinguishes requests that were
     sent with the same id.

@@ -1,4 +1,4 @@
-"""Answer every refusal and failure as RFC 9457 `application/problem+json`; errors are mapped to problems only here.
+"""Respond to every refusal and failure as RFC 9457 `application/problem+json`; errors are mapped to problems only here.
 
 A problem says what was wrong and where, never what was sent, because bank data don't belong in clients' error logs.
 `code` is stable and part of the public contract, `type` is the address of its page, and `title` is the status phrase.
@@ -66,7 +66,7 @@ def body(
 
 
 def unexpected(request: Request) -> Response:
-    """Return the answer to an unexpected failure; the details are only in the log, under the request's id."""
+    """Return the response to an unexpected failure; the details are only in the log, under the request's id."""
     return problem(request, 500, "Service.Failure", "Something failed inside the service.")
 
 
@@ -99,7 +99,7 @@ def _headers(error: TidemarkError) -> dict[str, str]:
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:
-    """Answer what the router refuses: an unknown path, or a method that the path doesn't have."""
+    """Respond to what the router refuses: an unknown path, or a method that the path doesn't have."""
     assert isinstance(error, HTTPException)
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return problem(request, 404, "Request.UnknownPath", "There is nothing at this path.")
@@ -116,11 +116,11 @@ def _methods(request: Request) -> list[str]:
 
 
 async def _cut_off(request: Request, _error: Exception) -> Response:
-    """Answer a client that disconnected while sending. Nothing was done; the answer is for the log."""
+    """Respond to a client that disconnected while sending. Nothing was done; the response is for the log."""
     return problem(request, 400, "Request.Incomplete", "The request's body ended early.")
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
-    """Answer 503 for a database that is down, full, locked or too slow."""
+    """Respond with 503 for a database that is down, full, locked or too slow."""
     log.error("a store is unavailable", exc_info=error)
     return await _refusal(request, Unavailable("Service.Unavailable", "A store is not available. Try again."))

@@ -142,8 +142,8 @@ class Route(APIRoute):
 async def _turn(request: Request, caller: Caller, is_heavy: bool) -> AsyncIterator[None]:
     """Wait for the caller's turn, so that one client's heavy requests don't take every thread.
 
-    A turn begins when the body has been received, or slow senders would hold all turns. It ends when the answer begins,
-    because what is streamed afterwards depends on how fast the client reads.
+    A turn begins when the body has been received, or slow senders would hold all turns. It ends when the response
+    begins, because what is streamed afterwards depends on how fast the client reads.
     """
     limits: Limits = request.app.state.limits
     computing = limits.computing.turn(caller.asker) if is_heavy else nullcontext()

@@ -1,4 +1,4 @@
-"""Collect a request's unknown fields and parameters. They are ignored, and the answer's `message` lists them.
+"""Collect a request's unknown fields and parameters. They are ignored, and the response's `message` lists them.
 
 Each request has one list; everything that reads a part of the request adds the names it doesn't know.
 """
@@ -36,7 +36,7 @@ def note(names: Iterable[str], known: Iterable[str]) -> None:
     collected, all_known = _names.get(), frozenset(known)
     if collected is None:
         return
-    # A name may contain a card number, and answers may be stored, so names are masked. Masking comes before cutting,
+    # A name may contain a card number, and responses may be stored, so names are masked. Masking comes before cutting,
     # because half a card number would not be recognised.
     unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in names if name not in all_known)
     for name in islice(unknown, MAX_NAMED + 1 - len(collected)):  # there may be millions; finding similar ones is slow
@@ -62,14 +62,14 @@ def note_fields(model: type[BaseModel], document: Any) -> None:
 
 
 def forget() -> None:
-    """Drop the names, for an answer whose message must be null by the contract."""
+    """Drop the names, for a response whose message must be null by the contract."""
     collected = _names.get()
     if collected is not None:
         collected.clear()
 
 
 def message(other: str | None) -> str | None:
-    """Return an answer's message: its own, followed by the unknown names."""
+    """Return a response's message: its own, followed by the unknown names."""
     collected = _names.get()
     if not collected:
         return other

@@ -1,6 +1,6 @@
 """Accept PDF statements, and show where on their pages a row is.
 
-The originals are encrypted and stored durably in the lake before a job refers to them; only then is the answer 202.
+The originals are encrypted and stored durably in the lake before a job refers to them; only then is the response 202.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ sealing = BoundedSemaphore(SEALED_AT_ONCE)
 
 
 def submit(caller: Caller, customer_id: str, files: Files) -> Response:
-    """Store the files and answer with the accepted job.
+    """Store the files and respond with the accepted job.
 
     Raises:
         NotFound: the customer is not the caller's.

@@ -1,4 +1,4 @@
-"""Accept a submission: store its rows durably, then the job that refers to them, then answer 202."""
+"""Accept a submission: store its rows durably, then the job that refers to them, then respond with 202."""
 
 from starlette.responses import Response
 
@@ -10,7 +10,7 @@ from storage.intake import submissions
 
 
 def submit(caller: Caller, customer_id: str, submission: Submission) -> Response:
-    """Store the submission and answer with the accepted job.
+    """Store the submission and respond with the accepted job.
 
     Raises:
         NotFound: the customer is not the caller's.

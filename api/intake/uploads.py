@@ -65,7 +65,7 @@ class _Submission:
 
 
 def submit(caller: Caller, customer_id: str, files: Files) -> Response:
-    """Store what was read, and answer with the accepted jobs.
+    """Store what was read, and respond with the accepted jobs.
 
     Raises:
         NotFound: the customer is not the caller's.
@@ -108,7 +108,7 @@ def _read(caller: Caller, number: int, sent: SentFile) -> _File:
 
 
 def _require_a_readable_file(files: Sequence[_File]) -> None:
-    """Raise InvalidRequest if no file can be read. If one can, the answer and its job name the others."""
+    """Raise InvalidRequest if no file can be read. If one can, the response and its job name the others."""
     refusals = [file.refusal for file in files if file.refusal is not None]
     if len(refusals) == len(files):
         faults = [Fault(f"/files/{place}", refusal.code, _sentence(refusal)) for place, refusal in enumerate(refusals)]

@@ -40,7 +40,7 @@ def list_jobs(caller: Reader, query: Annotated[JobsQuery, Query()]) -> Response:
 
 @router.get("/{jobId}/status", response_model=enveloped(JobStatusView))
 async def get_job_status(caller: Reader, job_id: JobId, query: Annotated[WaitQuery, Query()]) -> Response:
-    """Read a job. With `wait`, the answer comes when the job has ended or the time is up."""
+    """Read a job. With `wait`, the response comes when the job has ended or the time is up."""
     watcher = caller.request.app.state.watcher
     return answer(await waiting.wait_for_end(watcher, caller, job_id, query.wait))
 

@@ -67,7 +67,7 @@ class Watcher:
             self._has_waiting.clear()
 
     def release(self) -> None:
-        """Let all waiting requests, and new ones, answer at once, because the service is about to stop."""
+        """Let all waiting requests, and new ones, respond at once, because the service is about to stop."""
         self._released = True
         self._wake(set(self._awaited))
 

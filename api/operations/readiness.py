@@ -11,7 +11,7 @@ from storage.operations.health import Parts
 
 CHECK_WITHIN_S = 3.0  # our judgement
 T = TypeVar("T")
-TOO_SLOW = f"It did not answer within {CHECK_WITHIN_S:.0f} seconds."
+TOO_SLOW = f"It did not respond within {CHECK_WITHIN_S:.0f} seconds."
 
 
 class Readiness:

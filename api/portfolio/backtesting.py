@@ -1,4 +1,4 @@
-"""Turn a sent backtest into a portfolio job, and the job's result into answers and a page."""
+"""Turn a sent backtest into a portfolio job, and the job's result into responses and a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date

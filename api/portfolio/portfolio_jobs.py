@@ -101,10 +101,10 @@ def require_done(job: PortfolioJob) -> PortfolioJob:
 
 
 def rows_answer(lake: Lake, rows: Listing, page: Page | None, name: str, public: Callable[[Row], Row]) -> Response:
-    """Answer with a page of a job's rows, read and sent slice by slice.
+    """Respond with a page of a job's rows, read and sent slice by slice.
 
     Args:
-        name: the name of the list in the answer.
+        name: the name of the list in the response.
         public: returns the public fields of a row of the lake.
     """
     counts = totals(Paged(range(rows.total), rows.total, page))
@@ -119,5 +119,5 @@ def first_rows(lake: Lake, rows: Listing, count: int, public: Callable[[Row], Ro
 
 
 def page_answer(content: str, policy: str) -> Response:
-    """Answer with an HTML page and its Content-Security-Policy."""
+    """Respond with an HTML page and its Content-Security-Policy."""
     return HTMLResponse(content, headers={"Content-Security-Policy": policy})

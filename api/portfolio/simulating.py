@@ -1,4 +1,4 @@
-"""Turn a sent simulation into a portfolio job, and the job's result into answers and a page."""
+"""Turn a sent simulation into a portfolio job, and the job's result into responses and a page."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -241,7 +241,7 @@ def lineage_answer(
     customer: Customer,
     page: Page | None,
 ) -> Response:
-    """Answer with a figure, its inputs, and a page of the transactions behind it.
+    """Respond with a figure, its inputs, and a page of the transactions behind it.
 
     A caller that may not read transactions gets only their number.
     """

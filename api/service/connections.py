@@ -3,7 +3,7 @@
 uvicorn limits none of this. It buffers a head or the trailers of a body of any length. It waits for ever for the next
 byte, and for a client that doesn't read. And when a Content-Length is too short, it takes the rest of the body for a
 pipelined request. Here the server checks every connection once a second and cuts off those that make no progress. A
-refused connection gets a problem as its answer, where HTTP allows one.
+refused connection gets a problem as its response, where HTTP allows one.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ _numbers = count()  # of connections, in order of arrival
 
 
 class _NoRequestError(Exception):
-    """Not a request that can be answered: pipelined before the last answer was sent, or in another HTTP version."""
+    """Not a request that can be answered: pipelined before the last response was sent, or in another HTTP version."""
 
 
 class Transport:
-    """A connection's transport that counts written bytes, and closes without losing the last answer.
+    """A connection's transport that counts written bytes, and closes without losing the last response.
 
-    Closing while the client still sends would reset the connection, and the client might never see its answer. So only
-    the writing half is closed, and for a while further input is read and thrown away.
+    Closing while the client still sends would reset the connection, and the client might never see its response. So
+    only the writing half is closed, and for a while further input is read and thrown away.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -269,7 +269,7 @@ def check_progress(connections: Iterable[object], elapsed_s: float) -> None:
 
 
 def _raw_problem(status: int, code: str, detail: str) -> bytes:
-    """Return a whole HTTP answer with a problem, for a request that never reached the application."""
+    """Return a whole HTTP response with a problem, for a request that never reached the application."""
     request_id = str(uuid4())
     content = msgspec.json.encode(problems.body(status, code, detail, request_id))
     head = (

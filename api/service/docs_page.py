@@ -58,10 +58,10 @@ def _parts(method: str, path: str, operation: Data) -> Iterator[Part]:
                 refusals += ((status, code, _words(catalogue()[code].meaning)) for code in content["examples"])
             elif media == JSON:
                 yield Code(
-                    f"Answer {status} of {method} {path}: {_type(content['schema'])}", _written(content["example"])
+                    f"Response {status} of {method} {path}: {_type(content['schema'])}", _written(content["example"])
                 )
             else:
-                yield Note(f"Answer {status}: {media}")
+                yield Note(f"Response {status}: {media}")
     yield Grid.of(f"Refusals of {method} {path}", REFUSALS, refusals)
 
 

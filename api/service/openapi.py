@@ -1,6 +1,6 @@
 """Complete the OpenAPI 3.1 document that FastAPI generates.
 
-FastAPI generates paths, parameters, bodies, answers and webhooks from the routes' signatures and decorators. This
+FastAPI generates paths, parameters, bodies, responses and webhooks from the routes' signatures and decorators. This
 module adds headers, examples, links between operations, and the errors that can be inferred from a signature:
 
     `Allow`              401, 403
@@ -39,7 +39,7 @@ WITH_KEY = (
     *("Authentication.InvalidKey", "Authorization.MissingScope"),
     *("Authentication.RateLimited", "Request.RateLimited", "Service.TookTooLong"),
 )
-# Request codes that an operation with a JSON body can't answer with: forms, unknown paths, and interrupted bodies.
+# Request codes that an operation with a JSON body can't respond with: forms, unknown paths, and interrupted bodies.
 NOT_OF_JSON_BODIES = ("Request.MalformedForm", "Request.MethodNotAllowed", "Request.UnknownPath", "Request.Incomplete")
 
 
@@ -153,7 +153,7 @@ def _give_example(content: dict[str, Any], route: APIRoute, status: int) -> None
 def _headers(status: HTTPStatus, *, replayed: bool) -> dict[str, Any]:
     headers = dict(ON_EVERY_ANSWER)
     if replayed:
-        headers[REPLAYED_HEADER] = _header("`true` if this is the stored answer to an earlier request.")
+        headers[REPLAYED_HEADER] = _header("`true` if this is the stored response to an earlier request.")
     if status in (HTTPStatus.CREATED, HTTPStatus.ACCEPTED):
         headers["Location"] = _header("Path of the new resource, job or approval.")
     if status == HTTPStatus.ACCEPTED:
@@ -189,7 +189,7 @@ def _rules(model: type[BaseModel]) -> Iterator[Fault]:
 
 
 def _link(documented: Mapping[str, tuple[dict[str, Any], APIRoute]]) -> None:
-    """Link each answer that contains an id to all operations that take it."""
+    """Link each response that contains an id to all operations that take it."""
     for name, (_, route) in documented.items():
         named = route.named if isinstance(route, Route) else []
         for each, parameter in zip(named, route.dependant.path_params, strict=True):

@@ -1,6 +1,6 @@
-"""An HTTPS receiver of webhooks for development: it verifies signatures, shows deliveries, and answers 204.
+"""An HTTPS receiver of webhooks for development: it verifies signatures, shows deliveries, and responds with 204.
 
-`tidemark listen`, the demo and the tests use it. It can also forward deliveries to another server and answer with that
+`tidemark listen`, the demo and the tests use it. It can also forward deliveries to another server and respond with that
 server's status, or imitate a misbehaving receiver.
 """
 
@@ -46,7 +46,7 @@ STORED: Final = 10_000  # most deliveries in memory
 OLD_AFTER_S: Final = 300  # the tolerance that we recommend to receivers
 PATIENCE_S: Final = 10.0  # timeout for a silent sender
 FORWARD_S: Final = 25.0  # timeout of the server that we forward to: less than the 30 s that the sender waits for us
-DRIP_S: Final = 1.0  # between two bytes of a dripping answer
+DRIP_S: Final = 1.0  # between two bytes of a dripping response
 DRIPPED_BYTES: Final = 1_000
 WITHOUT_BODY: Final = (204, 304)
 STOP_WITHIN_S: Final = 0.05
@@ -60,9 +60,9 @@ class Behaviour:
     """How a receiver answers. By default with the status, at once and in one piece.
 
     Args:
-        forward_to: a URL to forward deliveries to; we answer with its status, or with 502 if it gives none.
+        forward_to: a URL to forward deliveries to; we respond with its status, or with 502 if it gives none.
         hang: never answer.
-        drip: answer with one byte a second.
+        drip: respond with one byte a second.
     """
 
     status: int = 204
@@ -73,7 +73,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Received:
-    """One POST as received, and the status that was answered, None for no answer.
+    """One POST as received, and the status that was answered, None for no response.
 
     A signature is None if no secret is known; the standard signature also if none was sent. `before` is the number of
     earlier deliveries of the same event.
@@ -191,7 +191,7 @@ class Receiver:
             self._arrival.notify_all()
 
     def _receive(self, path: str, headers: Mapping[str, str], body: bytes) -> int | None:
-        """Verify, store and report a delivery; return the status to answer with, None for no answer."""
+        """Verify, store and report a delivery; return the status to respond with, None for no response."""
         received_at, keys = datetime.now(UTC), list(self._keys)
         answered = _choose_status(self._behaviour, headers, body)
         contract = headers.get(SIGNATURE_HEADER.lower(), "")
@@ -244,7 +244,7 @@ def _choose_status(behaviour: Behaviour, headers: Mapping[str, str], body: bytes
 
 
 def _forward(url: str, headers: Mapping[str, str], body: bytes) -> int:
-    """Forward a delivery; return the status of the answer, 502 if there is none."""
+    """Forward a delivery; return the status of the response, 502 if there is none."""
     forwarded = {name: value for name, value in headers.items() if name not in NOT_FORWARDED}
     try:
         with requests.Session() as session:
@@ -254,7 +254,7 @@ def _forward(url: str, headers: Mapping[str, str], body: bytes) -> int:
             )
             return answer.status_code
     except requests.RequestException as error:
-        log.warning("%s gave no answer: %s", url, type(error).__name__)
+        log.warning("%s gave no response: %s", url, type(error).__name__)
         return 502
 
 
@@ -330,7 +330,7 @@ def _describe_behaviour(behaviour: Behaviour) -> str:
     if behaviour.hang:
         return "never answering"
     if behaviour.forward_to is not None:
-        return f"forwarding to {behaviour.forward_to!a} and answering with its status"
+        return f"forwarding to {behaviour.forward_to!a} and responding with its status"
     return f"answering {behaviour.status}" + (", a byte a second" if behaviour.drip else "")
 
 
@@ -373,7 +373,7 @@ def as_panel(received: Received) -> Panel:
 
 
 def _request(received: Received) -> Text:
-    answered = "no answer" if received.answered is None else f"answered {received.answered}"
+    answered = "no response" if received.answered is None else f"answered {received.answered}"
     return Text(f"{received.received_at:%H:%M:%SZ}  POST {received.path!a}  {answered}", "dim")
 
 

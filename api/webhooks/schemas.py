@@ -383,8 +383,8 @@ class DeliveriesQuery(Paging):
         identifier_parameter(
             "before",
             "Webhook.InvalidBefore",
-            "Only deliveries older than this one. Give the last delivery of each answer to get the next ones, however "
-            "many are added meanwhile.",
+            "Only deliveries older than this one. Give the last delivery of each response to get the next ones, "
+            "however many are added meanwhile.",
         ),
     ] = None
 

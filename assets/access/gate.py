@@ -139,7 +139,7 @@ class Gate:
             await turn.enter_async_context(self._readers_turns)
 
             async def send_after_turn(message: Message) -> None:
-                await turn.aclose()  # a reader that receives the answer slowly delays nobody
+                await turn.aclose()  # a reader that receives the response slowly delays nobody
                 await send(message)
 
             await self._app(scope, receive, send_after_turn)

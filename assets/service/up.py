@@ -1,7 +1,7 @@
 """API, worker and Dagster of one machine in one process tree (`python -m assets.service.up`, or `tidemark up`).
 
 This process, the root, starts the parts, restarts those that died, and ends all of them when it is stopped. It
-prints their addresses as soon as `GET /health/ready` answers 200.
+prints their addresses as soon as `GET /health/ready` responds with 200.
 """
 
 import argparse

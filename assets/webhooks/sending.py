@@ -1,18 +1,18 @@
-"""Send one webhook POST over HTTPS: to no forbidden address, by a deadline, with a bounded answer and a failure class.
+"""Send one webhook POST over HTTPS: to no forbidden address, by a deadline, reading a bounded response.
 
 The guard creates the sockets, so it checks every address at the moment of the connect, whatever the name resolved to
 before. With the operator's proxy, which connects in our place, all addresses of a name are checked before the proxy is
 asked. Redirects, the environment's proxies, cookies and decompression are off.
 
 A connection is reused for a short time, because opening one costs more than the rest of a delivery. This has two traps.
-First, the receiver may send more after its answer. We then close the connection; but if the next delivery has already
-begun, that delivery takes the bytes for its own answer. Second, the receiver may close the connection just as it is
-used. If no byte of an answer had arrived, the same bytes are sent once more over a new connection, within the same
+First, the receiver may send more after its response. We then close the connection; but if the next delivery has already
+begun, that delivery takes the bytes for its own response. Second, the receiver may close the connection just as it is
+used. If no byte of a response had arrived, the same bytes are sent once more over a new connection, within the same
 attempt. So a receiver that crashed during a request may get it twice with the same id, as when this process crashes.
 
 The steps of a delivery are timed where they happen: names are resolved when the first socket is created, a connection
-is open when TLS begins, and the answer begins with the first byte that TLS delivers. Over a reused connection only the
-last step happens.
+is open when TLS begins, and the response begins with the first byte that TLS delivers. Over a reused connection only
+the last step happens.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from storage.webhooks import local_receiver
 from storage.webhooks.outbox import Attempt
 
 RESPONSE_HEAD_BYTES: Final = 16 * 1024
-NAMES_SHARE: Final = 0.5  # of the deadline, for the look-up of a name: a receiver must have time to answer
+NAMES_SHARE: Final = 0.5  # of the deadline, for the look-up of a name: a receiver must have time to respond
 CLOSE_S: Final = 0.25  # for a receiver to answer our TLS close message, before we close the socket
 IDLE_S: Final = 1.0  # for an idle connection (aiohttp may need nearly twice that): well below what servers allow
 REUSED_FOR_S: Final = 60.0  # for a busy connection: a name's addresses may change, and certificates be revoked
@@ -68,10 +68,10 @@ class Failure(StrEnum):
     DNS = "dns"  # the name could not be resolved
     CONNECT = "connect"  # no server accepted the connection, or the operator's proxy refused to open one
     TLS = "tls"  # no trusted connection; nothing was sent
-    TIMEOUT = "timeout"  # no complete answer by the deadline
+    TIMEOUT = "timeout"  # no complete response by the deadline
     REFUSED = "refused"  # the address or port is forbidden; no connection was tried
-    RESET = "reset"  # the receiver closed the connection before its answer was complete
-    PROTOCOL = "protocol"  # the answer was not HTTP
+    RESET = "reset"  # the receiver closed the connection before its response was complete
+    PROTOCOL = "protocol"  # the response was not HTTP
     SECRET = "secret"  # the signing secret can't be opened; nothing was sent
 
 
@@ -259,7 +259,7 @@ async def _resolve(names: AbstractResolver, host: str, port: int) -> list[Addres
 
 
 class _Names(AbstractResolver):
-    """A resolver that waits at most `within_s` seconds for an answer."""
+    """A resolver that waits at most `within_s` seconds for a response."""
 
     def __init__(self, names: AbstractResolver, within_s: float) -> None:
         self._names = names
@@ -301,7 +301,7 @@ class _Stopwatch:
 
     @property
     def lost_connection(self) -> bool:
-        """Whether the connection that failed was a reused one, and no byte of an answer had arrived."""
+        """Whether the connection that failed was a reused one, and no byte of a response had arrived."""
         return self._reuses and not self.needs_new_connection and self._answered is None
 
     def restart(self) -> None:
@@ -347,7 +347,7 @@ class _TimedTls(ssl.SSLObject):
 
     _delivery: _Stopwatch | None = None
     _opened_at: float = 0.0
-    received_more = False  # after the answer of its last delivery
+    received_more = False  # after the response of its last delivery
 
     def do_handshake(self) -> None:
         if self._delivery is None:
@@ -378,7 +378,7 @@ class _TimedTls(ssl.SSLObject):
 
 
 async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> Attempt:
-    """Send one request. The timeout covers everything from resolving the name to reading the answer's first 16 KiB."""
+    """Send one request. The timeout covers everything from resolving the name to reading 16 KiB of the response."""
     started_at, stopwatch, answer = datetime.now(UTC), _Stopwatch(), _Answer()
     _CURRENT_STOPWATCH.set(stopwatch)
     failure: Failure | None = None
@@ -394,7 +394,7 @@ async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> A
     except Exception as error:
         failure = classify(error)
         if failure is Failure.REFUSED and stopwatch.dialled:
-            failure = Failure.CONNECT  # another address of the name was allowed, but did not answer
+            failure = Failure.CONNECT  # another address of the name was allowed, but did not respond
         if failure in NOTHING_SENT and stopwatch.needs_new_connection:
             failure = Failure.RESET  # it was sent over the reused connection, and the receiver may have got it
     stopwatch.ended = True
@@ -415,12 +415,12 @@ def unsent(failure: Failure) -> Attempt:
 
 
 def succeeded(attempt: Attempt) -> bool:
-    """Return whether the answer is a 2xx and complete, as far as it is read."""
+    """Return whether the response is a 2xx and complete, as far as it is read."""
     return attempt.error is None and attempt.status_code is not None and 200 <= attempt.status_code <= 299
 
 
 class _Answer:
-    """The part of an answer that has arrived. It is recorded even if the rest fails."""
+    """The part of a response that has arrived. It is recorded even if the rest fails."""
 
     def __init__(self) -> None:
         self.status: int | None = None

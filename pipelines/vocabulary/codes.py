@@ -17,7 +17,7 @@ WHERE: Mapping[str, str] = {
     "fields": "A problem document, as its code or in its `errors`: a field with a wrong value",
     "documents": "In `errors` or `warnings`: a policy or ruleset with a fault",
     "policies_or_rulesets": "In `errors` or `warnings`: a policy or ruleset with a fault",
-    "evaluations": "The answer of an evaluation: a value that it could not use",
+    "evaluations": "The response of an evaluation: a value that it could not use",
     "rows": "In the `errors` of a job: a row that was not accepted",
     "jobs": "In the `error` or the `warnings` of a job, or in a member of the reports",
     "exports": "The command line; the `files` and `errors` of an upload, or the `warnings` of its jobs",

@@ -201,7 +201,7 @@ def authenticate(r: Reading, text: str, prefix: str, now: datetime) -> Principal
 
     Raises:
         Unauthenticated: the key is unknown, revoked, expired, mistyped, or of the other environment. The caller gets
-            the same answer in all cases; for the audit trail, an EndedKey says which key it was.
+            the same response in all cases; for the audit trail, an EndedKey says which key it was.
     """
     row = _look_up(r, text) if _is_well_formed(text, prefix) else None
     if row is None:

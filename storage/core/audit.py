@@ -30,7 +30,7 @@ class Actor:
 
     who: str  # the id of the key or the user, `operator`, `service` or ANONYMOUS
     client_id: UUID | None = None
-    request_id: str | None = None  # as in the answer: the caller's, if it sent one
+    request_id: str | None = None  # as in the response: the caller's, if it sent one
     own_request_id: str | None = None  # always made by the service
 
 

@@ -2,7 +2,7 @@
 
 The library (https://developmentseed.org/obstore) repeats requests that fail with a 5xx status or whose connection
 breaks. An error that remains is an `Unreachable`, which is handled like an unreachable database
-(`database.UNREACHABLE`): the API answers 503, and a run's jobs wait.
+(`database.UNREACHABLE`): the API responds with 503, and a run's jobs wait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ class Bucket:
             with _translated():
                 self._put(path, content)
         except AlreadyExistsError as error:
-            # The library repeats a request whose answer was lost: then the object is ours.
+            # The library repeats a request whose response was lost: then the object is ours.
             if b"".join(self.chunks(path)) != content:
                 raise FileExistsError(path) from error
 
@@ -93,7 +93,7 @@ class Bucket:
                 obstore.delete(self._store, paths)
 
     def probe(self) -> None:
-        """Raise Unreachable unless the bucket answers quickly. The answer that there is no such object is enough."""
+        """Raise Unreachable unless the bucket answers quickly. The response that there is no such object is enough."""
         with suppress(FileNotFoundError), _translated():
             obstore.get(self._impatient, ".probe")
 

@@ -1,8 +1,8 @@
-"""Idempotency keys: a request that is sent again gets the same answer, and is not executed again.
+"""Idempotency keys: a request that is sent again gets the same response, and is not executed again.
 
-A key is claimed in its own transaction before anything is done, so that a concurrent duplicate is refused. The answer
+A key is claimed in its own transaction before anything is done, so that a concurrent duplicate is refused. The response
 is stored in the same transaction as the request's effect, so one never exists without the other, even if the process
-dies or the commit is interrupted. A request that dies or hangs leaves a claim without an answer, which expires. If a
+dies or the commit is interrupted. A request that dies or hangs leaves a claim without a response, which expires. If a
 request that hung continues after another one has claimed the key, it can't commit.
 """
 
@@ -40,7 +40,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Answer:
-    """A stored answer, to be sent again."""
+    """A stored response, to be sent again."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,7 +48,7 @@ class Answer:
 
 
 def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer | None:
-    """Store a claim and return None; or return the answer if the key has one.
+    """Store a claim and return None; or return the response if the key has one.
 
     Args:
         fingerprint: SHA-256 of everything that must be equal for two requests to be the same.
@@ -69,7 +69,7 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer 
 
 
 def store_answer(w: Writing, mine: Claim, answer: Answer) -> None:
-    """Store the answer, in the transaction of the request's effect.
+    """Store the response, in the transaction of the request's effect.
 
     Raises:
         Conflict: the claim expired and another request has the key; the transaction must not commit.
@@ -86,7 +86,7 @@ def release(w: Writing, mine: Claim) -> None:
 
 
 def sweep(w: Writing, now: datetime, at_most: int) -> int:
-    """Delete keys and answers older than 24 hours, the oldest first; return how many."""
+    """Delete keys and responses older than 24 hours, the oldest first; return how many."""
     key = (idempotency_keys.c.client_id, idempotency_keys.c.key_hash)
     old = idempotency_keys.c.created_at <= now - RETAINED_FOR
     oldest = select(*key).where(old).order_by(idempotency_keys.c.created_at).limit(at_most)

@@ -613,7 +613,7 @@ attempts = Table(
     Column("duration_ms", Integer, nullable=False),
     Column("status_code", Integer),
     Column("error", String(16)),  # class: dns, connect, tls, timeout, refused, reset, protocol, secret
-    Column("response_head", LargeBinary),  # first 16 KiB of the answer's body, as received
+    Column("response_head", LargeBinary),  # first 16 KiB of the response's body, as received
     Column("subscription_id", Uuid),  # the delivery's
     Column("is_test", Boolean, nullable=False, server_default=false()),  # the delivery's
     Column("dns_ms", Integer),  # the parts of duration_ms; null for a step that was not reached
@@ -667,7 +667,7 @@ idempotency_keys = Table(
     Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
     Column("key_hash", LargeBinary(32), primary_key=True),  # SHA-256, since a client's key may contain personal data
     Column("fingerprint", LargeBinary(32), nullable=False),  # SHA-256 of method, path and the body's raw bytes
-    Column("holder", Uuid, nullable=False),  # the request that may write the answer
+    Column("holder", Uuid, nullable=False),  # the request that may write the response
     Column("claimed_until", UtcDateTime, nullable=False),  # a request that died loses its key then
     Column("status", Integer),  # null: in progress
     Column("headers", JSON),

@@ -273,7 +273,7 @@ class Settings(BaseSettings):
         LogFormat.AUTO, description="`text`, `json`, or `auto`: text on a terminal, else JSON."
     )
     min_free_bytes: int = Field(
-        64 * 2**20, ge=0, description="Bytes of free disk below which `/health/ready` answers 503."
+        64 * 2**20, ge=0, description="Bytes of free disk below which `/health/ready` responds with 503."
     )
 
     public_url: Annotated[str, AfterValidator(_check_site)] = Field(
@@ -336,7 +336,7 @@ class Settings(BaseSettings):
     client_timeout_s: float = Field(
         10.0,
         gt=0,
-        description="Seconds that the service waits for a request's head, and for a body or an answer that moves more "
+        description="Seconds that the service waits for a request's head, and for a body or a response that moves more "
         "slowly than 8 KiB a second.",
     )
 

@@ -37,8 +37,8 @@ class Period:
     attempts: int
     delivered: int
     failed: int
-    by_error: Mapping[str, int]  # `delivery_log.ANSWERED` for an answer that is not a 2xx
-    by_status_code: Mapping[int, int]  # of failed attempts with an answer
+    by_error: Mapping[str, int]  # `delivery_log.ANSWERED` for a response that is not a 2xx
+    by_status_code: Mapping[int, int]  # of failed attempts with a response
     duration_p50_ms: int | None
     duration_p95_ms: int | None
 

@@ -20,10 +20,10 @@ from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.webhooks.outbox import UNREADABLE_SECRET, Attempt, literal_status
 
 RESENT_AT_ONCE = 10_000  # how many deliveries one request makes due
-ANSWERED = "status"  # the class of failures with a complete answer that is not a 2xx
+ANSWERED = "status"  # the class of failures with a complete response that is not a 2xx
 CLASSES = ("dns", "connect", "tls", "timeout", "refused", "reset", "protocol", UNREADABLE_SECRET, ANSWERED)
 
-# An attempt succeeds with a complete answer of any 2xx status.
+# An attempt succeeds with a complete response of any 2xx status.
 SUCCESS = and_(attempts.c.error.is_(None), attempts.c.status_code.between(200, 299))
 
 _HAS_FAILED = deliveries.c.status == literal_status(DeliveryStatus.FAILED)
@@ -55,7 +55,7 @@ class Filter:
     event_type: EventType | None = None
     event_id: UUID | None = None
     customer_number: int | None = None
-    error: str | None = None  # of any of its attempts; ANSWERED for an answer that is not a 2xx
+    error: str | None = None  # of any of its attempts; ANSWERED for a response that is not a 2xx
     created_after: datetime | None = None
     created_before: datetime | None = None
     before: UUID | None = None  # only deliveries created before this one

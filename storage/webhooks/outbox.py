@@ -96,7 +96,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt to deliver: the receiver's status, or the class of the failure, or both if the answer broke off.
+    """One attempt to deliver: the receiver's status, or the class of the failure, or both if the response broke off.
 
     The durations of its steps follow in order, in ms; None for a step that was not completed.
     """

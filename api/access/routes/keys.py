@@ -37,7 +37,7 @@ def list_keys(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     responses=refuses(USER_NEEDED, NOT_HELD, EXPIRED),
 )
 def create_key(caller: Admin, new: NewKey) -> Response:
-    """Create an API key. Only signed-in users may. The key is in this answer and in no other."""
+    """Create an API key. Only signed-in users may. The key is in this response and in no other."""
     require_user(caller)
     require_held(caller, new.scopes)
     if new.expires_at is not None and new.expires_at <= caller.now:
@@ -65,7 +65,7 @@ def get_key(caller: Admin, key_id: KeyId) -> Response:
 def rotate_key(caller: Admin, key_id: KeyId, wanted: Rotation) -> Response:
     """Replace an API key by a new one with the same scopes. Both are valid until the overlap ends.
 
-    Only signed-in users may. The new key is in this answer and in no other. A key that has ended can't be rotated.
+    Only signed-in users may. The new key is in this response and in no other. A key that has ended can't be rotated.
     """
     with caller.writing() as w:
         old = _key_to_change(w, caller, key_id)

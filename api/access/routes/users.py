@@ -56,7 +56,7 @@ def list_users(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     responses=refuses(USER_NEEDED, NOT_HELD, "User.AddressTaken"),
 )
 def create_user(caller: Admin, new: NewUser) -> Response:
-    """Create a user. Only signed-in users may. The link to sign in is in this answer and in no other."""
+    """Create a user. Only signed-in users may. The link to sign in is in this response and in no other."""
     require_user(caller)
     require_held(caller, GRANTS[new.role])
     with caller.writing() as w:

@@ -1,4 +1,4 @@
-"""Base models of requests and answers: names in camelCase, the envelope, problems, pages."""
+"""Base models of requests and responses: names in camelCase, the envelope, problems, pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, get_origin
@@ -16,14 +16,14 @@ MAX_PAGE = 1_000_000_000
 
 
 class Received(BaseModel):
-    """The base class of request bodies. Unknown fields are ignored, and named in the answer's message."""
+    """The base class of request bodies. Unknown fields are ignored, and named in the response's message."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
     ROWS: ClassVar[str | None] = None  # the member of a body that is a list of transactions
 
 
 class View(BaseModel):
-    """The base class of answers, made from a record of storage."""
+    """The base class of responses, made from a record of storage."""
 
     model_config = ConfigDict(
         alias_generator=AliasGenerator(serialization_alias=to_camel),
@@ -68,7 +68,7 @@ class PartView(View):
 
 
 class Problem(View):
-    """The body of every answer that is not a success, as in RFC 9457."""
+    """The body of every response that is not a success, as in RFC 9457."""
 
     type: str = Field(description="The page about the code, relative to this service.")
     title: str = Field(description="Title of the status.")

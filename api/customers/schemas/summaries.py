@@ -19,7 +19,7 @@ from storage.customers.summary_listing import Filter, Order, Sort, Summary
 
 RATINGS = ("A", "B", "C", "D", "E")
 LONGEST = 200  # characters of a search
-CURSOR_MESSAGE = "cursor must be empty or the nextCursor of an answer with the same sort, given once and without page."
+CURSOR_MESSAGE = "cursor must be empty or the nextCursor of a response with the same sort, given once and without page."
 
 
 def searched_part(value: Any) -> str:
@@ -84,7 +84,7 @@ class SummariesQuery(Paging):
             CURSOR_MESSAGE,
             {
                 "type": "string",
-                "description": "Instead of `page`: empty for the first customers, then each answer's `nextCursor`.",
+                "description": "Instead of `page`: empty for the first customers, then each response's `nextCursor`.",
             },
         ),
     ] = None

@@ -60,7 +60,7 @@ def list_evaluations(
 
 @evaluations.command("show")
 def show(evaluation_id: Which, as_json: AsJson = False) -> None:
-    """Show an evaluation: inputs, attributes, metrics with causes, the trace and the answer.
+    """Show an evaluation: inputs, attributes, metrics with causes, the trace and the response.
 
     Example: tidemark evaluations show 5b0e… --json
     """

@@ -86,7 +86,7 @@ def evaluate_decision_policy(
 def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, sent: SentSensitivity) -> Response:
     """Report how far the decision is from a different one.
 
-    For each number that the policy reads, the answer has the nearest value that changes the outcome while everything
+    For each number that the policy reads, the response has the nearest value that changes the outcome while everything
     else stays the same; for an unavailable number, the value that it would need. With a `grid`, it also decides for all
     combinations of two numbers' values. Nothing is recorded.
     """
@@ -141,7 +141,7 @@ def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Q
     responses=refuses("Evaluation.Corrupt"),
 )
 def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
-    """Read an evaluation with its record: what it read, which rule compared which value with what, and the answer."""
+    """Read an evaluation with its record: what it read, which rule compared which value with what, and the response."""
     with caller.reading() as r:
         found = caller.evaluation(r, evaluation_id)
         record = evaluations.read_record(r, found)

@@ -357,5 +357,5 @@ class RecordedEvaluationView(EvaluationSummaryView):
     sha256: str = Field(description="SHA-256 of the record's bytes as in this answer.")
     record: Any = Field(
         description="Everything the evaluation read, with causes; the versions of policy, metrics, data and engine; "
-        "the trace: each rule's comparisons of values with thresholds; and the answer."
+        "the trace: each rule's comparisons of values with thresholds; and the response."
     )

@@ -43,9 +43,9 @@ Corrector = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentCorrection) -> Response:
     """Correct one transaction, or all similar ones, including future ones.
 
-    The job in the answer changes the stored rows. A later correction overrides earlier ones, and a correction of a
-    single transaction overrides all others. A `preview` answers 200 and changes nothing; for a single transaction, it
-    also offers the similar ones.
+    The job in the response changes the stored rows. A later correction overrides earlier ones, and a correction of a
+    single transaction overrides all others. A `preview` responds with 200 and changes nothing; for a single
+    transaction, it also offers the similar ones.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
@@ -82,7 +82,7 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
 def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id: CorrectionId) -> Response:
     """Revoke a correction: its rows get the values of the enrichment and other corrections again.
 
-    A correction for all customers is revoked for all of them. Revoking it again answers with the same job.
+    A correction for all customers is revoked for all of them. Revoking it again returns the same job.
     """
     lake = caller.store.lake
     with caller.reading() as r:

@@ -242,7 +242,7 @@ class MadeCorrectionView(View):
 def describe_made(
     reached: Reach, made: Mapping[str, UUID] | None, similar: Similar | None = None
 ) -> MadeCorrectionView:
-    """Return the answer to a correction. `made` holds the ids of the correction and its job; None in a preview."""
+    """Return the response to a correction. `made` holds the ids of the correction and its job; None in a preview."""
     counts = sorted(reached.by_category.items(), key=lambda pair: (-pair[1], pair[0]))
     return MadeCorrectionView(
         preview=made is None,

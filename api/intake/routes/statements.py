@@ -45,7 +45,7 @@ FILE_ERRORS = ("Statement.WrongCount", "Statement.NotPdf", "Statement.FileTooLar
     dependencies=[IDEMPOTENT],
 )
 def submit_statements(caller: Submitter, customer_id: CustomerId, files: Files) -> Response:
-    """Submit PDF statements; the job in the answer reads them and then enriches their transactions.
+    """Submit PDF statements; the job in the response reads them and then enriches their transactions.
 
     A file that can't be read fails by itself: the job's warnings say why. A file that was submitted for the customer
     before is not read again; its rows count as duplicates.

@@ -46,7 +46,7 @@ Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:ex
     dependencies=[IDEMPOTENT],
 )
 def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submission) -> Response:
-    """Submit transactions of one account; the job in the answer enriches them."""
+    """Submit transactions of one account; the job in the response enriches them."""
     return submissions.submit(caller, customer_id, sent)
 
 
@@ -57,10 +57,10 @@ def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submis
     responses=shows(202, "retraction") | refuses("Submission.Unfinished", "Submission.Failed"),
 )
 def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
-    """Retract a submission's rows, as if they had never been sent; poll the job in the answer.
+    """Retract a submission's rows, as if they had never been sent; poll the job in the response.
 
     Rows that later submissions repeated now count as theirs, and rows that the retracted ones had replaced count again.
-    Repeating this request answers with the same job.
+    Repeating this request returns the same job.
     """
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
@@ -116,7 +116,7 @@ def list_transactions(caller: Reader, query: Annotated[ClientTransactionsQuery, 
 def _listing(
     caller: Caller, found: Listing, ids_of: IdsOf, also: Mapping[str, object] = MappingProxyType({})
 ) -> Response:
-    """Answer in slices, so that a long history takes no more memory than a short one.
+    """Respond in slices, so that a long history takes no more memory than a short one.
 
     Args:
         ids_of: returns public ids of customers by their numbers.

@@ -32,7 +32,7 @@ from pipelines.intake.as_sent import Digest
 from pipelines.vocabulary import schemas
 from storage.enrichment.client_listing import Cursor
 
-CURSOR_MESSAGE = "cursor must be empty or the nextCursor of an answer, given once and without page."
+CURSOR_MESSAGE = "cursor must be empty or the nextCursor of a response, given once and without page."
 MAX_TRANSACTIONS = 50_000
 OVERLAP, APPEND = "overlap", "append"
 Day = date  # a field named `date` would hide the type
@@ -240,7 +240,7 @@ class ClientTransactionsQuery(Paging):
             CURSOR_MESSAGE,
             {
                 "type": "string",
-                "description": "Instead of `page`: empty for the first rows, then each answer's `nextCursor`.",
+                "description": "Instead of `page`: empty for the first rows, then each response's `nextCursor`.",
             },
         ),
     ] = None

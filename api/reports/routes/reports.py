@@ -46,7 +46,7 @@ CompletenessReader = Annotated[Caller, Depends(Allow("customer:completeness", "c
     dependencies=[IDEMPOTENT],
 )
 def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
-    """Compute all three reports from the customer's enriched transactions; poll the job in the answer."""
+    """Compute all three reports from the customer's enriched transactions; poll the job in the response."""
     unknown.forget()
     with caller.writing() as w:
         job = jobs.request_refresh(w, caller.customer(w, customer_id), caller.now)

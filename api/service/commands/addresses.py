@@ -23,7 +23,7 @@ def chosen(port: int) -> int:
 
 
 def wait_until_ready(base_url: str, process: subprocess.Popen[bytes], within_s: float) -> None:
-    """Wait until `GET /health/ready` answers 200.
+    """Wait until `GET /health/ready` responds with 200.
 
     Raises:
         typer.Exit: The process ended, or the time ran out.

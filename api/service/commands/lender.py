@@ -30,7 +30,7 @@ REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {  # inputs of the example po
     "merchant-cash-advance": {"requestedAdvance": 20_000, "holdback": "0.12", "channel": "direct"},
 }
 JOB_WITHIN_S = 60
-WAIT_S = 20  # how long the service may delay its answer to a poll of a job
+WAIT_S = 20  # how long the service may delay its response to a poll of a job
 
 Progress = Callable[[], object]
 
@@ -70,7 +70,7 @@ class Lender:
         return self._checked(answer).content
 
     def create(self, business: Business) -> dict[str, Any]:
-        """Create the customer. Return the service's answer, with the business's name and trade added."""
+        """Create the customer. Return the service's response, with the business's name and trade added."""
         created = self.post("/customer", {"abn": business.abn, "name": business.name, "state": business.state})
         return created | {"name": business.name, "trade": business.trade}
 
@@ -118,7 +118,7 @@ class Lender:
         return ended
 
     def _finished(self, job_id: str) -> dict[str, Any]:
-        """Return a job's status when it is terminal. The service delays its answer until then, at most WAIT_S."""
+        """Return a job's status when it is terminal. The service delays its response until then, at most WAIT_S."""
         for _ in range(JOB_WITHIN_S // WAIT_S):
             job = self.get(f"/jobs/{job_id}/status", wait=WAIT_S)
             if job["status"] not in ("Queued", "Running"):

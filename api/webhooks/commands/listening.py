@@ -23,11 +23,11 @@ def listen(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.")] = 8443,
     secret: Annotated[list[str] | None, typer.Option(help="A signing secret to verify with. Can be repeated.")] = None,
     forward_to: Annotated[
-        str | None, typer.Option(metavar="URL", help="Forward each delivery to this URL, and answer with its status.")
+        str | None, typer.Option(metavar="URL", help="Forward each delivery to this URL, and respond with its status.")
     ] = None,
-    status: Annotated[int, typer.Option(min=200, max=599, help="Answer with this status.")] = 204,
+    status: Annotated[int, typer.Option(min=200, max=599, help="Respond with this status.")] = 204,
     hang: Annotated[bool, typer.Option("--hang", help="Never answer, to test a timeout.")] = False,
-    drip: Annotated[bool, typer.Option("--drip", help="Answer with one byte per second.")] = False,
+    drip: Annotated[bool, typer.Option("--drip", help="Respond with one byte per second.")] = False,
     subscribe: Annotated[
         bool, typer.Option("--subscribe", help="Subscribe while listening, in a sandbox on this machine.")
     ] = False,

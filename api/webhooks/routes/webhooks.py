@@ -45,7 +45,7 @@ Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
 REFUSED_SCOPES = [UNKNOWN_CUSTOMER, WRONG_COUNT]
 REFUSED_FILTERS = ["Customer.NotFound", "Webhook.EventNotFound", "Webhook.DeliveryNotFound"]  # for ids in the query
 TEST_UNDER_WAY = "Webhook.TestUnderWay"
-DELIVERIES_PER_SLICE = 100  # an attempt contains up to 16 KiB of the receiver's answer
+DELIVERIES_PER_SLICE = 100  # an attempt contains up to 16 KiB of the receiver's response
 SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 
 
@@ -63,7 +63,7 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
     dependencies=[IDEMPOTENT],
 )
 def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
-    """Subscribe a URL to one type of event. The signing secret is in this answer and in no other."""
+    """Subscribe a URL to one type of event. The signing secret is in this response and in no other."""
     with caller.writing() as w:
         made, secret = subscriptions.create(
             w,

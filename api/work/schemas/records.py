@@ -74,7 +74,7 @@ class NoteListView(Counts):
 
 
 class NewNoteView(View):
-    """A stored note, without its text: answers are stored for repeated requests and would keep a deleted text."""
+    """A stored note, without its text: responses stored for repeated requests would keep a deleted text."""
 
     note_id: UUID
     date_created: datetime = Field(validation_alias="created_at")
@@ -82,7 +82,7 @@ class NewNoteView(View):
 
 
 class NewAttachmentView(View):
-    """A stored attachment, without its name: answers are stored for repeated requests and would keep a deleted name."""
+    """A stored attachment, without its name: responses stored for repeated requests would keep a deleted name."""
 
     attachment_id: UUID
     size: int = Field(description="In bytes.")
@@ -107,13 +107,13 @@ class TimelineQuery(Received):
         Parameter(
             parse_place,
             "Pagination.InvalidCursor",
-            "cursor must be empty or the nextCursor of an answer, given once.",
-            {"type": "string", "description": "Empty for the newest entries, then each answer's `nextCursor`."},
+            "cursor must be empty or the nextCursor of a response, given once.",
+            {"type": "string", "description": "Empty for the newest entries, then each response's `nextCursor`."},
         ),
     ] = None
     count: Annotated[
         int,
-        whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in an answer."),
+        whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in a response."),
     ] = DEFAULT_ENTRIES
 
 

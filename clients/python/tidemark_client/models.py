@@ -1293,7 +1293,7 @@ class NamedMetricView(TypedDict):
 
 
 class NewAttachmentView(TypedDict):
-    """A stored attachment, without its name: answers are stored for repeated requests and would keep a deleted name."""
+    """A stored attachment, without its name: responses stored for repeated requests would keep a deleted name."""
 
     attachmentId: str
     size: int
@@ -1335,7 +1335,7 @@ class NewKey(TypedDict):
 
 
 class NewNoteView(TypedDict):
-    """A stored note, without its text: answers are stored for repeated requests and would keep a deleted text."""
+    """A stored note, without its text: responses stored for repeated requests would keep a deleted text."""
 
     noteId: str
     dateCreated: str
@@ -1537,7 +1537,7 @@ class PrincipalReason(TypedDict):
 
 
 class Problem(TypedDict):
-    """The body of every answer that is not a success, as in RFC 9457."""
+    """The body of every response that is not a success, as in RFC 9457."""
 
     type: str
     title: str

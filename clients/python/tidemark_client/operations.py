@@ -125,7 +125,7 @@ def get_related_parties(
 
 
 def submit_transactions(customer_id: str, body: models.Submission) -> Request[models.JobView]:
-    """Submit transactions of one account; the job in the answer enriches them."""
+    """Submit transactions of one account; the job in the response enriches them."""
     return Request("POST", f"/v1/customer/{path_part(customer_id)}/transactions", body=body, takes_idempotency_key=True)
 
 
@@ -188,10 +188,10 @@ def list_customer_transactions(
 
 
 def retract_submission(customer_id: str, job_id: str) -> Request[models.JobView]:
-    """Retract a submission's rows, as if they had never been sent; poll the job in the answer.
+    """Retract a submission's rows, as if they had never been sent; poll the job in the response.
 
     Rows that later submissions repeated now count as theirs, and rows that the retracted ones had replaced count again.
-    Repeating this request answers with the same job.
+    Repeating this request returns the same job.
     """
     return Request("DELETE", f"/v1/customer/{path_part(customer_id)}/submissions/{path_part(job_id)}")
 
@@ -209,7 +209,7 @@ def list_transactions(
 
 
 def submit_statements(customer_id: str, body: models.SentFiles) -> Request[models.JobView]:
-    """Submit PDF statements; the job in the answer reads them and then enriches their transactions.
+    """Submit PDF statements; the job in the response reads them and then enriches their transactions.
 
     A file that can't be read fails by itself: the job's warnings say why. A file that was submitted for the customer
     before is not read again; its rows count as duplicates.
@@ -254,7 +254,7 @@ def submit_upload(customer_id: str, body: models.SentFiles) -> Request[models.Up
     """Submit files as people have them: PDF statements and banks' exports (CSV), in one request.
 
     One job reads the PDFs. Exports are read at once: each of their accounts becomes a submission with its own job,
-    whose rows may overlap those of others. A file that can't be read fails by itself: the answer and a job's warnings
+    whose rows may overlap those of others. A file that can't be read fails by itself: the response and a job's warnings
     say why.
     """
     return Request("POST", f"/v1/customer/{path_part(customer_id)}/uploads", body=body, takes_idempotency_key=True)
@@ -308,9 +308,9 @@ def list_mentioned_accounts(
 def correct_transactions(customer_id: str, body: models.SentCorrection) -> Request[models.MadeCorrectionView]:
     """Correct one transaction, or all similar ones, including future ones.
 
-    The job in the answer changes the stored rows. A later correction overrides earlier ones, and a correction of a
-    single transaction overrides all others. A `preview` answers 200 and changes nothing; for a single transaction, it
-    also offers the similar ones.
+    The job in the response changes the stored rows. A later correction overrides earlier ones, and a correction of a
+    single transaction overrides all others. A `preview` responds with 200 and changes nothing; for a single
+    transaction, it also offers the similar ones.
     """
     return Request(
         "POST", f"/v1/customer/{path_part(customer_id)}/transactions/corrections", body=body, takes_idempotency_key=True
@@ -332,7 +332,7 @@ def list_corrections(
 def revoke_correction(customer_id: str, correction_id: str) -> Request[models.JobView]:
     """Revoke a correction: its rows get the values of the enrichment and other corrections again.
 
-    A correction for all customers is revoked for all of them. Revoking it again answers with the same job.
+    A correction for all customers is revoked for all of them. Revoking it again returns the same job.
     """
     return Request(
         "DELETE", f"/v1/customer/{path_part(customer_id)}/transactions/corrections/{path_part(correction_id)}"
@@ -382,7 +382,7 @@ def list_jobs(
 
 
 def get_job_status(job_id: str, *, wait: int | None = None) -> Request[models.JobStatusView]:
-    """Read a job. With `wait`, the answer comes when the job has ended or the time is up."""
+    """Read a job. With `wait`, the response comes when the job has ended or the time is up."""
     return Request("GET", f"/v1/jobs/{path_part(job_id)}/status", query={"wait": wait})
 
 
@@ -405,7 +405,7 @@ def list_duplicate_rows(
 
 
 def refresh_reports(customer_id: str) -> Request[models.JobView]:
-    """Compute all three reports from the customer's enriched transactions; poll the job in the answer."""
+    """Compute all three reports from the customer's enriched transactions; poll the job in the response."""
     return Request("POST", f"/v1/customer/{path_part(customer_id)}/reports/refresh", takes_idempotency_key=True)
 
 
@@ -788,7 +788,7 @@ def evaluate_decision_policy(
 def vary_decision(customer_id: str, slug: str, body: models.SentSensitivity) -> Request[models.SensitivitiesView]:
     """Report how far the decision is from a different one.
 
-    For each number that the policy reads, the answer has the nearest value that changes the outcome while everything
+    For each number that the policy reads, the response has the nearest value that changes the outcome while everything
     else stays the same; for an unavailable number, the value that it would need. With a `grid`, it also decides for all
     combinations of two numbers' values. Nothing is recorded.
     """
@@ -840,7 +840,7 @@ def list_all_evaluations(
 
 
 def get_evaluation(evaluation_id: str) -> Request[models.RecordedEvaluationView]:
-    """Read an evaluation with its record: what it read, which rule compared which value with what, and the answer."""
+    """Read an evaluation with its record: what it read, which rule compared which value with what, and the response."""
     return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}")
 
 
@@ -1220,7 +1220,7 @@ def withdraw_request(approval_id: str) -> Request[models.ApprovalView]:
 
 
 def create_subscription(body: models.NewSubscription) -> Request[models.CreatedSubscriptionView]:
-    """Subscribe a URL to one type of event. The signing secret is in this answer and in no other."""
+    """Subscribe a URL to one type of event. The signing secret is in this response and in no other."""
     return Request("POST", "/v1/webhooks/subscriptions", body=body, takes_idempotency_key=True)
 
 
@@ -1404,7 +1404,7 @@ def list_users(
 
 
 def create_user(body: models.NewUser) -> Request[models.InvitedUserView]:
-    """Create a user. Only signed-in users may. The link to sign in is in this answer and in no other."""
+    """Create a user. Only signed-in users may. The link to sign in is in this response and in no other."""
     return Request("POST", "/v1/users", body=body)
 
 
@@ -1448,7 +1448,7 @@ def list_keys(*, page: int | None = None, count: int | None = None) -> PagedRequ
 
 
 def create_key(body: models.NewKey) -> Request[models.IssuedKeyView]:
-    """Create an API key. Only signed-in users may. The key is in this answer and in no other."""
+    """Create an API key. Only signed-in users may. The key is in this response and in no other."""
     return Request("POST", "/v1/keys", body=body)
 
 
@@ -1460,7 +1460,7 @@ def get_key(key_id: str) -> Request[models.KeyView]:
 def rotate_key(key_id: str, body: models.Rotation) -> Request[models.IssuedKeyView]:
     """Replace an API key by a new one with the same scopes. Both are valid until the overlap ends.
 
-    Only signed-in users may. The new key is in this answer and in no other. A key that has ended can't be rotated.
+    Only signed-in users may. The new key is in this response and in no other. A key that has ended can't be rotated.
     """
     return Request("POST", f"/v1/keys/{path_part(key_id)}/rotate", body=body)
 

@@ -16,7 +16,7 @@ def describe_accounts(posted: pl.LazyFrame) -> pl.LazyFrame:
     return posted.group_by(BY_ACCOUNT).agg(pl.col(DETAILS).filter(newest).max())
 
 
-def printed_details() -> tuple[pl.Expr, ...]:
+def reported_details() -> tuple[pl.Expr, ...]:
     """Return the account's columns as reports show them, with at most the last four characters of its number."""
     return (
         uuid_text("account_id").alias("accountId"),

@@ -185,14 +185,14 @@ class Table:
 
     def lines(self, facts: Facts) -> pl.LazyFrame:
         """Return `customer_number, line` of all customers in order, where `line` is a row's JSON text."""
-        return self.printed(self.rows(facts).collect(engine="in-memory", optimizations=PUSHDOWNS))
+        return self.lines_of(self.rows(facts).collect(engine="in-memory", optimizations=PUSHDOWNS))
 
-    def printed(self, rows: pl.DataFrame) -> pl.LazyFrame:
+    def lines_of(self, rows: pl.DataFrame) -> pl.LazyFrame:
         """Return `lines` of rows that are already computed."""
         return _NO_LINES if rows.is_empty() else self.ordered(rows.lazy()).select(BY_CUSTOMER, self._line)
 
     def ordered(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Sort computed rows as they are printed: customer by customer, in the table's order."""
+        """Sort computed rows as they are reported: customer by customer, in the table's order."""
         descending = [self.descending] * len(self.order) if isinstance(self.descending, bool) else [*self.descending]
         return rows.sort(BY_CUSTOMER, *self.order, descending=[False, *descending])
 
@@ -205,7 +205,7 @@ class Table:
 
         Args:
             facts: of the one customer.
-            row: as printed; its keys identify it.
+            row: as reported; its keys identify it.
             path: the column's name, then names of inputs below it.
 
         Raises:
@@ -265,7 +265,7 @@ class Table:
         return tuple({total.name: total for total in (*own, *behind)}.values())
 
     def contributing_rows(self, total: Total, facts: Facts, row: Mapping[str, Any]) -> pl.LazyFrame:
-        """Return the source rows that a total of this printed row is summed over."""
+        """Return the source rows that a total of this reported row is summed over."""
         source = next(source for source in self.sources if any(total is own for own in source.totals))
         return source.rows(facts).filter(self._same(row, self.by(source)))
 
@@ -283,7 +283,7 @@ class Table:
         return next(UNITS[column.unit] for column in every if column.name == name)
 
     def as_data(self) -> dict[str, object]:
-        """Return what is printed beside the values: the table's description and columns."""
+        """Return what is reported beside the values: the table's description and columns."""
         columns = [{"name": column.name, "unit": column.unit} for column in self.columns]
         return {"id": self.id, "name": self.name, "hierarchy": self.hierarchy, "type": self.type, "columns": columns}
 

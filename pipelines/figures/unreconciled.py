@@ -98,7 +98,7 @@ def share_lines(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]])
 
 
 def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:
-    """Return `lines` of the table's rows, in the order printed.
+    """Return `lines` of the table's rows, in the order reported.
 
     Args:
         rows: the table's rows of all customers.
@@ -180,7 +180,7 @@ def share(unreconciled: pl.Expr, everything: pl.Expr) -> pl.Expr:
 
 
 def explain(facts: Facts, table: Table, row: Mapping[str, Any], column: Sequence[str]) -> Formula:
-    """Explain the share of a column of this printed row.
+    """Explain the share of a column of this reported row.
 
     Args:
         column: its name alone.

@@ -34,7 +34,7 @@ class Report:
     `compute`: facts → one row per customer, sorted by `customer_number`: that, and `data`, the report as the exact text
     of a JSON object. Money, ratios and scores are numbers of fixed scale, days are ISO dates.
 
-    `explain`: facts of one customer, its `data` as printed, and the segments of a JSON Pointer into it → the figure's
+    `explain`: facts of one customer, its `data` as reported, and the segments of a JSON Pointer into it → the figure's
     lineage. Raises NotFound.
     """
 

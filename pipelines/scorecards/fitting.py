@@ -46,7 +46,7 @@ DEFAULTS_PER_FOLD = 6  # at least; with fewer defaults there are fewer folds
 SEED = 20_260_701  # fixed, so that the same cases give the same scorecard
 DIGITS = 4  # decimals of readings, and so of the bands' limits
 _HALVING = float(np.log(2) / float(DEFAULT.link.doubling))  # log-odds that one point of the default scorecard changes
-_HUNDRED = 100  # the most points of a fitted scorecard
+_HUNDRED = 100  # the maximum points of a fitted scorecard
 _WHOLE = 10_000  # `Feature.worth_of` counts ten-thousandths of a point
 
 
@@ -114,7 +114,7 @@ class TrainingCases:
     def points_scale(self) -> float:
         """Return the factor by which the default scorecard scales its points if not all of its evidence is expected."""
         expected = float(self.scored["expected"].max() or 0)  # pyrefly: ignore[bad-argument-type]
-        return float(DEFAULT.most) / expected if expected else 0.0
+        return float(DEFAULT.max_points) / expected if expected else 0.0
 
 
 Forecast = Callable[[TrainingCases], Values]  # predicts the log-odds of cases
@@ -400,13 +400,13 @@ def _scorecard(
     for column, weight in fitted.used():
         parts = column.parts if isinstance(column, _MeanRank) else [column]
         weighted.extend((_feature(part, training.priors), weight / len(parts)) for part in parts)
-    reach = sum(weight * float(feature.most) for feature, weight in weighted)
+    reach = sum(weight * float(feature.max_points) for feature, weight in weighted)
     by_metric: dict[str, list[tuple[Feature, float]]] = {}
     for feature, weight in weighted:
         by_metric.setdefault(feature.metric, []).append((feature, weight * _HUNDRED / reach))
-    features = [feature for feature in map(_sum_features, by_metric.values()) if feature.most]
-    possible = sum(feature.most for feature in features if training.expects(feature.metric))
-    scale = _HUNDRED / reach * float(sum(feature.most for feature in features) / possible)
+    features = [feature for feature in map(_sum_features, by_metric.values()) if feature.max_points]
+    possible = sum(feature.max_points for feature in features if training.expects(feature.metric))
+    scale = _HUNDRED / reach * float(sum(feature.max_points for feature in features) / possible)
     middle = fitted.correction.intercept + fitted.correction.slope * _HALVING * float(DEFAULT.link.even)
     link = Link(even=to_decimal(middle * scale, 4), doubling=to_decimal(np.log(2) * scale, 4))
     return Scorecard(name, "1", calibration, tuple(features), link, facts)

@@ -1,16 +1,16 @@
 """A scorecard: the points that each reading earns, and the probability of default that the points stand for.
 
     points of a feature = worth of its reading × coverage         both 0 or more; coverage is 0–1
-    points              = most points of all features × sum of points / most points of the expected features
+    points              = maximum points of all features × sum of points / maximum points of the expected features
     odds                = 2 ^ ((even − points) / doubling)        of default within 12 months
     value               = odds / (1 + odds)                       the estimated probability, to four decimals
 
 Coverage says how much of the evidence for a reading was supplied (`risk_models.coverage`); what is unknown earns
 nothing. A feature whose evidence is not expected of any customer has no coverage (null) and counts neither in the sum
-of points nor in the most points of the expected features.
+of points nor in the maximum points of the expected features.
 
 More points never mean a higher value, and within a feature a better reading never earns fewer points: a scorecard that
-breaks this can't be created. Points are computed with whole numbers and powers with decimals, so every machine prints
+breaks this can't be created. Points are computed with whole numbers and powers with decimals, so every machine gives
 the same digits.
 """
 
@@ -85,7 +85,7 @@ class Feature:
     stepped: bool = True
 
     @property
-    def most(self) -> Decimal:
+    def max_points(self) -> Decimal:
         return max(self.bands[0].points, self.missing)
 
     def points_of(self, reading: Decimal | None, coverage: Decimal = Decimal(1)) -> Decimal:
@@ -215,8 +215,8 @@ class Scorecard:
             raise ValueError("; ".join(faults))
 
     @property
-    def most(self) -> Decimal:
-        return sum((feature.most for feature in self.features), Decimal(0))
+    def max_points(self) -> Decimal:
+        return sum((feature.max_points for feature in self.features), Decimal(0))
 
     def score(self, readings: pl.DataFrame) -> pl.DataFrame:
         """Score readings: points before any ceiling.
@@ -269,13 +269,13 @@ class Scorecard:
         """Return `earned` out of `expected` (the most that expected features give) on the scale of all features."""
         if not expected:
             return Decimal("0.00")
-        return Decimal(int(earned * _CENT) * int(self.most * _CENT) // int(expected * _CENT)).scaleb(-2)
+        return Decimal(int(earned * _CENT) * int(self.max_points * _CENT) // int(expected * _CENT)).scaleb(-2)
 
     def scaled_points(self) -> pl.Expr:
         """Return `scaled` of the columns `earned` and `expected`."""
         earned, expected = physical("earned"), physical("expected")
         possible = pl.when(expected > 0).then(expected)
-        return as_points((earned * int(self.most * _CENT) // possible).fill_null(0))
+        return as_points((earned * int(self.max_points * _CENT) // possible).fill_null(0))
 
 
 def by_feature(readings: pl.DataFrame, features: Sequence[Feature], **columns: str) -> pl.LazyFrame:
@@ -298,7 +298,7 @@ def _pieces(features: tuple[Feature, ...]) -> pl.DataFrame:
     ten-thousandths.
     """
     rows = [
-        (nth, feature.most, whole(feature.missing), feature.least, *astuple(piece))
+        (nth, feature.max_points, whole(feature.missing), feature.least, *astuple(piece))
         for nth, feature in enumerate(features)
         for piece in feature.pieces or (Piece(0, 0, 0, 1),)
     ]
@@ -317,7 +317,7 @@ def share_of(covered: pl.Expr, expected: pl.Expr) -> pl.Expr:
     """Return the share of the expected points (POINTS) that is covered, rounded down; 0 where none are expected.
 
     Args:
-        covered: the sum of most points × coverage, in millionths of a point.
+        covered: the sum of maximum points × coverage, in millionths of a point.
     """
     possible = expected.to_physical().cast(_WIDE)
     share = (covered // pl.when(possible > 0).then(possible)).fill_null(0)

@@ -167,7 +167,7 @@ def by_scorecard(of: list[Case]) -> Given:
     features = {feature.metric: feature for feature in DEFAULT.features}
     read_of = readings(facts(of), list(features)).sort("customer_number").to_dicts()
     read_by_case = [(features[case.reason], row[case.reason]) for case, row in zip(of, read_of, strict=True)]
-    return [None if value is None else each.points_of(value) < each.most for each, value in read_by_case]
+    return [None if value is None else each.points_of(value) < each.max_points for each, value in read_by_case]
 
 
 def by_policy(slug: str, of: list[Case]) -> Given:

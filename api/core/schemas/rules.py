@@ -152,13 +152,13 @@ def required_text(
     )
 
 
-def identifiers_or_null(name: str, code: str, most: int, description: str) -> Rule:
+def identifiers_or_null(name: str, code: str, max_items: int, description: str) -> Rule:
     """Return the rule of a list of different UUIDs, or null."""
-    schema = {"type": "array", "items": {"type": "string", "format": "uuid"}, "minItems": 1, "maxItems": most}
+    schema = {"type": "array", "items": {"type": "string", "format": "uuid"}, "minItems": 1, "maxItems": max_items}
     return Rule(
-        or_null(distinct(identifier, most)),
+        or_null(distinct(identifier, max_items)),
         code,
-        f"{name} must be a list of 1 to {most:,} different UUIDs.",
+        f"{name} must be a list of 1 to {max_items:,} different UUIDs.",
         {"anyOf": [schema, {"type": "null"}], "description": description},
     )
 
@@ -266,11 +266,11 @@ def one_of(*allowed: str) -> Callable[[Any], str]:
     return parse
 
 
-def distinct(parse: Parse, most: int) -> Callable[[Any], list[Any]]:
-    """Parse a list of 1 to `most` values, all different."""
+def distinct(parse: Parse, max_items: int) -> Callable[[Any], list[Any]]:
+    """Parse a list of 1 to `max_items` values, all different."""
 
     def parse_list(value: Any) -> list[Any]:
-        if not isinstance(value, list) or not 1 <= len(value) <= most:
+        if not isinstance(value, list) or not 1 <= len(value) <= max_items:
             raise ValueError
         parsed = [parse(item) for item in value]
         if len(set(parsed)) != len(parsed):

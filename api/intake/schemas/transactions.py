@@ -118,9 +118,9 @@ class Submission(Received):
     def _counted(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse a wrong count before any item is checked."""
         assert info.context is not None
-        most = info.context["caller"].store.settings.max_transactions
-        if isinstance(value, list) and not 0 < len(value) <= most:
-            raise refusal("Submission.WrongCount", f"A submission must have 1 to {most:,} transactions.")
+        max_rows = info.context["caller"].store.settings.max_transactions
+        if isinstance(value, list) and not 0 < len(value) <= max_rows:
+            raise refusal("Submission.WrongCount", f"A submission must have 1 to {max_rows:,} transactions.")
         return value
 
     def model_post_init(self, context: Any, /) -> None:
@@ -156,9 +156,11 @@ def _amount_parameter(name: str, description: str) -> Parameter:
     return Parameter(money, "Transaction.InvalidAmount", message, schema)
 
 
-def _text_parameter(name: str, code: str, most: int, description: str) -> Parameter:
-    schema = {"type": "string", "minLength": 1, "maxLength": most, "description": description}
-    return Parameter(text(most), code, f"{name} must be text of 1 to {most:,} characters, given once.", schema)
+def _text_parameter(name: str, code: str, max_characters: int, description: str) -> Parameter:
+    schema = {"type": "string", "minLength": 1, "maxLength": max_characters, "description": description}
+    return Parameter(
+        text(max_characters), code, f"{name} must be text of 1 to {max_characters:,} characters, given once.", schema
+    )
 
 
 class TransactionsQuery(Paging):

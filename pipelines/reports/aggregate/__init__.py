@@ -2,7 +2,7 @@
 
 Own transfers are neither income nor cost: `moneyIn`, `moneyOut`, `net` and their counts leave them out; they are shown
 as `transfersIn` and `transfersOut` (in the category table: rows marked `ownTransfer`). Outgoing money is
-printed as a positive amount; `net` is in minus out. `revenue` is net of refunds and chargebacks. A month that the
+reported as a positive amount; `net` is in minus out. `revenue` is net of refunds and chargebacks. A month that the
 history does not cover fully is marked `partial`; a month without rows is listed with zeros.
 
 Each table is declared in the module of its subject and listed once, in TABLES.
@@ -70,8 +70,8 @@ def aggregate_report(facts: Facts) -> pl.DataFrame:
     `data` has `tables`, each with its rows (none without posted rows), and `unreconciled` (`figures.unreconciled`).
     """
     rows = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory", optimizations=PUSHDOWNS)
-    printed = [table.printed(frame) for table, frame in zip(TABLES, rows, strict=True)]
-    lines = pl.collect_all(printed, engine="in-memory", optimizations=PUSHDOWNS)
+    line_frames = [table.lines_of(frame) for table, frame in zip(TABLES, rows, strict=True)]
+    lines = pl.collect_all(line_frames, engine="in-memory", optimizations=PUSHDOWNS)
     opened = ['{"tables":[' + _opening(TABLES[0]), *("]}," + _opening(table) for table in TABLES[1:])]
     pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
     with_places = (
@@ -103,7 +103,7 @@ def explain_aggregate(facts: Facts, data: Mapping[str, Any], path: tuple[str, ..
 
 
 def _locate(data: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Table, Mapping[str, Any], Sequence[str]]:
-    """Return the table, the row as printed, and the rest of the path: the column and inputs below it.
+    """Return the table, the row as reported, and the rest of the path: the column and inputs below it.
 
     Raises:
         NotFound: there is no such row.

@@ -3,7 +3,7 @@
 import polars as pl
 
 from pipelines.figures import words
-from pipelines.figures.accounts import BY_ACCOUNT, printed_details
+from pipelines.figures.accounts import BY_ACCOUNT, reported_details
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Source, Table, Total
@@ -37,7 +37,7 @@ def accounts(facts: Facts) -> pl.LazyFrame:
         .join(stated, on=BY_ACCOUNT, how="left", validate="1:1")
         .select(
             BY_CUSTOMER,
-            *printed_details(),
+            *reported_details(),
             "closingBalanceDate",
             firstDate="first_date",
             lastDate="data_through",

@@ -70,8 +70,8 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
     frames = pl.collect_all([table.rows(facts) for table in every], engine="in-memory", optimizations=PUSHDOWNS)
     rows = {table.id: frame for table, frame in zip(every, frames, strict=True)}
     details = reasons(rows)
-    printed = [table.printed(rows[table.id]) for table in TABLES]
-    lines = pl.collect_all(printed, engine="in-memory", optimizations=PUSHDOWNS)
+    line_frames = [table.lines_of(rows[table.id]) for table in TABLES]
+    lines = pl.collect_all(line_frames, engine="in-memory", optimizations=PUSHDOWNS)
     pieces: list[str | pl.DataFrame] = []
     for place, (table, table_lines) in enumerate(zip(TABLES, lines, strict=True)):
         opened, closed = ("[", "],") if table.keys else ("", ",")
@@ -114,7 +114,7 @@ def _effect(facts: Facts, code: str, subject: str | None, path: Sequence[str]) -
 
 
 def _locate(data: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Table, Mapping[str, Any], Sequence[str]]:
-    """Return the table, the row as printed, and the rest of the path: the column and inputs below it.
+    """Return the table, the row as reported, and the rest of the path: the column and inputs below it.
 
     Raises:
         NotFound: there is no such row.

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pipelines.figures.accounts import BY_ACCOUNT, printed_details
+from pipelines.figures.accounts import BY_ACCOUNT, reported_details
 from pipelines.figures.facts import Facts
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import coverage
@@ -22,12 +22,12 @@ DETAILS = (
 
 @cached
 def reported_accounts(facts: Facts) -> pl.LazyFrame:
-    """Return each account's keys, its DETAILS as printed, and `accountId`."""
-    return facts.accounts.lazy().select(*BY_ACCOUNT, *printed_details())
+    """Return each account's keys, its DETAILS as reported, and `accountId`."""
+    return facts.accounts.lazy().select(*BY_ACCOUNT, *reported_details())
 
 
 def with_account_id(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    """Add the account's id as printed. Ids are formatted once per account, not per row."""
+    """Add the account's id as reported. Ids are formatted once per account, not per row."""
     ids = reported_accounts(facts).select(*BY_ACCOUNT, "accountId")
     return rows.join(ids, on=BY_ACCOUNT, how="left", validate="m:1")
 

@@ -58,7 +58,7 @@ def is_one_sided() -> pl.Expr:
 def steps(facts: Facts) -> pl.LazyFrame:
     """Return one row per account and day with rows, by account and day.
 
-    `customer_number`, `account_id`, `account_type`, `accountId` as printed; `day`, `previous_day` (null on the first),
+    `customer_number`, `account_id`, `account_type`, `accountId` as reported; `day`, `previous_day` (null on the first),
     `pause` in days;
     `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows, `received_seq`
     of the latest; `open_rows`, the number of own transfers without their other side; `is_checked`, whether every

@@ -56,14 +56,14 @@ _GAPS = pl.Schema(
 
 @cached
 def gaps(facts: Facts) -> pl.LazyFrame:
-    """Return one row per gap: schema _GAPS, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
+    """Return one row per gap: _GAPS, and `accountId`, `afterTransactionId`, `beforeTransactionId` as reported."""
     kinds = [gap.collect(engine="in-memory") for gap in (gaps_by_break(facts), *_gaps_in_unproven_steps(facts))]
     if has_statements(facts):
         kinds.append(missing_periods(facts).collect(engine="in-memory"))
     frames = [_as_gaps(gap) for gap in kinds if not gap.is_empty()]
     details = pl.concat([pl.DataFrame(schema=_GAPS), *frames], how="diagonal").lazy()
-    printed = details.pipe(with_account_id, facts)
-    return printed.with_columns(afterTransactionId=uuid_text("after_id"), beforeTransactionId=uuid_text("before_id"))
+    gaps = details.pipe(with_account_id, facts)
+    return gaps.with_columns(afterTransactionId=uuid_text("after_id"), beforeTransactionId=uuid_text("before_id"))
 
 
 def _as_gaps(gaps: pl.DataFrame) -> pl.DataFrame:

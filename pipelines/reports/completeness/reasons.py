@@ -72,7 +72,7 @@ class Reason:
 
 
 def reasons(tables: _Tables) -> pl.DataFrame:
-    """Return one row per reason, in the order to print them: `customer_number` and REASONS.
+    """Return one row per reason, in the order to report them: `customer_number` and REASONS.
 
     `effect`: points that completenessScore would rise if this alone were resolved; null if that is unknown.
 
@@ -349,7 +349,7 @@ def _quarter_reasons(tables: _Tables) -> Iterator[Reason]:
     )
 
 
-# Reasons that no customer has if this table is empty, in the order to print them.
+# Reasons that no customer has if this table is empty, in the order to report them.
 _OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
     (ACCOUNTS, _unidentified_account_reasons),
     (HOLDERS, _holder_reasons),

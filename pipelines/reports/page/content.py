@@ -160,7 +160,7 @@ def _change(each: Fields) -> str | None:
 def _move(driver: Fields) -> str:
     to = reading_in_words(driver, "to")
     if driver.number("from") is None:
-        return f"{driver_name(driver)} becoming known at {to}"
+        return f"{driver_name(driver)}, if known to be {to},"
     return f"{driver_name(driver)} going from {reading_in_words(driver, 'from')} to {to}"
 
 

@@ -45,7 +45,7 @@ def _row(feature: Feature) -> tuple[object, ...]:
     metric = METRICS[feature.metric]
     direction = "higher_is_better" if feature.more_is_better else "lower_is_better"
     by_meaning = find_needed_evidence(metric, METRICS).by_meaning
-    return metric.slug, metric.name, metric.unit, feature.most, direction, feature.reason, by_meaning
+    return metric.slug, metric.name, metric.unit, feature.max_points, direction, feature.reason, by_meaning
 
 
 def drivers(listed: pl.DataFrame, portfolio: ClientPortfolio) -> pl.DataFrame:

@@ -19,7 +19,7 @@ def events_member(facts: Facts) -> pl.DataFrame:
 
 
 def explain_event(facts: Facts, event: Mapping[str, Any], path: tuple[str, ...]) -> Trace:
-    """Explain `count` or `amount` of a printed event by its rows.
+    """Explain `count` or `amount` of a reported event by its rows.
 
     Raises:
         NotFound: there is no such figure.

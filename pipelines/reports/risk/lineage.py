@@ -37,7 +37,7 @@ def explain_risk(facts: Facts, data: Data, path: tuple[str, ...]) -> Trace:
 
     Args:
         facts: of the one customer, in the context that the report was computed in.
-        data: the report's data, as printed.
+        data: the report's data.
         path: segments of a JSON Pointer.
 
     Raises:
@@ -123,8 +123,8 @@ class _Explaining:
         return Formula(described, {**points, **extra, **constants}, apply)
 
     def _scale(self) -> dict[str, Decimal]:
-        expected = (each.most for each in self.scorecard.features if self.coverage[each.metric] is not None)
-        return {"mostPoints": self.scorecard.most, "expectedPoints": sum(expected, Decimal(0))}
+        expected = (each.max_points for each in self.scorecard.features if self.coverage[each.metric] is not None)
+        return {"mostPoints": self.scorecard.max_points, "expectedPoints": sum(expected, Decimal(0))}
 
     def _total(self, given: Mapping[str, Constant]) -> Decimal:
         earned = (_decimal(given[each.metric]) for each in self.scorecard.features if each.metric in given)
@@ -136,7 +136,7 @@ class _Explaining:
     def _covered(self, further: Sequence[str]) -> Formula:
         """Explain the share of the expected points that is covered; only the driver first in `further` is traced."""
         expected = {
-            each.metric: each.most for each in self.scorecard.features if self.coverage[each.metric] is not None
+            each.metric: each.max_points for each in self.scorecard.features if self.coverage[each.metric] is not None
         }
         traced = {
             f"coverage of {slug}": self._coverage(slug) if f"coverage of {slug}" in further[:1] else self.coverage[slug]
@@ -150,7 +150,7 @@ class _Explaining:
             whole = sum(expected.values(), Decimal(0))
             return (covered / whole).quantize(Decimal("0.0001"), ROUND_DOWN) if whole else Decimal(0)
 
-        words = "the sum of each driver's most points times its coverage / the sum of all drivers' most points"
+        words = "the sum of each driver's maximum points times its coverage / the sum of all drivers' maximum points"
         return Formula(words, traced, apply)
 
     def _coverage(self, slug: str) -> Formula:
@@ -163,7 +163,7 @@ class _Explaining:
             unknown = unknown_points(_decimal(given["covered"]), self.scorecard)
             return min(max(self.scorecard.link.value(self._total(given) + unknown), lasting), value)
 
-        words = "the value if all that is not covered earned its most points, mostPoints × (1 − covered)"
+        words = "the value if all that is not covered earned its maximum points, mostPoints × (1 − covered)"
         return self._probability(words, {"covered": self._covered(further[1:])}, apply, further)
 
     def _lowest_by_events(self) -> Decimal:

@@ -131,7 +131,7 @@ def _rated(*, lifts: bool) -> Sequence[pl.Expr]:
 
 def unknown_points(covered: Decimal, scorecard: Scorecard) -> Decimal:
     """Return the points that unknown evidence adds if all of it is good."""
-    return (scorecard.most * (1 - covered)).quantize(Decimal("0.01"))
+    return (scorecard.max_points * (1 - covered)).quantize(Decimal("0.01"))
 
 
 def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:

@@ -93,7 +93,15 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 def _targets(features: tuple[Feature, ...]) -> pl.DataFrame:
     """Return every driver's targets (schema `_TARGETS`); `feature` is the driver's number in the scorecard."""
     rows = [
-        (number, to, is_limit, feature.worth_of(to), whole(feature.missing), feature.most, feature.metric != ONLY_GROWS)
+        (
+            number,
+            to,
+            is_limit,
+            feature.worth_of(to),
+            whole(feature.missing),
+            feature.max_points,
+            feature.metric != ONLY_GROWS,
+        )
         for number, feature in enumerate(features)
         for to, is_limit in _target_readings(feature).items()
     ]

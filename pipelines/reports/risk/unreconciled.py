@@ -1,7 +1,7 @@
 """How much of the risk figure and of each driver's reading rests on rows of statements that don't reconcile.
 
 `metrics.unreconciled` gives each reading's share. The share of the risk figure is the mean of its readings' shares,
-weighted by the most points that each can earn.
+weighted by the maximum points that each can earn.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,8 +48,8 @@ def _weighted(shares: Iterable[tuple[Feature, pl.Expr]]) -> pl.Expr:
     """Return the weighted mean of the shares. Missing readings have neither share nor weight."""
     parts, weights = list[pl.Expr](), list[pl.Expr]()
     for feature, one_share in shares:
-        parts.append((one_share * pl.lit(feature.most, SIZE)).cast(SIZE))
-        weights.append(pl.when(one_share.is_not_null()).then(pl.lit(feature.most, SIZE)))
+        parts.append((one_share * pl.lit(feature.max_points, SIZE)).cast(SIZE))
+        weights.append(pl.when(one_share.is_not_null()).then(pl.lit(feature.max_points, SIZE)))
     return share(pl.sum_horizontal(*parts), pl.sum_horizontal(*weights))
 
 

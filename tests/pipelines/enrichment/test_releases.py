@@ -42,7 +42,7 @@ def test_rules_match_the_fingerprint_of_the_last_release() -> None:
         ([], "takes a list"),
         ({"version": 1}, "takes a list"),
         ([{**SECOND, "note": "x"}], "release 1: it takes"),
-        ([{**SECOND, "changes": []}], "changes are a list"),
+        ([{**SECOND, "changes": []}], "changes must be a list"),
         ([{**SECOND, "impact": " "}], "impact must be a text"),
         ([{**SECOND, "date": "yesterday"}], "the date must be a day"),
         ([{**SECOND, "version": "2"}], "versions must be whole numbers"),

@@ -73,8 +73,8 @@ def total_by_hand(scorecard: Scorecard, readings: Readings, coverage: Readings |
     shares = dict.fromkeys(readings, ALL) if coverage is None else coverage
     expected = [each for each in scorecard.features if shares[each.metric] is not None]
     earned = sum(Fraction(points_by_hand(each, readings[each.metric], shares[each.metric])) for each in expected)
-    possible = sum(Fraction(each.most) for each in expected)
-    every = sum(Fraction(each.most) for each in scorecard.features)
+    possible = sum(Fraction(each.max_points) for each in expected)
+    every = sum(Fraction(each.max_points) for each in scorecard.features)
     return _rounded_down(every * earned / possible if possible else Fraction(0), "0.01")
 
 

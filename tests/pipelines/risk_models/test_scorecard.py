@@ -124,8 +124,8 @@ def test_points_and_value_agree_with_counting_by_hand(readings: Readings, covera
     assert scored["points"] == total_by_hand(DEFAULT, readings, coverage)
     assert scored["value"] == value_by_hand(DEFAULT, scored["points"])
     expected = [each for each in DEFAULT.features if coverage[each.metric] is not None]
-    covered = sum((each.most * (coverage[each.metric] or D(0)) for each in expected), D(0))
-    share = covered / max(sum((each.most for each in expected), D(0)), D(1))
+    covered = sum((each.max_points * (coverage[each.metric] or D(0)) for each in expected), D(0))
+    share = covered / max(sum((each.max_points for each in expected), D(0)), D(1))
     assert scored["covered"] == share.quantize(D("0.0001"), ROUND_DOWN)
 
 
@@ -159,7 +159,7 @@ def test_a_missing_reading_never_helps(readings: Readings, missing: set[str]) ->
 
 class TestTheDefault:
     def test_has_a_hundred_points(self) -> None:
-        assert DEFAULT.most == 100
+        assert DEFAULT.max_points == 100
 
     def test_counts_have_steps_and_all_else_runs_in_lines(self) -> None:
         counts = {each.metric for each in DEFAULT.features if METRICS[each.metric].unit in ("count", "months")}

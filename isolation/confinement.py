@@ -7,7 +7,7 @@ any, and can read programs and their data, but no key and no file of the lake.
 This file imports only the standard library, so that it can be run as a script, which confines itself and then executes
 another program:
 
-    python -I -S confinement.py MEMORY_BYTES CPU_S PARENT READABLE PROGRAM [ARGUMENT…]
+    python -I -S confinement.py MEMORY_BYTES CPU_S PARENT_PID READABLE PROGRAM [ARGUMENT…]
 
 READABLE is a list of paths joined as in the variable PATH.
 """
@@ -40,14 +40,14 @@ _BIND_AND_CONNECT, _SOCKETS_AND_SIGNALS = 3, 3
 
 
 def confine(
-    memory_bytes: int, cpu_s: int, parent: int, readable: Iterable[str], *, starts_threads: bool = False
+    memory_bytes: int, cpu_s: int, parent_pid: int, readable: Iterable[str], *, starts_threads: bool = False
 ) -> None:
     """Confine this process: it can write no file, start no process and use no network, and it dies with its parent.
 
     Args:
         memory_bytes: address space that it may take, beyond what it has now.
         cpu_s: processor time, in seconds.
-        parent: the id of the process that started this one. If the parent has already ended, this process exits.
+        parent_pid: the id of the process that started this one. If the parent has already ended, this process exits.
         readable: files and folders that this process may still read.
         starts_threads: whether it may start threads. If so, it may also start processes, which are confined like it:
             the kernel has one limit for both.
@@ -58,7 +58,7 @@ def confine(
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         _restrict_files(libc, readable)
-    if os.getppid() != parent:
+    if os.getppid() != parent_pid:
         sys.exit(1)
     os.nice(NICENESS)
     _limit(resource.RLIMIT_AS, _address_space() + memory_bytes)

@@ -1,7 +1,7 @@
 """Read an untrusted file in a child process. These functions are the interface of this package.
 
 Extraction of a PDF always returns an Extraction, even if the child crashes: `limits_exceeded` if the child exceeded its
-limits, `corrupt` if it crashed or sent an invalid answer. Threads may call these functions at the same time: calls
+limits, `corrupt` if it crashed or sent an invalid message. Threads may call these functions at the same time: calls
 share no state.
 """
 
@@ -57,9 +57,7 @@ CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CRASHED: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
-SMALLEST_MESSAGE_BYTES: Final = (
-    64 * 1024
-)  # no message is limited to less: the response to an empty file needs some bytes
+SMALLEST_MESSAGE_BYTES: Final = 64 * 1024  # no limit is lower: the message about an empty file needs some bytes
 KILLED: Final = "The process that read the file was killed: it did not end, or the machine may be out of memory."
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import InvalidRequest, RateLimited, TidemarkError
 from storage.core import idempotency, leases
 from storage.core.database import Writing
-from storage.core.idempotency import Answer, Claim
+from storage.core.idempotency import Claim, StoredResponse
 
 KEY_HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"
@@ -83,7 +83,7 @@ async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[
         raise
 
 
-def _claim(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
+def _claim(claim: Claim, caller: Caller, content: bytes) -> StoredResponse | None:
     """Claim the key for this request; return the stored response instead if it has one."""
     try:
         now = leases.clock(caller.store.db)
@@ -102,7 +102,7 @@ def _fingerprint(caller: Caller, content: bytes) -> bytes:
 
 def _keep(claim: Claim, w: Writing, answer: Response) -> None:
     headers = {name: answer.headers[name] for name in STORED_HEADERS if name in answer.headers}
-    idempotency.store_answer(w, claim, Answer(answer.status_code, headers, bytes(answer.body)))
+    idempotency.store_response(w, claim, StoredResponse(answer.status_code, headers, bytes(answer.body)))
 
 
 def _refuse_key(_w: Writing, _answer: Response) -> None:

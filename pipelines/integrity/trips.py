@@ -17,13 +17,13 @@ RELATED_DAYS = 21
 AT_ONCE_DAYS = 3  # if at least one party is unknown
 FEWEST_TRIPS = 2  # with one party: a deposit or a second payment of an invoice is returned only once
 FEWEST_ANY = 3  # with several parties, or with unknown ones
-SHARE_OF_PARTY = 0.5  # least share of a payer's receipts that go to a similar or related name
-TURNS = 3  # of a circle, at least
+LEAST_SHARE_OF_PAYER = 0.5  # of a payer's receipts that go to a similar or related name
+FEWEST_TURNS = 3  # of a circle
 CIRCLE_DAYS = 14
 LEAST_THROUGH = 0.94  # share of a payment that comes back in a circle; whoever passes it on keeps a small fee
-PARKED_DAYS = 9  # between the two rows of parked money, at most
-FIRST_DAYS, LAST_DAYS = 8, 4  # of the next month, in which it leaves; of the month that ends, in which it comes
-MONTHS_PARKED = 2
+MAX_PARKED_DAYS = 9  # between the two rows of parked money
+DAYS_AT_MONTHS_END, DAYS_OF_NEXT_MONTH = 4, 8  # parked money comes in the first of these, and leaves in the second
+FEWEST_MONTHS_PARKED = 2  # in which the same happened
 _STEADY = ("payroll", "premises", "rent_received")  # fixed by contracts, so the same pair recurs every month
 _KEY, _PARTY = (BY_CUSTOMER, "size"), (BY_CUSTOMER, "party")
 # Words that many names of businesses share, so that sharing them means nothing.
@@ -137,13 +137,13 @@ def round_trips(facts: Facts) -> pl.LazyFrame:
 
 
 def similar_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips between similar names, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
+    """Return trips between similar names, of payers with LEAST_SHARE_OF_PAYER of their receipts in trips."""
     mine = _mostly_returned(facts, "similar")
     return mine.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both_sides, pl.col("name"))
 
 
 def related_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips between related parties, of payers with at least SHARE_OF_PARTY of their receipts in trips.
+    """Return trips between related parties, of payers with LEAST_SHARE_OF_PAYER of their receipts in trips.
 
     Where nothing shows that the payees are related to the payer, FEWEST_ANY of its receipts must have been passed on.
     """
@@ -154,7 +154,7 @@ def related_trips(facts: Facts) -> pl.LazyFrame:
 
 
 def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
-    """Return trips of these relations, of payers with at least SHARE_OF_PARTY of their receipts in such trips."""
+    """Return trips of these relations, of payers with LEAST_SHARE_OF_PAYER of their receipts in such trips."""
     receipts = (
         facts.cached(candidates)
         .lazy()
@@ -165,7 +165,7 @@ def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
     trips = facts.cached(pairs).lazy().filter(pl.col("relation").is_in(relations))
     counted = trips.join(receipts, on=[BY_CUSTOMER, "party"], how="left", nulls_equal=True, validate="m:1")
     returned = pl.col("transaction_id").n_unique().over(BY_CUSTOMER, "party")
-    return counted.filter(returned >= SHARE_OF_PARTY * pl.col("in_all"))
+    return counted.filter(returned >= LEAST_SHARE_OF_PAYER * pl.col("in_all"))
 
 
 def unnamed_trips(facts: Facts) -> pl.LazyFrame:
@@ -179,7 +179,7 @@ def unnamed_trips(facts: Facts) -> pl.LazyFrame:
 
 
 def circle_turns(facts: Facts) -> pl.DataFrame:
-    """Return payments that come back from another party, in full or less the same small fee, at least TURNS times.
+    """Return payments that come back from another party, in full or less the same small fee, FEWEST_TURNS times.
 
     Besides the columns of `pairs`: `through`, how much came back, in thousandths of the payment.
     """
@@ -202,7 +202,7 @@ def circle_turns(facts: Facts) -> pl.DataFrame:
         .sort(BY_CUSTOMER, "gap", "transaction_id", "transaction_id_out")
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id"], keep="first", maintain_order=True)
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id_out"], keep="first", maintain_order=True)
-        .filter(pl.len().over(BY_CUSTOMER, "party", "party_out", "through") >= TURNS)
+        .filter(pl.len().over(BY_CUSTOMER, "party", "party_out", "through") >= FEWEST_TURNS)
         .collect(engine="in-memory")
     )
 
@@ -219,18 +219,18 @@ def _periods(*after: int) -> list[pl.Expr]:
 
 
 def parked_receipts(facts: Facts) -> pl.LazyFrame:
-    """Return receipts of a month's last days that leave early in the next month, in at least MONTHS_PARKED months.
+    """Return receipts of a month's last days that leave early in the next month, in FEWEST_MONTHS_PARKED months.
 
     A receipt of the data's last days from the same party is returned, too: it has not had time to leave yet.
     """
     over = _at_months_end() & (pl.col("date_out").dt.month_start() > pl.col("date"))
-    leaves = (pl.col("date_out").dt.day() <= FIRST_DAYS) & (pl.col("gap") <= PARKED_DAYS)
+    leaves = (pl.col("date_out").dt.day() <= DAYS_OF_NEXT_MONTH) & (pl.col("gap") <= MAX_PARKED_DAYS)
     left = facts.cached(pairs).lazy().filter(over & leaves, pl.col("relation") != "other")
-    often = left.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= MONTHS_PARKED)
+    often = left.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= FEWEST_MONTHS_PARKED)
     still_there = (
         facts.cached(candidates)
         .lazy()
-        .filter("is_receipt", _at_months_end(), pl.col("age") <= PARKED_DAYS)
+        .filter("is_receipt", _at_months_end(), pl.col("age") <= MAX_PARKED_DAYS)
         .join(
             often.select(BY_CUSTOMER, "party", about="name").unique(_PARTY, keep="first", maintain_order=True),
             on=_PARTY,
@@ -241,7 +241,7 @@ def parked_receipts(facts: Facts) -> pl.LazyFrame:
 
 
 def _at_months_end() -> pl.Expr:
-    return (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
+    return (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < DAYS_AT_MONTHS_END
 
 
 def _both_sides(trips: pl.LazyFrame, about: pl.Expr) -> pl.LazyFrame:

@@ -26,7 +26,7 @@ CLAIMED_FOR = timedelta(seconds=30)  # far longer than any request takes
 
 @dataclass(frozen=True)
 class Claim:
-    """One request's right to answer a key."""
+    """One request's right to store the response of a key."""
 
     client_id: UUID
     key_hash: bytes
@@ -39,7 +39,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoredResponse:
     """A stored response, to be sent again."""
 
     status: int
@@ -47,7 +47,7 @@ class Answer:
     body: bytes
 
 
-def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer | None:
+def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> StoredResponse | None:
     """Store a claim and return None; or return the response if the key has one.
 
     Args:
@@ -65,24 +65,24 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer 
         raise Unprocessable("Idempotency.KeyReused", "This Idempotency-Key was sent with another request.")
     if row is None or row.status is None:
         raise _in_flight()
-    return Answer(row.status, row.headers, row.body)
+    return StoredResponse(row.status, row.headers, row.body)
 
 
-def store_answer(w: Writing, mine: Claim, answer: Answer) -> None:
+def store_response(w: Writing, mine: Claim, response: StoredResponse) -> None:
     """Store the response, in the transaction of the request's effect.
 
     Raises:
         Conflict: the claim expired and another request has the key; the transaction must not commit.
     """
     statement = update(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder)
-    if w.execute(statement.values(vars(answer))).rowcount == 0:
+    if w.execute(statement.values(vars(response))).rowcount == 0:
         raise _in_flight()
 
 
 def release(w: Writing, mine: Claim) -> None:
-    """Release the key, unless an answer is stored: then the effect is committed, whatever the client received."""
-    unanswered = idempotency_keys.c.status.is_(None)
-    w.execute(delete(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder, unanswered))
+    """Release the key, unless a response is stored: then the effect is committed, whatever the client received."""
+    without_response = idempotency_keys.c.status.is_(None)
+    w.execute(delete(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder, without_response))
 
 
 def sweep(w: Writing, now: datetime, at_most: int) -> int:
@@ -95,23 +95,23 @@ def sweep(w: Writing, now: datetime, at_most: int) -> int:
 
 
 def _take(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
-    """Claim the key if it is free: never used, expired, or claimed by a request that died. Return whether it is."""
+    """Claim the key if it is free: never used, expired, or claimed by a dead request. Return whether it was."""
     fresh = {
         "fingerprint": fingerprint,
         "holder": mine.holder,
         "claimed_until": now + CLAIMED_FOR,
         "created_at": now,
-        **dict.fromkeys(Answer.__dataclass_fields__),
+        **dict.fromkeys(StoredResponse.__dataclass_fields__),
     }
     claim_has_ended = leases.has_ended(idempotency_keys.c.claimed_until, now, CLAIMED_FOR.total_seconds())
-    dead = and_(idempotency_keys.c.status.is_(None), claim_has_ended)
+    is_abandoned = and_(idempotency_keys.c.status.is_(None), claim_has_ended)
     statement = insert_into(w, idempotency_keys).values(client_id=mine.client_id, key_hash=mine.key_hash, **fresh)
-    taken = statement.on_conflict_do_update(
+    claim_if_free = statement.on_conflict_do_update(
         index_elements=[idempotency_keys.c.client_id, idempotency_keys.c.key_hash],
         set_=fresh,
-        where=or_(dead, idempotency_keys.c.created_at <= now - RETAINED_FOR),
+        where=or_(is_abandoned, idempotency_keys.c.created_at <= now - RETAINED_FOR),
     )
-    return w.execute(taken.returning(idempotency_keys.c.holder)).first() is not None
+    return w.execute(claim_if_free.returning(idempotency_keys.c.holder)).first() is not None
 
 
 def _is_of(mine: Claim) -> ColumnElement[bool]:

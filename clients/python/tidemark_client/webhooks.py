@@ -30,8 +30,8 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str, *, tole
     delivery, attempted_at = received.get("webhook-id", ""), received.get("webhook-timestamp", "")
     signed = f"{delivery}.{attempted_at}.".encode() + body
     expected = b"v1," + base64.b64encode(hmac.digest(base64.b64decode(secret), signed, "sha256"))
-    given = received.get("webhook-signature", "").split(" ")
-    if not any(hmac.compare_digest(expected, each.encode()) for each in given):
+    signatures = received.get("webhook-signature", "").split(" ")
+    if not any(hmac.compare_digest(expected, each.encode()) for each in signatures):
         raise WebhookRefusedError("the signature is wrong")
     if abs(time.time() - int(attempted_at)) > tolerance_s:
         raise WebhookRefusedError("the attempt is too old, or from the future")

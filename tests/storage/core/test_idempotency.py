@@ -9,12 +9,12 @@ import pytest
 from pipelines.vocabulary.errors import Conflict, Unprocessable
 from storage.access import keys
 from storage.core import idempotency
-from storage.core.idempotency import CLAIMED_FOR, RETAINED_FOR, Answer, Claim
+from storage.core.idempotency import CLAIMED_FOR, RETAINED_FOR, Claim, StoredResponse
 from storage.core.store import Store
 from tests.storage.values import on_postgresql
 
 BODY, OTHER_BODY = b"\1" * 32, b"\2" * 32
-ANSWER = Answer(201, {"location": "/v1/customer/1"}, b'{"data":1}')
+RESPONSE = StoredResponse(201, {"location": "/v1/customer/1"}, b'{"data":1}')
 MOMENT = timedelta(microseconds=1)
 
 
@@ -28,7 +28,7 @@ def _client(store: Store, now: datetime) -> UUID:
         return keys.create_client(w, "Lender", decision_policies=False, now=now).client_id
 
 
-def _answer(store: Store, claim: Claim, at: datetime, fingerprint: bytes = BODY) -> Answer | None:
+def _answer(store: Store, claim: Claim, at: datetime, fingerprint: bytes = BODY) -> StoredResponse | None:
     with store.db.writing() as w:
         return idempotency.claim(w, claim, fingerprint, at)
 
@@ -41,12 +41,12 @@ def _claimed(store: Store, client_id: UUID, at: datetime) -> Claim:
 
 def _keep(store: Store, claim: Claim) -> None:
     with store.db.writing() as w:
-        idempotency.store_answer(w, claim, ANSWER)
+        idempotency.store_response(w, claim, RESPONSE)
 
 
 def test_stored_answer_is_repeated_for_24_hours(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
-    assert _answer(store, Claim.to(client_id, "key"), now + RETAINED_FOR - MOMENT) == ANSWER
+    assert _answer(store, Claim.to(client_id, "key"), now + RETAINED_FOR - MOMENT) == RESPONSE
     assert _claimed(store, client_id, now + RETAINED_FOR)
 
 
@@ -83,7 +83,7 @@ def test_release_after_the_answer_was_stored_changes_nothing(store: Store, clien
     _keep(store, claim)
     with store.db.writing() as w:
         idempotency.release(w, claim)
-    assert _answer(store, Claim.to(client_id, "key"), now) == ANSWER
+    assert _answer(store, Claim.to(client_id, "key"), now) == RESPONSE
 
 
 def test_request_whose_claim_expired_cannot_commit(store: Store, client_id: UUID, now: datetime) -> None:
@@ -94,7 +94,7 @@ def test_request_whose_claim_expired_cannot_commit(store: Store, client_id: UUID
     with store.db.writing() as w:
         idempotency.release(w, slow)
     _keep(store, quick)
-    assert _answer(store, Claim.to(client_id, "key"), now + CLAIMED_FOR) == ANSWER
+    assert _answer(store, Claim.to(client_id, "key"), now + CLAIMED_FOR) == RESPONSE
 
 
 def test_sweep_deletes_keys_that_are_a_day_old(store: Store, client_id: UUID, now: datetime) -> None:
@@ -112,7 +112,7 @@ def test_sweep_deletes_a_limited_number_oldest_first(store: Store, client_id: UU
         _keep(store, claim)
     with store.db.writing() as w:
         assert idempotency.sweep(w, now + RETAINED_FOR + 3 * MOMENT, 2) == 2
-    assert _answer(store, Claim.to(client_id, "2"), now + RETAINED_FOR) == ANSWER
+    assert _answer(store, Claim.to(client_id, "2"), now + RETAINED_FOR) == RESPONSE
     assert _answer(store, Claim.to(client_id, "1"), now + RETAINED_FOR) is None
 
 

@@ -77,10 +77,10 @@ def leading(text: str) -> tuple[Printed, int] | None:
 
 def _printed(match: re.Match[str]) -> Printed | None:
     groups = match.groupdict()
-    named = groups.get("month")
-    month = _MONTHS.index(named[:3].lower()) + 1 if named else int(groups["number"])
+    month_name = groups.get("month")
+    month = _MONTHS.index(month_name[:3].lower()) + 1 if month_name else int(groups["number"])
     day, year = int(groups["day"]), _year(groups.get("year"))
-    if named or "sep" not in groups or (groups["year"] and match.start("year") < match.start("day")):
+    if month_name or "sep" not in groups or (groups["year"] and match.start("year") < match.start("day")):
         return Printed(day, month, year) if 1 <= month <= 12 and 1 <= day <= 31 else None
     return _order_numbers(day, month, year, groups["sep"])
 
@@ -109,7 +109,7 @@ def resolve(
     printed: Sequence[Printed | None],
     years: Sequence[int | None],
     period: tuple[date | None, date | None],
-    made: date | None,
+    created_on: date | None,
 ) -> Resolved:
     """Find the dates of rows.
 
@@ -117,14 +117,14 @@ def resolve(
         printed: as each row prints it; None for a row of the same day as the row before it.
         years: of the year row above each, if any.
         period: from and to, as stated.
-        made: the day on which the file was created.
+        created_on: the day on which the file was created.
     """
     ordered, order_doubts = _in_one_order(printed)
     carried = list(_carry_forward(ordered))
     bounds = period if any(period) else _range_of_full_dates(carried)
     doubts = set(order_doubts)
-    if not any(bounds) and made is not None and any(day and day.year is None for day in carried):
-        bounds = (None, made)
+    if not any(bounds) and created_on is not None and any(day and day.year is None for day in carried):
+        bounds = (None, created_on)
         doubts.add("The statement names no year: it was inferred from the day on which the file was created.")
     dates = [_add_year(day, year, bounds) for day, year in zip(carried, years, strict=True)]
     start, end = bounds

@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-PIECE_BYTES: Final = 1024 * 1024  # most bytes of one read or write
+PIECE_BYTES: Final = 1024 * 1024  # of one read or write, at most
 POLL_EVERY_S: Final = 0.05  # how often the process's memory is measured and the deadline checked
 GRACE_S: Final = 2.0  # how long the process may take to exit after closing its output
 
@@ -35,7 +35,7 @@ class Process:
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
         self._unsent: list[memoryview] = []
-        self._last = False
+        self._closes_input = False  # once all bytes are sent
         self._deadline = time.monotonic() + within_s
         self._measured_at = 0.0
         self.peak_bytes = 0  # of address space, as last measured
@@ -54,7 +54,7 @@ class Process:
     def send(self, *pieces: bytes, last: bool = False) -> None:
         """Queue bytes for the process. `read_output` writes them to its input, and closes it after the `last` ones."""
         self._unsent += [memoryview(piece) for piece in pieces]
-        self._last = last
+        self._closes_input = last
 
     def extend_deadline(self, more_s: float) -> None:
         """Extend the deadline by the time that the process waited for its parent."""
@@ -74,7 +74,7 @@ class Process:
         deadline = time.monotonic() + GRACE_S
         while self._is_running() and time.monotonic() < deadline:
             time.sleep(0.002)
-        self._end_group()  # before it is reaped: afterwards its number may belong to another process
+        self._end_group()  # before it is reaped: afterwards its id may belong to another process
         return self._process.wait()
 
     def _next_piece(self) -> bytes:
@@ -104,7 +104,7 @@ class Process:
         return bool(self._unsent)
 
     def _close_after_last(self) -> None:
-        if self._last:
+        if self._closes_input:
             self._input.close()
 
     def _measure(self) -> None:

@@ -58,22 +58,22 @@ class Backtest:
 
     @property
     def population(self) -> Population:
-        named = self.request.customers
-        return Population(self.job.client_id, None if named is None else frozenset(named), with_transactions=False)
+        ids = self.request.customers
+        return Population(self.job.client_id, None if ids is None else frozenset(ids), with_transactions=False)
 
     def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
         """Return the customers whose unexpired attributes now have the requested values."""
         if not (wanted := self.request.attributes):
             return numbers
-        held = dict.fromkeys(numbers, 0)
+        matching = dict.fromkeys(numbers, 0)  # attributes that have the requested value
         for number, each in attributes.find_current(r, numbers):
-            held[number] += each.available(self.now) and _equal(wanted.get(each.name), each.value)
-        return [number for number, count in held.items() if count == len(wanted)]
+            matching[number] += each.available(self.now) and _equal(wanted.get(each.name), each.value)
+        return [number for number, count in matching.items() if count == len(wanted)]
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
-        each = [_compare_day(self, moment, rows, numbers) for moment in self.moments]
-        frame = pl.concat([pl.DataFrame(schema=COMPARISON), *(rows for rows, _ in each)])
-        return Part(frame, merge(tallies for _, tallies in each), frame[BY_CUSTOMER].n_unique())
+        days = [_compare_day(self, moment, rows, numbers) for moment in self.moments]
+        frame = pl.concat([pl.DataFrame(schema=COMPARISON), *(compared for compared, _ in days)])
+        return Part(frame, merge(tallies for _, tallies in days), frame[BY_CUSTOMER].n_unique())
 
     def merge(self, parts: Iterable[Tallies]) -> Tallies:
         return merge(parts)

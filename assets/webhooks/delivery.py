@@ -56,7 +56,7 @@ def run(store: Store, stop: threading.Event, holder: UUID | None = None) -> None
         holder: the id under which to claim, by default a new one. A caller that passes the id of a process that is
             certainly dead takes over that process's deliveries, which are sent at once.
     """
-    asyncio.run(_Sender(store, holder or uuid4()).until(stop))
+    asyncio.run(_Sender(store, holder or uuid4()).deliver_until(stop))
 
 
 def deliver_due(store: Store, limit: int, deadline_s: float) -> int:
@@ -64,7 +64,7 @@ def deliver_due(store: Store, limit: int, deadline_s: float) -> int:
 
     It returns when all of them are recorded, at most one timeout of a receiver after the deadline.
     """
-    return asyncio.run(_Sender(store, uuid4()).up_to(limit, time.monotonic() + deadline_s))
+    return asyncio.run(_Sender(store, uuid4()).deliver_up_to(limit, time.monotonic() + deadline_s))
 
 
 def sign(claimed: Claimed, vault: Vault, now: datetime) -> Post | Ended:
@@ -104,7 +104,7 @@ class _Sender:
         self._news = asyncio.Event()  # a delivery ended, or something was committed
         self._database = ThreadPoolExecutor(1, "tidemark-outbox")
 
-    async def until(self, stop: threading.Event) -> None:
+    async def deliver_until(self, stop: threading.Event) -> None:
         """Deliver until `stop` is set, however often the database is unavailable."""
         async with self._client() as client:
             with _watching(self._store.db, self._waker()):
@@ -116,7 +116,7 @@ class _Sender:
                             await self._wait_for_news()
                 await self._drain()
 
-    async def up_to(self, limit: int, deadline: float) -> int:
+    async def deliver_up_to(self, limit: int, deadline: float) -> int:
         """Deliver what is due: claim at most `limit`, and none after `deadline` (monotonic). Return how many."""
         claimed = 0
         async with self._client() as client:
@@ -128,11 +128,11 @@ class _Sender:
                 if not new:
                     await self._wait_for_news()
 
-    async def _round(self, client: aiohttp.ClientSession, most: int) -> int:
+    async def _round(self, client: aiohttp.ClientSession, max_claims: int) -> int:
         """Record ended deliveries, and start due ones as far as slots are free. Return how many were started."""
         self._news.clear()
         ended = self._ended.copy()
-        claimed = await self._in_thread(self._exchange, ended, most, SLOTS - len(self._in_progress))
+        claimed = await self._in_thread(self._exchange, ended, max_claims, SLOTS - len(self._in_progress))
         del self._ended[: len(ended)]
         for delivery in claimed:
             task = asyncio.create_task(self._deliver(client, delivery))
@@ -169,26 +169,26 @@ class _Sender:
         except Exception:
             log.exception("deliveries in progress could not be recorded; they are sent again when their leases expire")
 
-    def _exchange(self, ended: Sequence[Ended], most: int, free: int) -> list[Claimed]:
+    def _exchange(self, ended: Sequence[Ended], max_claims: int, free: int) -> list[Claimed]:
         """Record what ended, make deliveries due whose lease has expired or whose retry has come, and claim at most
-        `most` for `free` slots: all in one transaction, and in none if there is nothing to do.
+        `max_claims` for `free` slots: all in one transaction, and in none if there is nothing to do.
         """
         now = leases.clock(self._store.db)
-        if not ended and not self._has_work(most, free, now):
+        if not ended and not self._has_work(max_claims, free, now):
             return []
         with self._store.db.writing() as w:
             pauses = outbox.record(w, self._holder, ended)
             outbox.release_expired(w, now)
             outbox.make_retries_due(w, now)
-            claimed = outbox.claim_due(w, self._holder, most, self._timeout_s + LEASE_MARGIN_S, now, free)
+            claimed = outbox.claim_due(w, self._holder, max_claims, self._timeout_s + LEASE_MARGIN_S, now, free)
         for pause in pauses:
             _log_pause(pause)
         return claimed
 
-    def _has_work(self, most: int, free: int, now: datetime) -> bool:
+    def _has_work(self, max_claims: int, free: int, now: datetime) -> bool:
         with self._store.db.reading() as r:
             becomes_due = outbox.has_expired(r, now) or outbox.has_retry_due(r, now)
-            return becomes_due or (min(most, free) > 0 and outbox.has_due(r, free))
+            return becomes_due or (min(max_claims, free) > 0 and outbox.has_due(r, free))
 
     def _give_back(self) -> None:
         with self._store.db.writing() as w:

@@ -20,7 +20,8 @@ LEFT, RIGHT, TOP, BOTTOM = 50, 392, 12, 208  # of the plot
 MAX_DATES = 5  # along the bottom
 DATE_WIDTH = 60  # of a month and its year in the widest of the usual fonts
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
-ROW, BELOW, THICK, APART = 29, 17, 7, 9  # height of a row, from its top to its first bar, of a bar, from bar to bar
+ROW_HEIGHT, BAR_HEIGHT = 29, 7
+FIRST_BAR, NEXT_BAR = 17, 9  # distance of a row's first bar from its top, and of each further bar from the one before
 STRIPED = ("gap", "out")  # kinds of bars that are drawn with a pattern
 
 
@@ -163,17 +164,19 @@ def bar_chart(rows: Sequence[tuple[str, str, Mapping[str, Decimal | float]]]) ->
     """
     sizes = [[(kind, max(float(size), 0.0)) for kind, size in each.items()] for _, _, each in rows]
     whole = max((size for each in sizes for _, size in each), default=0) or 1.0
-    height = ROW + APART * max((sum(kind not in BACKGROUND for kind, _ in each) - 1 for each in sizes), default=0)
+    height = ROW_HEIGHT + NEXT_BAR * max(
+        (sum(kind not in BACKGROUND for kind, _ in each) - 1 for each in sizes), default=0
+    )
 
     def bars(y: float, row: Sequence[tuple[str, float]]) -> Iterator[Bar]:
         for kind, size in row:
-            yield Bar(kind, 0, y, round(size / whole * WIDTH, 1), THICK)
-            y += 0 if kind in BACKGROUND else APART
+            yield Bar(kind, 0, y, round(size / whole * WIDTH, 1), BAR_HEIGHT)
+            y += 0 if kind in BACKGROUND else NEXT_BAR
 
     return Chart(
         height=len(rows) * height,
         rows=tuple(Row(place * height, label, figure) for place, (label, figure, _) in enumerate(rows)),
-        bars=tuple(bar for place, each in enumerate(sizes) for bar in bars(place * height + BELOW, each)),
+        bars=tuple(bar for place, each in enumerate(sizes) for bar in bars(place * height + FIRST_BAR, each)),
     )
 
 
@@ -182,11 +185,11 @@ def timeline(spans: Sequence[Span]) -> Chart:
     first, last = min(span.first for span in spans), max(span.last for span in spans)
     across = Scale(first.toordinal(), last.toordinal() + 1, 0, WIDTH)
     return Chart(
-        height=len(spans) * ROW + 20,
+        height=len(spans) * ROW_HEIGHT + 20,
         dates=_date_ticks(across),
-        rows=tuple(Row(place * ROW, span.label, span.figure) for place, span in enumerate(spans)),
+        rows=tuple(Row(place * ROW_HEIGHT, span.label, span.figure) for place, span in enumerate(spans)),
         bars=tuple(
-            _stretch(kind, across, begins, ends, place * ROW + BELOW)
+            _stretch(kind, across, begins, ends, place * ROW_HEIGHT + FIRST_BAR)
             for place, span in enumerate(spans)
             for kind, begins, ends in [(span.kind, span.first, span.last), *(("break", *each) for each in span.breaks)]
         ),
@@ -197,7 +200,7 @@ def _stretch(kind: str, across: Scale, first: date, last: date, y: float) -> Bar
     """Return the bar from the first day to the last, both included; never too narrow to be seen."""
     start, end = across(first.toordinal()), across(last.toordinal() + 1)
     wide = max(end - start, 2)
-    return Bar(kind, round(min(start, across.end - wide), 1), y, round(wide, 1), THICK)
+    return Bar(kind, round(min(start, across.end - wide), 1), y, round(wide, 1), BAR_HEIGHT)
 
 
 def _horizontal_scale(first: date, last: date) -> Scale:
@@ -226,15 +229,15 @@ def _draw_line(
     balances: Sequence[tuple[date, Decimal | None]], through: date, across: Scale, up: Scale
 ) -> Iterator[str]:
     until = [*(start for start, _ in balances[1:]), through]
-    holed = True
+    is_after_gap = True
     for (start, balance), end in zip(balances, until, strict=True):
         if balance is None:
-            holed = True
+            is_after_gap = True
             continue
         x, y = across(start.toordinal()), up(float(balance))
-        yield f"M{x:g} {y:g}" if holed else f"H{x:g}V{y:g}"
+        yield f"M{x:g} {y:g}" if is_after_gap else f"H{x:g}V{y:g}"
         yield f"H{across(end.toordinal()):g}"
-        holed = False
+        is_after_gap = False
 
 
 def _shade_gaps(across: Scale, gaps: Iterable[tuple[date, date]]) -> Iterator[Bar]:
@@ -257,9 +260,9 @@ def _date_ticks(across: Scale) -> tuple[Tick, ...]:
 
 def _month_ticks(months: Iterable[tuple[date, float]]) -> tuple[Tick, ...]:
     """Return ticks for as many of the months, at their places, as fit without touching."""
-    placed = list(months)
-    step = next((each for each in MONTH_STEPS if len(placed) / each <= MAX_DATES), MONTH_STEPS[-1])
-    chosen = [(each, at) for each, at in placed if (each.year * 12 + each.month - 1) % step == 0]
+    all_months = list(months)
+    step = next((each for each in MONTH_STEPS if len(all_months) / each <= MAX_DATES), MONTH_STEPS[-1])
+    chosen = [(each, at) for each, at in all_months if (each.year * 12 + each.month - 1) % step == 0]
     return tuple(_drop_touching(Tick(_keep_inside(at), month(each)) for each, at in chosen))
 
 

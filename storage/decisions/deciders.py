@@ -25,23 +25,23 @@ def read(
     Raises:
         Corrupt: a stored policy or ruleset is damaged.
     """
-    stated: dict[int, dict[str, Attribute]] = {number: {} for number in versions}
+    by_customer: dict[int, dict[str, Attribute]] = {number: {} for number in versions}
     for number, each in attributes.find_current(r, versions):
-        stated[number][each.name] = Attribute(each.value, each.expires_at)
+        by_customer[number][each.name] = Attribute(each.value, each.expires_at)
     active = rulesets.find_active(r, versions)
     return Deciders(
         now,
         context.read(r, versions, now, as_of, zone),
-        stated,
+        by_customer,
         _read_policies(r, client_id, versions, now),
         plan_rulesets(rulesets.load_active(r, active)) if active else None,
     )
 
 
 def _read_policies(r: Reading, client_id: UUID, customers: Mapping[int, int], now: datetime) -> list[TriedPolicy]:
-    found = []
+    tried = []
     for stored, version in policies.find(r, client_id).items:
         records = backtests.latest_records(r, stored.policy_id, list(customers), now)
-        answered = {number: record for number, (record,) in records.items()}
-        found.append(TriedPolicy(stored.slug, plan_policy(version.policy), recorded.inputs_of(answered)))
-    return found
+        decisions = {number: record for number, (record,) in records.items()}
+        tried.append(TriedPolicy(stored.slug, plan_policy(version.policy), recorded.inputs_of(decisions)))
+    return tried

@@ -60,8 +60,8 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
     before = {row.name: _content(row) for row in _current(w, customer)}
     after = {name: _columns(attribute) for name, attribute in given.items()}
     changes = {name: columns for name, columns in after.items() if before.get(name, _columns(None)) != columns}
-    stated = {name for name, columns in (before | after).items() if columns["value"] is not None}
-    if len(stated) > MAX_PER_CUSTOMER:
+    names_with_value = {name for name, columns in (before | after).items() if columns["value"] is not None}
+    if len(names_with_value) > MAX_PER_CUSTOMER:
         raise Conflict("Attribute.TooMany", f"A customer may have {MAX_PER_CUSTOMER} attributes at most.")
     shared = {"customer_number": customer.number, "set_at": now, "set_by": who}
     if changes:
@@ -86,17 +86,17 @@ def find_current(
     return [(row.customer_number, _attribute(row)) for row in rows]
 
 
-def last_changes(r: Reading, read: Mapping[int, Set[str]]) -> dict[int, int]:
+def last_changes(r: Reading, names: Mapping[int, Set[str]]) -> dict[int, int]:
     """Return for each customer the number of the last change of these names, removals included; 0 if there is none.
 
     Args:
-        read: names by customer number.
+        names: by customer number.
     """
     key = (attributes.c.customer_number, attributes.c.name)
-    query = select(*key, func.max(attributes.c.number)).where(attributes.c.customer_number.in_(list(read)))
-    last = dict.fromkeys(read, 0)
-    for number, name, change in r.execute(query.group_by(*key)) if read else ():
-        if name in read[number]:
+    query = select(*key, func.max(attributes.c.number)).where(attributes.c.customer_number.in_(list(names)))
+    last = dict.fromkeys(names, 0)
+    for number, name, change in r.execute(query.group_by(*key)) if names else ():
+        if name in names[number]:
             last[number] = max(last[number], change)
     return last
 

@@ -112,11 +112,11 @@ def _find_or_save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
     try:
         return rulesets.with_slug(w, client, ruleset.slug)
     except NotFound:
-        off = ruleset.model_copy(update={"active": False})
-    made = rulesets.create(w, client, off, OPERATOR.who, now())
-    audit.append(w, OPERATOR, "Ruleset.Created", {"rulesetId": made.ruleset_id}, now(), client_id=client)
+        inactive = ruleset.model_copy(update={"active": False})
+    created = rulesets.create(w, client, inactive, OPERATOR.who, now())
+    audit.append(w, OPERATOR, "Ruleset.Created", {"rulesetId": created.ruleset_id}, now(), client_id=client)
     err.print(f"Saved the ruleset {ruleset.slug}, switched off.", style="dim", highlight=False)
-    return made
+    return created
 
 
 def _print(job: PortfolioJob, result: Mapping[str, Any]) -> None:

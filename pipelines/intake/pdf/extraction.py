@@ -56,17 +56,17 @@ def extract(
     """
     try:
         with open_document(content, password) as document:
-            number, facts = len(document), facts_of(document)
+            page_count, facts = len(document), facts_of(document)
             documents = _read_documents(pages_of(document, limits, scanned, on_page))
     except Unreadable as unreadable:
         return refused(unreadable.refusal, unreadable.message, unreadable.pages)
     statements = tuple(statement for pages in documents for statement in statements_of(pages, facts))
     signals = signals_of(content, facts, documents, statements)
     if statements:
-        return Extraction(number, statements, signals)
-    if scanned is None and any(page.is_picture for found in documents for page in found.pages):
-        return refused(Refusal.IMAGE_ONLY, _NO_OCR, number, signals)
-    return refused(Refusal.NOT_A_STATEMENT, _NOTHING, number, signals)
+        return Extraction(page_count, statements, signals)
+    if scanned is None and any(page.is_picture for document in documents for page in document.pages):
+        return refused(Refusal.IMAGE_ONLY, _NO_OCR, page_count, signals)
+    return refused(Refusal.NOT_A_STATEMENT, _NOTHING, page_count, signals)
 
 
 def _read_documents(pages: Sequence[Page]) -> Sequence[Document]:

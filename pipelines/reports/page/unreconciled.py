@@ -19,9 +19,9 @@ def notice(reports: Mapping[str, Fields]) -> str | None:
     All reports give the same share, because they use the same rows. So the first report that has one is enough.
     """
     for report in reports.values():
-        described = report.one("unreconciled")
-        if described.number("rows"):
-            money, rows = percent(described.number("shareOfAmount")), percent(described.number("shareOfRows"))
+        section = report.one("unreconciled")
+        if section.number("rows"):
+            money, rows = percent(section.number("shareOfAmount")), percent(section.number("shareOfRows"))
             return f"{money} of the money moved ({rows} of the rows) rests on PDF statements that do not reconcile."
     return None
 
@@ -34,7 +34,7 @@ def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | N
     if not shares:
         return None
     columns = ("Part", "Figure", *number_columns("How many", "Highest share"))
-    rows = [(*named, whole(len(each)), percent(max(each))) for named, each in shares.items()]
+    rows = [(*figure, whole(len(each)), percent(max(each))) for figure, each in shares.items()]
     return Grid.of("Figures that rest on statements that do not reconcile", columns, rows)
 
 
@@ -45,11 +45,11 @@ def _list_shares(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> 
             yield from ((where, heading(name), share) for name in shares if (share := shares.number(name)))
 
 
-def _name_part(place: str, report: Fields, tables: Mapping[str, Table]) -> str:
+def _name_part(pointer: str, report: Fields, tables: Mapping[str, Table]) -> str:
     """Name the part of the report that a JSON Pointer leads to."""
-    match place.split("/")[1:]:
-        case ["tables", named, *_] if named in tables:
-            return tables[named].name
+    match pointer.split("/")[1:]:
+        case ["tables", table_id, *_] if table_id in tables:
+            return tables[table_id].name
         case ["drivers", nth] if nth.isdecimal() and int(nth) < len(drivers := report.many("drivers")):
             return driver_name(drivers[int(nth)])
         case [member, *_]:

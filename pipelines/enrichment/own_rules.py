@@ -1,4 +1,4 @@
-"""A client's own rules and names, laid over the shipped ones.
+"""A client's own rules and names, applied on top of the built-in ones.
 
 The files have the names and the form of `rules/`: `purposes.yaml`, `counterparties/*.yaml`, `patterns/decisive.yaml`
 and `patterns/indicative.yaml`; each may be left out. Own entries are tried before the shipped ones of the same layer,

@@ -96,7 +96,7 @@ def parse(text: str, name: str) -> Any:
         raise RuleError(Fault(name, str(error.reason), place=f"line {line}", line=line)) from error
 
 
-def find_excess(text: str, most_levels: int, most_values: int) -> tuple[Excess, int] | None:
+def find_excess(text: str, max_levels: int, max_values: int) -> tuple[Excess, int] | None:
     """Return the first thing that is not allowed in a YAML text, and its line; None if there is none.
 
     Not allowed are aliases, and more levels or values (names count as values) than these limits. This is checked before
@@ -112,7 +112,7 @@ def find_excess(text: str, most_levels: int, most_values: int) -> tuple[Excess, 
             return "alias", line
         level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         values += isinstance(event, yaml.NodeEvent)
-        if level > most_levels or values > most_values:
+        if level > max_levels or values > max_values:
             return "size", line
     return None
 

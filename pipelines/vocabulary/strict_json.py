@@ -37,18 +37,18 @@ class Number(str):
     __slots__ = ()
 
 
-def parse(body: bytes, most_values: int = MAX_VALUES) -> object:
+def parse(body: bytes, max_values: int = MAX_VALUES) -> object:
     """Parse the document in `body`: dict, list, str, Number, bool or None.
 
     Args:
-        most_values: the most values allowed, including names of members.
+        max_values: how many values are allowed, including names of members.
 
     Raises:
         InvalidRequest: not UTF-8, not JSON, over a limit, or JSON that two parsers could read differently.
     """
     if not body.strip():
         _refuse("EmptyBody", "The request has no body.")
-    _require_bounded(body, most_values)
+    _require_bounded(body, max_values)
     try:
         text = body.decode("utf-8")
         document: object = json.loads(
@@ -63,12 +63,12 @@ def parse(body: bytes, most_values: int = MAX_VALUES) -> object:
     return document
 
 
-def _require_bounded(body: bytes, most_values: int) -> None:
-    if _count_openings(body) <= MAX_DEPTH and _count_values(body) <= most_values and not _LONG_NUMBER.search(body):
+def _require_bounded(body: bytes, max_values: int) -> None:
+    if _count_openings(body) <= MAX_DEPTH and _count_values(body) <= max_values and not _LONG_NUMBER.search(body):
         return  # within the limits even if the bytes in texts are counted; leaving them out is costly
     bare = _drop_texts(body)
-    if _count_values(bare) > most_values:
-        _refuse("TooManyValues", f"The body holds more than {most_values:,} values.")
+    if _count_values(bare) > max_values:
+        _refuse("TooManyValues", f"The body holds more than {max_values:,} values.")
     if _measure_depth(bare) > MAX_DEPTH:
         _refuse("TooDeep", "The body is nested too deeply.")
     if _LONG_NUMBER.search(bare):

@@ -28,14 +28,14 @@ DRAFT = "."  # how the name of a copy begins while it is being written
 
 
 class FileCache:
-    """Copies of files, below `folder`, of at most about `most_bytes`."""
+    """Copies of files, below `folder`, of at most about `max_bytes`."""
 
-    def __init__(self, folder: Path, most_bytes: int) -> None:
+    def __init__(self, folder: Path, max_bytes: int) -> None:
         self.folder = folder
-        self._most_bytes = most_bytes
-        self._step = most_bytes // SHARE_BETWEEN_TRIMS
+        self._max_bytes = max_bytes
+        self._trim_after = max_bytes // SHARE_BETWEEN_TRIMS
         # Bytes since the last trim. It begins full, so that a process's first copy trims what earlier processes left.
-        self._added = self._step
+        self._added = self._trim_after
         self._lock = Lock()
 
     def path_of(self, path: str) -> Path:
@@ -88,21 +88,21 @@ class FileCache:
     def _count(self, size: int) -> None:
         with self._lock:
             self._added += size
-            if self._added < self._step:
+            if self._added < self._trim_after:
                 return
             self._added = 0
         self.trim()
 
     def trim(self) -> None:
-        """Remove the least recently used copies, until `_step` more bytes fit within the bound."""
+        """Remove the least recently used copies, until `_trim_after` more bytes fit within the bound."""
         now, removable, total = time.time(), list[tuple[float, int, str]](), 0
         for entry in os.scandir(self.folder):
             with suppress(FileNotFoundError):  # another process trims, too
-                found = entry.stat()
-                total += found.st_size
-                if found.st_mtime <= now - (ABANDONED_S if entry.name.startswith(DRAFT) else IN_USE_S):
-                    removable.append((found.st_mtime, found.st_size, entry.path))
-        excess = total - self._most_bytes + self._step
+                stat = entry.stat()
+                total += stat.st_size
+                if stat.st_mtime <= now - (ABANDONED_S if entry.name.startswith(DRAFT) else IN_USE_S):
+                    removable.append((stat.st_mtime, stat.st_size, entry.path))
+        excess = total - self._max_bytes + self._trim_after
         for _, size, path in sorted(removable):
             if excess <= 0:
                 return

@@ -162,7 +162,7 @@ def open_original(store: Store, file: StatementFile) -> bytes:
 
 
 def open_password(vault: Vault, file: StatementFile) -> str | None:
-    """Return the password that was sent with the file. It is stored only until the file was read."""
+    """Return the password that was sent with the file. It is stored only until the file has been read."""
     if file.password is None:
         return None
     return vault.open(file.password, password_context(file.file_id)).decode()

@@ -23,6 +23,7 @@ def roles_in(headings: Mapping[str, str]) -> dict[str, str]:
     """Map roles to columns. A column has one role; if two columns fit a role, the one with the preferred heading gets
     it.
     """
+    # In reverse, so that the first of several columns with equal headings is found.
     by_heading = {_plain(heading): column for column, heading in reversed(tuple(headings.items()))}
     roles: dict[str, str] = {}
     for role, known in synonyms().items():
@@ -34,7 +35,7 @@ def roles_in(headings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _plain(heading: str) -> str:
-    """Return a heading in lower case, without a unit in brackets and, unless the list has it, a currency code."""
+    """Return a heading in lower case, without a unit in brackets or (unless `headings.yaml` has it) a currency."""
     without_unit = re.sub(r"\(.*?\)|\[.*?\]", _side_in_brackets, heading.lower())
     words = re.sub(r"[^a-z0-9]+", " ", without_unit).split()
     code = (stated_in_heading(heading) or "").lower()

@@ -47,7 +47,7 @@ def payee(rng: Random, code: str = "") -> Party:
     """Return a person, in one of the forms in which banks print names."""
     name = person(rng)
     given, _, family = name.partition(" ")
-    printed = rng.choice(
+    form = rng.choice(
         (
             name,
             name,
@@ -58,7 +58,7 @@ def payee(rng: Random, code: str = "") -> Party:
             f"{given[0]} & {rng.choice(names().given)[0]} {family}",
         )
     )
-    return Party(printed, code=code, brand=name, person=True)
+    return Party(form, code=code, brand=name, person=True)
 
 
 def trading_name(rng: Random, owner: str, endings: tuple[str, ...]) -> str:

@@ -94,11 +94,11 @@ class Process:
     def _write_piece(self) -> bool:
         """Write a piece of the unsent bytes. Return False when none are left, or the process has closed its input."""
         try:
-            written = os.write(self._input.fileno(), self._unsent[0][:PIECE_BYTES])
+            sent = os.write(self._input.fileno(), self._unsent[0][:PIECE_BYTES])
         except BrokenPipeError:
             self._unsent.clear()
             return False
-        self._unsent[0] = self._unsent[0][written:]
+        self._unsent[0] = self._unsent[0][sent:]
         if not self._unsent[0]:
             del self._unsent[0]
         return bool(self._unsent)

@@ -26,8 +26,8 @@ Cursor: TypeAlias = tuple[Order, Place] | tuple[None, None]
 
 
 def cursor_text(order: Order, place: Place) -> str:
-    written = msgspec.msgpack.encode((order.by, order.descending, place.value, place.customer_number))
-    return urlsafe_b64encode(written).decode().rstrip("=")
+    packed = msgspec.msgpack.encode((order.by, order.descending, place.value, place.customer_number))
+    return urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def parse_cursor(value: Any) -> Cursor:

@@ -20,9 +20,9 @@ def override(
     caller: Caller, w: Writing, evaluation: Evaluation, outcome: str, reason: str, decided_by: str
 ) -> Override:
     """Override the outcome of an evaluation."""
-    made = evaluations.add_override(w, evaluation, outcome, reason, decided_by, caller.who, caller.now)
+    stored = evaluations.add_override(w, evaluation, outcome, reason, decided_by, caller.who, caller.now)
     caller.audit(w, "Decision.Overridden", evaluationId=evaluation.evaluation_id)
-    return made
+    return stored
 
 
 def perform_publication(caller: Caller, w: Writing, approved: Approval) -> None:

@@ -87,12 +87,12 @@ class Recent(Generic[K, V]):
             if key in self._cached:
                 self._cached.move_to_end(key)
                 return self._cached[key]
-        made = make()
+        value = make()
         with self._lock:
-            self._cached[key] = made
+            self._cached[key] = value
             if len(self._cached) > self._most:
                 self._cached.popitem(last=False)
-        return made
+        return value
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUM
 def decide(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> tuple[Decision, NewEvaluation]:
     """Return the decision, and the evaluation to store."""
     case = prepared.case
-    made = decision.decide(prepared.planned, case, figures(caller, snapshot, prepared))
+    decided = decision.decide(prepared.planned, case, figures(caller, snapshot, prepared))
     new = NewEvaluation(
         evaluation_id=case.evaluation_id,
         client_id=caller.client_id,
@@ -252,13 +252,13 @@ def decide(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> tuple[Deci
         at=case.at,
         who=caller.actor.who,
         what_if=case.what_if,
-        outcome=made.outcome,
+        outcome=decided.outcome,
         data_version=case.data_version,
         as_of=case.as_of,
-        record=made.record,
+        record=decided.record,
         shadow_of=case.shadow_of,
     )
-    return made, new
+    return decided, new
 
 
 def cache(caller: Caller) -> Cache:

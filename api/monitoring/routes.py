@@ -76,11 +76,11 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     with caller.writing() as w:
         requested = ruleset.active and four_eyes.applies(caller, w, ApprovalKind.ACTIVATE)
         with four_eyes.trial(w, only=requested):
-            made = create(caller, w, ruleset)
+            created = create(caller, w, ruleset)
         if requested:
             return caller.keep(w, four_eyes.request(caller, w, requested_activation(ruleset)))
-        shown = {**with_counts(w, made, caller.today), "warnings": as_records(found.warnings)}
-        location = {"Location": f"/v1/monitoring/rulesets/{made.ruleset_id}"}
+        shown = {**with_counts(w, created, caller.today), "warnings": as_records(found.warnings)}
+        location = {"Location": f"/v1/monitoring/rulesets/{created.ruleset_id}"}
         return caller.keep(w, answer(shown, status=201, headers=location))
 
 

@@ -58,9 +58,9 @@ def describe_matches(r: Reading, matches: Sequence[Match]) -> Iterator[dict[str,
 
 
 def create(caller: Caller, w: Writing, ruleset: Ruleset) -> StoredRuleset:
-    made = rulesets.create(w, caller.client_id, ruleset, caller.who, caller.now)
-    caller.audit(w, "Ruleset.Created", rulesetId=made.ruleset_id)
-    return made
+    created = rulesets.create(w, caller.client_id, ruleset, caller.who, caller.now)
+    caller.audit(w, "Ruleset.Created", rulesetId=created.ruleset_id)
+    return created
 
 
 def replace_document(caller: Caller, w: Writing, stored: StoredRuleset, ruleset: Ruleset) -> StoredRuleset:

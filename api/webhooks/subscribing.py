@@ -32,11 +32,11 @@ def subscribed(
     if (killed := local_receiver.find(store.settings)) is not None:
         _unsubscribe(store, killed.subscription_ids)
     with store.db.writing() as w:
-        made = [_subscribe(w, store, receiver, client_id, each) for each in event_types]
-    ids = [each.subscription_id for each in made]
+        subscribed = [_subscribe(w, store, receiver, client_id, each) for each in event_types]
+    ids = [each.subscription_id for each in subscribed]
     try:
         local_receiver.announce(home, LocalReceiver(port, ids))
-        yield made
+        yield subscribed
     finally:
         _unsubscribe(store, ids)
         local_receiver.withdraw(home)
@@ -53,10 +53,10 @@ def is_reached(store: Store, receiver: Receiver, by: Subscription) -> bool:
 
 def _subscribe(w: Writing, store: Store, receiver: Receiver, client_id: UUID, event_type: EventType) -> Subscription:
     now = datetime.now(UTC)
-    made, secret = subscriptions.create(w, client_id, event_type, receiver.url, (), store.vault, now)
+    subscription, secret = subscriptions.create(w, client_id, event_type, receiver.url, (), store.vault, now)
     receiver.learn(secret)
-    _audit(w, "Subscription.Created", made, now)
-    return made
+    _audit(w, "Subscription.Created", subscription, now)
+    return subscription
 
 
 def _unsubscribe(store: Store, subscription_ids: Iterable[UUID]) -> None:

@@ -15,8 +15,8 @@ BIGINT_END = 2**63
 
 
 def cursor_text(place: Place) -> str:
-    written = msgspec.msgpack.encode((place.at, place.kind, place.tie))
-    return urlsafe_b64encode(written).decode().rstrip("=")
+    packed = msgspec.msgpack.encode((place.at, place.kind, place.tie))
+    return urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def parse_place(value: Any) -> Place | None:

@@ -141,9 +141,9 @@ def _number_columns(name: str) -> dict[str, pl.Expr]:
 
 def _without_exponents(texts: pl.Series) -> pl.Series:
     """Rewrite numbers in plain notation. Few have exponents, so only the distinct ones that do are rewritten."""
-    written = texts.filter(texts.str.contains("[eE]")).unique()
-    plain = pl.Series([_plain(text) for text in written], dtype=pl.String)
-    return texts.replace(written, plain) if len(written) else texts
+    exponential = texts.filter(texts.str.contains("[eE]")).unique()
+    plain = pl.Series([_plain(text) for text in exponential], dtype=pl.String)
+    return texts.replace(exponential, plain) if len(exponential) else texts
 
 
 def _plain(text: str) -> str:

@@ -61,10 +61,10 @@ def fits(statement: Statement) -> bool:
     manipulated.
     """
     amounts = (amount for entry in statement.entries for amount in (entry.amount, entry.balance))
-    stated = (*amounts, statement.opening_balance, statement.closing_balance, statement.credit_limit)
+    all_amounts = (*amounts, statement.opening_balance, statement.closing_balance, statement.credit_limit)
     return all(
         money.is_finite() and abs(money) < _AMOUNT_END and money == round(money, 2)
-        for money in stated
+        for money in all_amounts
         if money is not None
     )
 

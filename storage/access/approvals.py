@@ -73,10 +73,10 @@ def request(w: Writing, client_id: UUID, new: Request, who: str, now: datetime) 
         if earlier.request == new.request:
             return earlier, None
         earlier = _decide(w, earlier, ApprovalStatus.SUPERSEDED, who, now)
-    made = Approval(**vars(new), approval_id=uuid4(), client_id=client_id, requested_by=who, requested_at=now,
+    approval = Approval(**vars(new), approval_id=uuid4(), client_id=client_id, requested_by=who, requested_at=now,
                     status=ApprovalStatus.PENDING)  # fmt: skip
-    w.execute(insert(approvals).values(vars(made)))
-    return made, earlier
+    w.execute(insert(approvals).values(vars(approval)))
+    return approval, earlier
 
 
 def get(r: Reading, client_id: UUID, approval_id: UUID) -> Approval:

@@ -62,10 +62,10 @@ def hold(w: Writing, name: str, holder: UUID, ttl_s: float, now: datetime) -> bo
     expires = now + timedelta(seconds=ttl_s)
     statement = insert_into(w, leases).values(name=name, holder=holder, expires_at=expires)
     mine_or_free = or_(leases.c.holder == holder, has_ended(leases.c.expires_at, now))
-    taken = statement.on_conflict_do_update(
+    insert_or_take = statement.on_conflict_do_update(
         index_elements=[leases.c.name], set_={"holder": holder, "expires_at": expires}, where=mine_or_free
     )
-    return w.execute(taken.returning(leases.c.name)).first() is not None
+    return w.execute(insert_or_take.returning(leases.c.name)).first() is not None
 
 
 def renew(w: Writing, name: str, holder: UUID, ttl_s: float, now: datetime) -> bool:

@@ -71,10 +71,10 @@ def duration(text: str) -> timedelta:
     Raises:
         ValueError: the text has another form.
     """
-    written = re.fullmatch("([0-9]{1,6})([smhd])", text)
-    if written is None:
+    match = re.fullmatch("([0-9]{1,6})([smhd])", text)
+    if match is None:
         raise ValueError(f"{text!r} is not a duration: write it like 30s, 15m, 12h or 90d")
-    return timedelta(seconds=int(written[1]) * SECONDS[written[2]])
+    return timedelta(seconds=int(match[1]) * SECONDS[match[2]])
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ def _parse_quota(value: object) -> object:
     """Parse text such as `600/1m` as a Quota."""
     if not isinstance(value, str):
         return value
-    written = re.fullmatch("([1-9][0-9]{0,8})/([1-9][0-9]{0,5}[smhd])", value)
-    if written is None:
+    match = re.fullmatch("([1-9][0-9]{0,8})/([1-9][0-9]{0,5}[smhd])", value)
+    if match is None:
         raise ValueError("write it like 600/1m: a number of requests in a window such as 30s, 15m, 12h or 1d")
-    return Quota(int(written[1]), int(duration(written[2]).total_seconds()))
+    return Quota(int(match[1]), int(duration(match[2]).total_seconds()))
 
 
 def _parse_duration(value: object) -> object:
@@ -137,13 +137,13 @@ def _parse_ports(value: object) -> object:
     """Parse text such as `443,8443,9000-9999` as Ports."""
     if not isinstance(value, str):
         return value
-    written = [part.strip() for part in value.split(",") if part.strip()]
-    return Ports(tuple(map(_parse_port_range, written))) if written else USUAL_PORTS
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    return Ports(tuple(map(_parse_port_range, parts))) if parts else USUAL_PORTS
 
 
 def _parse_port_range(text: str) -> range:
-    written = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", text)
-    first, last = (int(written[1]), int(written[2] or written[1])) if written else (0, 0)
+    match = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", text)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= first <= last < 2**16:
         raise ValueError("write it like 443,8443,9000-9999")
     return range(first, last + 1)

@@ -419,9 +419,9 @@ def delete_unused_keys(db: Database, now: datetime) -> list[int]:
     with db.writing() as w:
         if w.dialect.name == "postgresql":  # concurrent inserts are either committed and seen, or wait
             w.execute(text("LOCK TABLE subscriptions, statement_files, attachments IN SHARE MODE"))
-        gone = _find_deletable(w, now)
-        w.execute(delete(vault_keys).where(vault_keys.c.key_id.in_(gone)))
-    return gone
+        deletable = _find_deletable(w, now)
+        w.execute(delete(vault_keys).where(vault_keys.c.key_id.in_(deletable)))
+    return deletable
 
 
 def _find_deletable(r: Reading, now: datetime) -> list[int]:

@@ -134,8 +134,8 @@ def _reset(w: Writing, reset: pl.DataFrame) -> None:
         state.ruleset_id == bindparam("ruleset"),
         state.rule == bindparam("code"),
     )
-    gone = [{"number": number, "ruleset": UUID(bytes=id_), "code": rule} for number, id_, rule in reset.rows()]
-    w.execute(delete(rule_states).where(*these), gone)
+    reset_keys = [{"number": number, "ruleset": UUID(bytes=id_), "code": rule} for number, id_, rule in reset.rows()]
+    w.execute(delete(rule_states).where(*these), reset_keys)
 
 
 def _fire(w: Writing, matches: Sequence[NewMatch], now: datetime) -> None:

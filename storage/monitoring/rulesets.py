@@ -331,8 +331,8 @@ def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> Non
 
 def _delete_states(w: Writing, stored: StoredRuleset, keep: Sequence[str]) -> None:
     """Delete the states of the ruleset's rules, except of those in `keep`."""
-    gone = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(keep))
-    w.execute(delete(rule_states).where(gone))
+    removed = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(keep))
+    w.execute(delete(rule_states).where(removed))
 
 
 def _set_archived(w: Writing, stored: StoredRuleset, at: datetime | None, now: datetime) -> StoredRuleset:

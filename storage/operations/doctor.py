@@ -137,14 +137,14 @@ def _check_lake(root: Path, now: datetime) -> Iterator[Finding]:
     probe = root / f".doctor.{uuid4().hex}"
     try:
         probe.write_bytes(b"")
-        written = datetime.fromtimestamp(probe.stat().st_mtime, UTC)
+        written_at = datetime.fromtimestamp(probe.stat().st_mtime, UTC)
         probe.unlink()
     except OSError as failure:
         remedy = "mount it, or give Tidemark's user the right to write"
         yield error("lake", f"{root} can't be written to: {failure.strerror}", remedy)
         return
-    if abs(written - now) > CLOCKS_DIFFER_BY:
-        yield warning("clock", f"the clock of {root} differs from ours by {written - now}", "synchronise the clocks")
+    if abs(written_at - now) > CLOCKS_DIFFER_BY:
+        yield warning("clock", f"the clock of {root} differs from ours by {written_at - now}", "synchronise the clocks")
 
 
 def _check_master_key(settings: Settings) -> list[Finding]:
@@ -214,11 +214,11 @@ def _check_secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
     if not keys:
         return  # nothing was ever encrypted
     try:
-        held = vault_keys.open_ring(keys, settings)
+        ring = vault_keys.open_ring(keys, settings)
         query = select(all_subscriptions.c.subscription_id, all_subscriptions.c.secret)
         newest = r.execute(query.order_by(all_subscriptions.c.created_at.desc()).limit(1)).first()
         if newest is not None:
-            open_secret(Vault(lambda: held), newest.subscription_id, newest.secret)
+            open_secret(Vault(lambda: ring), newest.subscription_id, newest.secret)
     except SettingsError as problem:
         yield error("master key", str(problem), "restore it; if it is lost, see docs/how-to/operations.md, Keys")
     except Corrupt:

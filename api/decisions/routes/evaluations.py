@@ -69,12 +69,12 @@ def evaluate_decision_policy(
     snapshot = _read_snapshot(caller, customer_id, slug, sent.version)
     real = deciding.prepare(caller, snapshot, sent)
     shadow = deciding.prepare_shadow(caller, snapshot, real)
-    made, new = deciding.decide(caller, snapshot, real)
+    decision, new = deciding.decide(caller, snapshot, real)
     shadows = [] if shadow is None else [deciding.decide(caller, snapshot, shadow)[1]]
     with caller.writing() as w:
         for each in (new, *shadows):
             evaluations.save(w, each)
-        return caller.keep(w, answer(made.answer, real.message))
+        return caller.keep(w, answer(decision.answer, real.message))
 
 
 @router.post(
@@ -203,11 +203,11 @@ def override_decision(caller: Overrider, evaluation_id: EvaluationId, sent: Sent
     with caller.writing() as w:
         requested = four_eyes.applies(caller, w, ApprovalKind.OVERRIDE)
         with four_eyes.trial(w, only=requested):
-            made = actions.override(caller, w, found, sent.outcome, sent.reason, sent.decided_by)
+            stored = actions.override(caller, w, found, sent.outcome, sent.reason, sent.decided_by)
         if requested:
             return caller.keep(w, four_eyes.request(caller, w, _requested_override(found, sent)))
         location = {"Location": f"/v1/evaluations/{found.evaluation_id}"}
-        return caller.keep(w, answer(DecisionOverrideView.of(made), status=201, headers=location))
+        return caller.keep(w, answer(DecisionOverrideView.of(stored), status=201, headers=location))
 
 
 def _requested_override(found: Evaluation, sent: SentOverride) -> Request:

@@ -14,7 +14,9 @@ from storage.core.logs import printable
 
 RulesOption = Annotated[
     Path | None,
-    typer.Option("--rules", metavar="FOLDER", help="A folder of your own rules and names, applied on top of the built-in ones."),
+    typer.Option(
+        "--rules", metavar="FOLDER", help="A folder of your own rules and names, applied on top of the built-in ones."
+    ),
 ]
 ACTIVATING_SAMPLE = 200  # customers compared before an activation, unless the operator says how many (our judgement)
 SampleOfActivation = Annotated[

@@ -236,9 +236,9 @@ def _is_as_shipped(r: Reading, client: UUID, shipped: Ruleset) -> bool:
 
 
 def _create(w: Writing, client: UUID, ruleset: Ruleset, moment: datetime) -> StoredRuleset:
-    made = stored_rulesets.create(w, client, ruleset, OPERATOR.who, moment)
-    _audit(w, "Ruleset.Created", made, moment)
-    return made
+    created = stored_rulesets.create(w, client, ruleset, OPERATOR.who, moment)
+    _audit(w, "Ruleset.Created", created, moment)
+    return created
 
 
 def _set_archived(

@@ -65,7 +65,7 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
     """Subscribe a URL to one type of event. The signing secret is in this response and in no other."""
     with caller.writing() as w:
-        made, secret = subscriptions.create(
+        subscription, secret = subscriptions.create(
             w,
             caller.client_id,
             new.event_type,
@@ -75,10 +75,12 @@ def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
             caller.now,
             new.on_failure,
         )
-        caller.audit(w, "Subscription.Created", subscriptionId=made.subscription_id)
-        location = {"Location": f"/v1/webhooks/subscriptions/{made.subscription_id}"}
-        shown = answer(CreatedSubscriptionView.of(vars(made) | {"secret": secret}), status=201, headers=location)
-        return caller.keep(w, shown, again=_not_replayable(made))
+        caller.audit(w, "Subscription.Created", subscriptionId=subscription.subscription_id)
+        location = {"Location": f"/v1/webhooks/subscriptions/{subscription.subscription_id}"}
+        shown = answer(
+            CreatedSubscriptionView.of(vars(subscription) | {"secret": secret}), status=201, headers=location
+        )
+        return caller.keep(w, shown, again=_not_replayable(subscription))
 
 
 @router.get("/subscriptions", response_model=enveloped(SubscriptionListView))

@@ -104,10 +104,10 @@ def attach_file(caller: Worker, customer_id: CustomerId, file: AttachedFile) -> 
     with sealing:
         sealed = attachments.seal(caller.store, uuid4(), name, sent.sha256, sent.content(), caller.now)
     with caller.writing() as w:
-        made = attachments.add(w, caller.store.lake, customer, sealed, caller.actor.who, caller.now)
-        caller.audit(w, "Attachment.Added", customerId=customer.customer_id, attachmentId=made.attachment_id)
-        location = {"Location": f"/v1/customer/{customer.customer_id}/attachments/{made.attachment_id}/content"}
-        return caller.keep(w, answer(NewAttachmentView.of(made), status=201, headers=location))
+        attachment = attachments.add(w, caller.store.lake, customer, sealed, caller.actor.who, caller.now)
+        caller.audit(w, "Attachment.Added", customerId=customer.customer_id, attachmentId=attachment.attachment_id)
+        location = {"Location": f"/v1/customer/{customer.customer_id}/attachments/{attachment.attachment_id}/content"}
+        return caller.keep(w, answer(NewAttachmentView.of(attachment), status=201, headers=location))
 
 
 @router.get(

@@ -88,6 +88,6 @@ def _pixels(box: Box, per_point: float, around: float = 0.0) -> tuple[float, flo
 
 
 def _png(picture: Image.Image) -> bytes:
-    written = io.BytesIO()
-    picture.save(written, "PNG")
-    return written.getvalue()
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()

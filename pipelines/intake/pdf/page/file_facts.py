@@ -77,8 +77,8 @@ def _metadata(document: pdfium.PdfDocument, key: bytes) -> str:
     size = raw.FPDF_GetMetaText(document.raw, key, None, 0)
     text = create_string_buffer(size)
     raw.FPDF_GetMetaText(document.raw, key, text, size)
-    written = text.raw[:_LONGEST_TEXT].decode("utf-16-le", errors="ignore")
-    return "".join(character for character in written if character.isprintable()).strip()
+    decoded = text.raw[:_LONGEST_TEXT].decode("utf-16-le", errors="ignore")
+    return "".join(character for character in decoded if character.isprintable()).strip()
 
 
 def _parse_time(text: str) -> datetime | None:

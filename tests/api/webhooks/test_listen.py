@@ -283,7 +283,7 @@ def test_a_delivery_is_shown_with_its_verdict() -> None:
     assert "does not match" in text_of(BODY, {}, contract_signature=True, standard_signature=False)
     assert '"eventType": "job.completed"' in text_of(BODY, {})
     assert "answered 204" in text_of(BODY, {})
-    assert "no answer" in text_of(BODY, {}, answered=None)
+    assert "no response" in text_of(BODY, {}, answered=None)
 
 
 def test_warnings_about_a_delivery_are_shown() -> None:

@@ -343,12 +343,13 @@ def test_lists_have_the_order_and_the_customers_that_were_asked_for(
             order = Order(by, descending=lender.drawn.random() < 0.5)
             right = sorted(filter(WANTED[wanted], everything), key=partial(rank, by), reverse=order.descending)
             assert summary_listing.find(r, lender.client_id, wanted, order).items == right
-            for most, page in product((2, 10_000), (Page(1, 3), Page(2, 3), Page(9, 3))):
+            for most in (2, 10_000):
                 monkeypatch.setattr(paging, "MAX_COUNTED", most)
                 monkeypatch.setattr(summary_listing, "MAX_COUNTED", most)
-                found, _ = summary_listing.find_page(r, lender.client_id, wanted, order, page)
-                assert found.items == right[page.offset : page.offset + page.count], (wanted, order, most)
-                assert (found.total, found.has_more) == (min(most, len(right)), len(right) > most)
+                for page in (Page(1, 3), Page(2, 3), Page(9, 3)):
+                    found, _ = summary_listing.find_page(r, lender.client_id, wanted, order, page)
+                    assert found.items == right[page.offset : page.offset + page.count], (wanted, order, most)
+                    assert (found.total, found.has_more) == (min(most, len(right)), len(right) > most)
                 assert walked(r, lender.client_id, wanted, order) == right, (wanted, order, most)
 
 

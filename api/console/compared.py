@@ -9,7 +9,7 @@ from uuid import UUID
 from pipelines.pages.wording import day, month, spell_out
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.diff import KEYS_OF_LISTS
-from pipelines.reports.page.columns import is_share, likely_unit
+from pipelines.reports.page.columns import heading, is_share, likely_unit
 
 _NAMES: Final = sorted({name for table in TABLES for name in table.row_keys} | set(KEYS_OF_LISTS))
 _PART: Final = re.compile(rf"(?P<name>{'|'.join(_NAMES)}) (?P<value>.*?)(?:, (?=(?:{'|'.join(_NAMES)}) )|$)", re.DOTALL)
@@ -34,7 +34,7 @@ def describe(figure: Mapping[str, Any], accounts: Accounts) -> dict[str, Any]:
             [spell_out(figure["report"]), *(spell_out(each).lower() for each in within if not each.isdigit())]
         )
     key = "" if figure["key"] is None else ", ".join(_parts(figure["key"], accounts))
-    return {**figure, "table": table, "name": spell_out(name), "shape": shape, "key": key}
+    return {**figure, "table": table, "name": heading(name), "shape": shape, "key": key}
 
 
 def _parts(key: str, accounts: Accounts) -> Iterator[str]:
@@ -47,8 +47,11 @@ def _parts(key: str, accounts: Accounts) -> Iterator[str]:
             yield _SAID_BY_VALUE[name](value)
         elif value in ("True", "False"):
             yield f"{spell_out(name).lower()}: {'yes' if value == 'True' else 'no'}"
+        elif value in accounts:
+            side = {"fromAccountId": "from ", "toAccountId": "to "}.get(name, "")
+            yield f"{side}{accounts[value]}"
         else:
-            yield accounts.get(value) or f"{spell_out(name).lower().removesuffix(' id')} {_short(value)}"
+            yield f"{spell_out(name).lower().removesuffix(' id')} {_short(value)}"
 
 
 def _short(value: str) -> str:

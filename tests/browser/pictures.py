@@ -17,7 +17,6 @@ from tests.flows.service import Service
 WIDTHS = (1280, 390)
 MAX_HEIGHT = 2_000  # pixels: what a reader scrolls through
 QUALITY = 60  # of WebP
-LOCALE = "en-AU"  # in which the browser shows fields of dates
 
 
 def main(folder: Path) -> None:
@@ -39,8 +38,8 @@ def main(folder: Path) -> None:
 
 def take(house: House, browser: Browser, width: int, folder: Path) -> None:
     size: ViewportSize = {"width": width, "height": 900}
-    stranger = browser.new_page(viewport=size, locale=LOCALE)
-    signed_in = sign_in(house, browser.new_page(viewport=size, locale=LOCALE), Role.ADMIN)
+    stranger = browser.new_page(viewport=size)
+    signed_in = sign_in(house, browser.new_page(viewport=size), Role.ADMIN)
     for name, path in addresses(house).items():
         page = stranger if path.startswith("/sign-in") else signed_in
         if not is_page(page.context, house.service.base_url + path):

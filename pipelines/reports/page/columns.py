@@ -55,7 +55,7 @@ _HEADINGS: Mapping[str, str] = {
     "bas": "BAS",
     "gst": "GST",
 }
-_SHARE = re.compile("[sS]hare|(growth|Growth|Rate|rate|coverage|Coverage|Withholding)$")
+_SHARE = re.compile("[sS]hare|(growth|Growth|Rate|rate|[cC]overage|^covered|[mM]issingness|Withholding)$")
 _MONEY = re.compile("([aA]mount|[bB]alance|[tT]otal|[dD]ifference|[tT]urnover|[vV]ariance|[rR]evenue)$|^money|^total")
 
 

@@ -1,5 +1,7 @@
 """Changed figures are named as people name them."""
 
+from decimal import Decimal
+
 import pytest
 
 from api.console.compared import describe
@@ -30,6 +32,12 @@ ACCOUNTS = {ACCOUNT: "Business Saver xxxxx5638"}
             "categoryGroup cost_of_sales, category suppliers, ownTransfer False, month 2026-08-01",
             *("Categories by month", "Net", "Cost of sales, Suppliers, own transfer: no, Aug 2026"),
         ),
+        (
+            *("aggregate", "/tables/own_transfers/values/1/amount"),
+            f"fromAccountId {ACCOUNT}, toAccountId {SERIES}, relatedParty False",
+            *("Transfers between own accounts", "Amount"),
+            "from Business Saver xxxxx5638, to account 5e5a3b7f, related party: no",
+        ),
         ("aggregate", "/tables/daily_balance/values/0/net", "date 2025-11-29", "Daily balance", "Net", "29 Nov 2025"),
         ("aggregate", "/tables/rolling_windows/values/0/net", "days 30", "Last 30 to 365 days", "Net", "30 days"),
         (
@@ -42,3 +50,8 @@ def test_figures_are_named(report: str, figure: str, key: str | None, table: str
     changed = {"report": report, "figure": figure, "key": key, "from": 1, "to": 2, "causes": ["rows"]}
     described = describe(changed, ACCOUNTS)
     assert (described["table"], described["name"], described["key"]) == (table, name, of)
+
+
+def test_shares_are_no_money() -> None:
+    changed = {"report": "completeness", "figure": "/summary/totalMissingness", "key": None}
+    assert describe({**changed, "from": Decimal("0.3123"), "to": 0}, ACCOUNTS)["shape"] == "percent"

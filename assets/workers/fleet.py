@@ -22,16 +22,18 @@ class FleetWorkers:
         self._app = make_app(settings)
 
     def launch(self, run: Run, queue: Queue) -> None:
-        with _answers_in_time():
-            now = leases.clock(self._db)
-            with self._db.reading() as r:
-                has_worker = leases.is_held(r, leases.FLEET, now)
-        if not has_worker:
+        if not self.count():
             raise NoWorkerError("No Tidemark worker of the fleet is running: start `tidemark worker`.")
         try:
             publish(self._app, self._settings, run, queue)
         except UNREACHABLE as error:
             raise NoWorkerError(f"The broker can't be reached: {type(error).__name__}.") from error
+
+    def count(self) -> int:
+        with _answers_in_time():
+            now = leases.clock(self._db)
+            with self._db.reading() as r:
+                return leases.count_holders(r, leases.FLEET, now)
 
     def hold(self, run_id: str) -> bool:
         with _answers_in_time():

@@ -51,6 +51,12 @@ class HomeWorkers:
         if not (any(self._answers(replace(call, only_if_free=True))) or any(self._answers(call))):
             raise NoWorkerError("Every Tidemark worker is shutting down and takes no more runs.")
 
+    def count(self) -> int:
+        try:
+            return sum(1 for _ in self._answers(Call(Verb.HOLDS, "")))  # whatever they answer
+        except NoWorkerError:
+            return 0
+
     def hold(self, run_id: str) -> bool:
         return self._ask_all(Call(Verb.HOLDS, run_id))
 

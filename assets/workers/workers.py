@@ -27,6 +27,9 @@ class Workers(Protocol):
             TimeoutError: no answer in time; a worker may have taken it.
         """
 
+    def count(self) -> int:
+        """Return how many workers can take runs. Raise TimeoutError if that can't be found out in time."""
+
     def hold(self, run_id: str) -> bool:
         """Return whether a worker has the run. Raise TimeoutError if that can't be found out in time."""
 

@@ -95,6 +95,22 @@ def test_a_run_that_can_not_be_sent_is_refused_so_that_dagsters_queue_keeps_it(
         hold(store, f"{leases.FLEET}/here/{reason[:3]}")
 
 
+def test_dagsters_queue_keeps_a_portfolio_run_until_a_worker_has_none(
+    store: Store, instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(FleetWorkers, "launch", lambda _self, run, _queue: sent.append(run.run_id))
+    hold(store, f"{leases.FLEET}/here/1")
+    a_run(instance, Queue.REFRESH, DagsterRunStatus.STARTED)
+    first, second = (a_run(instance, Queue.PORTFOLIO).run_id for _ in range(2))
+    instance.launch_run(first, workspace=None)  # pyrefly: ignore[bad-argument-type]  # ours needs none
+    with pytest.raises(DagsterUserCodeUnreachableError, match="has a run of the portfolio"):
+        instance.launch_run(second, workspace=None)  # pyrefly: ignore[bad-argument-type]
+    hold(store, f"{leases.FLEET}/elsewhere/1")
+    instance.launch_run(second, workspace=None)  # pyrefly: ignore[bad-argument-type]
+    assert sent == [first, second]
+
+
 def test_the_launchers_connections_are_closed_with_the_instance(
     store: Store, instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,13 @@ def test_every_worker_is_asked_whether_it_holds_a_run(tmp_path: Path) -> None:
     assert [worker.heard for worker in workers] == [[HOLDS], [HOLDS]]
 
 
+def test_workers_that_answer_are_counted(tmp_path: Path) -> None:
+    with ExitStack() as running:
+        for expected in range(3):
+            assert HomeWorkers(tmp_path).count() == expected
+            running.enter_context(Worker(tmp_path, free=False).running())
+
+
 def test_a_released_slot_is_taken_again_with_the_same_id(tmp_path: Path) -> None:
     with hold_slot(tmp_path, SLOT) as first:
         with hold_slot(tmp_path, SLOT) as second:

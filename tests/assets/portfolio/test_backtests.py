@@ -372,24 +372,24 @@ def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
     assert computed == [portfolio.number(2), portfolio.number(3)]
 
 
-def test_runs_at_once_share_the_slices_and_have_the_result_of_one(
+def test_four_runs_at_once_share_the_slices_and_have_the_result_of_one(
     portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     whole = portfolio.run(alone := portfolio.ask(2))
     monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
-    computed, compute, both_compute = list[int](), backtesting.Backtest.compute, threading.Barrier(2)
+    computed, compute, all_compute = list[int](), backtesting.Backtest.compute, threading.Barrier(4)
 
     def noted(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         computed.extend(numbers)
-        both_compute.wait(20)  # passes only if two runs compute at the same time
+        all_compute.wait(20)  # passes only if four runs compute at the same time
         return compute(self, rows, numbers)
 
     monkeypatch.setattr(backtesting.Backtest, "compute", noted)
     shared = portfolio.ask(2)
-    with ThreadPoolExecutor(2) as runs:
-        for run in [runs.submit(portfolio.run, shared) for _ in range(2)]:
+    with ThreadPoolExecutor(4) as runs:
+        for run in [runs.submit(portfolio.run, shared) for _ in range(4)]:
             run.result()
     assert sorted(computed) == [portfolio.number(nth) for nth in range(4)]
     assert portfolio.run(shared) == whole

@@ -36,10 +36,19 @@ class BatchLedger:
 
     def release(self, run: Run) -> None:
         settings = self._store.settings
-        self._write_batch(run, lambda w, token, now: batches.release(w, token, settings, now))
+        if self._is_open(run):
+            self._write_batch(run, lambda w, token, now: batches.release(w, token, settings, now))
 
     def give_back(self, run: Run) -> None:
         self._write_batch(run, lambda w, token, _: batches.give_back(w, token))
+
+    def _is_open(self, run: Run) -> bool:
+        """Return whether the run has not committed its batch, as nearly every run has. A write would wake everybody."""
+        try:
+            with self._store.db.reading() as r:
+                return run.batch is not None and batches.is_open(r, run.batch)
+        except SQLAlchemyError:
+            return True  # writing may work, and says if it doesn't
 
     def _write_batch(self, run: Run, change: Callable[[Writing, int, datetime], object]) -> None:
         if run.batch is None:

@@ -38,7 +38,7 @@ from storage.core.settings import Settings
 
 log = logging.getLogger("dagster.daemon")
 
-MOST_FIELDS = 100_000  # of a reader's query: two seconds; Dagster's largest pages need a tenth of it. Our judgement
+MAX_FIELDS = 100_000  # of a reader's query: two seconds; Dagster's largest pages need a tenth of it. Our judgement
 QUERY_WITHIN_S = 20.0  # for a reader's query; then its remaining fields are refused. Our judgement
 
 
@@ -95,7 +95,7 @@ class QueryCost:
 
     @property
     def is_too_high(self) -> bool:
-        return self.fields > MOST_FIELDS or time.monotonic() - self.began_at > QUERY_WITHIN_S
+        return self.fields > MAX_FIELDS or time.monotonic() - self.began_at > QUERY_WITHIN_S
 
 
 def limit_readers(

@@ -32,7 +32,7 @@ HEARTBEAT_S = 10  # a broken connection is noticed after two
 POLL_AGAIN_S = 0.1  # while the worker is not ready yet
 STOP_WITHIN_S = 3.0  # for messages of ended runs to be acknowledged; those that aren't are delivered again
 
-MOST_THREADS = 4 * len(Queue)  # also for runs that are delivered again, and end at once
+MAX_THREADS = 4 * len(Queue)  # also for runs that are delivered again, and end at once
 
 UNREACHABLE = (KombuError, AMQPError, MessageNacked, OSError)
 
@@ -133,7 +133,7 @@ def receiving(
     app.set_default()  # for the threads that execute tasks: Celery looks its application up there
     state.should_stop = None
     controller = app.WorkController(
-        pool="threads", concurrency=MOST_THREADS, without_gossip=True, without_mingle=True, without_heartbeat=True
+        pool="threads", concurrency=MAX_THREADS, without_gossip=True, without_mingle=True, without_heartbeat=True
     )
 
     def receive() -> None:

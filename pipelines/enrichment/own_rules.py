@@ -26,16 +26,16 @@ from pipelines.enrichment.counterparties.patterns import TIERS, Rule, Rulebook, 
 from pipelines.enrichment.wording.phrases import search_literals
 from pipelines.vocabulary.rule_files import Fault, RuleError, find_excess, line_of, load_rules, parse
 
-MOST_FILES = 50
-MOST_CHARACTERS = 2_000_000  # of all files
-MOST_LEVELS, MOST_VALUES = 6, 100_000  # of a file's YAML
-MOST_PHRASES = 20_000  # of all counterparties
-MOST_RULES = 200
-MOST_LETTERS = 100  # of a phrase
-MOST_TIMES = 10  # that a phrase occurs in rules and counterparties
-MOST_BEGINNINGS = 8  # other phrases that a phrase begins with: a text with it matches all of them
+MAX_FILES = 50
+MAX_CHARACTERS = 2_000_000  # of all files
+MAX_LEVELS, MAX_VALUES = 6, 100_000  # of a file's YAML
+MAX_PHRASES = 20_000  # of all counterparties
+MAX_RULES = 200
+MAX_LETTERS = 100  # of a phrase
+MAX_TIMES = 10  # that a phrase occurs in rules and counterparties
+MAX_BEGINNINGS = 8  # other phrases that a phrase begins with: a text with it matches all of them
 LEAST_BEFORE_STAR = 3  # letters
-MOST_FAULTS = 20  # reported at once
+MAX_FAULTS = 20  # reported at once
 _NAMES = f"{counterparties.FOLDER}/"
 _RULES = tuple(map(file_of, TIERS))
 
@@ -81,12 +81,12 @@ def parse_own_rules(files: Mapping[str, str]) -> OwnRules:
         files: their texts by name.
 
     Raises:
-        RuleError: a line for each fault, at most MOST_FAULTS: `patterns/decisive.yaml:3: what is wrong`.
+        RuleError: a line for each fault, at most MAX_FAULTS: `patterns/decisive.yaml:3: what is wrong`.
     """
     try:
         return _parse(files)
     except RuleError as error:
-        lines = [_add_location(fault, files) for fault in error.faults[:MOST_FAULTS]]
+        lines = [_add_location(fault, files) for fault in error.faults[:MAX_FAULTS]]
         more = len(error.faults) - len(lines)
         raise RuleError(*lines, *([f"and {more:,} more"] if more else [])) from None
 
@@ -137,12 +137,12 @@ def _lay_over(own: Sequence[Party]) -> Directory:
 
 def _find_excesses(files: Mapping[str, str]) -> Iterator[Fault]:
     """Yield what is too large, or not a file of rules. This is checked before anything is parsed."""
-    if len(files) > MOST_FILES:
-        yield Fault(max(files), f"is one file too many: at most {MOST_FILES} are read")
+    if len(files) > MAX_FILES:
+        yield Fault(max(files), f"is one file too many: at most {MAX_FILES} are read")
         return
-    if sum(map(len, files.values())) > MOST_CHARACTERS:
+    if sum(map(len, files.values())) > MAX_CHARACTERS:
         largest = max(files, key=lambda name: len(files[name]))
-        yield Fault(largest, f"all files together have more than {MOST_CHARACTERS:,} characters: leave entries out")
+        yield Fault(largest, f"all files together have more than {MAX_CHARACTERS:,} characters: leave entries out")
         return
     for name, text in files.items():
         if not is_rule_file(name):
@@ -154,7 +154,7 @@ def _find_excesses(files: Mapping[str, str]) -> Iterator[Fault]:
 
 def _find_excess(text: str) -> Fault | None:
     try:
-        found = find_excess(text, MOST_LEVELS, MOST_VALUES)
+        found = find_excess(text, MAX_LEVELS, MAX_VALUES)
     except yaml.YAMLError:
         return None  # `parse` says what is wrong
     match found:
@@ -163,7 +163,7 @@ def _find_excess(text: str) -> Fault | None:
         case "alias", line:
             return Fault("", "YAML aliases are not allowed: write the value out", line=line)
         case _, line:
-            says = f"is nested too deeply, or has more than {MOST_VALUES:,} values: leave entries out"
+            says = f"is nested too deeply, or has more than {MAX_VALUES:,} values: leave entries out"
             return Fault("", says, line=line)
 
 
@@ -188,8 +188,8 @@ def _find_malformed(documents: Mapping[str, Any]) -> Iterator[Fault]:
 def _find_malformed_rules(name: str, document: Any) -> Iterator[Fault]:
     if not isinstance(document, list):
         yield Fault(name, "takes a list of rules: `- {category: …, any: […], matches: […], not: […]}`")
-    elif len(document) > MOST_RULES:
-        yield Fault(name, f"has more than {MOST_RULES} rules: leave some out", (MOST_RULES,))
+    elif len(document) > MAX_RULES:
+        yield Fault(name, f"has more than {MAX_RULES} rules: leave some out", (MAX_RULES,))
     else:
         says = "is not a rule: it takes category, any, matches and not"
         yield from (Fault(name, says, (number,)) for number, entry in enumerate(document) if not _is_named(entry))
@@ -202,8 +202,8 @@ def _is_named(value: object) -> bool:
 def _find_long_names(file: str, document: Mapping[str, Any]) -> Iterator[Fault]:
     for purpose, parties in document.items():
         for name in parties if _is_named(parties) else ():
-            if not name.strip() or len(name) > MOST_LETTERS:
-                yield Fault(file, f"a counterparty's name has 1 to {MOST_LETTERS} letters", (purpose, name))
+            if not name.strip() or len(name) > MAX_LETTERS:
+                yield Fault(file, f"a counterparty's name has 1 to {MAX_LETTERS} letters", (purpose, name))
 
 
 @dataclass(frozen=True)
@@ -217,13 +217,13 @@ def _find_phrase_excesses(documents: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the phrases that would make a search slow: too many, too long, or too many that one text matches."""
     phrases = list(_list_phrases(documents))
     names = [each for each in phrases if not each.in_rule]
-    if len(names) > MOST_PHRASES:
-        says = f"all counterparties together have more than {MOST_PHRASES:,} phrases: leave some out"
-        yield replace(names[MOST_PHRASES].here, says=says)
+    if len(names) > MAX_PHRASES:
+        says = f"all counterparties together have more than {MAX_PHRASES:,} phrases: leave some out"
+        yield replace(names[MAX_PHRASES].here, says=says)
         return
     for each in phrases:
-        if len(each.text) > MOST_LETTERS:
-            yield replace(each.here, says=f"{each.text[:20]!r} … has more than {MOST_LETTERS} letters: shorten it")
+        if len(each.text) > MAX_LETTERS:
+            yield replace(each.here, says=f"{each.text[:20]!r} … has more than {MAX_LETTERS} letters: shorten it")
         elif each.text.endswith("*") and sum(map(str.isalnum, each.text)) < LEAST_BEFORE_STAR:
             says = f"{each.text!r} matches too much: write at least {LEAST_BEFORE_STAR} letters before *"
             yield replace(each.here, says=says)
@@ -256,15 +256,15 @@ def _find_overlapping(phrases: Sequence[_Phrase]) -> Iterator[Fault]:
     times = Counter[str]()
     for each, literal in zip(phrases, literals, strict=True):
         times[literal] += 1
-        if times[literal] == MOST_TIMES + 1:
-            says = f"{each.text!r} occurs more than {MOST_TIMES} times: join the entries"
+        if times[literal] == MAX_TIMES + 1:
+            says = f"{each.text!r} occurs more than {MAX_TIMES} times: join the entries"
             yield replace(each.here, says=says)
     above: list[str] = []
     for literal, each in sorted(dict(zip(literals, phrases, strict=True)).items()):
         while above and not literal.startswith(above[-1]):
             above.pop()
-        if len(above) == MOST_BEGINNINGS:
-            says = f"{each.text!r} begins with {MOST_BEGINNINGS} other phrases: remove some of them"
+        if len(above) == MAX_BEGINNINGS:
+            says = f"{each.text!r} begins with {MAX_BEGINNINGS} other phrases: remove some of them"
             yield replace(each.here, says=says)
         above.append(literal)
 

@@ -22,7 +22,7 @@ FEWEST_AHEAD = 3  # one or two may be numbers that their payers mistyped
 LAST_DAYS = 45  # in which settlements are missing
 SETTLES_DAILY = 0.85  # least share of earlier weekdays with a settlement
 FEWEST_MOVED = 5  # weekdays without a settlement in LAST_DAYS, and earlier days with more than one
-MOST_DOUBLED = 0.25  # share of the earlier days; from this share on, the processor settles more than once a day
+MAX_DOUBLED = 0.25  # share of the earlier days; from this share on, the processor settles more than once a day
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = rf"(?i)\b(\d{{1,2}}) ?(?:{'|'.join(_MONTHS)})(?:[^a-z]|$)"
 _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
@@ -134,7 +134,7 @@ def _doubled_settlements(facts: Facts) -> pl.LazyFrame:
             pl.col("share") >= SETTLES_DAILY,
             pl.col("missing") >= FEWEST_MOVED,
             pl.col("recent") >= FEWEST_MOVED,
-            pl.col("doubled").is_between(FEWEST_MOVED, MOST_DOUBLED * pl.col("earlier")),
+            pl.col("doubled").is_between(FEWEST_MOVED, MAX_DOUBLED * pl.col("earlier")),
             pl.col("doubled") * 2 >= pl.col("missing"),
         )
     )

@@ -36,8 +36,8 @@ Format = Literal["integer", "decimal", "percent", "currency", "days", "months", 
 Direction = Literal["higher_is_better", "lower_is_better", "neutral"]
 
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,79}")
-MOST_DAYS = 3_660  # ten years, the longest window or history; our judgement
-MOST_MONTHS = 120
+MAX_DAYS = 3_660  # ten years, the longest window or history; our judgement
+MAX_MONTHS = 120
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,4})?")
 
 
@@ -126,8 +126,8 @@ EVERY_ROW = Where()
 class Days(Strict):
     """This many days, the last of them `offset` days before the customer's last row."""
 
-    days: Annotated[int, Field(ge=1, le=MOST_DAYS)]
-    offset: Annotated[int, Field(ge=0, le=MOST_DAYS)] = 0
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS)]
+    offset: Annotated[int, Field(ge=0, le=MAX_DAYS)] = 0
 
 
 class Months(Strict):
@@ -136,8 +136,8 @@ class Months(Strict):
     A month is complete when the history covers its first and its last day.
     """
 
-    months: Annotated[int, Field(ge=1, le=MOST_MONTHS)]
-    offset: Annotated[int, Field(ge=0, le=MOST_MONTHS)] = 0
+    months: Annotated[int, Field(ge=1, le=MAX_MONTHS)]
+    offset: Annotated[int, Field(ge=0, le=MAX_MONTHS)] = 0
 
 
 def _days_or_months(window: object) -> str:
@@ -298,9 +298,9 @@ class Metric(Strict):
     unit: Unit
     format: Format
     direction: Direction
-    history_days: Annotated[int, Field(ge=0, le=MOST_DAYS)] = 0
-    history_months: Annotated[int, Field(ge=0, le=MOST_MONTHS)] = 0
-    fresh_days: Annotated[int, Field(ge=0, le=MOST_DAYS)] | None = None
+    history_days: Annotated[int, Field(ge=0, le=MAX_DAYS)] = 0
+    history_months: Annotated[int, Field(ge=0, le=MAX_MONTHS)] = 0
+    fresh_days: Annotated[int, Field(ge=0, le=MAX_DAYS)] | None = None
     definition: Definition
 
     def __hash__(self) -> int:

@@ -26,7 +26,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from pipelines.decisions.policy import POLICY_SLUG, Code, Condition, DeclaredAttribute, Name, Sentence, Title
 from pipelines.metrics import METRICS
-from pipelines.metrics.definition import MOST_DAYS, NAMESPACE, Metric, Metrics, Slug, Strict
+from pipelines.metrics.definition import MAX_DAYS, NAMESPACE, Metric, Metrics, Slug, Strict
 
 MAX_RULES = 50
 MAX_CUSTOMERS = 10_000  # listed by a ruleset
@@ -133,7 +133,7 @@ class MonitoringRule(Strict):
     message: Sentence
     severity: Severity = "warning"
     condition: Condition
-    repeat_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
+    repeat_after_days: Annotated[int, Field(ge=1, le=MAX_DAYS)] | None = None
     recommended_actions: Annotated[tuple[Sentence, ...], Field(max_length=20)] = ()
 
 

@@ -21,7 +21,7 @@ import polars as pl
 from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 
 from pipelines.enrichment.counterparties.corrections import (
-    MOST_WORDS,
+    MAX_WORDS,
     REACHED_BY,
     count_corrected_rows,
     count_rows_by_counterparty,
@@ -170,7 +170,7 @@ def suggest_similar(lake: Lake, on: StoredRows, new: NewCorrection, row: Correct
     Rows are similar if they have the same direction and the same counterparty or, without one, the same words. Return
     None if no other row is similar.
     """
-    words = None if row.counterparty else " ".join(key_of(row.clean_description or "").split(" ")[:MOST_WORDS])
+    words = None if row.counterparty else " ".join(key_of(row.clean_description or "").split(" ")[:MAX_WORDS])
     if not (row.counterparty or words):
         return None
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)

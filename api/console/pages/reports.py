@@ -25,7 +25,7 @@ TRANSACTIONS_PER_PAGE: Final = 50
 SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # sections of the report page
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
-MOST_FIGURES: Final = 400  # of a comparison; more would be slow to display (our judgement)
+MAX_FIGURES: Final = 400  # of a comparison; more would be slow to display (our judgement)
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
@@ -117,7 +117,7 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
     parameters = {name: page.request.query_params.get(name, "") for name in ("from", "to", "asOf")}
     found = await page.get("customer", customer_id, "reports", "diff", **parameters)
     accounts = await _accounts(page, customer_id)
-    figures = [compared.describe(each, accounts) for each in found["figures"][:MOST_FIGURES]]
+    figures = [compared.describe(each, accounts) for each in found["figures"][:MAX_FIGURES]]
     return page.show("compare.html", customer=customer, found=found, figures=figures, parameters=parameters)
 
 

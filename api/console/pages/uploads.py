@@ -18,7 +18,7 @@ LISTED = 20
 BUSY = 503
 RUNNING = ("Queued", "Running")
 SUBMISSIONS = ("Enrichment", "Extraction")
-MOST_RETRACTIONS = 1_000  # of a customer, among which that of a submission is found
+MAX_RETRACTIONS = 1_000  # of a customer, among which that of a submission is found
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
 
@@ -91,7 +91,7 @@ async def _retraction(page: Page, customer_id: str, job: Mapping[str, Any]) -> M
     """Return the job that retracts a submission, if there is one that did not fail."""
     if job["flow"] not in SUBMISSIONS or job["status"] in RUNNING:
         return None
-    found = await page.get("jobs", customerId=customer_id, flow="Withdrawal", page=1, count=MOST_RETRACTIONS)
+    found = await page.get("jobs", customerId=customer_id, flow="Withdrawal", page=1, count=MAX_RETRACTIONS)
     of_job = (each for each in found["jobs"] if each["withdraws"] == job["jobId"] and each["status"] != "Failed")
     return next(of_job, None)
 

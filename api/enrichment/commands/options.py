@@ -8,7 +8,7 @@ import typer
 
 from api.core.commands.console import complaint
 from api.core.commands.files import text_of
-from pipelines.enrichment.own_rules import MOST_CHARACTERS, MOST_FILES, OwnRules, parse_own_rules
+from pipelines.enrichment.own_rules import MAX_CHARACTERS, MAX_FILES, OwnRules, parse_own_rules
 from pipelines.vocabulary.rule_files import RuleError
 from storage.core.logs import printable
 
@@ -29,7 +29,7 @@ _PATTERNS = ("*.y*ml", "counterparties/*.y*ml", "patterns/*.y*ml")
 def read_rules(folder: Path) -> OwnRules:
     """Read and check a folder of own rules. Faults are printed with file and line, and end the command."""
     found = chain.from_iterable(folder.glob(pattern) for pattern in _PATTERNS)
-    files = {str(path.relative_to(folder)): path for path in islice(found, MOST_FILES + 1)}
+    files = {str(path.relative_to(folder)): path for path in islice(found, MAX_FILES + 1)}
     if not files:
         raise complaint(f"{folder} has no rules: there must be counterparties/*.yaml or patterns/*.yaml")
     try:
@@ -42,6 +42,6 @@ def read_rules(folder: Path) -> OwnRules:
 
 
 def _text(path: Path) -> str:
-    if path.stat().st_size > 4 * MOST_CHARACTERS:  # a character has at most four bytes
-        raise complaint(f"{path}:1: the file has more than {MOST_CHARACTERS:,} characters: leave entries out")
+    if path.stat().st_size > 4 * MAX_CHARACTERS:  # a character has at most four bytes
+        raise complaint(f"{path}:1: the file has more than {MAX_CHARACTERS:,} characters: leave entries out")
     return text_of(path)

@@ -11,7 +11,7 @@ from pydantic.config import JsonDict
 from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import Rule, flag_rule, identifier, masked, one_of, optional
 from api.intake.schemas.transactions import Money
-from pipelines.enrichment.counterparties.corrections import MOST_WORDS, key_of
+from pipelines.enrichment.counterparties.corrections import MAX_WORDS, key_of
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY
 from storage.enrichment.corrections import MAX_EXAMPLES, Correction, NewCorrection, Reach, Similar
@@ -35,7 +35,7 @@ def _with_letters(max_characters: int) -> Callable[[Any], str]:
 
 def _pattern(given: Any) -> str:
     words = _with_letters(MAX_PATTERN)(given)
-    if len(key_of(words).split(" ")) > MOST_WORDS:
+    if len(key_of(words).split(" ")) > MAX_WORDS:
         raise ValueError
     return words
 
@@ -92,7 +92,7 @@ class SentCorrection(Received):
         Rule(
             optional(_pattern),
             "Correction.InvalidPattern",
-            f"pattern must be text of at most {MAX_PATTERN} characters with 1 to {MOST_WORDS} words.",
+            f"pattern must be text of at most {MAX_PATTERN} characters with 1 to {MAX_WORDS} words.",
             _text_schema(
                 "All transactions whose description contains these whole words one after another. Case, and the "
                 "characters between words, are ignored. No character has a special meaning."

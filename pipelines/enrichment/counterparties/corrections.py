@@ -30,7 +30,7 @@ REACHED_BY = (
     *("customer_number", "transaction_id", "direction", "description"),
     *("category", "category_basis", "counterparty_group", "counterparty_name"),
 )
-MOST_WORDS = 10  # of one correction: each length that occurs costs one pass over the texts (our judgement)
+MAX_WORDS = 10  # of one correction: each length that occurs costs one pass over the texts (our judgement)
 CONFIDENCE = 1.0  # the client knows
 
 _SLICE_BYTES = 16_000_000  # of texts split into words at once, to bound memory

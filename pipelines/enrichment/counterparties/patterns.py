@@ -55,7 +55,7 @@ _LISTS = {"any", "with", "unless", "of", "account", "kind", "matches", "not"}
 _ALLOWED = _REQUIRED | _LISTS | {"side", "confidence"}
 _SPELT = re.compile("<([^>]*)>")  # a word with spellings
 SPELLINGS = "patterns/spellings.yaml"
-MOST_SPELLINGS = 1_000  # of one phrase (our judgement)
+MAX_SPELLINGS = 1_000  # of one phrase (our judgement)
 _CONDITIONS = {"of": "purpose", "account": "account_type", "kind": "counterparty_kind"}
 
 
@@ -294,8 +294,8 @@ def _spelling_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         words = _SPELT.findall(phrase)
         if unknown := [word for word in words if word not in _load_spellings()]:
             yield name, f"there are no spellings of {', '.join(unknown)}"
-        elif prod(len(_load_spellings()[word]) for word in words) > MOST_SPELLINGS:
-            yield name, f"{phrase} has more than {MOST_SPELLINGS:,} spellings"
+        elif prod(len(_load_spellings()[word]) for word in words) > MAX_SPELLINGS:
+            yield name, f"{phrase} has more than {MAX_SPELLINGS:,} spellings"
 
 
 def _is_list_of_texts(value: object) -> bool:

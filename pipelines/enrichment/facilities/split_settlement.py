@@ -6,7 +6,7 @@ the funding than before. The ups and downs of the business affect both, so their
     share = 1 − exp(mean log ratio after − mean log ratio before)
 
 over WEEKS weeks on each side. The confidence follows from the distance of the two means in standard errors (Welch's t).
-It is at most MOST_CONFIDENCE, because the ratio may fall for other reasons. Without other takings, nothing is inferred.
+It is at most MAX_CONFIDENCE, because the ratio may fall for other reasons. Without other takings, nothing is inferred.
 
 The advance must be known by words or lists. Payouts alone can't show one: from week to week, the ratio varies by more
 than the share that is withheld, so hardly any true drop is larger than those that happen by chance. A threshold that
@@ -21,8 +21,8 @@ from pipelines.enrichment.facilities.terms import TOTAL
 WEEKS = 13
 FEWEST_WEEKS = 4  # with takings of both kinds, on each side
 LEAST_T = 2.0
-LEAST_SHARE, MOST_SHARE = 0.03, 0.6  # agreed shares are between a twentieth and a third, and this is an estimate
-MOST_CONFIDENCE = 0.7
+LEAST_SHARE, MAX_SHARE = 0.03, 0.6  # agreed shares are between a twentieth and a third, and this is an estimate
+MAX_CONFIDENCE = 0.7
 
 WITHHELD = pl.Schema(
     {
@@ -48,12 +48,12 @@ def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFram
     share = pl.col("withheld_share")
     return (
         measure_drops(takings, unserved)
-        .filter(share.is_between(LEAST_SHARE, MOST_SHARE), pl.col("t") >= LEAST_T)
+        .filter(share.is_between(LEAST_SHARE, MAX_SHARE), pl.col("t") >= LEAST_T)
         .select(
             "facility_id",
             "withheld_share",
             withheld_estimate=_gross_less_net(pl.col("card_since"), share),
-            inferred_confidence=pl.min_horizontal(pl.col("t") / 10, MOST_CONFIDENCE),
+            inferred_confidence=pl.min_horizontal(pl.col("t") / 10, MAX_CONFIDENCE),
         )
         .sort("facility_id")
         .match_to_schema(WITHHELD)

@@ -23,7 +23,7 @@ Places = NDArray[np.int64]
 
 VERSION = 2  # of the features: a model trained with another version is refused
 BUCKET_BITS = 20  # of each block
-MOST_LETTERS = 160  # of a text: what follows adds nothing (our judgement)
+MAX_LETTERS = 160  # of a text: what follows adds nothing (our judgement)
 PIECES = (2, 3, 4, 5)  # bytes
 BLOCKS = ("pieces", "words", "phrases", "facts")
 NARRATIVE = ("clean", "words", "direction")  # the columns of `prepare_narratives`
@@ -31,7 +31,7 @@ SAID = ("category", "category_source", "counterparty_name", "counterparty_kind")
 
 _SPACE = ord(" ")
 _BASE = np.uint64(0x100000001B3)  # the 64-bit FNV prime
-_POWERS = np.cumprod(np.full(4 * MOST_LETTERS + 2, _BASE))
+_POWERS = np.cumprod(np.full(4 * MAX_LETTERS + 2, _BASE))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _hash_phrases(clean: pl.Series, side: Hashes) -> Iterator[tuple[Places, Hash
 
 def _hash_numbers(texts: pl.Series) -> tuple[Places, Hashes]:
     """Hash long numbers as printed: a biller's code or a loan's number recurs."""
-    found = texts.str.slice(0, MOST_LETTERS).str.extract_all(r"\d{3,}").list.join(" ")
+    found = texts.str.slice(0, MAX_LETTERS).str.extract_all(r"\d{3,}").list.join(" ")
     numbers = _split_words(found.fill_null(""))
     return numbers.rows, numbers.hashes
 
@@ -195,7 +195,7 @@ def _list_crossed(contexts: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def hash_values(values: pl.Series) -> Hashes:
     """Return a hash for each value: the same on every machine, and in every version, because models depend on it."""
-    letters, row_of = _join_bytes(values.cast(pl.String).fill_null("∅").str.slice(0, MOST_LETTERS))
+    letters, row_of = _join_bytes(values.cast(pl.String).fill_null("∅").str.slice(0, MAX_LETTERS))
     return _hash_polynomial(letters, np.flatnonzero(np.diff(row_of, prepend=-1)))
 
 
@@ -219,7 +219,7 @@ def plain_text(texts: pl.Expr) -> pl.Expr:
     """Return upper-case words with any number as `0`: what stays the same when a payment recurs."""
     return (
         texts.fill_null("")
-        .str.slice(0, MOST_LETTERS)
+        .str.slice(0, MAX_LETTERS)
         .str.to_uppercase()
         .str.replace_all(r"\d+", "0")
         .str.replace_all(r"[^\p{L}\p{N}&]+", " ")

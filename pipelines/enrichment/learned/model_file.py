@@ -26,13 +26,13 @@ from pipelines.enrichment.learned.vectors import SCALES, Vocabulary
 from pipelines.vocabulary.errors import Unprocessable
 
 FORMAT = "tidemark-categories-1"
-MOST_BYTES = 1 << 30  # unpacked
+MAX_BYTES = 1 << 30  # unpacked
 NAME_LETTERS = 12
 SETTINGS = {
     "features": features.VERSION,
     "bucketBits": BUCKET_BITS,
     "pieces": list(features.PIECES),
-    "mostLetters": features.MOST_LETTERS,
+    "mostLetters": features.MAX_LETTERS,
     "scales": SCALES,
     "evidence": list(EVIDENCE),
 }
@@ -135,7 +135,7 @@ def _build_model(head: Mapping[str, Any], arrays: Arrays) -> Model:
 def _unpack(content: bytes) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(BytesIO(content)) as packed:
-            if sum(each.file_size for each in packed.infolist()) > MOST_BYTES:
+            if sum(each.file_size for each in packed.infolist()) > MAX_BYTES:
                 raise _refusal("it is too large to be a model")
         with np.load(BytesIO(content), allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}

@@ -43,7 +43,7 @@ from pipelines.vocabulary.schemas import MONEY
 SHIFT = 5
 # Pairs of rows with one day and amount whose words are compared. With more pairs, only the order counts: comparing
 # takes the product of both sides.
-MOST_COMPARED = 2_500
+MAX_COMPARED = 2_500
 
 _PROVEN_KEY = ("account_id", "date", "amount", "balance")
 _SAME_BALANCE = ("account_id", "amount", "balance")
@@ -330,7 +330,7 @@ def _sort_by_similarity(
     held: Sequence[_Candidate], sent: Sequence[_Candidate]
 ) -> Iterable[tuple[_Candidate, _Candidate]]:
     """Return pairs that share words: the most similar first, then those without any balance, then in order."""
-    if len(held) == len(sent) == 1 or len(held) * len(sent) > MOST_COMPARED:
+    if len(held) == len(sent) == 1 or len(held) * len(sent) > MAX_COMPARED:
         return []
     pairs = [pair for pair in product(held, sent) if _may_match(*pair) and _measure_similarity(*pair)]
     return sorted(pairs, key=lambda pair: (-_measure_similarity(*pair), any(each.states_balance for each in pair)))

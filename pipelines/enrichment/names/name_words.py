@@ -43,7 +43,7 @@ SHOWN_LISTS = ("acronyms", "not_acronyms")
 WEAK = "also_words"  # the list of names that are ordinary words as well
 STARRED, LEADING = "M", "m"  # letters of intermediaries' prefixes, with an asterisk and without
 UNKNOWN = "U"
-MOST_CHARACTERS, MOST_WORDS = 400, 40  # of a text that are read: names are near its start
+MAX_CHARACTERS, MAX_WORDS = 400, 40  # of a text that are read: names are near its start
 
 _SIGNS: Mapping[str, str] = {  # signs that separate words, or are words themselves
     **dict.fromkeys("&+", " & "),
@@ -91,11 +91,11 @@ def split_words() -> pl.Expr:
     """Split `clean_description` into words: List(String). A sign is either part of a word or a word itself."""
     signs = {**load().joined, **_SPELLINGS}
     return (
-        (pl.col("clean_description").str.head(MOST_CHARACTERS) + " ")
+        (pl.col("clean_description").str.head(MAX_CHARACTERS) + " ")
         .str.replace_many(list(signs), list(signs.values()), leftmost=True)
         .str.strip_chars(" .")
         .str.split(" ")
-        .list.head(MOST_WORDS)
+        .list.head(MAX_WORDS)
     )
 
 

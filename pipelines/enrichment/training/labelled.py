@@ -25,7 +25,7 @@ NEEDED = ("date", "description", "amount")
 LABEL = "label"
 CUSTOMER, CURRENCY = "customer", "currency"  # not learned from
 ACCOUNT = ("account", "account_number", "accountnumber")  # headings of what a model knows as context_account
-MOST_UNREADABLE = 0.1
+MAX_UNREADABLE = 0.1
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "message": pl.String()})
 LONGEST_SHOWN = 40  # characters of a value
 _DATES = ("%Y-%m-%d", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y")
@@ -120,7 +120,7 @@ def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
     if LABEL in needed:
         read = read.with_columns(label=_without_blanks(LABEL))
     refused = _list_refused(sent, read, [name for name in ("date", "amount", LABEL) if name in needed])
-    if refused.height > MOST_UNREADABLE * read.height:
+    if refused.height > MAX_UNREADABLE * read.height:
         raise _unreadable("; ".join(_summarise_refused(refused)))
     sound = read.join(refused, on="line", how="anti", maintain_order="left")
     return File(prepare(sound.drop("line")), refused)

@@ -30,13 +30,13 @@ from pipelines.vocabulary.own_columns import FILLED, PREFIX
 
 CARD = "context_card"
 LEAST_ROWS = 20
-MOST_LABELS = 1_000
+MAX_LABELS = 1_000
 COST = 0.5  # of an error, against a simpler model; accuracy is the same within half a point from 0.3 to 1
-MOST_ROUNDS = 8  # more take longer and decide no better
+MAX_ROUNDS = 8  # more take longer and decide no better
 MANY_LABELS, FEWER_ROUNDS = 200, 3  # the time grows with the labels; fewer rounds decide a little worse
-TOLERANCE = 0.1  # scikit-learn's `tol`, at which it stops before MOST_ROUNDS (our judgement)
+TOLERANCE = 0.1  # scikit-learn's `tol`, at which it stops before MAX_ROUNDS (our judgement)
 COMMON_FROM = 200  # with so many rows, a feature must occur twice: one that occurs once is usually a reference number
-MOST_WEIGHTS = 6_000_000  # the largest are kept: 20 MB in the file
+MAX_WEIGHTS = 6_000_000  # the largest are kept: 20 MB in the file
 FEW, MANY = 8_000, 20_000  # rows: see `_choose_held_back` (our judgement)
 MERCHANT_SHARE = 0.02  # largest share of the calibration's weight for one merchant, however many rows it has
 
@@ -62,7 +62,7 @@ class _Trial:
 
 def train(
     labelled: pl.DataFrame,
-    most_weights: int = MOST_WEIGHTS,
+    most_weights: int = MAX_WEIGHTS,
     report: Report = lambda _: None,
     unfamiliar: Unfamiliar | None = None,
 ) -> Model:
@@ -112,8 +112,8 @@ def refuse_unlearnable(labelled: pl.DataFrame) -> None:
         raise _unlearnable(f"{rows} labelled rows are too few; it takes {LEAST_ROWS}")
     if labels < 2:
         raise _unlearnable(f"every row has the same label ({labelled['label'][0]})")
-    if labels > MOST_LABELS:
-        raise _unlearnable(f"there are {labels} different labels; at most {MOST_LABELS} are possible")
+    if labels > MAX_LABELS:
+        raise _unlearnable(f"there are {labels} different labels; at most {MAX_LABELS} are possible")
     if labels * 2 > rows:
         raise _unlearnable(f"{rows} rows have {labels} different labels: almost every row has one of its own")
 
@@ -123,7 +123,7 @@ def _fit(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tupl
     truth = labels.search_sorted(rows["label"]).to_numpy()
     blocks = [*build_narrative_blocks(prepare_narratives(rows)), build_fact_block(rows, contexts)]
     known = build_vocabulary(blocks, rows.height, 2 if rows.height >= COMMON_FROM else 1)
-    rounds = MOST_ROUNDS if len(labels) <= MANY_LABELS else FEWER_ROUNDS
+    rounds = MAX_ROUNDS if len(labels) <= MANY_LABELS else FEWER_ROUNDS
     machine = LinearSVC(loss="hinge", C=COST, tol=TOLERANCE, max_iter=rounds, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # contradictory labels never converge; they stay doubtful

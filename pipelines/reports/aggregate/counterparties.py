@@ -12,8 +12,8 @@ from pipelines.vocabulary.printing import ratio
 
 WINDOW = 365  # days; this and the next two are our judgement
 TREND = 90  # days
-MOST = 10  # counterparties in each direction
-MOST_SQUARED = 10**15  # AUD; squares of larger amounts, summed over any history, would not fit a decimal
+MAX_LISTED = 10  # counterparties in each direction
+MAX_SQUARED = 10**15  # AUD; squares of larger amounts, summed over any history, would not fit a decimal
 
 _SIZE, _AGE = pl.col("amount").abs(), pl.col("age")
 _ONE = pl.lit(1)
@@ -45,7 +45,9 @@ def top_counterparties(facts: Facts) -> pl.DataFrame:
     order = (BY_CUSTOMER, "direction", "amount", "party")
     place = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "direction")
     most = (
-        sums.sort(order, descending=[False, False, True, False]).with_columns(rank=place).filter(pl.col("rank") <= MOST)
+        sums.sort(order, descending=[False, False, True, False])
+        .with_columns(rank=place)
+        .filter(pl.col("rank") <= MAX_LISTED)
     )
     details = (
         named.join(most.select(*_BY_PARTY), on=_BY_PARTY, how="semi")
@@ -171,7 +173,7 @@ def _concentrations(facts: Facts) -> pl.LazyFrame:
 def _square(by: str, whole: pl.Expr) -> pl.Expr:
     """Return what a payment adds to the sum of squares of payers' totals: `by` times the total of its payer."""
     exact = pl.Decimal(38, 4)
-    return pl.when(whole < MOST_SQUARED).then(pl.col(by)).cast(exact) * pl.when(whole < MOST_SQUARED).then("paid").cast(
+    return pl.when(whole < MAX_SQUARED).then(pl.col(by)).cast(exact) * pl.when(whole < MAX_SQUARED).then("paid").cast(
         exact
     )
 
@@ -191,7 +193,7 @@ def _share_of_largest(most: int) -> Derived:
 
 
 def _herfindahl() -> Derived:
-    small = pl.when(pl.col("receipts") < MOST_SQUARED).then("receipts").cast(pl.Decimal(38, 4))
+    small = pl.when(pl.col("receipts") < MAX_SQUARED).then("receipts").cast(pl.Decimal(38, 4))
     return Derived(
         "hhi",
         "ratio",

@@ -28,7 +28,7 @@ from pipelines.reports.completeness.coverage import is_break, steps
 from pipelines.reports.completeness.orders import Day
 from pipelines.vocabulary.schemas import UUID
 
-MOST_ROUNDED = 10  # breaks of an account in a calendar year; further ones don't count as rounding; our judgement
+MAX_ROUNDED = 10  # breaks of an account in a calendar year; further ones don't count as rounding; our judgement
 CAUSES = ("rows_missing", "sign", "repeated_row", "rounding", "ordering")
 _DAY = (*BY_ACCOUNT, "date")
 _CENT = Decimal("0.01")
@@ -102,7 +102,7 @@ def _likely() -> pl.Expr:
     """Name the likely cause: a wrong sign leaves −2 times the row's amount missing, a repeated row −1 times."""
     nth = _is_small().cum_sum().over(*BY_ACCOUNT, pl.col("next_seen").dt.year())
     return (
-        pl.when(_is_small() & (nth <= MOST_ROUNDED))
+        pl.when(_is_small() & (nth <= MAX_ROUNDED))
         .then(pl.lit("rounding"))
         .when(_missing() == -2 * pl.col("amount"))
         .then(pl.lit("sign"))

@@ -1,7 +1,8 @@
 """Reasons: why a reader can't fully rely on the data, in words, and what would resolve it.
 
 Each reason is `{code, subject, message, settledBy, effect}`. Those of the customer come first, then those of accounts,
-lenders and quarters, the largest first and at most MOST of a kind. `docs/explanation/completeness.md` lists the codes.
+lenders and quarters, the largest first and at most MAX_OF_A_KIND of a kind. `docs/explanation/completeness.md` lists
+the codes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from pipelines.vocabulary.printing import RATIO, SCORE, counted, dollars
 # Thresholds are our judgement.
 MUCH_UNKNOWN = "0.10"  # of turnover
 MUCH_VARIANCE = "0.10"  # of G1
-MOST = 5  # reasons of a kind
+MAX_OF_A_KIND = 5  # reasons of a kind
 _SHOWN_SEVERITIES = ("warning", "alert")
 _DIFFERENCES = ("openingDifference", "closingDifference")
 REASONS = ("code", "subject", "message", "settledBy", "effect")
@@ -68,7 +69,7 @@ class Reason:
             subject=self.subject.cast(pl.String),
             message=self.message,
             settledBy=self.settled_by,
-        ).filter(pl.col("nth") < MOST)
+        ).filter(pl.col("nth") < MAX_OF_A_KIND)
 
 
 def reasons(tables: _Tables) -> pl.DataFrame:

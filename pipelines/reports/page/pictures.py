@@ -15,8 +15,8 @@ from pipelines.reports.page.naming import STATES, account_name, driver_name, poi
 from pipelines.reports.page.tables import NO_TABLE, Table
 
 LABEL, LONG_LABEL = 32, 42  # characters of a line's label that leave room for a figure, or only for a word or two
-MOST_BARS = 8
-MOST_SPANS = 60
+MAX_BARS = 8
+MAX_SPANS = 60
 RUNNING = frozenset({"active", "in_arrears"})
 
 Tables: TypeAlias = Mapping[str, Table]
@@ -92,11 +92,11 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
     if not ranked:
         return None
     whole = sum((amount for _, amount in ranked), ZERO)
-    rest = ranked[MOST_BARS:]
+    rest = ranked[MAX_BARS:]
     others = [(f"{len(rest)} more", sum((amount for _, amount in rest), ZERO))] if rest else []
     bars = [
         (shorten(name, LABEL), f"{dollars(amount)}, {_share(amount, whole)}", {"solid": amount})
-        for name, amount in [*ranked[:MOST_BARS], *others]
+        for name, amount in [*ranked[:MAX_BARS], *others]
     ]
     largest, amount = ranked[0]
     kinds = counted(len(ranked), "category", "categories")
@@ -137,12 +137,12 @@ def _debts(table: Table, history: History) -> Figure | None:
     says = f"{counted(len(spans), 'facility', 'facilities')}, {running} running.{_left_out(spans)}"
     columns = ("lenderName", "product", "status", "fundingDate", "fundingAmount", "lastRepaymentDate", "repaidTotal")
     grid, key = table.grid("Facilities", columns), (("solid", "running"), ("outline", "ended"))
-    return Figure("debts", "Debt over time", says, charts.timeline(spans[:MOST_SPANS]), grid, key)
+    return Figure("debts", "Debt over time", says, charts.timeline(spans[:MAX_SPANS]), grid, key)
 
 
 def _left_out(spans: Sequence[Span]) -> str:
     """Say that a drawing shows only some of the spans that its sentence counts."""
-    return f" The drawing shows {extent(MOST_SPANS, len(spans))}." if len(spans) > MOST_SPANS else ""
+    return f" The drawing shows {extent(MAX_SPANS, len(spans))}." if len(spans) > MAX_SPANS else ""
 
 
 def _debt(row: Fields, history: History) -> Span | None:
@@ -180,7 +180,7 @@ def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | Non
         f"{_left_out(spans)}"
     )
     key = (("soft", "covered"), ("break", "gap")) if marked else ()
-    return Figure("coverage", "Coverage of each account", says, charts.timeline(spans[:MOST_SPANS]), key=key)
+    return Figure("coverage", "Coverage of each account", says, charts.timeline(spans[:MAX_SPANS]), key=key)
 
 
 def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:

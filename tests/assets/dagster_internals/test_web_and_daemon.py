@@ -71,7 +71,7 @@ def run_query(depth: int, *, reader: bool) -> tuple[ExecutionResult, QueryCost]:
 
 
 def test_a_readers_query_that_costs_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_and_daemon, "MOST_FIELDS", 1_000)
+    monkeypatch.setattr(web_and_daemon, "MAX_FIELDS", 1_000)
     assert run_query(1, reader=True)[0].errors is None
     deep, cost = run_query(5, reader=True)  # three million names
     assert {error.message for error in deep.errors or []} == {"This query costs more than a reader's query may."}

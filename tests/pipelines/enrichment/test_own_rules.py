@@ -90,7 +90,7 @@ def test_each_fault_is_one_line_with_file_and_line(subtests: pytest.Subtests) ->
 def test_all_faults_are_reported_at_once_but_not_without_end() -> None:
     wrong = "".join(f"  N{number}: []\n" for number in range(30))
     lines = refused(names=f"fuel:\n{wrong}")
-    assert len(lines) == own_rules.MOST_FAULTS + 1
+    assert len(lines) == own_rules.MAX_FAULTS + 1
     assert lines[-1] == "and 10 more"
 
 
@@ -221,11 +221,11 @@ def check_refusal(files: dict[str, str]) -> None:
 
 
 def test_too_much_is_refused_before_it_is_built(subtests: pytest.Subtests) -> None:
-    many = "\n".join(f"  N{number}: [NAME {number} X]" for number in range(own_rules.MOST_PHRASES + 1))
+    many = "\n".join(f"  N{number}: [NAME {number} X]" for number in range(own_rules.MAX_PHRASES + 1))
     rule = "- {{category: insurance, any: [DEPOT], unless: [X{0}Y], matches: [DEPOT, A DEPOT], not: [B]}}\n"
     hostile = {
         "more than 20,000 phrases": {"names": f"fuel:\n{many}"},
-        "more than 2,000,000 characters": {"names": "#" * (own_rules.MOST_CHARACTERS + 1)},
+        "more than 2,000,000 characters": {"names": "#" * (own_rules.MAX_CHARACTERS + 1)},
         "more than 100,000 values": {"names": f"fuel: [{'a,' * 100_001}]"},
         "nested too deeply": {"names": "[" * 500_000},
         "more than 200 rules": {"decisive": "".join(map(rule.format, range(201)))},

@@ -97,7 +97,7 @@ def test_hashes_never_change() -> None:
 
 def test_hostile_texts_are_bounded() -> None:
     blocks = build_narrative_blocks("A" * 10_000, "\u202e🙂" * 5_000, "", None, "(((.*)+)+" * 900, "A B " * 2_500)
-    assert max(np.bincount(block.rows).max() for block in blocks) < 5 * 4 * features.MOST_LETTERS
+    assert max(np.bincount(block.rows).max() for block in blocks) < 5 * 4 * features.MAX_LETTERS
 
 
 def test_amounts_at_both_ends_of_the_range() -> None:

@@ -118,7 +118,7 @@ def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
-    If the new version is active, the change alone doesn't make a rule that keeps its code trigger again for the same
+    If the new version is active, the change alone doesn't make a rule that keeps its code fire again for the same
     customers. `active` switches the ruleset on and off. If the client requires a second person or key for active
     rulesets, such a version is only requested (202).
     """
@@ -136,7 +136,7 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -
 
 @router.post("/rulesets/{rulesetId}/archive", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
 def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
-    """Archive a ruleset: it watches nobody. When it is unarchived, all its rules are ready to trigger again."""
+    """Archive a ruleset: it watches nobody. When it is unarchived, all its rules are ready to fire again."""
     with caller.writing() as w:
         stored = rulesets.archive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:

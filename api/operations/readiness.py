@@ -31,11 +31,11 @@ class Readiness:
 
 
 class Check(Generic[T]):
-    """A check that may take too long. Callers who wait share one run; `silent` is the result if it is too slow."""
+    """A check that may take too long. Callers who wait share one run; `if_too_slow` is the result if it is too slow."""
 
-    def __init__(self, check: Callable[[], T], silent: T) -> None:
+    def __init__(self, check: Callable[[], T], if_too_slow: T) -> None:
         self._check = check
-        self._silent = silent
+        self._if_too_slow = if_too_slow
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tidemark-health")
         self._under_way: asyncio.Future[T] | None = None
 
@@ -45,7 +45,7 @@ class Check(Generic[T]):
         try:
             return await asyncio.wait_for(asyncio.shield(self._under_way), CHECK_WITHIN_S)
         except TimeoutError:
-            return self._silent
+            return self._if_too_slow
 
     def close(self) -> None:
         self._thread.shutdown(wait=False)

@@ -5,7 +5,7 @@
     planning    one plan for all rulesets of a client
     baselines   metrics as of a past day; `snapshots`: facts as of many days
     observing   ruleset evaluations: which conditions hold for which customers; `describing`: what they read
-    transitions how rules trigger and reset
+    transitions how rules fire and are reset
     deciding    what a ruleset evaluation changes: states, matches and events
     schema      the document for editors
 

@@ -1,4 +1,4 @@
-"""Decide what a ruleset evaluation changes: which rules trigger and reset, and which matches and events follow.
+"""Decide what a ruleset evaluation changes: which rules fire or are reset, and which matches and events follow.
 
 The decision is a function of two values: the evaluation, which was computed beforehand, and the state of its customers
 and rules when it is applied. A customer counts only if its transactions and attributes are still those that were

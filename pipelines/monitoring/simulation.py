@@ -2,7 +2,7 @@
 
 A day is evaluated with all rows stored today that are dated up to that day, as they are enriched today. Attributes have
 the values that they had at the end of the day; an attribute that was not set yet has its current value. All rules start
-ready, and then trigger and reset day by day as in production (`transitions`).
+ready, and then fire and are reset day by day as in production (`transitions`).
 
 Customers are simulated in groups. Only the firings of a group, and tallies that add up, stay in memory.
 """
@@ -211,7 +211,7 @@ def _attributes_of_snapshots(of: Simulation, part: pl.DataFrame, past: Attribute
 def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the firings: customer, `rule`, `date` and the `snapshot` of that date; rules in the document's order.
 
-    A condition that is unknown, or unchanged since it was last known, neither triggers nor resets a rule. So only days
+    A condition that is unknown, or unchanged since it was last known, neither fires nor resets a rule. So only days
     with a change are computed, and every day for rules that fire again after some days.
     """
     known = outcomes.filter(pl.col("holds").is_not_null())

@@ -1,4 +1,4 @@
-"""Trigger and reset rules: a rule fires when its condition becomes true, and is ready again when it is false.
+"""Fire and reset rules: a rule fires when its condition becomes true, and is ready again when it is false.
 
 A rule has a state for each customer: *ready* or *fired*. An unknown condition changes no state. A rule that has fired
 does not fire again while its condition stays true, unless it is set to be ready again after some days.

@@ -143,7 +143,7 @@ def read_progress(r: Reading, task: Task, buckets: Iterable[int]) -> list[Bucket
 
 
 def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
-    """Record that a run begins. The counts of an interrupted run before it are kept."""
+    """Record that a run begins. The counts of an interrupted run are continued."""
     before = read_progress(w, task, [bucket])
     resumed = bool(before) and before[0].completed_at is None and before[0].state(now) is not State.WAITING
     done = before[0].done if resumed else 0

@@ -24,19 +24,19 @@ def example(model: type[BaseModel], variant: str | None = None) -> Any:
     own = _entry(model, model.__name__)
     if isinstance(own, list):
         return own
-    written: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     for base in (base for base in reversed(model.__mro__) if issubclass(base, BaseModel)):
-        written |= _entry(base, base.__name__)
+        stated |= _entry(base, base.__name__)
     if variant is not None:
-        written |= _entry(model, f"{model.__name__}.{variant}")
+        stated |= _entry(model, f"{model.__name__}.{variant}")
     members: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         alias = field.serialization_alias or to_camel(name)
-        if alias in written:
-            members[alias] = written[alias]
+        if alias in stated:
+            members[alias] = stated[alias]
         elif field.is_required() and not field.exclude:
             members[alias] = _member(field.annotation)
-    return members | written
+    return members | stated
 
 
 def show_example(schema: dict[str, Any], model: type[BaseModel]) -> None:

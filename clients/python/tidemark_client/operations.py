@@ -918,7 +918,7 @@ def get_ruleset(ruleset_id: str) -> Request[models.RulesetView]:
 def replace_ruleset(ruleset_id: str, body: models.SentRuleset) -> Request[models.SavedRulesetView]:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
-    If the new version is active, the change alone doesn't make a rule that keeps its code trigger again for the same
+    If the new version is active, the change alone doesn't make a rule that keeps its code fire again for the same
     customers. `active` switches the ruleset on and off. If the client requires a second person or key for active
     rulesets, such a version is only requested (202).
     """
@@ -926,7 +926,7 @@ def replace_ruleset(ruleset_id: str, body: models.SentRuleset) -> Request[models
 
 
 def archive_ruleset(ruleset_id: str) -> Request[models.RulesetView]:
-    """Archive a ruleset: it watches nobody. When it is unarchived, all its rules are ready to trigger again."""
+    """Archive a ruleset: it watches nobody. When it is unarchived, all its rules are ready to fire again."""
     return Request("POST", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}/archive")
 
 

@@ -62,7 +62,7 @@ class Cohort:
 def cohort_from_files(
     rows: pl.DataFrame, outcomes: Outcomes, *, registry_only: bool = False, expected: Expected | None = None
 ) -> Cohort:
-    """Return the cohort of two plain files, after enriching their rows.
+    """Return the cohort of two CSV files, after enriching their rows.
 
     Its further readings are the metrics of `flows.yaml` and columns given with the outcomes.
 

@@ -1,4 +1,4 @@
-"""A lender's outcomes and transactions as two plain files, read strictly: unreadable values are refused, not guessed.
+"""A lender's outcomes and transactions as two CSV files, read strictly: unreadable values are refused, not guessed.
 
     transactions   customer,account,date,description,amount,balance
     outcomes       customer,asOf,defaulted and further columns of numbers, such as loan terms

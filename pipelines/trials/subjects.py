@@ -39,7 +39,7 @@ class Subject:
 
 
 def subjects_of_files(rows: pl.DataFrame, cases: pl.DataFrame) -> list[Subject]:
-    """Return the customers of two plain files.
+    """Return the customers of two CSV files.
 
     Attacks choose rows by their categories and counterparties, which are those that enrichment finds for the untouched
     rows.

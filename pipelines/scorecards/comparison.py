@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Our judgement.
-LEAST_LOWER = 0.80  # share of paired bootstraps in which the log loss must be lower
+LEAST_LOWER = 0.95  # share of paired bootstraps in which the log loss must be lower
 MAX_AUC_LOST = 0.005
 
 

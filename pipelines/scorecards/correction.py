@@ -6,10 +6,11 @@ The slope and the intercept of the scorecard are found first (`recalibrate`), an
 every column, higher is better, so a weight says how much more (or, below zero, less) the column counts than in the
 scorecard. A weight is never below its column's `least`: no reading can come to count the wrong way round.
 
-Columns are added one by one, each time the one that would lower the loss most. Weights are shrunk towards 0 as if they
-came from a normal distribution (ridge regression). Cross-validation chooses the width of this distribution and the
-number of columns, up to the number that the outcomes allow (`most_slopes`). Without columns, the result is the
-recalibrated scorecard.
+The scorecard's own columns are all weighted anew, together, and their weights are shrunk towards 0 (ridge regression)
+until they have as many effective degrees of freedom as the outcomes allow slopes (`most_slopes`). So many features
+change a little, instead of a few that were chosen by chance changing much. Further columns are added one by one, each
+time the one that would lower the loss most, and each takes one degree of freedom from the scorecard's own.
+Cross-validation chooses how many there are and how strongly they are shrunk.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from pipelines.scorecards.measures import Outcomes, Values, log_losses
@@ -32,15 +33,12 @@ REPEATS = 2  # of the cross-validation in `choose_correction`
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """The intercept, the scorecard's slope (0 or more), and each column's weight."""
+    """The intercept, the scorecard's slope (0 or more), each column's weight, and the effective number of `slopes`."""
 
     intercept: float
     slope: float
     weights: Values
-
-    @property
-    def slopes(self) -> int:
-        return 1 + int(np.count_nonzero(self.weights))
+    slopes: float = 1.0
 
     def log_odds(self, scorecard: Values, columns: Values) -> Values:
         log_odds: Values = self.intercept + self.slope * scorecard - columns @ self.weights
@@ -54,12 +52,14 @@ class Cases:
     Attributes:
         scorecard: the scorecard's log-odds of each case.
         columns: what may correct them (cases × columns); higher is better.
+        own: how many of the columns, the first ones, are the scorecard's own.
         least: each column's least weight, as a share of the scorecard's slope; 0 or less.
         customers: a number for each case; equal for cases of one customer.
     """
 
     scorecard: Values
     columns: Values
+    own: int
     least: Values
     defaulted: Outcomes
     customers: NDArray[np.int64]
@@ -93,26 +93,50 @@ def recalibrate(scorecard: Values, defaulted: Outcomes) -> Correction:
 
 
 def fit_corrections(cases: Cases, most: int) -> list[Correction]:
-    """Return the recalibrated scorecard, then corrections by 1 to `most` weights, each at every one of SPREADS.
+    """Return corrections by at most `most` slopes besides the scorecard's.
 
-    Where no further weight would lower the loss, the last correction is repeated.
+    The first changes the weights of the scorecard's own columns; the others have 1 to `most` further columns, too, each
+    at every one of SPREADS. Where no further column would lower the loss, the last correction is repeated.
     """
     null = recalibrate(cases.scorecard, cases.defaulted)
     none = replace(null, weights=np.zeros(cases.columns.shape[1]))
-    paths = [list(_add_columns(none, spread, cases, most)) for spread in SPREADS]
-    return [none, *(path[place] for place in range(most) for path in paths)]
+    corrections = [_reweigh(none, most, cases)]
+    if cases.own < cases.columns.shape[1]:
+        for further in range(1, most + 1):
+            begun = _reweigh(none, most - further, cases)
+            corrections.extend(_add_columns(begun, spread, cases, further) for spread in SPREADS)
+    return corrections
 
 
-def _add_columns(none: Correction, spread: float, cases: Cases, most: int) -> Iterator[Correction]:
-    """Yield corrections with 1 to `most` columns, each with the further column that would lower the loss most."""
-    chosen, last = list[int](), none
+def _reweigh(none: Correction, freedom: int, cases: Cases) -> Correction:
+    """Fit the weights of the scorecard's own columns with this many effective degrees of freedom."""
+    if not freedom or not cases.own:
+        return none
+    probabilities = expit(none.log_odds(cases.scorecard, cases.columns))
+    own = cases.columns[:, : cases.own]
+    centred = (own - own.mean(axis=0)) * np.sqrt(probabilities * (1 - probabilities))[:, None]
+    information = np.linalg.svd(centred, compute_uv=False) ** 2
+
+    def excess(log_precision: float) -> float:
+        return float((information / (information + np.exp(log_precision))).sum()) - freedom
+
+    weakest, strongest = -2 * np.log(SPREADS[-1]), 2 * np.log(1_000)
+    precision = weakest if excess(weakest) <= 0 else float(brentq(excess, weakest, strongest))
+    fitted = _fit_weights(none, range(cases.own), float(np.exp(-precision / 2)), cases)
+    return replace(fitted, slopes=1 + freedom + excess(precision))
+
+
+def _add_columns(begun: Correction, spread: float, cases: Cases, most: int) -> Correction:
+    """Add up to `most` further columns, each time the one that would lower the loss most."""
+    chosen, last = list[int](), begun
     for _ in range(most):
         gains = _gains(last, spread, cases)
-        gains[chosen] = 0
-        if gains.size and gains.max() > 0:
-            chosen.append(int(gains.argmax()))
-            last = _fit_weights(none, chosen, spread, cases)
-        yield last
+        gains[[*range(cases.own), *chosen]] = 0
+        if gains.max() <= 0:
+            break
+        chosen.append(int(gains.argmax()))
+        last = replace(_fit_weights(begun, chosen, spread, cases), slopes=begun.slopes + len(chosen))
+    return last
 
 
 def _gains(at: Correction, spread: float, cases: Cases) -> Values:
@@ -132,9 +156,9 @@ def _penalty(spread: float, cases: Cases) -> float:
     return 1 / (cases.defaulted.size * spread**2)
 
 
-def _fit_weights(none: Correction, chosen: Sequence[int], spread: float, cases: Cases) -> Correction:
+def _fit_weights(begun: Correction, chosen: Sequence[int], spread: float, cases: Cases) -> Correction:
     """Fit the weights of these columns and the intercept; the weights are shrunk according to `spread`."""
-    columns, offset = cases.columns[:, chosen], none.slope * cases.scorecard
+    columns, offset = cases.columns[:, chosen], begun.log_odds(cases.scorecard, cases.columns)
     shrinking = _penalty(spread, cases)
 
     def loss(at: Values) -> tuple[float, Values]:
@@ -142,12 +166,11 @@ def _fit_weights(none: Correction, chosen: Sequence[int], spread: float, cases: 
         slopes = np.concatenate([[residuals.sum()], shrinking * at[1:] - residuals @ columns])
         return size + shrinking * float(at[1:] @ at[1:]) / 2, slopes
 
-    bounds = [(None, None), *((least * none.slope, None) for least in cases.least[chosen])]
-    start = np.concatenate([[none.intercept], np.zeros(len(chosen))])
-    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    weights = np.zeros(cases.columns.shape[1])
+    bounds = [(None, None), *((least * begun.slope, None) for least in cases.least[chosen])]
+    found: Any = minimize(loss, np.zeros(1 + len(chosen)), jac=True, method="L-BFGS-B", bounds=bounds).x
+    weights = begun.weights.copy()
     weights[chosen] = found[1:]
-    return Correction(float(found[0]), none.slope, weights)
+    return replace(begun, intercept=begun.intercept + float(found[0]), weights=weights)
 
 
 def _loss(log_odds: Values, defaulted: Outcomes) -> tuple[float, Values]:
@@ -168,15 +191,18 @@ def folds(customers: NDArray[np.int64], defaulted: Outcomes, count: int, seed: i
 
 
 def choose_correction(cases: Cases, most: int, count: int, seed: int) -> Correction:
-    """Return the correction by at most `most` weights that predicts unseen customers best.
+    """Return the correction by at most `most` slopes that predicts unseen customers best.
 
     Cross-validation in `count` folds decides.
     """
-    losses = np.zeros((1 + most * len(SPREADS), cases.defaulted.size))
+    corrections = fit_corrections(cases, most)
+    if len(corrections) == 1:
+        return corrections[0]
+    losses = np.zeros((len(corrections), cases.defaulted.size))
     for turn in range(REPEATS):
         for unseen in folds(cases.customers, cases.defaulted, count, seed + turn):
             held_back = cases.select(unseen)
             for number, each in enumerate(fit_corrections(cases.select(~unseen), most)):
                 log_odds = each.log_odds(held_back.scorecard, held_back.columns)
                 losses[number, unseen] += log_losses(log_odds, held_back.defaulted) / REPEATS
-    return fit_corrections(cases, most)[int(losses.mean(axis=1).argmin())]
+    return corrections[int(losses.mean(axis=1).argmin())]

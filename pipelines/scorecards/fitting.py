@@ -1,12 +1,11 @@
 """Fit a scorecard to outcomes: correct the one that comes with Tidemark by as many slopes as the outcomes allow.
 
-The default scorecard's points, before any ceiling, are the offset (`correction`), so with weak evidence the fit is the
-default scorecard with a recalibrated link. A slope does one of three things. It changes the weight of one feature of
-the default scorecard. Or it lets the ranks of a reading earn points, in up to BANDS bands of about equally many cases:
-ranks show differences that lie between the default scorecard's limits. Or it lets the mean of the ranks of all readings
-with a known direction earn points: with few outcomes, equal weights predict nearly as well as fitted ones (Dawes,
-1979), and they cost a single slope. In all three, what is unknown earns nothing, so leaving data out never helps, and a
-fitted scorecard is as monotone as the default one.
+The default scorecard's points, before any ceiling, are the offset (`correction`). All of its features are weighted
+anew, shrunk towards the weights that they have, so with weak evidence the fit is near the default scorecard with a
+recalibrated link. Readings that it doesn't have can earn points in two ways. The ranks of one reading may count, in up
+to BANDS bands of about equally many cases. Or the mean of the ranks of all of them with a known direction: with few
+outcomes, equal weights predict nearly as well as fitted ones (Dawes, 1979), and they cost a single slope. What is
+unknown earns nothing, so leaving data out never helps, and a fitted scorecard is as monotone as the default one.
 
 What is known of a feature's direction is a constraint: no weight of the default scorecard falls below 0, and a further
 reading whose outcomes contradict its known direction gets no weight. Where no direction is known, the cases decide it.
@@ -87,6 +86,10 @@ class TrainingCases:
     def readings(self, name: str) -> Values:
         """Return a reading of each case; nan where missing."""
         return _floats(self._frame(name)[name])
+
+    def further_names(self) -> list[str]:
+        """Return the names of the readings that the default scorecard doesn't have."""
+        return [name for name in self.priors if name in self.further.columns]
 
     def coverage(self, name: str) -> Values | float:
         """Return each case's coverage of a reading; 0 where it is not expected."""
@@ -212,7 +215,7 @@ def fit(training: TrainingCases, calibration: Calibration, name: str) -> Scoreca
         **measure_on_unseen(
             training, lambda seen: _fit(seen, weights).log_odds, forecast_recalibrated, "recalibrated default scorecard"
         ),
-        "slopes": fitted.correction.slopes,
+        "slopes": _rounded(fitted.correction.slopes, 1),
         "coefficients": _coefficients(fitted),
         "reference": make_reference(training.scored, [feature.metric for feature in DEFAULT.features]),
         "versions": {package: version(package) for package in ("scipy", "numpy", "polars")},
@@ -249,6 +252,7 @@ def _cases(columns: Sequence[_Column], training: TrainingCases) -> Cases:
     return Cases(
         scorecard=training.log_odds(),
         columns=_values(columns, training),
+        own=sum(isinstance(column, _Weight) for column in columns),
         least=np.array([column.least for column in columns]),
         defaulted=training.defaulted,
         customers=training.customers,
@@ -278,9 +282,9 @@ def _weight_columns(training: TrainingCases) -> Iterator[_Weight]:
 
 
 def _rank_columns(training: TrainingCases) -> Iterator[_Ranked]:
-    """Yield a column for each reading that enough cases have, if it differs between them."""
-    for name, prior in training.priors.items():
-        readings = training.readings(name)
+    """Yield a column for each further reading that enough cases have, if it differs between them."""
+    for name in training.further_names():
+        prior, readings = training.priors[name], training.readings(name)
         known = np.sort(readings[~np.isnan(readings)])
         if known.size >= max(2, LEAST_SHARE * readings.size) and known[0] < known[-1]:
             ranked = _rank_column(name, known, stepped=prior.step == 1)

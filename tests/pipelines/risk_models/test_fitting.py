@@ -84,25 +84,24 @@ def without_loan(training: TrainingCases) -> TrainingCases:
 def test_what_the_scorecard_does_not_know_makes_the_fit_better() -> None:
     facts = a_fit().facts
     assert facts["comparison"]["better"]
-    assert facts["comparison"]["lowerIn"] >= 0.8
+    assert facts["comparison"]["lowerIn"] >= comparison.LEAST_LOWER
     assert facts["auc"] > facts["defaultScorecardAuc"] + 0.05
     low, high = facts["aucInterval"]
     assert low < facts["auc"] < high
     assert "loan" in {feature.metric for feature in a_fit().features}
 
 
-def test_without_anything_to_learn_the_fit_is_the_recalibrated_default_and_not_better() -> None:
-    # One fit in ten is judged better by chance: of the seeds 2 to 11, that with seed 2.
-    draws = np.random.default_rng(3)
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_without_anything_to_learn_the_fit_is_near_the_recalibrated_default_and_not_better(seed: int) -> None:
+    draws = np.random.default_rng(seed)
     training = a_portfolio()
     odds = training.log_odds()
     likely = 1 / (1 + np.exp(1.2 - 1.5 * (odds - odds.mean()) / odds.std()))
     exact = replace(without_loan(training), defaulted=(draws.random(CASES) < likely).astype(np.int8))
-    found = fit(exact, "client", "test")
-    assert not found.facts["comparison"]["better"]
+    assert not fit(exact, "client", "test").facts["comparison"]["better"]
     alone = correction.recalibrate(exact.log_odds(), exact.defaulted)
-    recalibrated = 1 / (1 + np.exp(-alone.intercept - alone.slope * exact.log_odds()))
-    assert np.corrcoef(values(found, exact), recalibrated)[0, 1] > 0.9
+    recalibrated = alone.intercept + alone.slope * exact.log_odds()
+    assert np.corrcoef(fitting._fit(exact, most(exact)).log_odds(exact), recalibrated)[0, 1] > 0.9
 
 
 def test_slopes_are_no_more_than_a_tenth_of_the_defaults() -> None:
@@ -115,18 +114,19 @@ def test_slopes_are_no_more_than_a_tenth_of_the_defaults() -> None:
 def test_no_correction_of_a_path_has_a_sign_against_what_is_known() -> None:
     draws = np.random.default_rng(4)
     columns = draws.normal(size=(200, 8))
-    odds = -1.5 + columns @ np.linspace(-1, 1, 8)
+    odds = -1.5 + columns @ np.linspace(1, -1, 8)
     cases = correction.Cases(
         scorecard=-odds / 4 - 2,  # contradicts the outcomes
         columns=columns,
+        own=3,
         least=np.zeros(8),
         defaulted=(draws.random(200) < 1 / (1 + np.exp(-odds))).astype(np.int8),
         customers=np.arange(200),
     )
     found = correction.fit_corrections(cases, 7)
-    assert found[0].slopes == 1
     assert found[0].slope == 0
     assert max(each.slopes for each in found) <= 8
+    assert max(np.count_nonzero(each.weights[3:]) for each in found) > 1
     assert all((each.weights >= 0).all() for each in found)
 
 

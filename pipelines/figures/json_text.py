@@ -6,8 +6,9 @@ their digits: a reader that parses them as decimals loses nothing.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import groupby, pairwise
 
+import numpy as np
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
@@ -65,9 +66,12 @@ def join_pieces(customers: pl.DataFrame, pieces: Sequence[str | pl.DataFrame]) -
 
 def _join_lines(piece: pl.DataFrame) -> Iterator[tuple[int, str]]:
     """Yield each customer's lines as one text."""
-    lines = iter(piece["line"].to_list())
-    for run in piece[BY_CUSTOMER].rle():
-        yield run["value"], ",".join(islice(lines, run["len"]))
+    if piece.is_empty():
+        return
+    numbers, lines = piece[BY_CUSTOMER].to_numpy(), piece["line"].to_list()
+    starts = (np.flatnonzero(np.diff(numbers)) + 1).tolist()
+    for start, end in pairwise([0, *starts, len(lines)]):
+        yield int(numbers[start]), ",".join(lines[start:end])
 
 
 def _is_plain(kind: pl.DataType) -> bool:

@@ -190,10 +190,12 @@ def _detected_rows(facts: Facts) -> pl.DataFrame:
 
 def _detect(facts: Facts) -> pl.DataFrame:
     """Run every detector that has something to read, and return its rows (schema _DETECTED), each once."""
-    each = [pl.LazyFrame(schema=_DETECTED)]
+    each = list[pl.LazyFrame]()
     for code in load_descriptions():
         read, detect = _DETECTORS[code]
         if not facts.cached(read).is_empty():
             each.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))
+    if not each:
+        return pl.DataFrame(schema=_DETECTED)
     keys = [*_FINDING, "transaction_id"]
     return pl.concat(each).unique(keys, keep="first", maintain_order=True).collect(engine="in-memory")

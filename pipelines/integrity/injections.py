@@ -32,7 +32,8 @@ _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
 
 def sourced_receipts(facts: Facts) -> pl.DataFrame:
-    """Return receipts of private, cash or unnamed money, each with its `source` and its `period`.
+    """Return receipts of private, cash or unnamed money, each with its `source` and its `period`, of customers who have
+    some in the last period.
 
     Periods have LAST_DAYS days; the last one is 0.
     """
@@ -42,6 +43,7 @@ def sourced_receipts(facts: Facts) -> pl.DataFrame:
         received.filter(~pl.col("is_transfer").fill_null(value=False))
         .select(BY_CUSTOMER, "transaction_id", "party", "size", "usual", source=_source(), period=period)
         .drop_nulls("source")
+        .filter((pl.col("period") == 0).any().over(BY_CUSTOMER))
         .collect(engine="in-memory")
     )
 

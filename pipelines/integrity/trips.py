@@ -11,6 +11,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import RECENT, candidates, plain_words
+from pipelines.vocabulary.plans import PUSHDOWNS
 
 SAME_PARTY_DAYS = 45  # six weeks, and the days that a bank takes
 RELATED_DAYS = 21
@@ -191,7 +192,7 @@ def circle_turns(facts: Facts) -> pl.DataFrame:
     payments = recent.filter("is_payment").select(*columns, *_periods(0, 1)).explode("period")
     through = (pl.col("size") * 1000 / pl.col("size_out")).round()
     gap = (pl.col("date") - pl.col("date_out")).dt.total_days()
-    return (
+    turns = (
         receipts.join(payments, on=[BY_CUSTOMER, "period"], how="inner", suffix="_out")
         .filter(
             pl.col("party") != pl.col("party_out"),
@@ -199,6 +200,12 @@ def circle_turns(facts: Facts) -> pl.DataFrame:
             gap.is_between(1, CIRCLE_DAYS),
         )
         .with_columns(through=through, gap=gap)
+        .collect(engine="in-memory", optimizations=PUSHDOWNS)
+    )
+    if turns.height < FEWEST_TURNS:
+        return turns.clear()
+    return (
+        turns.lazy()
         .sort(BY_CUSTOMER, "gap", "transaction_id", "transaction_id_out")
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id"], keep="first", maintain_order=True)
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id_out"], keep="first", maintain_order=True)

@@ -21,6 +21,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.rows import COLUMNS, is_met
 from pipelines.risk_models.event_definitions import Event, Role, Texts, definitions
+from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.schemas import MONEY, UUID
 
 ROWS = pl.Schema(
@@ -69,7 +70,8 @@ def _event_rows(facts: Facts) -> pl.DataFrame:
     occur = facts.cached(_searched_rows).select(is_event.any() for is_event in _event_filters()).row(0)
     for (code, event), occurs in zip(definitions().items(), occur, strict=True):
         if occurs:  # rarely, and checking texts and roles of no rows still takes time
-            found[code] = _find_rows(facts, code, event, found.get(event.except_for))
+            counted = _count_rows(facts, code, event, found.get(event.except_for))
+            found |= {} if counted.is_empty() else {code: _as_rows(code, counted)}
     return pl.concat([pl.DataFrame(schema=ROWS), *found.values()])
 
 
@@ -79,18 +81,20 @@ def _event_filters() -> tuple[pl.Expr, ...]:
     return tuple(is_met(event.where).alias(code) for code, event in definitions().items())
 
 
-def _find_rows(facts: Facts, code: str, event: Event, besides: pl.DataFrame | None) -> pl.DataFrame:
-    """Return the rows of one event (schema ROWS), without those of the event `besides`."""
+def _count_rows(facts: Facts, code: str, event: Event, besides: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the rows of one event, without those of the event `besides`, and whether each `counts`."""
     searched = facts.cached(_searched_rows).filter(is_met(event.where))
     rows = searched if besides is None else searched.join(besides, on="transaction_id", how="anti")
-    counted = (
-        _GAPS[code](facts, rows)
-        if event.counted == "gaps"
-        else rows.filter(_is_sure())
-        .filter(_is_worded(event.texts))
-        .pipe(_LEAVE_OUT[event.unless], facts)
-        .pipe(_by_day if event.counted == "days" else _by_lender)
-    )
+    if event.counted == "gaps":
+        return _GAPS[code](facts, rows)
+    sure = rows.filter(_is_sure())
+    if sure.is_empty():
+        return sure
+    worded = sure.filter(_is_worded(event.texts)).pipe(_LEAVE_OUT[event.unless], facts)
+    return _by_day(worded) if event.counted == "days" else _by_lender(worded)
+
+
+def _as_rows(code: str, counted: pl.DataFrame) -> pl.DataFrame:
     return counted.select(
         BY_CUSTOMER,
         pl.lit(code).alias("code"),
@@ -105,6 +109,7 @@ def _is_sure() -> pl.Expr:
     return pl.col("category_source").is_in(SURE).fill_null(value=False)
 
 
+@cache
 def _is_worded(texts: Texts) -> pl.Expr:
     text = words_of(matching_text(pl.col("description").fill_null("")))
     wanted, unwanted = (search_literals(phrases) for phrases in (texts.any, texts.unless))
@@ -243,7 +248,7 @@ def _missed_wages(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
         pl.col("sure_days") >= RHYTHM, pl.col("gap") >= PAY_DAYS_MISSED * pl.col("usual") + GRACE
     ).sort("date")
     if silent.is_empty():  # true for most customers
-        return _by_day(paid.clear())
+        return silent
     distress = facts.cached(_searched_rows).filter(
         _is_sure(), pl.col("category").is_in(_DISTRESS), _is_against_the_customer()
     )
@@ -271,9 +276,8 @@ def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     )
     staffed = wages.group_by(BY_CUSTOMER).agg(last=pl.col("date").max(), pay_days=pl.col("date").n_unique())
     gaps = _gaps(paid, staffed.filter(pl.col("pay_days") >= RHYTHM).select(BY_CUSTOMER, "last"))
-    return _rows_before(
-        paid, gaps.filter(pl.col("sure_days") >= SUPER_BEFORE, pl.col("gap") >= SUPER_SILENT, pl.col("nth") > 0)
-    )
+    silent = gaps.filter(pl.col("sure_days") >= SUPER_BEFORE, pl.col("gap") >= SUPER_SILENT, pl.col("nth") > 0)
+    return silent if silent.is_empty() else _rows_before(paid, silent)
 
 
 def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
@@ -282,15 +286,16 @@ def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     `sure_days`: how many of the customer's days have a payment that not only the model recognised. `nth`: the gap's
     number, from 0.
     """
-    days = paid.group_by(BY_CUSTOMER, "date").agg(sure=_is_sure().any()).sort(BY_CUSTOMER, "date")
+    days = paid.lazy().group_by(BY_CUSTOMER, "date").agg(sure=_is_sure().any()).sort(BY_CUSTOMER, "date")
     end = pl.coalesce(pl.col("date").shift(-1).over(BY_CUSTOMER), "last")
     return (
-        days.join(ends, on=BY_CUSTOMER, how="inner", validate="m:1", maintain_order="left")
+        days.join(ends.lazy(), on=BY_CUSTOMER, how="inner", validate="m:1", maintain_order="left")
         .with_columns(
             end=end, sure_days=pl.col("sure").sum().over(BY_CUSTOMER), nth=pl.int_range(pl.len()).over(BY_CUSTOMER)
         )
         .with_columns(gap=(pl.col("end") - pl.col("date")).dt.total_days())
         .drop("last")
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
 
 

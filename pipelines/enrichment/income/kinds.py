@@ -28,7 +28,6 @@ Kind = Literal["wages", "benefit", "pension", "rent", "contract_revenue", "regul
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PROBABILITIES: Mapping[str, str] = {kind: f"probability_{kind}" for kind in KINDS}
 FILE, CALIBRATION = "evidence.yaml", "calibration.yaml"
-BESIDE: Mapping[str, str] = {kind: f"beside_{kind}" for kind in KINDS}
 BESIDE_FROM = 0.8  # from this probability on, the kind of another payer counts as a sign
 LATEST = 24  # payments of a payer whose texts are read; this and the next are our judgement
 SAYS_FROM = 1 / 3  # share of these that a phrase must be in
@@ -85,10 +84,10 @@ def weigh_kinds(payers: pl.DataFrame, of_payers: pl.DataFrame, sharpness: float 
     """
     model = load()
     sharpness = load_sharpness() if sharpness is None else sharpness
-    said = model.find_said(payers, of_payers)
-    alone = payers.with_columns(pl.lit(value=False).alias(name) for name in BESIDE.values())
-    first = _share(model.add_up(model.find_first_signs(alone, said)) * sharpness)
-    place = model.find_first_signs(_find_beside(payers, first), said)
+    holds = model.find_conditions_met(payers) & model.find_said(payers, of_payers)
+    nobody = np.zeros((payers.height, len(KINDS)), np.bool_)
+    first = _share(model.add_up(model.find_first_signs(holds, nobody)) * sharpness)
+    place = model.find_first_signs(holds, _find_beside(payers, first))
     odds = model.add_up(place)
     shares = _share(odds * sharpness)
     signs = [names.gather(each) for names, each in zip(model.names, place, strict=True)]
@@ -106,17 +105,24 @@ def _share(odds: Numbers) -> Numbers:
     return shares
 
 
-def _find_beside(payers: pl.DataFrame, shares: Numbers) -> pl.DataFrame:
-    """Add BESIDE: whether another payer of the customer pays this kind with a higher probability, at least BESIDE_FROM.
+def _find_beside(payers: pl.DataFrame, shares: Numbers) -> Flags:
+    """Return payers × kinds: whether another payer of the customer pays this kind with a higher probability, at least
+    BESIDE_FROM.
 
     An employer that pays parts of a salary into two accounts is one payer.
     """
     customer = PAYER[0]
-    weighed = payers.with_columns(pl.Series(name, shares[:, nth]) for nth, name in enumerate(BESIDE.values()))
-    return weighed.with_columns(
-        ((pl.col(name).max() >= BESIDE_FROM) & (pl.col("payer") != _find_surest(name))).over(customer).alias(name)
-        for name in BESIDE.values()
+    probabilities = (pl.Series(kind, shares[:, nth]) for nth, kind in enumerate(KINDS))
+    beside: Flags = (
+        payers.select(customer, "payer", *probabilities)
+        .select(
+            ((pl.col(kind).max() >= BESIDE_FROM) & (pl.col("payer") != _find_surest(kind))).over(customer)
+            for kind in KINDS
+        )
+        .fill_null(value=False)  # a payer without a name
+        .to_numpy()
     )
+    return beside
 
 
 def _find_surest(name: str) -> pl.Expr:
@@ -134,6 +140,8 @@ class Model:
         self._sign_of = np.array([number for _, number in phrases])
         self._is_of_holder = np.array([bool(sign.holder) for sign in signs])
         self._needs_words = np.array([bool(sign.says or sign.holder) for sign in signs])
+        self._is_beside = np.array([[kind in sign.beside for kind in KINDS] for sign in signs])
+        self._needs_no_other = ~self._is_beside.any(axis=1)
         self._meets_conditions = [_meets_conditions(sign).alias(str(number)) for number, sign in enumerate(signs)]
         ends = np.cumsum([len(group) for group in groups])
         self._groups = [slice(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
@@ -145,15 +153,26 @@ class Model:
         """Return the log-odds (payers × kinds), given the places from `find_first_signs`."""
         return self.prior + sum(weights[place] for weights, place in zip(self.weights, first, strict=True))
 
-    def find_first_signs(self, payers: pl.DataFrame, said: Flags) -> list[Integers]:
-        """Return for each group the place in it of each payer's first sign that holds; its length if none does."""
-        holds = payers.select(self._meets_conditions).to_numpy()
-        holds = holds & (said | ~self._needs_words)
+    def find_first_signs(self, holds: Flags, beside: Flags) -> list[Integers]:
+        """Return for each group the place in it of each payer's first sign that holds; its length if none does.
+
+        Args:
+            holds: payers × signs: whether the sign holds, apart from what other payers pay.
+            beside: payers × KINDS, from `_find_beside`.
+        """
+        holds = holds & (self._needs_no_other | (beside @ self._is_beside.T))
         each = (holds[:, group] for group in self._groups)
         return [np.where(of.any(axis=1), of.argmax(axis=1), of.shape[1]) for of in each]
 
+    def find_conditions_met(self, payers: pl.DataFrame) -> Flags:
+        """Return payers × signs: whether a sign's conditions hold, apart from its phrases and from other payers."""
+        met: Flags = payers.select(self._meets_conditions).to_numpy()
+        return met
+
     def find_said(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> Flags:
-        """Return payers × signs: whether the sign's phrases are in the payments' texts, or in the account's name."""
+        """Return payers × signs: whether the sign needs no phrases, or they are in the payments' texts or in the
+        account's name.
+        """
         numbered = payers.select(*PAYER, "account_name").with_row_index("payer_number")
         paid = numbered.join(of_payers, on=PAYER, maintain_order="right").select("payer_number", "description")
         payments = paid.group_by("payer_number", maintain_order=True).tail(LATEST)
@@ -163,7 +182,7 @@ class Model:
         np.add.at(times, (payer_of[text], sign), 1)
         number = np.bincount(payments["payer_number"], minlength=payers.height)[:, None]
         said: Flags = times >= np.where(self._is_of_holder, 1, np.maximum(number * SAYS_FROM, 1))
-        return said
+        return said | ~self._needs_words
 
     def _find_signs(self, descriptions: pl.Series, names: pl.Series) -> tuple[Integers, Integers]:
         """Return the places of texts, first descriptions and then accounts' names, and the signs that each has."""
@@ -177,13 +196,11 @@ class Model:
 
 
 def _meets_conditions(sign: Sign) -> pl.Expr:
-    """Return whether all conditions of a sign hold, apart from its phrases."""
+    """Return whether all conditions of a sign hold, apart from its phrases and from what other payers pay."""
     return pl.all_horizontal(pl.lit(value=True), *_list_conditions(sign)).fill_null(value=False)
 
 
 def _list_conditions(sign: Sign) -> Iterator[pl.Expr]:
-    if sign.beside:
-        yield pl.any_horizontal(BESIDE[kind] for kind in sign.beside)
     if sign.purposes:
         yield pl.col("name").is_in(_list_names(sign.purposes))
     for column, texts in _TEXTS.items():

@@ -18,6 +18,7 @@ import polars as pl
 from pipelines.enrichment.facilities.joining import FUNDING_TO_REPAYMENT_DAYS, find_streams, join_facilities
 from pipelines.enrichment.facilities.products import credit_product
 from pipelines.enrichment.matching.reversals import pair_returns, party
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 # LEAST_DEBITS and MOST_REPAID define a facility; the other numbers are our judgement.
 LEAST_DEBITS, MOST_REPAID = 4, 1.6  # MOST_REPAID: repaid ÷ funded
@@ -70,10 +71,11 @@ def _is_return() -> pl.Expr:
 def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     """Return `row`, `inferred_id`, `inferred_product` and `is_inferred` of the rows that change."""
     held = pl.col("facility_id").is_not_null()
-    read = numbered.select("row", "facility_id", named=held & ~_is_guess(), known=credit_product())
-    joined = members.join(read, on="row", validate="1:1")
+    read = numbered.lazy().select("row", "facility_id", named=held & ~_is_guess(), known=credit_product())
+    joined = members.lazy().join(read, on="row", validate="1:1").collect(engine="in-memory")
     of_known = (
-        joined.group_by("member_of")
+        joined.lazy()
+        .group_by("member_of")
         .agg(
             named_id=pl.col("facility_id").filter("named").mode().sort().first(),
             named_product=pl.col("known").filter("named").mode().sort().first(),
@@ -87,9 +89,11 @@ def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
         inferred_id=pl.coalesce("named_id", first, "member_of"), is_inferred=pl.col("held") == 0
     )
     return (
-        joined.filter(~pl.col("named"))
+        joined.lazy()
+        .filter(~pl.col("named"))
         .join(ids, on="member_of", validate="m:1")
         .select("row", "inferred_id", "is_inferred", inferred_product=pl.coalesce("named_product", "product"))
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
 
 
@@ -99,18 +103,20 @@ def _infer_facilities(posted_rows: pl.DataFrame) -> pl.DataFrame:
     Args:
         posted_rows: rows with their number in `row` (UInt32).
     """
-    candidates = _select_payments(posted_rows, ~_is_return() & (_is_guess() | credit_product().is_not_null()))
+    payments = _select_payments(posted_rows)
+    candidates = payments.filter("is_candidate")
     advances = _find_advances(candidates)
-    dealt = _find_dealings(candidates.join(advances, on="row", how="anti"))
-    loans = dealt.join(_select_loans(dealt), on=_DEALING, validate="m:1")
+    dealt = _find_dealings(candidates.join(advances, on="row", how="anti") if advances.height else candidates)
+    kinds = (_find_loans(dealt), advances, _find_tax_plans(payments.filter("to_tax_office")))
+    found = [each.select(_BORROWED) for each in kinds if each.height]
+    if not found:
+        return posted_rows.clear().select("row", member_of="facility_id", product=pl.lit(None, pl.String()))
     borrowed = (
-        pl.concat([found.select(_BORROWED) for found in (loans, advances, _find_tax_plans(posted_rows))])
+        pl.concat(found)
         .sort("customer_number", "date", "transaction_id")
         .rename({"row": "place"})
         .with_row_index("row")
     )
-    if borrowed.is_empty():
-        return borrowed.select("product", row="place", member_of="transaction_id")
     members = borrowed.join(join_facilities(borrowed.drop("place")), on="row", validate="1:1")
     return members.select("product", row="place", member_of="facility_id")
 
@@ -121,30 +127,38 @@ def _is_guess() -> pl.Expr:
     return guessed.fill_null(value=False)
 
 
-def _select_payments(posted_rows: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:
-    """Select payments, and add their `size`, whether they could be funding (`funds`), and the customer's last day."""
-    last = posted_rows.lazy().group_by("customer_number").agg(through=pl.col("date").max())
+def _select_payments(posted_rows: pl.DataFrame) -> pl.DataFrame:
+    """Select payments that may belong to a loan or advance (`is_candidate`), or go to a tax office (`to_tax_office`).
+
+    Added are their `size`, whether they could be funding (`funds`), and the customer's last day (`through`).
+    """
     return (
         posted_rows.lazy()
-        .filter(pl.col("is_transfer").ne_missing(True), *where)
-        .join(last, on="customer_number", validate="m:1")
         .select(
-            *("row", "customer_number", "date", "transaction_id", "description", "through"),
+            *("row", "customer_number", "date", "transaction_id", "description", "is_transfer"),
             size=pl.col("amount").abs(),
             funds=pl.col("amount") > 0,
             party=party(),
+            through=pl.col("date").max().over("customer_number"),
+            is_candidate=~_is_return() & (_is_guess() | credit_product().is_not_null()),
+            to_tax_office=(pl.col("category").is_in(TAX_CATEGORIES) & (pl.col("amount") < 0)).fill_null(value=False),
         )
-        .collect(engine="in-memory")
+        .filter(pl.col("is_transfer").ne_missing(True), pl.col("is_candidate") | pl.col("to_tax_office"))
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
 
 
-def _find_tax_plans(posted_rows: pl.DataFrame) -> pl.DataFrame:
+def _find_tax_plans(to_office: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of plans with a tax office that no words name; each amount is a plan of its own.
 
     An instalment may be missed. Tax withheld from constant wages is equal only in two months of a quarter.
+
+    Args:
+        to_office: payments to tax offices, from `_select_payments`.
     """
-    office = pl.col("category").is_in(TAX_CATEGORIES) & (pl.col("amount") < 0)
-    paid = _select_payments(posted_rows, office).with_columns(lender="tax " + pl.col("size").cast(pl.String))
+    if to_office.height < LEAST_DEBITS:  # true of many customers, as in the functions below
+        return to_office.clear()
+    paid = to_office.with_columns(lender="tax " + pl.col("size").cast(pl.String))
     soon = pl.col("date").unique().sort().diff().dt.total_days() <= MONTH_DAYS
     plans = paid.group_by(_DEALING).agg(days=pl.col("date").n_unique(), monthly=soon.mean())
     equal = plans.filter(pl.col("days") >= LEAST_DEBITS, pl.col("monthly") >= MONTHLY_SHARE)
@@ -156,7 +170,8 @@ def _find_tax_plans(posted_rows: pl.DataFrame) -> pl.DataFrame:
 
 def _find_dealings(candidates: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of dealings with credits and at least LEAST_DEBITS debits; `lender` is the dealing's number."""
-    return candidates.join(_join_keys(_find_shared_keys(candidates)), on="row", validate="1:1")
+    shared = _find_shared_keys(candidates)
+    return candidates.clear() if shared.is_empty() else candidates.join(_join_keys(shared), on="row", validate="1:1")
 
 
 def _find_shared_keys(candidates: pl.DataFrame) -> pl.DataFrame:
@@ -194,14 +209,18 @@ def _join_keys(shared: pl.DataFrame) -> pl.DataFrame:
     return shared.select("row", lender=pl.Series(groups[rows]).cast(pl.String)).unique("row")
 
 
-def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
-    """Return the dealings that are debt, with their `product`."""
+def _find_loans(dealt: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the dealings that are debt, with their `product`."""
+    if dealt.is_empty():
+        return dealt
     streams = find_streams(dealt.filter(~pl.col("funds")).with_columns(product=pl.lit("")))
-    begun = _select_funded_streams(dealt, streams)
+    begun = dealt.clear() if streams.is_empty() else _select_funded_streams(dealt, streams)
     if begun.is_empty():
-        return begun.select(*_DEALING, product=pl.lit(""))
-    since = dealt.join(begun.select(*_DEALING, "drawn"), on=_DEALING).filter(pl.col("date") >= pl.col("drawn"))
-    amounts = streams.select(*_DEALING, "size", is_level=True)
+        return dealt.clear()
+    every = dealt.lazy()
+    funded = begun.lazy()
+    since = every.join(funded.select(*_DEALING, "drawn"), on=_DEALING).filter(pl.col("date") >= pl.col("drawn"))
+    amounts = streams.lazy().select(*_DEALING, "size", is_level=True)
     out, size = ~pl.col("funds"), pl.col("size")
     is_level = pl.col("is_level").fill_null(value=False)
     sums = (
@@ -222,16 +241,18 @@ def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
             pl.col("debits") >= 2 * pl.col("draws"),
         )
     )
-    return begun.join(sums, on=_DEALING, validate="1:1").select(*_DEALING, product=_likeliest_product())
+    loans = funded.join(sums, on=_DEALING, validate="1:1").select(*_DEALING, product=_likeliest_product())
+    return every.join(loans, on=_DEALING, validate="m:1").collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:
     """Return each dealing's first credit that is followed soon by a stream that can repay it, with the stream."""
-    fundings = dealt.filter("funds").select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
+    fundings = dealt.lazy().filter("funds").select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
     after = (pl.col("first") - pl.col("drawn")).dt.total_days()
     longest = pl.when(_mean_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
     return (
-        streams.filter(pl.col("days") >= LEAST_DEBITS, pl.len().over(_DEALING) <= MOST_STREAMS)
+        streams.lazy()
+        .filter(pl.col("days") >= LEAST_DEBITS, pl.len().over(_DEALING) <= MOST_STREAMS)
         .select(*_DEALING, "first", "last", "days", instalment=pl.col("size").cast(pl.Float64))
         .join(fundings, on=_DEALING)
         .filter(
@@ -242,6 +263,7 @@ def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.Dat
         )
         .sort(*_DEALING, "drawn", "first", "instalment")
         .unique(_DEALING, keep="first", maintain_order=True)
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
 
 
@@ -292,7 +314,7 @@ def _find_advances(candidates: pl.DataFrame) -> pl.DataFrame:
     """
     repaid = _pair_advances(candidates)
     if repaid.is_empty():
-        return candidates.clear().with_columns(lender=pl.lit(""), product=pl.lit(""))
+        return candidates.clear()
     sides = [repaid.select("lender", row=side) for side in ("row", "row_back")]
     members = pl.concat([*sides, _find_open_advances(candidates, repaid)])
     return candidates.join(members, on="row", validate="1:1").with_columns(product=pl.lit("invoice_finance"))
@@ -300,17 +322,23 @@ def _find_advances(candidates: pl.DataFrame) -> pl.DataFrame:
 
 def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
     """Pair credits (`row`) with later, slightly larger debits that print the same number (`row_back`)."""
-    numbers = candidates["description"].str.extract_all(INVOICE).list.unique()
+    number = pl.col("description").str.extract_all(INVOICE).list.unique()
     printed = pl.len().over("customer_number", "number", "funds")
-    every = candidates.lazy().with_columns(number=numbers).explode("number").drop_nulls("number")
-    numbered = every.filter(printed <= MOST_PRINTED)
+    every = candidates.lazy().select("row", "customer_number", "date", "size", "funds", "party", number=number)
+    numbered = every.explode("number").drop_nulls("number").filter(printed <= MOST_PRINTED)
     advanced = numbered.filter("funds", pl.col("size") >= LEAST_FUNDING)
     days = (pl.col("date_back") - pl.col("date")).dt.total_days()
     factor = pl.col("size_back").cast(pl.Float64) / pl.col("size").cast(pl.Float64)
     name = pl.format("{} x {}", pl.col("party").fill_null(""), (factor * 1000).round())
-    return (
+    paired = (
         advanced.join(numbered.filter(~pl.col("funds")), on=["customer_number", "number"], suffix="_back")
         .filter(days.is_between(*ADVANCED_FOR), factor.is_between(*ADVANCE_FACTOR))
+        .collect(engine="in-memory")
+    )
+    if paired.height < LEAST_DEBITS:
+        return paired.clear()
+    return (
+        paired.lazy()
         .select("row", "row_back", "customer_number", lender=name)
         .sort("row", "row_back")
         .unique("row", keep="first", maintain_order=True)

@@ -16,6 +16,7 @@ from pipelines.enrichment.facilities.products import REVOLVING, credit_product
 from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.matching.pairing import pair_latest_first, pair_oldest_first
 from pipelines.enrichment.matching.reversals import pair_returns, party
+from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.schemas import UUID, posted
 
 # The numbers are our judgement.
@@ -59,7 +60,7 @@ def join_facilities(borrowed: pl.DataFrame) -> pl.DataFrame:
         borrowed: `row` (its number, in order of time), `customer_number`, `lender`, `product`, `date`,
             `transaction_id`, `size` (AUD, positive), and whether the row `funds`.
     """
-    return borrowed.pipe(_add_chains).pipe(_number_facilities).pipe(_name_facilities)
+    return borrowed.pipe(_add_chains).pipe(_find_first_rows).pipe(_name_facilities)
 
 
 def _select_borrowing(numbered: pl.DataFrame) -> pl.DataFrame:
@@ -116,7 +117,8 @@ def find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
     tolerance = pl.when(usual >= 3).then((usual * 0.15).ceil()).otherwise(0)
     alike = ((gap - usual).abs() <= tolerance).mean()
     return (
-        repayments.group_by(*_AMOUNT, "date")
+        repayments.lazy()
+        .group_by(*_AMOUNT, "date")
         .agg(pl.col("row").min())
         .sort(*_AMOUNT, "date")
         .with_columns(gap=pl.business_day_count(pl.col("date").shift(1).over(_AMOUNT), "date"))
@@ -125,6 +127,7 @@ def find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("days") >= STREAM_ROWS, pl.col("alike") >= STREAM_SHARE)
         .drop("alike")
         .sort(*_BORROWING, "first", "row")
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
 
 
@@ -182,8 +185,8 @@ def _assign_by_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFra
     )
 
 
-def _number_facilities(chained: pl.DataFrame) -> pl.DataFrame:
-    """Add `facility`, the number of a row's facility within its chain. Revolving credit has only one."""
+def _find_first_rows(chained: pl.DataFrame) -> pl.DataFrame:
+    """Add `first_row` of a row's facility. Along a chain, facilities are numbered; revolving credit has only one."""
     before = {name: pl.col(name).shift(1).over(_CHAIN) for name in ("date", "funds")}
     days = (pl.col("date") - pl.col("date_before")).dt.total_days()
     drawn = pl.col("funds") & ~(pl.col("funds_before") & (days <= SAME_DRAWDOWN_DAYS)).fill_null(value=False)
@@ -191,18 +194,19 @@ def _number_facilities(chained: pl.DataFrame) -> pl.DataFrame:
     silent = ~pl.col("funds") & ~pl.col("funds_before") & (days > silence)
     begins = (drawn | silent.fill_null(value=False)) & ~pl.col("product").is_in(REVOLVING)
     return (
-        chained.sort(*_CHAIN, *_ORDER)
+        chained.lazy()
+        .sort(*_CHAIN, *_ORDER)
         .with_columns(date_before=before["date"], funds_before=before["funds"])
         .with_columns(begins=begins)
         .with_columns(facility=pl.col("begins").cum_sum().over(_CHAIN))
+        .with_columns(first_row=pl.col("row").first().over(*_CHAIN, "facility"))
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
 
 
 def _name_facilities(chained: pl.DataFrame) -> pl.DataFrame:
     """Return `row` and `facility_id`, derived from the facility's first row, which later rows don't change."""
-    facility = (*_CHAIN, "facility")
-    first = chained.with_columns(first_row=pl.col("row").first().over(facility))
-    anchors = first.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
+    anchors = chained.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
     facility_id = derive_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))
     named = anchors.select("first_row", facility_id=facility_id)
-    return first.join(named, on="first_row", validate="m:1").select("row", "facility_id")
+    return chained.join(named, on="first_row", validate="m:1").select("row", "facility_id")

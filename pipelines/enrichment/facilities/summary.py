@@ -1,5 +1,6 @@
 """Summarise facilities for a credit analyst: one row each, from the transactions with its id."""
 
+from collections.abc import Sequence
 from datetime import date
 
 import polars as pl
@@ -28,6 +29,7 @@ from pipelines.enrichment.facilities.terms import (
     least_repaid,
 )
 from pipelines.enrichment.matching.reversals import pair_returns
+from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.schemas import MONEY, UUID, SeriesPeriod, posted
 
 Product = pl.Enum(list(PRODUCTS))
@@ -108,24 +110,26 @@ def describe_facilities(posted_rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
         return FACILITIES.to_frame()
     closed = list_closed_days(flows.select(pl.col("date").min()).item(), as_of)
     due = find_slots(flows.filter(~pl.col("funds")).select(_FACILITY, "date", "bounced"))
-    return (
+    known = (
         _sum_flows(flows.lazy())
         .join(find_frequencies(due.lazy(), closed), on=_FACILITY, how="left", validate="1:1")
-        .collect(engine="in-memory")
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
         .pipe(add_rates)
         .pipe(_add_balances, flows)
         .pipe(_add_withheld, posted_rows)
-        .pipe(add_remaining)
-        .pipe(_add_misses, due, flows, closed)
-        .pipe(_add_renewals)
+    )
+    return (
+        add_remaining(known.lazy())
+        .pipe(_add_misses, _list_misses(known, due, flows, closed))
+        .pipe(_add_renewals, known.lazy())
         .with_columns(status=_status().cast(Status))
         .pipe(_settle_ended)
         .with_columns(_next_expected(closed), **_missed_payments())
-        .collect(engine="in-memory")
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
         .pipe(_add_stacking)
         .sort("customer_number", pl.coalesce("funding_date", "first_repayment"), _FACILITY)
         .select(pl.col(name).cast(kind) for name, kind in FACILITIES.items())
-        .collect(engine="in-memory")
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
 
 
@@ -199,9 +203,12 @@ def _most_frequent(name: str) -> pl.Expr:
 
 def _add_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Add `grown_balance`: what was lent less what was repaid, with interest to the last day."""
+    if known["yearly_rate"].null_count() == known.height:
+        return known.with_columns(grown_balance=pl.lit(None, TOTAL))
     grown = add_interest(flows.lazy(), known.lazy())
     balances = grown.group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
-    return known.lazy().join(balances, on=_FACILITY, how="left", validate="1:1").collect(engine="in-memory")
+    together = known.lazy().join(balances, on=_FACILITY, how="left", validate="1:1")
+    return together.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 def add_interest(flows: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
@@ -232,14 +239,17 @@ def _add_withheld(known: pl.DataFrame, posted_rows: pl.DataFrame) -> pl.DataFram
     )
 
 
-def _add_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
-    """Add `passed_over` and `overdue` dates, `last_slot`, and by how many recent instalments the customer is `short`.
+def _list_misses(
+    known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]
+) -> Sequence[pl.LazyFrame]:
+    """Return of each facility: the last slot, and the number of late ones; the missed repayments; and those made late.
 
     Revolving credit is repaid at will, so only bounced repayments count as missed.
     """
     read = ("frequency", "through", "product", "repayment_usual")
     terms = known.select(_FACILITY, *read, since=_recent_since()).lazy()
-    slotted = due.lazy().join(terms, on=_FACILITY, validate="m:1")
+    slots = due.lazy().join(terms, on=_FACILITY, validate="m:1").collect(engine="in-memory", optimizations=AS_WRITTEN)
+    slotted = slots.lazy()
     silent = find_missing(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
     bounced = due.lazy().filter("bounced").select(_FACILITY, "date", overdue=pl.lit(value=False))
     every = pl.concat([bounced, silent.select(_FACILITY, "date", "overdue")])
@@ -247,7 +257,7 @@ def _add_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, clo
     paid = flows.lazy().filter(~pl.col("funds"), ~pl.col("bounced"))
     paid = paid.join(terms.drop("product", "through"), on=_FACILITY)
     late = pl.col("date") > pl.col("since")
-    by_facility = (
+    return (
         slotted.group_by(_FACILITY).agg(last_slot=pl.col("date").max(), slots=(late & ~pl.col("bounced")).sum()),
         missed.group_by(_FACILITY).agg(
             passed_over=pl.col("date").filter(~pl.col("overdue")).sort(),
@@ -256,14 +266,22 @@ def _add_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, clo
         ),
         paid.filter(late).group_by(_FACILITY).agg(instalments=(pl.col("size") / pl.col("repayment_usual")).sum()),
     )
-    together = known.lazy()
-    for found in by_facility:
+
+
+def _add_misses(known: pl.LazyFrame, misses: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
+    """Add `passed_over` and `overdue` dates, `last_slot`, and by how many recent instalments the customer is `short`.
+
+    Args:
+        misses: from `_list_misses`.
+    """
+    together = known
+    for found in misses:
         together = together.join(found, on=_FACILITY, how="left", validate="1:1")
     made_up = (pl.col("instalments").fill_null(0) - pl.col("slots").fill_null(0)).clip(0)
     return together.with_columns(
         *(pl.col(name).fill_null(pl.lit([], pl.List(pl.Date()))) for name in ("passed_over", "overdue")),
         short=pl.col("missed_late").fill_null(0) - made_up,
-    ).collect(engine="in-memory")
+    )
 
 
 def _recent_since() -> pl.Expr:
@@ -271,17 +289,20 @@ def _recent_since() -> pl.Expr:
     return pl.col("through") - pl.duration(days=days)
 
 
-def _add_renewals(known: pl.DataFrame) -> pl.LazyFrame:
-    """Add `renewed_by` and `renewed_on`: the lender's next funding, near the last repayment of a debt still owed."""
+def _add_renewals(missed: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `renewed_by` and `renewed_on`: the lender's next funding, near the last repayment of a debt still owed.
+
+    Args:
+        missed: facilities, from `_add_misses`.
+        known: the same, with the fundings alone.
+    """
     agreement = ("customer_number", "lender", "product")
     search_from = pl.max_horizontal(
         pl.col("last_repayment") - pl.duration(days=RENEWAL_BEFORE_DAYS),
         pl.col("funding_date") + pl.duration(days=1),
     )
-    fundings = (
-        known.lazy()
-        .filter(pl.col("funding_date").is_not_null())
-        .select(*agreement, renewed_by=_FACILITY, renewed_on="funding_date")
+    fundings = known.filter(pl.col("funding_date").is_not_null()).select(
+        *agreement, renewed_by=_FACILITY, renewed_on="funding_date"
     )
     owed = pl.col("estimated_remaining").cast(pl.Float64)
     still_owed = owed > pl.max_horizontal("repayment_usual", 0.1 * pl.col("funding_amount").cast(pl.Float64))
@@ -289,8 +310,7 @@ def _add_renewals(known: pl.DataFrame) -> pl.LazyFrame:
     soon = pl.col("renewed_on") <= pl.col("last_repayment") + pl.duration(days=RENEWAL_AFTER_DAYS)
     renewable = ~pl.col("product").is_in(REVOLVING) & still_owed.fill_null(value=True) & silent_since
     return (
-        known.lazy()
-        .with_columns(search_from=pl.when(renewable & pl.col("last_repayment").is_not_null()).then(search_from))
+        missed.with_columns(search_from=pl.when(renewable & pl.col("last_repayment").is_not_null()).then(search_from))
         .sort("search_from", _FACILITY)
         .join_asof(
             fundings.sort("renewed_on", "renewed_by"),
@@ -381,15 +401,16 @@ def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
         .then("through")
         .otherwise(pl.min_horizontal("last_repayment", pl.col("renewed_on") - pl.duration(days=1))),
     )
+    if spans.height < 2:
+        return known.lazy().with_columns(stacked_with=pl.lit(0), possibly_stacked_with=pl.lit(0))
     sides = {"start": pl.col("start"), "end": pl.max_horizontal("start", "end")}
     events = [
-        spans.select("customer_number", _FACILITY, "is_inferred", on=day, ends=pl.lit(side == "end"))
+        spans.lazy().select("customer_number", _FACILITY, "is_inferred", on=day, ends=pl.lit(side == "end"))
         for side, day in sides.items()
     ]
     named = ~pl.col("is_inferred")
     counts = (
         pl.concat(events)
-        .lazy()
         .sort("customer_number", "on", "ends")  # what ends on the day that another begins ran beside it
         .with_columns(**_count_so_far("named", named), **_count_so_far("every", pl.lit(value=True)))
         .group_by(_FACILITY)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pipelines.enrichment.facilities.products import REVOLVING
 from pipelines.enrichment.facilities.rhythm import period_days
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 TOTAL = pl.Decimal(38, 2)  # room for any number of amounts
 _GROWTH = pl.Decimal(38, 6)
@@ -107,16 +108,12 @@ def add_rates(known: pl.DataFrame) -> pl.DataFrame:
         known: one row per facility: `facility_id`, `product`, `funding_amount`, `repayment_usual`, `frequency`,
             `repayment_mean`, `repayment_spread`.
     """
-    rates = {product: assumed.yearly_rate for product, assumed in ASSUMED.items() if assumed.yearly_rate}
-    assumed = pl.col("product").replace_strict(rates, default=None, return_dtype=pl.Float64())
-    a_year = 365.25 / period_days()
-    level = (
-        known.lazy()
-        .filter(assumed.is_not_null(), is_level())
-        .select(
-            "facility_id", a_year=a_year, payment=pl.col("repayment_usual") / pl.col("funding_amount").cast(pl.Float64)
-        )
-    )
+    assumed = _assumed_rate()
+    loans = known.filter(assumed.is_not_null(), is_level())
+    if loans.is_empty():  # true of many customers
+        return known.with_columns(term_total=pl.lit(None, TOTAL), yearly_rate=assumed, implied=pl.lit(value=False))
+    payment = pl.col("repayment_usual") / pl.col("funding_amount").cast(pl.Float64)
+    level = loans.lazy().select("facility_id", a_year=365.25 / period_days(), payment=payment)
     terms = pl.LazyFrame({"years": [months / 12 for months in TERMS_MONTHS]})
     payments, interest = pl.col("payments"), pl.col("payment") * pl.col("payments") - 1
     roughly = 2 * interest / pl.col("years") * payments / (payments + 1)  # on average, half of the loan is owed
@@ -126,13 +123,13 @@ def add_rates(known: pl.DataFrame) -> pl.DataFrame:
         .filter(payments >= 2, roughly.is_between(LEAST_RATE, MOST_RATE))
         .sort("facility_id", "years")
         .unique("facility_id", keep="first", maintain_order=True)
-        .collect(engine="in-memory")
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
-    payment, n = sold["payment"].to_numpy(), sold["payments"].to_numpy()
+    share, n = sold["payment"].to_numpy(), sold["payments"].to_numpy()
     implied = sold.lazy().select(
         "facility_id",
         "payments",
-        implied_rate=(1 + pl.lit(pl.Series(_implied_interest(payment, n)))) ** pl.col("a_year") - 1,
+        implied_rate=(1 + pl.lit(pl.Series(_implied_interest(share, n)))) ** pl.col("a_year") - 1,
     )
     rated = known.lazy().join(implied, on="facility_id", how="left", validate="1:1")
     return rated.select(
@@ -140,7 +137,13 @@ def add_rates(known: pl.DataFrame) -> pl.DataFrame:
         term_total=(pl.col("repayment_usual") * pl.col("payments")).round(2).cast(TOTAL),
         yearly_rate=pl.coalesce("implied_rate", assumed),
         implied=pl.col("implied_rate").is_not_null(),
-    ).collect(engine="in-memory")
+    ).collect(engine="in-memory", optimizations=AS_WRITTEN)
+
+
+@cache
+def _assumed_rate() -> pl.Expr:
+    rates = {product: assumed.yearly_rate for product, assumed in ASSUMED.items() if assumed.yearly_rate}
+    return pl.col("product").replace_strict(rates, default=None, return_dtype=pl.Float64())
 
 
 def _implied_interest(payment: Floats, payments: Floats) -> Floats:
@@ -184,7 +187,7 @@ def grown_size() -> pl.Expr:
     return (pl.col("size").cast(_GROWTH) * growth).round(2).cast(TOTAL)
 
 
-def add_remaining(known: pl.DataFrame) -> pl.DataFrame:
+def add_remaining(known: pl.LazyFrame) -> pl.LazyFrame:
     """Add `estimated_remaining` (TOTAL), `remaining_method` and `remaining_confidence`, before the status is known.
 
     Args:

@@ -7,6 +7,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, RECENT, candidates, is_institution
+from pipelines.vocabulary.plans import PUSHDOWNS
 
 # All our judgement.
 LAST_DAYS = 12  # before the last row
@@ -26,7 +27,6 @@ MAX_REPAID = 1.6  # times the receipt, in total
 LOAN_SHARE = 0.10  # least size of the receipt, as a share of a usual month's receipts
 # Category groups of payments that repay no disguised loan.
 NOT_REPAYMENTS = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
-_PAYEE = (BY_CUSTOMER, "party")
 _PRIVATE = ("owner_contribution", "director_loan_in")
 _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
@@ -186,18 +186,15 @@ def payment_streams(facts: Facts) -> pl.DataFrame:
     `rows`, their transaction ids; and `parties`, their payees.
     """
     size = (-pl.col("amount")).to_physical().cast(pl.Int64)
-    paid = facts.rows.lazy().filter(pl.col("amount") < 0).with_columns(party="counterparty_group")
-    before = paid.filter(pl.col("age") >= MONTH).group_by(_PAYEE).agg(earliest=pl.col("date").min())
     gaps, stream = pl.col("date").diff().dt.total_days(), (BY_CUSTOMER, "size")
-    return (
-        paid.filter("is_external", pl.col("age") < RECENT + MONTH)
+    regular = (
+        facts.rows.lazy()
+        .filter(pl.col("amount") < 0, "is_external", pl.col("age") < RECENT + MONTH)
         .filter(~is_institution(), ~pl.col("category_group").is_in(NOT_REPAYMENTS))
-        .select(*_PAYEE, "transaction_id", "date", size=size)
+        .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
         .filter(pl.len().over(stream) >= LEAST_REPAYMENTS)  # early: the rhythm below costs time per stream
-        .join(before, on=_PAYEE, how="left", validate="m:1", maintain_order="left")
         .group_by(stream, maintain_order=True)
         .agg(
-            pl.col("earliest").min(),
             first=pl.col("date").first(),
             times=pl.len(),
             mean=gaps.mean(),
@@ -206,7 +203,18 @@ def payment_streams(facts: Facts) -> pl.DataFrame:
             parties=pl.col("party").unique(maintain_order=True),
         )
         .filter(pl.col("mean").is_between(1, LONGEST_PERIOD), pl.col("longest") <= 2 * pl.col("mean") + GRACE_DAYS)
-        .filter((pl.col("earliest") >= pl.col("first")).fill_null(value=True))
         .select(*stream, "first", "times", "rows", "parties")
-        .collect(engine="in-memory")
+        .collect(engine="in-memory", optimizations=PUSHDOWNS)
     )
+    if regular.is_empty():  # true for many customers
+        return regular
+    paid = facts.rows.lazy().filter(pl.col("amount") < 0, pl.col("age") >= MONTH)
+    before = paid.group_by(BY_CUSTOMER, parties="counterparty_group").agg(earliest=pl.col("date").min())
+    known = (
+        regular.lazy()
+        .select(*stream, "first", "parties")
+        .explode("parties")
+        .join(before, on=[BY_CUSTOMER, "parties"], validate="m:1")
+        .filter(pl.col("earliest") < pl.col("first"))
+    )
+    return regular.lazy().join(known, on=stream, how="anti", maintain_order="left").collect(engine="in-memory")

@@ -12,6 +12,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.metrics.definition import Days, Months, Window
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,19 @@ def periods(facts: Facts) -> pl.DataFrame:
     last row to the day of computing), and of the complete calendar months `months_start` (first day of the first),
     `months_end` (first day after the last) and `complete_months` (how many).
     """
-    first, last, day = pl.col("first_date"), pl.col("data_through"), pl.duration(days=1)
+    dated = facts.history.lazy().with_columns(days_behind=facts.days_behind, place=facts.place, **_SPANS)
+    return dated.with_columns(_COMPLETE_MONTHS).collect(engine="in-memory", optimizations=AS_WRITTEN)
+
+
+def _complete_months() -> pl.Expr:
     start, end = pl.col("months_start"), pl.col("months_end")
     between = (end.dt.year() - start.dt.year()) * 12 + end.dt.month().cast(pl.Int32) - start.dt.month()
-    return (
-        facts.history.with_columns(
-            days=(last - first).dt.total_days() + 1,
-            days_behind=facts.days_behind,
-            place=facts.place,
-            months_start=(first - day).dt.truncate("1mo").dt.offset_by("1mo"),
-            months_end=(last + day).dt.truncate("1mo"),
-        )
-    ).with_columns(complete_months=between.clip(lower_bound=0).cast(pl.Int64))
+    return between.clip(lower_bound=0).cast(pl.Int64).alias("complete_months")
+
+
+_COMPLETE_MONTHS = _complete_months()
+_SPANS = {
+    "days": (pl.col("data_through") - pl.col("first_date")).dt.total_days() + 1,
+    "months_start": (pl.col("first_date") - pl.duration(days=1)).dt.truncate("1mo").dt.offset_by("1mo"),
+    "months_end": (pl.col("data_through") + pl.duration(days=1)).dt.truncate("1mo"),
+}

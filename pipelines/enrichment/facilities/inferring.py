@@ -241,7 +241,8 @@ def _find_loans(dealt: pl.DataFrame) -> pl.DataFrame:
             pl.col("debits") >= 2 * pl.col("draws"),
         )
     )
-    loans = funded.join(sums, on=_DEALING, validate="1:1").select(*_DEALING, product=_likeliest_product())
+    described = funded.join(sums, on=_DEALING, validate="1:1").with_columns(mean_gap=_mean_gap())
+    loans = described.select(*_DEALING, product=_likeliest_product())
     return every.join(loans, on=_DEALING, validate="m:1").collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
@@ -279,26 +280,26 @@ def _likeliest_product() -> pl.Expr:
     years are for vehicles and equipment, longer ones for property. Payday credit is at most AUD 5,000 by law (National
     Consumer Credit Protection Act 2009). The other bounds are our judgement.
     """
-    share = pl.col("instalment") / pl.col("funding")
-    a_year = share * 365 / _mean_gap()
+    gap, share = pl.col("mean_gap"), pl.col("instalment") / pl.col("funding")
+    a_year = share * 365 / gap
     quick = a_year > 1.7
-    factor, ended = pl.col("repaid") / pl.col("lent"), pl.col("silent") > 2 * _mean_gap()
+    factor, ended = pl.col("repaid") / pl.col("lent"), pl.col("silent") > 2 * gap
     without_interest = ended & factor.is_between(0.98, 1.001)
     costly = (factor > 1.2) | ~ended & (pl.col("funding") <= 2_000)
     return (
         pl.when((pl.col("draws") > pl.col("amounts")) | without_interest)
         .then(pl.lit("line_of_credit"))
-        .when(_mean_gap() < 4)
+        .when(gap < 4)
         .then(pl.lit("cash_advance"))
-        .when((share > 0.08) & (_mean_gap() < 20) & costly & (pl.col("funding") <= 5_000))
+        .when((share > 0.08) & (gap < 20) & costly & (pl.col("funding") <= 5_000))
         .then(pl.lit("payday_credit"))
         .when(share > 0.08)
         .then(pl.lit("trade_credit"))
-        .when((_mean_gap() < 10) & quick)
+        .when((gap < 10) & quick)
         .then(pl.lit("cash_advance"))
-        .when((_mean_gap() > 25) & (share < 0.012))
+        .when((gap > 25) & (share < 0.012))
         .then(pl.lit("mortgage"))
-        .when((_mean_gap() > 25) & (share < 0.0215))
+        .when((gap > 25) & (share < 0.0215))
         .then(pl.lit("asset_finance"))
         .otherwise(pl.lit("term_loan"))
     )

@@ -124,7 +124,8 @@ def describe_facilities(posted_rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
         .pipe(_add_renewals, known.lazy())
         .with_columns(status=_status().cast(Status))
         .pipe(_settle_ended)
-        .with_columns(_next_expected(closed), **_missed_payments())
+        .pipe(_add_next_expected, closed)
+        .with_columns(**_missed_payments())
         .collect(engine="in-memory", optimizations=AS_WRITTEN)
         .pipe(_add_stacking)
         .sort("customer_number", pl.coalesce("funding_date", "first_repayment"), _FACILITY)
@@ -370,15 +371,17 @@ def _is_running() -> pl.Expr:
     return pl.col("status").is_in(["active", "in_arrears"])
 
 
-def _next_expected(closed: list[date]) -> pl.Expr:
-    """Return the first expected repayment day after the last day that statements show."""
+def _add_next_expected(known: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
+    """Add `next_expected`, the first expected repayment day after the last day that statements show."""
     daily = pl.col("frequency") == "business_daily"
     since = (pl.col("through") - pl.col("last_slot")).dt.total_days()
     working = business_days_since("last_slot", pl.col("through"), closed)
     nth = pl.when(daily).then(working).otherwise((since / period_days()).floor()).cast(pl.Int64) + 1
-    days = [expected_date(nth + more, closed, day="last_slot") for more in (0, 1)]
-    first = pl.when(days[0] > pl.col("through")).then(days[0]).otherwise(days[1])
-    return pl.when(_is_running() & pl.col("frequency").is_not_null()).then(first).alias("next_expected")
+    days = {f"expected_{more}": expected_date(pl.col("nth") + more, closed, day="last_slot") for more in (0, 1)}
+    first = pl.when(pl.col("expected_0") > pl.col("through")).then("expected_0").otherwise("expected_1")
+    is_expected = _is_running() & pl.col("frequency").is_not_null()
+    # Step by step, because an expression of all steps would compute the first ones again and again.
+    return known.with_columns(nth=nth).with_columns(**days).with_columns(next_expected=pl.when(is_expected).then(first))
 
 
 def _missed_payments() -> dict[str, pl.Expr]:

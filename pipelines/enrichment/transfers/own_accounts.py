@@ -123,6 +123,10 @@ def find_mentions(rows: pl.DataFrame) -> pl.DataFrame:
     speaking = rows.filter(current(), one_sided, by_words | (to_nobody & digits))
     with_digits = pl.col("named").is_not_null() & _names_account_number()
     said = speaking.with_columns(named=_digits_in_text(by_words)).filter((by_words & _is_identified()) | with_digits)
+    if said.is_empty():  # true for many customers
+        return said.with_columns(
+            pl.lit(None, pl.String).alias(name) for name in ("masked_number", "name", "bank", "place")
+        )
     masked = pl.format("xx{}", pl.col("named").str.tail(SHOWN_DIGITS))
     return (
         said.pipe(_drop_digits_of_supplied, rows)

@@ -40,7 +40,7 @@ UNITS: Mapping[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "text": pl.String(),
 }
-_NO_LINES = pl.LazyFrame(schema={BY_CUSTOMER: pl.Int64(), "line": pl.String()})
+NO_LINES = pl.DataFrame(schema={BY_CUSTOMER: pl.Int64(), "line": pl.String()})
 NUMBERS = ("AUD", "AUD days", "AUD squared", "count", "days", "ratio", "points", "probability")
 
 
@@ -185,11 +185,11 @@ class Table:
 
     def lines(self, facts: Facts) -> pl.LazyFrame:
         """Return `customer_number, line` of all customers in order, where `line` is a row's JSON text."""
-        return self.lines_of(self.rows(facts).collect(engine="in-memory", optimizations=PUSHDOWNS))
+        return self.lines_of(self.rows(facts))
 
-    def lines_of(self, rows: pl.DataFrame) -> pl.LazyFrame:
-        """Return `lines` of rows that are already computed."""
-        return _NO_LINES if rows.is_empty() else self.ordered(rows.lazy()).select(BY_CUSTOMER, self._line)
+    def lines_of(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return `lines` of computed rows."""
+        return self.ordered(rows).select(BY_CUSTOMER, self._line)
 
     def ordered(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Sort computed rows as they are reported: customer by customer, in the table's order."""

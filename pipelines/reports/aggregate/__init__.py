@@ -69,14 +69,14 @@ def aggregate_report(facts: Facts) -> pl.DataFrame:
 
     `data` has `tables`, each with its rows (none without posted rows), and `unreconciled` (`figures.unreconciled`).
     """
-    rows = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory", optimizations=PUSHDOWNS)
+    rows = [table.rows(facts) for table in TABLES]
+    if unreconciled.has_unreconciled_rows(facts):  # then rows are read twice
+        rows = [frame.lazy() for frame in pl.collect_all(rows, engine="in-memory", optimizations=PUSHDOWNS)]
     line_frames = [table.lines_of(frame) for table, frame in zip(TABLES, rows, strict=True)]
     lines = pl.collect_all(line_frames, engine="in-memory", optimizations=PUSHDOWNS)
     opened = ['{"tables":[' + _opening(TABLES[0]), *("]}," + _opening(table) for table in TABLES[1:])]
     pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
-    with_places = (
-        (table, frame.lazy(), f"/tables/{table.id}/values/{{}}") for table, frame in zip(TABLES, rows, strict=True)
-    )
+    with_places = ((table, frame, f"/tables/{table.id}/values/{{}}") for table, frame in zip(TABLES, rows, strict=True))
     shares = unreconciled.section(facts, unreconciled.share_lines(facts, with_places))
     return join_pieces(facts.customers, [*pieces, "]}],", *shares, "}"])
 

@@ -38,7 +38,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import join_pieces, json_objects
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import Table
+from pipelines.figures.tables import NO_LINES, Table
 from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.documents import DOCUMENTS, SIGNALS, STATEMENTS
@@ -70,19 +70,21 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
     frames = pl.collect_all([table.rows(facts) for table in every], engine="in-memory", optimizations=PUSHDOWNS)
     rows = {table.id: frame for table, frame in zip(every, frames, strict=True)}
     details = reasons(rows)
-    line_frames = [table.lines_of(rows[table.id]) for table in TABLES]
+    listed = [table for table in TABLES if rows[table.id].height]  # formatting nothing takes time, too
+    line_frames = [table.lines_of(rows[table.id].lazy()) for table in listed]
     lines = pl.collect_all(line_frames, engine="in-memory", optimizations=PUSHDOWNS)
+    by_table = {table.id: each for table, each in zip(listed, lines, strict=True)}
     pieces: list[str | pl.DataFrame] = []
-    for place, (table, table_lines) in enumerate(zip(TABLES, lines, strict=True)):
+    for place, table in enumerate(TABLES):
         opened, closed = ("[", "],") if table.keys else ("", ",")
-        pieces += [("" if place else "{") + f'"{table.id}":' + opened, table_lines, closed]
-    listed = details.select(BY_CUSTOMER, line=json_objects(details.select(REASONS)))
+        pieces += [("" if place else "{") + f'"{table.id}":' + opened, by_table.get(table.id, NO_LINES), closed]
+    found = details.select(BY_CUSTOMER, line=json_objects(details.select(REASONS)))
     together = facts.customers.join(rows[EFFECTS.id].filter(pl.col("code") == ALL), on=BY_CUSTOMER, how="left")
     resolved = together.select(BY_CUSTOMER, line=json_objects(together.select("completenessScore", "effect")))
     with_places = ((table, rows[table.id].lazy(), f"/{table.id}{'/{}' if table.keys else ''}") for table in TABLES)
     shares = unreconciled.section(facts, unreconciled.share_lines(facts, with_places))
     return join_pieces(
-        facts.customers, [*pieces, '"reasons":[', listed, '],"resolvedTogether":', resolved, ",", *shares, "}"]
+        facts.customers, [*pieces, '"reasons":[', found, '],"resolvedTogether":', resolved, ",", *shares, "}"]
     )
 
 

@@ -33,7 +33,10 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
     """
     stated = facts.stated_closings.lazy().select(*_DAY, stated_by="transaction_id", closing="closing_balance")
     is_known, submission = pl.col("closing").is_not_null(), pl.col("received_seq").rank("dense").over(BY_CUSTOMER)
-    days = (
+    # The first day's opening is its closing minus what moved on it.
+    first_opening = pl.col("closing") - pl.col("moved_in") + pl.col("moved_out")
+    before = pl.col("closing", "stated_by").forward_fill().shift(1).over(BY_ACCOUNT).name.suffix("_before")
+    return (
         steps(facts)
         .select(
             *BY_ACCOUNT, "accountId", "moved_in", "moved_out", date=pl.col("day").cast(pl.Date), submission=submission
@@ -47,16 +50,12 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
         )
         .filter(pl.col("known") > 0, pl.col("month").is_not_null())
         .with_columns(run=pl.col("submission").rle_id().over(BY_ACCOUNT))
-        .with_columns(begun=pl.col("date").first().over(*BY_ACCOUNT, "run"))
+        .with_columns(before, begun=pl.col("date").first().over(*BY_ACCOUNT, "run"))
+        .with_columns(
+            opening=pl.when(is_known).then(pl.coalesce("closing_before", first_opening)),
+            opened_by=pl.when(is_known).then(pl.coalesce("stated_by_before", "stated_by")),
+        )
     )
-    # The first day's opening is its closing minus what moved on it.
-    first_opening = pl.col("closing") - pl.col("moved_in") + pl.col("moved_out")
-    opened = days.filter(is_known).select(
-        *_DAY,
-        opening=pl.coalesce(pl.col("closing").shift(1).over(BY_ACCOUNT), first_opening),
-        opened_by=pl.coalesce(pl.col("stated_by").shift(1).over(BY_ACCOUNT), "stated_by"),
-    )
-    return days.join(opened, on=_DAY, how="left", validate="1:1", maintain_order="left")
 
 
 def moved_rows(facts: Facts) -> pl.LazyFrame:

@@ -63,6 +63,7 @@ from pipelines.metrics.definition import (
 )
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
+from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
@@ -213,9 +214,15 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     """
     needs = {slug: find_needed_evidence(among[slug], among) for slug in slugs}
     alike = tuple(dict.fromkeys(_ignore_meaning(each) for each in needs.values()))
-    shares = _sum_inputs(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected).select(*_products(alike, expected))
-    columns = (_coverage_if_expected(each, expected).alias(COVERAGE_OF + slug) for slug, each in needs.items())
-    return shares.select(BY_CUSTOMER, *columns, "documented")
+    inputs = _sum_inputs(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected)
+    covered = inputs.select(_products(alike, expected)).select(_columns(tuple(needs.items()), expected))
+    return covered.collect(engine="in-memory", optimizations=AS_WRITTEN)
+
+
+@lru_cache(maxsize=100)
+def _columns(needs: Sequence[tuple[str, NeededEvidence]], expected: Expected) -> Sequence[pl.Expr]:
+    by_slug = (_coverage_if_expected(each, expected).alias(COVERAGE_OF + slug) for slug, each in needs)
+    return pl.col(BY_CUSTOMER), *by_slug, pl.col("documented")
 
 
 @lru_cache(maxsize=100)
@@ -238,7 +245,7 @@ def explain_coverage(facts: Facts, need: NeededEvidence, expected: Expected) -> 
     rows, days = _row_parts(need), _day_parts(need, expected)
     traced: dict[str, Trace | Constant] = {}
     if need.kind == "rows" and expected.words:
-        of_rows = facts.rows.lazy()
+        of_rows = _counted_rows(facts)
         traced |= {name: Sum(contributions(of_rows, part.cast(pl.Decimal(38, 2)))) for name, part in rows.items()}
     traced |= {name: _sum_days(facts, part) for name, part in days.items()}
     text = "the smaller of the shares of rows and money categorised" if len(traced) > len(days) else "1"
@@ -324,15 +331,21 @@ def _column_name(what: str, need: NeededEvidence) -> str:
     return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}{counts}"
 
 
-def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expected) -> pl.DataFrame:
+def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expected) -> pl.LazyFrame:
     """Return every customer's `input_columns` for all needs."""
     of_rows, of_days = _inputs_of_rows_and_days(needs, expected)
-    rows = facts.rows.lazy().select(BY_CUSTOMER, *of_rows)
+    rows = _counted_rows(facts).select(BY_CUSTOMER, *of_rows)
     days = find_stretches(facts).lazy().select(BY_CUSTOMER, *of_days)
     joined = facts.customers.lazy()
     for parts in (rows, days):
         joined = joined.join(parts.group_by(BY_CUSTOMER).agg(pl.all().sum()), on=BY_CUSTOMER, how="left")
-    return joined.with_columns(pl.exclude(BY_CUSTOMER).fill_null(0)).sort(BY_CUSTOMER).collect(engine="in-memory")
+    return joined.with_columns(pl.exclude(BY_CUSTOMER).fill_null(0)).sort(BY_CUSTOMER)
+
+
+def _counted_rows(facts: Facts) -> pl.LazyFrame:
+    """Return rows with what coverage reads of them, among it their `size` and whether each `is_covered`."""
+    read = (BY_CUSTOMER, "transaction_id", "age", "amount", "account_type")
+    return facts.rows.lazy().select(*read, size=pl.col("amount").abs(), is_covered=is_covered())
 
 
 @lru_cache(maxsize=100)
@@ -350,8 +363,8 @@ def _name_columns(need: NeededEvidence, parts: Mapping[str, pl.Expr]) -> Iterato
 
 
 def _row_parts(need: NeededEvidence) -> Mapping[str, pl.Expr]:
-    size, mine = pl.col("amount").abs(), is_needed_row(need)
-    both = mine & is_covered()
+    size, mine = pl.col("size"), is_needed_row(need)
+    both = mine & pl.col("is_covered")
     one = pl.lit(1, pl.Int64)
     parts = (pl.when(rows).then(part) for part in (one, size) for rows in (both, mine))
     return dict(zip(_SHARES, parts, strict=True))

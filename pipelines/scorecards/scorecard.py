@@ -236,12 +236,11 @@ class Scorecard:
         summed = earned_.group_by("row", maintain_order=True).agg(
             pl.col("covered").sum(), earned=pl.col("points").sum(), expected=pl.col("possible").sum()
         )
-        return (
-            readings.with_columns(points)
-            .with_columns(summed.select("earned", "expected", "covered").get_columns())
-            .with_columns(covered=share_of(pl.col("covered"), pl.col("expected")), points=self.scaled_points())
-            .pipe(lambda scored: scored.with_columns(value=self.link.values(scored["points"])))
+        columns = [*points, *(summed[name] for name in ("earned", "expected", "covered"))]
+        scored = readings.with_columns(columns).with_columns(
+            covered=share_of(pl.col("covered"), pl.col("expected")), points=self.scaled_points()
         )
+        return scored.with_columns(value=self.link.values(scored["points"]))
 
     def _earned(self, readings: pl.DataFrame) -> pl.DataFrame:
         """Return what each feature of each row earns, in the order of `by_feature`.

@@ -35,6 +35,7 @@ from pipelines.risk_models.evidence import evidence
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Scorecard
+from pipelines.vocabulary.plans import PUSHDOWNS
 from pipelines.vocabulary.printing import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
@@ -109,18 +110,18 @@ def _report_portfolio(
         sensitivity(scored, scorecard),
         events_member(all_facts),
     )
-    reports = reduce(_with_list, lists, scored).pipe(_as_report, portfolio, scorecard, facts)
+    reports = reduce(_with_list, lists, scored.lazy()).pipe(_as_report, portfolio, scorecard, facts)
     return reports, share_lines(facts, scored, scorecard)
 
 
-def _with_list(scored: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
+def _with_list(scored: pl.LazyFrame, lists: pl.DataFrame) -> pl.LazyFrame:
     """Add a list of structs by customer; where there is none, it is empty."""
     name = lists.columns[-1]
-    joined = scored.join(lists, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    joined = scored.join(lists.lazy(), on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
     return joined.with_columns(pl.col(name).fill_null([]))
 
 
-def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:
+def _as_report(scored: pl.LazyFrame, portfolio: ClientPortfolio, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:
     shown = scored.select(
         BY_CUSTOMER,
         "value",
@@ -139,7 +140,7 @@ def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scor
         _model(scorecard),
         "events",
     )
-    return as_data(shown)
+    return as_data(shown.collect(engine="in-memory", optimizations=PUSHDOWNS))
 
 
 def _model(scorecard: Scorecard) -> pl.Expr:

@@ -22,6 +22,7 @@ from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.evidence import WINDOW
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Calibration
+from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.printing import RATIO, SCORE, counted, name_band, ratio, reason, reasons, score
 
 FULL_HISTORY = 12  # months: every season once
@@ -95,7 +96,8 @@ INPUTS = ("months_of_history", "revenue_volatility_12m")
 
 def with_confidence(scored: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Add `pdConfidenceScore` and the columns that its parts read."""
-    return scored.with_columns(days_behind=days_behind(as_of).cast(RATIO)).with_columns(pdConfidenceScore=_score())
+    known = scored.lazy().with_columns(days_behind=days_behind(as_of).cast(RATIO))
+    return known.with_columns(pdConfidenceScore=_score()).collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 @cache

@@ -9,6 +9,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
 from pipelines.risk_models.coverage import find_needed_evidence
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS, POINTS_OF, READING, Feature, by_feature
+from pipelines.vocabulary.plans import PUSHDOWNS
 from pipelines.vocabulary.printing import RATIO, SCORE
 
 _FEATURES = pl.Schema(
@@ -54,8 +55,10 @@ def drivers(listed: pl.DataFrame, portfolio: ClientPortfolio) -> pl.DataFrame:
     Args:
         listed: from `by_driver`.
     """
-    shown = _with_percentiles(listed, portfolio.peers).select(BY_CUSTOMER, drivers=_driver(portfolio.expected.words))
-    return shown.group_by(BY_CUSTOMER, maintain_order=True).agg("drivers")
+    every = _with_percentiles(listed.lazy(), portfolio.peers)
+    shown = every.select(BY_CUSTOMER, drivers=_driver(portfolio.expected.words))
+    by_customer = shown.group_by(BY_CUSTOMER, maintain_order=True).agg("drivers")
+    return by_customer.collect(engine="in-memory", optimizations=PUSHDOWNS)
 
 
 @lru_cache
@@ -86,7 +89,7 @@ def _driver(words_expected: bool) -> pl.Expr:
     )
 
 
-def _with_percentiles(listed: pl.DataFrame, peers: pl.DataFrame | None) -> pl.DataFrame:
+def _with_percentiles(listed: pl.LazyFrame, peers: pl.DataFrame | None) -> pl.LazyFrame:
     """Add `peerPercentile`: the highest percentile of the peers that the reading reaches.
 
     It is null if the reading or the peers' percentiles are not known.
@@ -98,13 +101,13 @@ def _with_percentiles(listed: pl.DataFrame, peers: pl.DataFrame | None) -> pl.Da
         listed.select(*driver, "metric", pl.col("reading").cast(pl.Float64))
         .drop_nulls("reading")
         .sort("reading")
-        .join_asof(_steps(peers), left_on="reading", right_on="quantile", by="metric", check_sortedness=False)
+        .join_asof(_steps(peers.lazy()), left_on="reading", right_on="quantile", by="metric", check_sortedness=False)
         .select(*driver, peerPercentile=pl.col("percentile").cast(pl.Int64))
     )
     return listed.join(reached, on=driver, how="left", validate="1:1", maintain_order="left")
 
 
-def _steps(peers: pl.DataFrame) -> pl.DataFrame:
+def _steps(peers: pl.LazyFrame) -> pl.LazyFrame:
     """Convert PEERS to `metric, quantile, percentile`, the highest percentile of each quantile, as sorted floats."""
     return (
         peers.with_columns(percentile=pl.int_ranges(0, pl.col("quantiles").list.len()))

@@ -12,6 +12,7 @@ import polars as pl
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
+from pipelines.vocabulary.plans import PUSHDOWNS
 
 MOST = 4
 ADVERSE, UNVERIFIED = "adverse", "unverified"
@@ -27,15 +28,16 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         listed: from `drivers.by_driver`.
     """
     return (
-        pl.concat([_limit_reasons(scored), *(listed.select(lost) for lost in _lost())])
+        pl.concat([_limit_reasons(scored.lazy()), *(listed.lazy().select(lost) for lost in _lost())])
         .filter(pl.col("lost") > 0)
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place", "kind")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(principalReasons=pl.struct(_SHOWN).head(MOST))
+        .collect(engine="in-memory", optimizations=PUSHDOWNS)
     )
 
 
-def _limit_reasons(scored: pl.DataFrame) -> pl.DataFrame:
+def _limit_reasons(scored: pl.LazyFrame) -> pl.LazyFrame:
     """Return what limits the rating: events, and too little evidence."""
     limits = scored.select(BY_CUSTOMER, "covered", code="limitedBy").explode("code").drop_nulls("code")
     return limits.select(_limit())

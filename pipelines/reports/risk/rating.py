@@ -17,6 +17,7 @@ import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.scorecards.scorecard import COVERAGE, POINTS, VALUE, Link, Scorecard
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 # A rating and the highest value that still has it. Our judgement: the lines lie where lenders to small businesses
 # commonly stop offering their best terms, stop lending unsecured, require security, and stop lending.
@@ -100,9 +101,10 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
         scored: `customer_number`, `value`, `covered`.
         ceilings: from `risk_models.events.ceilings`.
     """
-    of_events = ceilings.rename({"ceiling": "event_ceiling"})
-    known = scored.join(of_events, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
-    return known.with_columns(ceiling=_ceiling()).with_columns(_rated(lifts=scorecard.calibration != "client"))
+    of_events = ceilings.lazy().rename({"ceiling": "event_ceiling"})
+    known = scored.lazy().join(of_events, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    rated = known.with_columns(ceiling=_ceiling()).with_columns(_rated(lifts=scorecard.calibration != "client"))
+    return rated.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 @cache
@@ -148,5 +150,5 @@ def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         if scorecard.calibration != "client"
         else pl.lit(0, VALUE)
     )
-    at_best = scored.with_columns(low=scorecard.link.values(scored["points"] + gain))
-    return at_best.with_columns(low=pl.min_horizontal("value", pl.max_horizontal("low", lasting)), high=pl.col("value"))
+    at_best = pl.lit(scorecard.link.values(scored["points"] + gain))
+    return scored.with_columns(low=pl.min_horizontal("value", pl.max_horizontal(at_best, lasting)), high="value")

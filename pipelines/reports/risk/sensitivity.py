@@ -31,6 +31,7 @@ from pipelines.scorecards.scorecard import (
     physical,
     whole,
 )
+from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.printing import SCORE, ratio
 
 MAX_CHANGES = 3  # reported for each customer
@@ -63,7 +64,8 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """
     moves = _moves(scored, scorecard)
     alone = moves.with_columns(_no_second_driver()).pipe(_crossing, scorecard)
-    rest = moves.filter("is_limit").join(alone, on=BY_CUSTOMER, how="anti")
+    limits = moves.lazy().filter("is_limit").join(alone.lazy(), on=BY_CUSTOMER, how="anti")
+    rest = limits.collect(engine="in-memory", optimizations=AS_WRITTEN)
     changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
     return changes.lazy().pipe(_smallest).pipe(_describe_changes, scorecard.features).collect(engine="in-memory")
 
@@ -144,6 +146,8 @@ def _no_second_driver() -> list[pl.Expr]:
 
 def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield pairs of moves in the same direction by two drivers of a customer, for a limited number of customers."""
+    if moves.is_empty():
+        return
     counts = moves.group_by(BY_CUSTOMER).len().sort(BY_CUSTOMER)
     slice_of = (pl.col("len").cast(pl.Int64) ** 2).cum_sum() // AT_ONCE
     for _, customers in counts.with_columns(slice=slice_of).group_by("slice", maintain_order=True):
@@ -168,9 +172,10 @@ def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return the changes after which the rating differs, with `rating_to`. More points never make a rating worse."""
-    after = changes.with_columns(earned=(pl.col("earned") + pl.col("gain")).cast(POINTS))
+    after = changes.lazy().with_columns(earned=(pl.col("earned") + pl.col("gain")).cast(POINTS))
     rating_to = worst(rating_of_points(scorecard.scaled_points(), scorecard.link), pl.col("ceiling"))
-    return after.with_columns(rating_to=rating_to).filter(pl.col("rating_to") != pl.col("rating_from"))
+    crossing = after.with_columns(rating_to=rating_to).filter(pl.col("rating_to") != pl.col("rating_from"))
+    return crossing.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 def _smallest(changes: pl.LazyFrame) -> pl.LazyFrame:

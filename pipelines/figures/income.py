@@ -6,6 +6,7 @@ from pipelines.enrichment.income import PAYER, PROBABILITIES, find_payers, list_
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 
 def regular_payers(facts: Facts) -> pl.DataFrame:
@@ -21,10 +22,12 @@ def income_rows(facts: Facts) -> pl.DataFrame:
 def with_income(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
     """Add PROBABILITIES to rows of the facts: those of the row's payer; null where the row is no regular income."""
     row, kinds = (BY_CUSTOMER, "transaction_id"), list(PROBABILITIES.values())
-    payers = regular_payers(facts).select(*PAYER, *kinds)
-    paid = facts.cached(_credits).join(payers, on=PAYER, validate="m:1").select(*row, *kinds)
-    marked = rows.join(paid, on=row, how="left", validate="1:1", maintain_order="left")
-    return marked.with_columns(pl.col(BY_CUSTOMER).set_sorted())
+    payers = regular_payers(facts).lazy().select(*PAYER, *kinds)
+    paying = facts.cached(_credits).lazy().select(*row, *PAYER[1:])
+    paid = paying.join(payers, on=PAYER, validate="m:1").select(*row, *kinds)
+    marked = rows.lazy().join(paid, on=row, how="left", validate="1:1", maintain_order="left")
+    in_order = marked.with_columns(pl.col(BY_CUSTOMER).set_sorted())
+    return in_order.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 def _credits(facts: Facts) -> pl.DataFrame:

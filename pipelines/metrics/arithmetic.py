@@ -6,6 +6,7 @@ from functools import cache, reduce
 import polars as pl
 
 from pipelines.metrics.outcome import DIVISION_BY_ZERO, LARGEST, NOT_APPLICABLE, OVERFLOW, VALUE, caused
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 Step = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
@@ -24,8 +25,8 @@ def calculate(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.S
     columns |= {f"cause_{nth}": each for nth, each in enumerate(causes)}
     steps, cause = _expressions(operation, len(values), len(causes))
     # In two steps, because the value reads the cause: one expression would compute the cause twice.
-    calculated = reduce(pl.DataFrame.with_columns, steps, pl.DataFrame(columns)).select("value", cause)
-    return calculated.select(_VALUE_WITHOUT_CAUSE, "cause")
+    calculated = reduce(pl.LazyFrame.with_columns, steps, pl.LazyFrame(columns)).select("value", cause)
+    return calculated.select(_VALUE_WITHOUT_CAUSE, "cause").collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 _VALUE_WITHOUT_CAUSE = pl.when(pl.col("cause").is_null()).then("value").alias("value")

@@ -7,6 +7,7 @@ import polars as pl
 from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, look_up_calendar
 from pipelines.enrichment.income.cadence import CADENCES, find_cadences
 from pipelines.enrichment.recurrence import recurring_text
+from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.schemas import MONEY
 
 # The numbers are our judgement.
@@ -90,15 +91,19 @@ def find_payers(of_payers: pl.DataFrame, through: pl.DataFrame) -> pl.DataFrame:
         of_payers: credits from `list_credits`.
         through: `customer_number`, `account_id` and `through`, the account's last day.
     """
-    often = of_payers.with_columns(number=pl.struct(PAYER).rle_id()).filter(_comes_often().over("number"))
+    numbered = of_payers.lazy().with_columns(number=pl.struct(PAYER).rle_id())
+    often = numbered.filter(_comes_often().over("number")).collect(engine="in-memory", optimizations=AS_WRITTEN)
     if often.is_empty():
         return PAYERS.to_frame()
-    accounts = often.join(through, on=PAYER[:2], how="left", validate="m:1", maintain_order="left")
-    payments = accounts.select(
-        "number", "through", day="date", calendar=look_up_calendar(pl.col("bsb")), cents=_as_cents()
+    payments = (
+        often.lazy()
+        .select(*PAYER[:2], "number", day="date", calendar=look_up_calendar(pl.col("bsb")), cents=_as_cents())
+        .join(through.lazy(), on=PAYER[:2], how="left", validate="m:1", maintain_order="left")
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
-    found = find_cadences(payments).join(_describe(often), on="number", validate="1:1")
-    return found.sort(PAYER).select(pl.col(name).cast(kind) for name, kind in PAYERS.items())
+    found = find_cadences(payments).lazy().join(_describe(often.lazy()), on="number", validate="1:1").sort(PAYER)
+    in_order = found.select(pl.col(name).cast(kind) for name, kind in PAYERS.items())
+    return in_order.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 def _comes_often() -> pl.Expr:
@@ -110,7 +115,7 @@ def _as_cents() -> pl.Expr:
     return pl.col("amount").to_physical().cast(pl.Int64)
 
 
-def _describe(often: pl.DataFrame) -> pl.DataFrame:
+def _describe(often: pl.LazyFrame) -> pl.LazyFrame:
     """Return what describes each payer (`number`), apart from its cadence."""
     day, cents = pl.col("date"), _as_cents()
     days = (day.max() - day.min()).dt.total_days()

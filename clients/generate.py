@@ -30,7 +30,8 @@ PACKAGE = Path(__file__).parent / "python" / "tidemark_client"
 TYPESCRIPT = Path(__file__).parent / "typescript" / "src"
 NOTICE = "Made from the OpenAPI document by `make generated`: don't edit."
 PLAIN = {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}
-# The client parses numbers exactly. In requests it also takes floats, which callers have; models used in both are sent.
+# The client parses numbers exactly. In requests it also takes floats, which callers have. A model that is used in
+# requests and in responses has the type of requests.
 RECEIVED_NUMBER, SENT_NUMBER = "Decimal | int", "Decimal | float"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 JSON = "application/json"

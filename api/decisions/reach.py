@@ -1,8 +1,8 @@
 """Find the steps of a policy that no customer of the portfolio reaches, for a warning when the policy is saved.
 
-Inputs are unknown here, so a step counts as reached unless an earlier one certainly matches. A step that some inputs
-would lead to is therefore never reported. The portfolio is read in parts until every step is reached; usually the first
-part is enough.
+The inputs of a request are unknown here. So a customer counts as reaching a step unless an earlier step matches
+whatever the inputs are, and a step that some inputs would lead to is never reported. The portfolio is read in parts
+until every step is reached; usually the first part is enough.
 """
 
 from collections import Counter
@@ -47,8 +47,8 @@ def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> S
 def _count_reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:
     """Count the customers that reach each step."""
     certain = [pl.col(step_column(nth)).fill_null(value=False) for nth in range(len(plan.steps))]
-    open_ = {nth: ~pl.any_horizontal([pl.lit(value=False), *certain[:nth]]) for nth in range(len(plan.steps))}
-    counts = decided.select(is_reached.sum().alias(str(nth)) for nth, is_reached in open_.items()).row(0)
+    reached_by = {nth: ~pl.any_horizontal([pl.lit(value=False), *certain[:nth]]) for nth in range(len(plan.steps))}
+    counts = decided.select(is_reached.sum().alias(str(nth)) for nth, is_reached in reached_by.items()).row(0)
     return dict(enumerate(counts))
 
 

@@ -19,7 +19,7 @@
     def create_thing(caller: Writer, sent: NewThing) -> Response:
         with caller.writing() as w:
             made = things.create(w, caller.client_id, sent.record(), caller.now)
-            return caller.keep(w, answer(ThingView.of(made), status=201, headers=...))
+            return caller.store_response(w, answer(ThingView.of(made), status=201, headers=...))
 
 A query and a body are pydantic models whose fields have a `Rule` (`api.core.schemas.rules`), which says how a value is
 parsed and with which code and sentence it is refused. The OpenAPI document follows from the signature and the
@@ -35,8 +35,8 @@ The concepts, each in the module of its name:
   them. `Named` says how an id in a path is looked up, the code of its 404, and which operation returns such ids.
 - `bodies` receives JSON within limits, decodes it strictly with exact decimals (large bodies in a child process), and
   validates it against its model. It reports all faults at once, each with a pointer. `uploads` does the same for files.
-- `idempotency.IDEMPOTENT` lets a POST honour `Idempotency-Key`; `caller.keep` stores the response in the transaction
-  that creates the resource.
+- `idempotency.IDEMPOTENT` lets a POST honour `Idempotency-Key`; `caller.store_response` stores the response in
+  the transaction that creates the resource.
 - `four_eyes` requests an action instead of performing it, if the client requires a second person or key for it.
 - `answers` encodes `{data, message}`: decimals as numbers with all their digits, long lists streamed slice by slice.
 - `problems` answers every error as RFC 9457. `documented.refuses` lists in a decorator the codes that only this route

@@ -105,7 +105,7 @@ class Caller:
     def writing(self) -> AbstractContextManager[Writing]:
         return self.store.db.writing()
 
-    def keep(self, w: Writing, answer: Response, again: TidemarkError | None = None) -> Response:
+    def store_response(self, w: Writing, answer: Response, again: TidemarkError | None = None) -> Response:
         """Store the response under the request's Idempotency-Key, in the transaction of its changes, and return it.
 
         Args:

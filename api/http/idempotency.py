@@ -1,7 +1,7 @@
 """`Idempotency-Key`: a POST sent again with the same key gets the first response again and creates nothing.
 
-A route declares `dependencies=[IDEMPOTENT]`, and passes its response to `caller.keep` in the same transaction as its
-changes. A refusal is stored like any response; only one that asks to try again (429, 5xx) leaves the key free. A
+A route declares `dependencies=[IDEMPOTENT]`, and passes its response to `caller.store_response` in the same transaction
+as its changes. A refusal is stored like any response; only one that asks to try again (429, 5xx) leaves the key free. A
 malformed key is refused just before the commit, so that an unknown resource is answered with 404 first, not with 400.
 """
 

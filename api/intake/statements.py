@@ -45,7 +45,7 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
     stored = [store_file(caller, each) for each in files.sent]
     with caller.writing() as w:
         job = statements.submit(w, caller.store.lake, customer, uuid4(), stored, caller.now)
-        return caller.keep(w, accepted_job(job))
+        return caller.store_response(w, accepted_job(job))
 
 
 def is_pdf(file: SentFile) -> bool:

@@ -23,4 +23,4 @@ def submit(caller: Caller, customer_id: str, submission: Submission) -> Response
     with caller.writing() as w:
         appended = submission.mode == APPEND
         job = submissions.accept(w, caller.store, customer, identified, landing, appended=appended, now=caller.now)
-        return caller.keep(w, accepted_job(job))
+        return caller.store_response(w, accepted_job(job))

@@ -91,7 +91,7 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
             )
             accepted_jobs[submission.file.number].append(job)
         answer = _view(read, accepted_jobs)
-        return caller.keep(w, accepted(answer, f"/v1/jobs/{answer.jobs[0].job_id}/status"))
+        return caller.store_response(w, accepted(answer, f"/v1/jobs/{answer.jobs[0].job_id}/status"))
 
 
 def _read(caller: Caller, number: int, sent: SentFile) -> _File:

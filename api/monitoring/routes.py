@@ -78,10 +78,10 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
         with four_eyes.trial(w, only=requested):
             created = create(caller, w, ruleset)
         if requested:
-            return caller.keep(w, four_eyes.request(caller, w, requested_activation(ruleset)))
+            return caller.store_response(w, four_eyes.request(caller, w, requested_activation(ruleset)))
         shown = {**with_counts(w, created, caller.today), "warnings": as_records(found.warnings)}
         location = {"Location": f"/v1/monitoring/rulesets/{created.ruleset_id}"}
-        return caller.keep(w, answer(shown, status=201, headers=location))
+        return caller.store_response(w, answer(shown, status=201, headers=location))
 
 
 @router.post("/check", response_model=enveloped(CheckedRulesetView), responses=refuses("Ruleset.UnknownCustomer"))

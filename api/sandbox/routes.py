@@ -53,7 +53,7 @@ def create_sandbox_customer(caller: Submitter, sent: NewSandboxCustomer) -> Resp
             }
         )
         location = {"Location": f"/v1/customer/{customer.customer_id}"}
-        return caller.keep(w, answer(view, status=201, headers=location))
+        return caller.store_response(w, answer(view, status=201, headers=location))
 
 
 @router.get("/profiles", response_model=enveloped(SandboxProfileListView))

@@ -1,9 +1,9 @@
-"""The dispatcher: as soon as jobs wait in a queue and a worker is free, it claims all of them and launches one run.
+"""The dispatcher: as soon as jobs wait in a queue and a worker is free, it claims a batch of them and launches one run.
 
 While all workers are busy, new jobs accumulate; they are claimed when a run commits. So an idle system starts a single
 job immediately, and a busy one puts hundreds into a run. One process leads, under a lease in SQL, and only while
-Dagster answers. It claims only while a worker of its home is warm, so that no job wastes an attempt on a run that can't
-begin. A sensor makes the same claim when no process leads.
+Dagster answers. It claims only while its home has a free worker that is warm (its processes have started), so that no
+job wastes an attempt on a run that can't begin. A sensor makes the same claim when no process leads.
 """
 
 import logging
@@ -41,7 +41,7 @@ UNSURE_AFTER_S = leases.LEASE_S - leases.RENEW_EVERY_S / 2
 Launch = Callable[[Batch], str]
 
 
-class Turn(Enum):
+class DispatchOutcome(Enum):
     """The outcome of one check of a queue."""
 
     NOTHING_TO_DO = auto()
@@ -49,24 +49,24 @@ class Turn(Enum):
     REFUSED = auto()
 
 
-def dispatch_queue(store: Store, queue: Queue, launch: Launch, now: datetime) -> Turn:
+def dispatch_queue(store: Store, queue: Queue, launch: Launch, now: datetime) -> DispatchOutcome:
     """Claim the queue's waiting jobs, if a worker is free, and launch their run."""
     batch = claim(store, queue, now)
     if batch is None:
-        return Turn.NOTHING_TO_DO
+        return DispatchOutcome.NOTHING_TO_DO
     try:
         launch(batch)
     except (RefusedError, requests.ConnectionError) as error:
         log.warning("batch %s was not launched: %s", batch.token, _summarise(error))
         with store.db.writing() as w:
-            batches.give_back(w, batch.token)
-        return Turn.REFUSED
+            batches.give_back(w, batch.token)  # the attempt doesn't count
+        return DispatchOutcome.REFUSED
     except requests.RequestException as error:
         log.warning("batch %s may not have been launched: %s", batch.token, _summarise(error))
         with store.db.writing() as w:
-            batches.release(w, batch.token, store.settings, now)
-        return Turn.REFUSED
-    return Turn.LAUNCHED
+            batches.release(w, batch.token, store.settings, now)  # the attempt counts: the run may have begun
+        return DispatchOutcome.REFUSED
+    return DispatchOutcome.LAUNCHED
 
 
 def _summarise(error: Exception) -> str:
@@ -74,7 +74,7 @@ def _summarise(error: Exception) -> str:
 
 
 def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
-    """Release expired batches, then claim the queue's waiting jobs. Return None if there is nothing to claim.
+    """Release expired batches, then claim the queue's waiting jobs. Return None if there are none or no worker is free.
 
     It checks in a read transaction first, because only one transaction at a time can write to SQLite.
     """
@@ -116,7 +116,8 @@ def _dispatch(
             with Changes(store.db) as changes:
                 while not stop.is_set():
                     report_round()
-                    if leading() and dispatch_queue(store, queue, launch, leases.clock(store.db)) is Turn.REFUSED:
+                    now = leases.clock(store.db)
+                    if leading() and dispatch_queue(store, queue, launch, now) is DispatchOutcome.REFUSED:
                         break
                     pause_s = FIRST_PAUSE_S
                     changes.wait(POLL_AGAIN_S)

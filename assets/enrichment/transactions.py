@@ -60,8 +60,8 @@ enriched_transactions = AssetSpec(
 def enrichment(context: AssetExecutionContext, store: ResourceParam[Store]) -> Iterator[MaterializeResult]:
     """Enrich all transactions of every customer with a submission that day.
 
-    This is one step, because each step of a run takes longer than a small batch. If a day is materialised by hand, its
-    customers are enriched again from their current rows.
+    This is one step, because starting another takes longer than computing a small batch. If a day is materialised by
+    hand, its customers are enriched again from their current rows.
     """
     with batch_of(context, store, Queue.ENRICHMENT) as work:
         yield MaterializeResult(asset_key=landed_transactions.key, metadata=_landed_metadata(work))
@@ -80,9 +80,9 @@ class _Reading:
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
     retracting: Retracting
-    recomputing: Sequence[Job]  # jobs without rows: knowledge about their customers has changed
+    recomputing: Sequence[Job]  # they bring no rows, only changed knowledge about their customers
     knowledge: Knowledge
-    versions: Mapping[int, int]  # customer number → data version read
+    versions: Mapping[int, int]  # customer number → the data version that was read
     knowledge_versions: Mapping[int, int]
     damaged: Mapping[int, Corrupt]  # customers whose value can't be read, and why
     landed: pl.LazyFrame  # SUBMISSION and LANDED
@@ -189,7 +189,7 @@ def _one_pass(reading: _Reading) -> _Pass:
 def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
     """Make the files durable first, then commit them in one transaction."""
     segment, values = _write_segment(store, work, computed)
-    excluded = _write_outcomes(store, work, computed)
+    outcomes_file = _write_outcomes(store, work, computed)
     new_versions = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
     result = BatchResult(
         token=work.token,
@@ -197,13 +197,13 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
         knowledge_versions=reading.knowledge_versions,
         segment=segment,
         values=values,
-        outcomes=excluded,
-        endings=_endings(reading, computed, excluded[0].path if excluded else None),
+        outcomes=outcomes_file,
+        endings=_endings(reading, computed, outcomes_file[0].path if outcomes_file else None),
         recomputed=frozenset(reading.versions) - computed.failed,
         ruleset_evaluation=ruleset_evaluation.evaluate_batch(store, computed.transactions, new_versions)
         if values
         else None,
-        yielding=not work.jobs,
+        yielding=not work.jobs,  # a day materialised by hand leaves customers with unfinished jobs to these
     )
     with store.db.writing() as w:
         return commit_values(w, store.lake, result, datetime.now(UTC))

@@ -32,7 +32,9 @@ HEARTBEAT_S = 10  # a broken connection is noticed after two
 POLL_AGAIN_S = 0.1  # while the worker is not ready yet
 STOP_WITHIN_S = 3.0  # for messages of ended runs to be acknowledged; those that aren't are delivered again
 
-MAX_THREADS = 4 * len(Queue)  # also for runs that are delivered again, and end at once
+MAX_THREADS = 4 * len(
+    Queue
+)  # more than runs at once: a run that is delivered again needs one, too, until it is refused
 
 UNREACHABLE = (KombuError, AMQPError, MessageNacked, OSError)
 
@@ -95,7 +97,8 @@ def publish(app: Celery, settings: Settings, run: Run, queue: Queue) -> None:
 class Receiver(celery.worker.consumer.Consumer):
     """Celery's consumer, with one message at a time of each queue, so that queues never wait for each other.
 
-    RabbitMQ counts messages for each queue. Redis doesn't, so there a worker takes as many as there are queues.
+    That is so on RabbitMQ. Redis can't count by queue: there a worker takes as many messages as there are queues,
+    possibly all from one.
     """
 
     class Blueprint(celery.worker.consumer.Consumer.Blueprint):

@@ -87,7 +87,7 @@ def _faults(entries: Any) -> Iterator[str]:
             sound.append(entry)
     for earlier, later in pairwise(sound):
         if later["version"] != earlier["version"] + 1:
-            yield f"release {later['version']} follows release {earlier['version']}"
+            yield f"release {later['version']} comes right after release {earlier['version']}: one is missing"
         if later["taxonomy"] < earlier["taxonomy"] or later["date"] < earlier["date"]:
             yield f"release {later['version']} has an older taxonomy or date than the one before"
     if sound and sound[-1]["fingerprint"] is None:

@@ -1,12 +1,13 @@
 """Which figures changed between two versions of a customer's transactions, and why.
 
-The reports are computed up to four times, from one version to the other in three steps. A figure's causes are the steps
+The earlier version is turned into the later one in three steps, and the reports are computed before, between and after
+them. A figure's causes are the steps
 that changed it. Step 1 takes the later version's rows (added, revised, retracted), while rows in both versions keep
 their earlier enrichment. Step 2 adds the client's corrections. Step 3 adds every other change by rules, model or
 knowledge.
 
-Columns that depend on several rows (pairs, series, facilities, flags) may change with each step. If rows come or go,
-they change in step 1, except on corrected rows; otherwise they change with the corrections, if there are any.
+Columns that depend on several rows (pairs, series, facilities, flags) take their later values in one step: if rows came
+or went in step 1, on corrected rows in step 2; else in step 2 if there are corrections, else in step 3.
 """
 
 import json
@@ -32,7 +33,7 @@ OWN = (  # columns of a row that don't depend on other rows
     *("category", "category_group", "confidence", "category_source"),
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_group"),
 )
-WORDS = ("rating", "completenessTier", "pdConfidenceRating")  # texts that count as figures
+TEXT_FIGURES = ("rating", "completenessTier", "pdConfidenceRating")  # texts that count as figures
 KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what distinguishes the items of a list
 DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "retracted_seq")  # includes OWN
 _SHARES = ("unreconciled", "figures")
@@ -102,8 +103,8 @@ def _with_earlier(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
 
 
 def _earlier_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
-    """Return the columns of TRANSACTIONS, with earlier values where `own` is true for OWN, and where `dependent` is
-    true for columns that depend on several rows.
+    """Return the columns of TRANSACTIONS. Those in OWN have their earlier value where `own` is true, the other derived
+    ones where `dependent` is.
     """
     retained = {
         name: pl.when(own if name in OWN else dependent).then(f"{name}_earlier").otherwise(name).alias(name)
@@ -139,10 +140,10 @@ def _figures(rows: pl.DataFrame, as_of: date, context: Context) -> dict[tuple[st
 def _leaves(
     node: Any, path: tuple[str, ...] = (), pointer: str = "", key: str | None = None, table: str | None = None
 ) -> Iterator[tuple[tuple[str, ...], str, str | None, object]]:
-    """Yield the numbers and WORDS below a node, with their path by keys, their JSON Pointer and the key of their row.
+    """Yield the numbers and TEXT_FIGURES below a node: path by keys, JSON Pointer, key of the row, value.
 
-    Of the member `unreconciled`, only the figures of the whole report are compared: the shares of single figures are
-    listed by index, so one added row would seem to change those of all rows after it.
+    The list `unreconciled.figures` is skipped: its items have no key but their index, so one added row would seem to
+    change all later ones.
     """
     if isinstance(node, Mapping):
         named = node.get("id") if "values" in node else table
@@ -157,7 +158,7 @@ def _leaves(
             else:
                 named_by = _item_key(item, table)
                 yield from _leaves(item, (*path, named_by or str(index)), f"{pointer}/{index}", named_by or key, table)
-    elif (isinstance(node, int | Decimal) and not isinstance(node, bool)) or (path and path[-1] in WORDS):
+    elif (isinstance(node, int | Decimal) and not isinstance(node, bool)) or (path and path[-1] in TEXT_FIGURES):
         yield path, pointer, key, node
 
 

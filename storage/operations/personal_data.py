@@ -1,8 +1,8 @@
 """Find what is stored about a person, to answer a request for access or to check that everything was deleted.
 
 The search reads every table of the database (with PostgreSQL, Dagster's too), every file that the database names, and
-every other file in the home: logs, and with SQLite Dagster's records. Letters are not stored: each is generated from
-its evaluation and its customer when it is requested.
+every other file in the home: logs and, if the database is SQLite, Dagster's records. Letters are not stored: each is
+generated from its evaluation and its customer when it is requested.
 """
 
 import json
@@ -37,7 +37,7 @@ PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is a
 class Trace:
     """A place where one of the texts is stored, or a file that only a person can read."""
 
-    place: str  # a table, a folder of the lake, or a folder of the home
+    place: str  # a table, a folder of the lake, or `home`
     key: str  # of the table's row, or the file's path
     is_read: bool = True
 
@@ -45,7 +45,8 @@ class Trace:
 def find(store: Store, texts: Sequence[str], pdf_text: PdfText) -> Iterator[Trace]:
     """Yield every row and file that contains one of the texts, whatever its case, and files that can't be read.
 
-    All that is stored is read. Rows about a person without their name, such as sessions, are found by the person's id.
+    All that is stored is read. Rows with a person's id but no name, such as sessions, are found if the id is one of the
+    texts.
     """
     search = _Search([form for text in texts for form in _forms(text)], pdf_text)
     with store.db.engine.connect() as connection:
@@ -151,14 +152,14 @@ def _search_home(store: Store, search: _Search) -> Iterator[Trace]:
     """Search the files of the home besides the lake and the database, which were searched before."""
     home, lake = store.settings.home.resolve(), store.lake.root.resolve()
     database = store.db.engine.url.database if store.db.is_sqlite else None
-    # Not every file whose name begins so: the copy of a damaged log was not searched before.
+    # Exact names, not their beginnings: the copy of a damaged log begins the same, but was not searched.
     searched = set() if database is None else {Path(f"{Path(database).resolve()}{end}") for end in DATABASE_FILES}
     for path in sorted(home.rglob("*")):
-        if path.is_file() and not path.is_relative_to(lake) and path not in searched and _is_in_long_file(path, search):
+        if path.is_file() and not path.is_relative_to(lake) and path not in searched and _contains_a_text(path, search):
             yield Trace("home", str(path.relative_to(home)))
 
 
-def _is_in_long_file(path: Path, search: _Search) -> bool:
+def _contains_a_text(path: Path, search: _Search) -> bool:
     before = b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):

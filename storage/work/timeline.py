@@ -1,8 +1,8 @@
 """A customer's timeline: everything that happened to it, from the tables that record it, newest first.
 
-Every kind of entry has a source, a query that an index serves in order of time. A page reads at most its own length
-from each source and merges them, so it costs the same at any depth. Entries of one moment are ordered by their source,
-and those of one source by a column of their table, so that a cursor is an exact place.
+Each kind of entry has a source: a query whose rows an index returns in order of time. A page reads at most its own
+length from each source and merges them, so it costs the same at any depth. Entries of the same time are ordered by
+source, and within a source by a column of its table, so that a cursor points to exactly one entry.
 """
 
 from collections.abc import Mapping
@@ -153,7 +153,6 @@ def _where(source: _Source, condition: ColumnElement[bool]) -> _Source:
 _CORRECTED = ("correction_id", "category", "counterparty_name")
 _RESULT = ("status", "enriched_rows", "duplicate_rows", "rejected_rows", "error")
 _STATEMENT = ("statement_id", "job_id", "bank_name", "period_start", "period_end", "row_count")
-_DECIDED = ("evaluation_id", "version", "outcome", "what_if")
 _OVERRIDE = [decision_overrides.c[name] for name in ("who", "evaluation_id", "outcome", "decided_by")]
 
 _SOURCES = (

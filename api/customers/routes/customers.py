@@ -50,7 +50,7 @@ def create_customer(caller: Submitter, sent: NewCustomer) -> Response:
     """Create a customer, or find the existing one with this ABN and reference."""
     with caller.writing() as w:
         creation = customers.create(w, caller.client_id, sent.record(), caller.now)
-        return caller.keep(w, _created(creation))
+        return caller.store_response(w, _created(creation))
 
 
 @router.get("/customer/{customerId}", response_model=enveloped(CustomerView))

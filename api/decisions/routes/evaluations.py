@@ -74,7 +74,7 @@ def evaluate_decision_policy(
     with caller.writing() as w:
         for each in (new, *shadows):
             evaluations.save(w, each)
-        return caller.keep(w, answer(decision.answer, real.message))
+        return caller.store_response(w, answer(decision.answer, real.message))
 
 
 @router.post(
@@ -205,9 +205,9 @@ def override_decision(caller: Overrider, evaluation_id: EvaluationId, sent: Sent
         with four_eyes.trial(w, only=requested):
             stored = actions.override(caller, w, found, sent.outcome, sent.reason, sent.decided_by)
         if requested:
-            return caller.keep(w, four_eyes.request(caller, w, _requested_override(found, sent)))
+            return caller.store_response(w, four_eyes.request(caller, w, _requested_override(found, sent)))
         location = {"Location": f"/v1/evaluations/{found.evaluation_id}"}
-        return caller.keep(w, answer(DecisionOverrideView.of(stored), status=201, headers=location))
+        return caller.store_response(w, answer(DecisionOverrideView.of(stored), status=201, headers=location))
 
 
 def _requested_override(found: Evaluation, sent: SentOverride) -> Request:

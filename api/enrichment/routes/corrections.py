@@ -50,15 +50,15 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentC
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
     new = sent.record()
-    on, reached, row = _find_rows(caller, customer, new)
-    offered = corrections.suggest_similar(caller.store.lake, on, new, row) if sent.preview and row else None
+    stored, reached, row = _find_rows(caller, customer, new)
+    offered = corrections.suggest_similar(caller.store.lake, stored, new, row) if sent.preview and row else None
     with caller.writing() as w:
         if sent.preview:
-            return caller.keep(w, answer(describe_made(reached, None, offered)))
-        correction, job = corrections.make(w, customer, new, (on, reached), caller.actor.who, caller.now)
+            return caller.store_response(w, answer(describe_made(reached, None, offered)))
+        correction, job = corrections.make(w, customer, new, (stored, reached), caller.actor.who, caller.now)
         ids = {"correction_id": correction.correction_id, "job_id": job.job_id}
         caller.audit(w, "Correction.Made", customerId=customer.customer_id, correctionId=correction.correction_id)
-        return caller.keep(w, accepted(describe_made(reached, ids), f"/v1/jobs/{job.job_id}/status"))
+        return caller.store_response(w, accepted(describe_made(reached, ids), f"/v1/jobs/{job.job_id}/status"))
 
 
 @router.get("", response_model=enveloped(CorrectionListView), responses=refuses(*DAMAGED_FILE))
@@ -67,8 +67,8 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         found = corrections.find(r, customer, query.requested_page())
-        on = corrections.read_stored_rows(r, caller.store.lake, customer, client_wide=False)
-    counts = corrections.count_decided_rows(caller.store.lake, on)
+        stored = corrections.read_stored_rows(r, caller.store.lake, customer, client_wide=False)
+    counts = corrections.count_decided_rows(caller.store.lake, stored)
     items = [describe_correction(each, counts.get(each.correction_id, 0)) for each in found.items]
     return answer({"corrections": items, **totals(found)})
 
@@ -80,16 +80,16 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
     responses=shows(202, "correction") | refuses(*DAMAGED_FILE),
 )
 def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id: CorrectionId) -> Response:
-    """Revoke a correction: its rows get the values of the enrichment and other corrections again.
+    """Revoke a correction: its rows go back to what the enrichment and the remaining corrections give them.
 
-    A correction for all customers is revoked for all of them. Revoking it again returns the same job.
+    A correction for all customers is revoked for all of them. Revoking a correction again returns the same job.
     """
     lake = caller.store.lake
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         correction = corrections.get(r, customer, as_uuid(correction_id))
-        on = corrections.read_stored_rows(r, lake, customer, client_wide=True) if correction.client_wide else None
-    found_rows = None if on is None else (on, corrections.find_decided_customers(lake, on, correction))
+        stored = corrections.read_stored_rows(r, lake, customer, client_wide=True) if correction.client_wide else None
+    found_rows = None if stored is None else (stored, corrections.find_decided_customers(lake, stored, correction))
     with caller.writing() as w:
         job = corrections.revoke(w, customer, correction, found_rows, caller.actor.who, caller.now)
         caller.audit(w, "Correction.Revoked", customerId=customer.customer_id, correctionId=correction.correction_id)
@@ -107,12 +107,12 @@ def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[
     """
     lake = caller.store.lake
     with caller.reading() as r:
-        on = corrections.read_stored_rows(r, lake, customer, client_wide=new.client_wide)
+        stored = corrections.read_stored_rows(r, lake, customer, client_wide=new.client_wide)
     row = None
     if new.transaction_id is not None:
-        row = corrections.find_row(lake, on, new.transaction_id)
+        row = corrections.find_row(lake, stored, new.transaction_id)
         if row is None:
             raise NotFound("Transaction.NotFound", "The customer has no transaction with this id.")
         if new.direction not in (None, row.direction):
             raise InvalidRequest(WRONG_SIDE.code, WRONG_SIDE.message, (WRONG_SIDE,))
-    return on, corrections.measure_reach(lake, on, new), row
+    return stored, corrections.measure_reach(lake, stored, new), row

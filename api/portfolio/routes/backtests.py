@@ -49,7 +49,7 @@ def backtest_decision_policy(caller: Author, slug: PolicySlug, sent: SentBacktes
     with caller.reading() as r:
         new = backtesting.new_job(r, caller.policy(r, slug), sent, caller.today)
     with caller.writing() as w:
-        return caller.keep(w, accepted_job(start(w, new, caller.actor, caller.now)))
+        return caller.store_response(w, accepted_job(start(w, new, caller.actor, caller.now)))
 
 
 @router.get("/backtests", response_model=enveloped(BacktestListView))

@@ -41,7 +41,7 @@ def simulate_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentSimulatio
     with caller.reading() as r:
         new = simulating.new_job(r, caller.ruleset(r, ruleset_id), sent, caller.today)
     with caller.writing() as w:
-        return caller.keep(w, accepted_job(start(w, new, caller.actor, caller.now)))
+        return caller.store_response(w, accepted_job(start(w, new, caller.actor, caller.now)))
 
 
 @router.get(

@@ -50,7 +50,7 @@ def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
     unknown.forget()
     with caller.writing() as w:
         job = jobs.request_refresh(w, caller.customer(w, customer_id), caller.now)
-        return caller.keep(w, accepted_job(job))
+        return caller.store_response(w, accepted_job(job))
 
 
 @router.get("", response_model=enveloped(ReportBundleView), responses=refuses(*VERSIONS, *DAMAGED_FILE))

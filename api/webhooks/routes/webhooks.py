@@ -80,7 +80,7 @@ def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
         shown = answer(
             CreatedSubscriptionView.of(vars(subscription) | {"secret": secret}), status=201, headers=location
         )
-        return caller.keep(w, shown, again=_not_replayable(subscription))
+        return caller.store_response(w, shown, again=_not_replayable(subscription))
 
 
 @router.get("/subscriptions", response_model=enveloped(SubscriptionListView))
@@ -158,7 +158,7 @@ def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Re
         made = outbox.enqueue_test(w, samples.event_for(receiver, caller.now), receiver.subscription_id)
         queued = delivery_log.get(w, caller.client_id, made)
         caller.audit(w, "Subscription.Tested", subscriptionId=receiver.subscription_id, deliveryId=queued.delivery_id)
-        return caller.keep(w, accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))
+        return caller.store_response(w, accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))
 
 
 @router.post(
@@ -183,7 +183,7 @@ def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, wante
             status=wanted.status,
         )
         caller.audit(w, "Delivery.AllResent", subscriptionId=receiver)
-        return caller.keep(w, accepted(ResentView(resent=resent, more=more), _log_of(receiver)))
+        return caller.store_response(w, accepted(ResentView(resent=resent, more=more), _log_of(receiver)))
 
 
 @router.delete("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
@@ -271,7 +271,7 @@ def resend_delivery(caller: Subscriber, delivery_id: DeliveryId) -> Response:
     with caller.writing() as w:
         due = delivery_log.resend(w, caller.client_id, as_uuid(delivery_id), caller.now)
         caller.audit(w, "Delivery.Resent", deliveryId=due.delivery_id)
-        return caller.keep(w, accepted(DeliveryView.of(due), _log_of(due.subscription_id)))
+        return caller.store_response(w, accepted(DeliveryView.of(due), _log_of(due.subscription_id)))
 
 
 def _log_of(subscription_id: UUID) -> str:

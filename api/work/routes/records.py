@@ -66,7 +66,7 @@ def add_note(caller: Worker, customer_id: CustomerId, sent: SentNote) -> Respons
         made = notes.add(w, customer, sent.record(), caller.actor.who, caller.now)
         caller.audit(w, "Note.Added", customerId=customer.customer_id, noteId=made.note_id)
         location = {"Location": f"/v1/customer/{customer.customer_id}/notes"}
-        return caller.keep(w, answer(NewNoteView.of(made), status=201, headers=location))
+        return caller.store_response(w, answer(NewNoteView.of(made), status=201, headers=location))
 
 
 @router.delete("/notes/{noteId}", response_model=enveloped(WrittenNoteView))
@@ -107,7 +107,7 @@ def attach_file(caller: Worker, customer_id: CustomerId, file: AttachedFile) -> 
         attachment = attachments.add(w, caller.store.lake, customer, sealed, caller.actor.who, caller.now)
         caller.audit(w, "Attachment.Added", customerId=customer.customer_id, attachmentId=attachment.attachment_id)
         location = {"Location": f"/v1/customer/{customer.customer_id}/attachments/{attachment.attachment_id}/content"}
-        return caller.keep(w, answer(NewAttachmentView.of(attachment), status=201, headers=location))
+        return caller.store_response(w, answer(NewAttachmentView.of(attachment), status=201, headers=location))
 
 
 @router.get(

@@ -143,7 +143,7 @@ def act_on_alert(caller: Worker, match_id: MatchId, sent: SentAlertAction) -> Re
         items.act(w, caller.client_id, match.match_id, action, caller.actor.who, caller.now)
         caller.audit(w, AUDITED[action.action], matchId=match.match_id)
         location = {"Location": f"/v1/alerts/{match.match_id}"}
-        return caller.keep(w, answer(_alert(w, caller, match), status=201, headers=location))
+        return caller.store_response(w, answer(_alert(w, caller, match), status=201, headers=location))
 
 
 def _require_assignable(r: Reading, caller: Caller, assignee: UUID | None) -> None:

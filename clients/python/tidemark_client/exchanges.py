@@ -22,7 +22,7 @@ from tidemark_client.requests import PagedRequest, Request
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 ONE_WAIT_S = 30  # the longest `wait` that the service takes
-ENDED = ("Completed", "CompletedWithErrors")
+SUCCEEDED = ("Completed", "CompletedWithErrors")
 NOT_CARRIED_OUT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 log = logging.getLogger("tidemark_client")
@@ -52,7 +52,7 @@ class Exchanges:
     retries: int
 
     def send(self, request: Request[Data], idempotency_key: str | None = None) -> Exchange[Data]:
-        """Send a request, again while it fails for a reason that passes; return `data` of the response."""
+        """Send a request, retry it while the failure is temporary, and return the response's `data`."""
         headers = {"Idempotency-Key": idempotency_key or str(uuid4())} if request.takes_idempotency_key else {}
         for retry in range(self.retries + 1):
             outcome = yield self._built(request, headers)
@@ -75,7 +75,7 @@ class Exchanges:
             left = seconds_left()
             request = operations.get_job_status(job_id, wait=max(0, min(ONE_WAIT_S, int(left))))
             job = yield from self.send(request)
-            if job["status"] in ENDED:
+            if job["status"] in SUCCEEDED:
                 return job
             if job["status"] == "Failed":
                 raise JobFailedError(job)
@@ -110,7 +110,7 @@ def next_page(request: PagedRequest[Any, Any], data: Any) -> PagedRequest[Any, A
 
 
 def _plain(value: Any) -> str:
-    """Write a decimal, a date or an id of a body as text, which the service takes exactly."""
+    """Write a query value, or a decimal, a date or an id of a body, as text, which the service takes exactly."""
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 

@@ -330,9 +330,9 @@ def list_corrections(
 
 
 def revoke_correction(customer_id: str, correction_id: str) -> Request[models.JobView]:
-    """Revoke a correction: its rows get the values of the enrichment and other corrections again.
+    """Revoke a correction: its rows go back to what the enrichment and the remaining corrections give them.
 
-    A correction for all customers is revoked for all of them. Revoking it again returns the same job.
+    A correction for all customers is revoked for all of them. Revoking a correction again returns the same job.
     """
     return Request(
         "DELETE", f"/v1/customer/{path_part(customer_id)}/transactions/corrections/{path_part(correction_id)}"

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from assets.core.graphql import RefusedError, execution_params
 from assets.dagster_internals import dagster_home
-from assets.dispatch.dispatcher import Leadership, Turn, dispatch, dispatch_queue
+from assets.dispatch.dispatcher import DispatchOutcome, Leadership, dispatch, dispatch_queue
 from storage.core import heartbeat, leases
 from storage.core.heartbeat import find_overdue_loops
 from storage.core.models import Queue, jobs
@@ -60,7 +60,7 @@ def test_all_waiting_jobs_of_a_queue_become_one_batch(store: Store, now: datetim
     a_warm_worker(store, now)
     launcher = Launcher()
 
-    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is DispatchOutcome.LAUNCHED
     assert [(batch.jobs, batch.rows, batch.customers) for batch in launcher.launched] == [(3, 15, 3)]
 
 
@@ -71,10 +71,10 @@ def test_with_one_worker_the_next_batch_begins_when_the_open_one_commits(store: 
     dispatch_queue(store, Queue.ENRICHMENT, launcher, now)
     submitted(store, now, count=2)
 
-    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is DispatchOutcome.NOTHING_TO_DO
     with store.db.writing() as w:
         batches.commit(w, launcher.launched[0].token)
-    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is DispatchOutcome.LAUNCHED
     assert [batch.jobs for batch in launcher.launched] == [1, 2]
 
 
@@ -82,7 +82,7 @@ def test_a_queue_has_as_many_open_batches_as_there_are_warm_workers(store: Store
     for slot in (1, 2):
         a_warm_worker(store, now, slot)
     launcher = Launcher()
-    for expected in (Turn.LAUNCHED, Turn.LAUNCHED, Turn.NOTHING_TO_DO):
+    for expected in (DispatchOutcome.LAUNCHED, DispatchOutcome.LAUNCHED, DispatchOutcome.NOTHING_TO_DO):
         submitted(store, now, count=1)
         assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is expected
     assert [batch.jobs for batch in launcher.launched] == [1, 1]
@@ -92,18 +92,18 @@ def test_workers_of_another_home_do_not_count(store: Store, now: datetime) -> No
     submitted(store, now, count=1)
     with store.db.writing() as w:
         leases.hold(w, f"{leases.WORKER}/elsewhere/1", uuid4(), ttl_s=60, now=now)
-    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is DispatchOutcome.NOTHING_TO_DO
 
 
 def test_queues_do_not_claim_each_others_jobs(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert dispatch_queue(store, Queue.REFRESH, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.REFRESH, Launcher(), now) is DispatchOutcome.NOTHING_TO_DO
 
 
 def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
-    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is DispatchOutcome.NOTHING_TO_DO
     assert standing(store) == [("Queued", 0)]
 
 
@@ -111,14 +111,14 @@ def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime)
 def test_a_launch_that_certainly_failed_costs_no_attempt(store: Store, now: datetime, error: Exception) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(error), now) is Turn.REFUSED
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(error), now) is DispatchOutcome.REFUSED
     assert standing(store) == [("Queued", 0)]
 
 
 def test_a_launch_of_unknown_outcome_costs_an_attempt(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is Turn.REFUSED
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is DispatchOutcome.REFUSED
     assert standing(store) == [("Queued", 1)]
 
 
@@ -129,7 +129,7 @@ def test_a_batch_with_an_expired_lease_is_launched_again_with_a_new_token(store:
     dispatch_queue(store, Queue.ENRICHMENT, launcher, now)
     later = now + timedelta(seconds=store.settings.batch_lease_s + 1)
 
-    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, later) is Turn.LAUNCHED
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, later) is DispatchOutcome.LAUNCHED
     first, second = launcher.launched
     assert second.token > first.token
 

@@ -182,7 +182,7 @@ def _check_log(settings: Settings) -> Iterator[Finding]:
     file = sqlite_check.database_file(settings)
     if file is not None and (lost := sqlite_check.count_lost_commits(file)):
         copy = sqlite_check.keep_log(file)
-        problem = f"its log is damaged, and at least {lost} transactions after the damage are lost"
+        problem = f"its log is damaged, and at least {lost} commits after the damage are lost"
         yield error(
             "database", problem, f"restore a backup, or send later submissions again; the log is kept as {copy}"
         )

@@ -2,7 +2,7 @@
 
 `quick_check` reads every page and follows every tree. The only thing that it leaves out is comparing indexes with their
 tables. It can't see a damaged log (WAL): at the first page whose checksum is wrong, SQLite takes the log to have ended,
-so committed transactions after it vanish without an error. The format: https://sqlite.org/fileformat2.html#walformat
+so commits after it vanish without an error. The format: https://sqlite.org/fileformat2.html#walformat
 """
 
 import shutil

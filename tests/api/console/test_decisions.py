@@ -176,7 +176,7 @@ def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None
     analyst, approver = place.people[Role.ANALYST], place.people[Role.APPROVER]
     assert "Override this decision" not in shown(analyst.get(address))
     assert analyst.post(f"{address}/override", **said).status_code == 403
-    assert "reason is text" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
+    assert "reason must be text" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
     require_approvals(place.store, place.client, ApprovalKind.OVERRIDE)
     assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said))
     asked = {"reason": f"Seen: {HOSTILE}", "outcome": "conditional"}

@@ -111,7 +111,7 @@ def test_a_second_person_approves(desk: Desk) -> None:
     assert "Another person" in shown(first.post(f"{by_kind['publish']}/approve"), 409)
     assert desk.people[Role.ANALYST].post(f"{by_kind['publish']}/approve").status_code == 403
     assert "Approved. The action was performed." in shown(desk.second.post(f"{by_kind['publish']}/approve"))
-    assert "reason is text" in shown(desk.second.post(f"{by_kind['activate']}/decline"), 400)
+    assert "reason must be text" in shown(desk.second.post(f"{by_kind['activate']}/decline"), 400)
     assert "It is declined." in shown(desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE))
     assert states(desk.client, SLUG) == {1: "retired", 2: "published"}
     desk.save(as_text(notes="A third version."))

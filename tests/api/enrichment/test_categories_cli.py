@@ -265,7 +265,7 @@ def test_rows_that_cannot_be_read_are_named_and_the_others_categorised(tmp_path:
     file.write_text(STATEMENT + "2025-02-30,A,1.00,1\n" + "2025-02-03,A,1.00,1\n" * 30)
     result = CliRunner().invoke(app, ["categorise", str(file)])
     assert pl.read_csv(result.stdout.encode()).height == 32
-    assert "line 4: date is not a date" in " ".join(result.stderr.split())
+    assert "line 4: date must be a date" in " ".join(result.stderr.split())
 
 
 def test_the_stated_currency_is_used_and_formulas_are_escaped(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_score_rating_months_and_refused_rows_are_printed(tmp_path: Path) -> Non
     assert f"cheque.csv: {len(ROWS)} of {len(ROWS) + 1} rows used, 1 account, signs proved" in said
     assert "not used: 1 refused" in said
     assert "Amounts in AUD (assumed" in said
-    assert f"cheque.csv, line {len(ROWS) + 1}: date is not a date" in said
+    assert f"cheque.csv, line {len(ROWS) + 1}: date must be a date" in said
     assert "(indicative)" in said
     for words in (
         "Completeness",

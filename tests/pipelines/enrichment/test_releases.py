@@ -47,7 +47,7 @@ def test_rules_match_the_fingerprint_of_the_last_release() -> None:
         ([{**SECOND, "date": "yesterday"}], "the date must be a day"),
         ([{**SECOND, "version": "2"}], "versions must be whole numbers"),
         ([FIRST], "the last release has no fingerprint"),
-        ([FIRST, {**SECOND, "version": 3}], "release 3 follows release 1"),
+        ([FIRST, {**SECOND, "version": 3}], "release 3 comes right after release 1: one is missing"),
         ([FIRST, {**SECOND, "taxonomy": 0}], "older taxonomy"),
         ([FIRST, {**SECOND, "date": date(2026, 6, 30)}], "older taxonomy or date"),
     ],

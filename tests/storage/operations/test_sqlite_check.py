@@ -127,7 +127,7 @@ def test_a_damaged_log_is_kept_and_reported_before_sqlite_overwrites_it(
     damaged = (tmp_path / "killed.db-wal").read_bytes()
     up.check_log(database)
     assert (tmp_path / "killed.db-wal-damaged").read_bytes() == damaged
-    assert "at least 7 transactions" in caplog.text
+    assert "at least 7 commits" in caplog.text
 
 
 def test_after_an_unclean_stop_damage_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

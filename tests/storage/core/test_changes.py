@@ -32,3 +32,19 @@ def test_several_changes_are_reported_at_once(store: Store, now: datetime, monke
             a_client(store, now)
         assert changes.wait(timeout_s=5)
         assert not changes.wait(timeout_s=0.05)
+
+
+def test_changes_in_quick_succession_are_reported_together(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_changes, "POLL_EVERY_S", 1.0)
+    with Changes(store.db) as changes:
+        a_client(store, now)
+        assert changes.wait(timeout_s=5)
+        soon = [Timer(seconds, a_client, (store, now)) for seconds in (0.1, 0.3)]
+        for each in soon:
+            each.start()
+        assert changes.wait(timeout_s=5)
+        assert not changes.wait(timeout_s=0.5)
+        for each in soon:
+            each.join()

@@ -55,6 +55,7 @@ BUSY_TIMEOUT_S = 30
 POOL_SIZE = 8
 POOL_OVERFLOW = 24
 POLL_AGAIN_S = 1.0  # while the server is down
+PING_AFTER_S = 1.0  # a run has dozens of statements, and if it fails, its jobs are processed again
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +160,9 @@ class PooledPostgresStorage(PooledStorage):
     def __init__(self, url: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(inst_data)
         address = make_url(url).set(drivername="postgresql+psycopg")
-        self._engine = postgres.make_engine(address, "AUTOCOMMIT", search_path=DAGSTER_SCHEMA, synchronous_commit="off")
+        self._engine = postgres.make_engine(
+            address, "AUTOCOMMIT", PING_AFTER_S, search_path=DAGSTER_SCHEMA, synchronous_commit="off"
+        )
         self._runs = _PostgresRuns(address, self._engine)
         self._events = _PostgresEvents(address, self._engine)
         self._schedules = _PostgresSchedules(address, self._engine)

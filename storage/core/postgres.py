@@ -24,7 +24,6 @@ from sqlalchemy.engine.interfaces import Dialect, IsolationLevel
 from sqlalchemy.exc import InvalidatePoolError
 
 CONNECT_WITHIN_S = 3
-PING_AFTER_S = 1.0  # without use: a ping costs as much as most statements
 ALIVE_WITHIN_S = 2.5
 POOL_WITHIN_S = 3
 LOCK_WITHIN_MS = 4_000
@@ -90,10 +89,12 @@ class Connection(psycopg.Connection[Any]):
             return cast(T, end.value)
 
 
-def make_engine(url: URL, isolation_level: IsolationLevel, **session: str) -> Engine:
+def make_engine(url: URL, isolation_level: IsolationLevel, ping_after_s: float = 0.0, **session: str) -> Engine:
     """Create an engine with a pool of `Connection`s.
 
     Args:
+        ping_after_s: how long a connection may be unused before it is pinged. A ping costs as much as most statements,
+            but without one, a statement fails if the server has just ended the session.
         session: further parameters of each session, such as `search_path`.
     """
     made = create_engine(
@@ -124,7 +125,7 @@ def make_engine(url: URL, isolation_level: IsolationLevel, **session: str) -> En
 
         InvalidatePoolError makes the pool discard all its connections and open a new one.
         """
-        if time.monotonic() - connection.used_at < PING_AFTER_S and not connection.has_input():
+        if time.monotonic() - connection.used_at < ping_after_s and not connection.has_input():
             return
         try:
             with connection.tolerating(ALIVE_WITHIN_S):

@@ -24,7 +24,7 @@ from storage.core.store import Store
 pytest_plugins = ["tests.faults.counts"]
 
 # No deadline, because a loaded machine is not a bug. `make test` has few examples per property, `make test-slow` many.
-LIGHT, THOROUGH = 20, 100
+LIGHT, THOROUGH = 10, 100
 settings.register_profile("tidemark", deadline=None, max_examples=LIGHT)
 settings.register_profile("thorough", deadline=None, max_examples=THOROUGH)
 settings.load_profile("tidemark")
@@ -84,9 +84,14 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 
+def times(light: int) -> int:
+    """Return how often a loop over drawn cases runs; proportionally more often in `make test-slow`."""
+    return light * settings().max_examples // LIGHT
+
+
 def examples(light: int) -> settings:
     """Set the number of examples of a slow property; `make test-slow` has proportionally more."""
-    return settings(max_examples=light * settings().max_examples // LIGHT)
+    return settings(max_examples=times(light))
 
 
 @pytest.fixture

@@ -182,7 +182,7 @@ FLIPS = st.lists(st.tuples(PLACES, st.integers(1, 255)), min_size=1, max_size=30
 CUTS = st.tuples(PLACES, st.integers(0, 500)) | st.none()
 
 
-@settings(examples(8), phases=[Phase.generate])  # each example is a process, so failures are not minimised
+@settings(examples(4), phases=[Phase.generate])  # each example is a process, so failures are not minimised
 @given(FLIPS, CUTS)
 def test_a_damaged_file_is_read_or_refused(flips: list[tuple[int, int]], cut: tuple[int, int] | None) -> None:
     damaged = bytearray(STATEMENT)

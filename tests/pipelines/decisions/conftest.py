@@ -9,5 +9,5 @@ from tests.pipelines.decisions.comparing import Interpreted, cases, interpreted
 
 @pytest.fixture(scope="session")
 def interpreted_cases() -> Sequence[Interpreted]:
-    """120 policies, each with a portfolio of 25 customers."""
-    return list(interpreted(cases(seed=1, policies=120, customers=25)))
+    """60 policies, each with a portfolio of 25 customers."""
+    return list(interpreted(cases(seed=1, policies=60, customers=25)))

@@ -22,7 +22,7 @@ Columns = Sequence[pl.Expr]
 PLACES = 10**numbers.SCALE
 DIVIDE = numbers.ARITHMETIC["divide"]
 
-pytestmark = pytest.mark.slow  # each mutant decides three thousand cases, to test the comparison, not the engine
+pytestmark = pytest.mark.slow  # each mutant decides 1,500 cases, to test the comparison, not the engine
 
 
 CACHED = (evaluate._value, evaluate._columns, readings._value_of_metric, readings._cause_of_metric)

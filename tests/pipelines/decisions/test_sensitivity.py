@@ -254,6 +254,7 @@ def test_range_encloses_the_engines_values(half: Sequence[Case]) -> None:
     assert compared > 100
 
 
+@pytest.mark.service  # evaluates thousands of cases
 @over_halves
 def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Case]) -> None:
     chance, changes = random.Random(63), 0

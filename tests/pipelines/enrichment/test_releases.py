@@ -179,7 +179,7 @@ lines = st.tuples(st.integers(1, 4), slugs, slugs, st.integers(-500, 500))
 
 
 @pytest.mark.service  # enriches a portfolio several times for each example
-@examples(2)  # each makes all reports and metrics several times
+@examples(1)  # each makes all reports and metrics several times
 @given(st.lists(lines, min_size=1, max_size=12))
 def test_impact_on_all_customers_is_the_sum_over_parts(some: list[tuple[int, str, str, int]]) -> None:
     def under(place: int) -> pl.DataFrame:

@@ -60,7 +60,7 @@ NUMBERS = st.integers(0, 9).flatmap(
 )
 
 
-@examples(8)
+@examples(4)
 @given(NUMBERS, NUMBERS)
 def test_each_distinct_id_as_sent_is_one_transaction(first: list[str], second: list[str]) -> None:
     held = transactions_after(

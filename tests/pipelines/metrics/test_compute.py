@@ -122,7 +122,7 @@ def _known(outcome: Outcome) -> Decimal:
     return outcome[0]
 
 
-@examples(12)
+@examples(6)
 @given(customers(), st.integers(0, 900))
 def test_every_metric_agrees_with_plain_python(rows: list[Row], days: int) -> None:
     as_of = START + timedelta(days=days)

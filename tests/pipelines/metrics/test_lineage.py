@@ -63,7 +63,7 @@ def test_every_metric_of_real_businesses_is_explained(businesses: Facts, nth: in
 
 @pytest.mark.parametrize("seed", FIRST_AND_SECOND)
 def test_every_kind_of_metric_of_the_language_is_explained(seed: int) -> None:
-    rows = customer(random.Random(seed), rows=60, days=400)
+    rows = customer(random.Random(seed), rows=30, days=400)
     assert_explained(facts(rows, LATER), {**ALL})
 
 

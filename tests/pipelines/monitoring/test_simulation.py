@@ -225,7 +225,7 @@ def run(
 
 
 @pytest.mark.service  # evaluates every day alone, for each example
-@examples(5)
+@examples(2)
 @given(cases(), st.sampled_from((1, 300, snapshots.SNAPSHOT_ROWS)), st.sampled_from((1, 40, simulation.MAX_SNAPSHOTS)))
 def test_simulation_agrees_with_every_day_evaluated_alone(
     case: tuple[Ruleset, pl.DataFrame, AttributeHistories, list[Day]], snapshot_rows: int, most_snapshots: int

@@ -83,7 +83,7 @@ def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tu
     }
 
 
-@examples(10)
+@examples(5)
 @given(st.lists(evaluations, max_size=12))
 def test_rules_trigger_and_reset_as_the_oracle_does(history: Sequence[RulesetEvaluation]) -> None:
     assert equals_the_machines(history)

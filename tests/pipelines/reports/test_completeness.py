@@ -260,7 +260,7 @@ def test_rows_added_to_a_past_already_sent_are_backdated() -> None:
 # What holds of any customer.
 
 
-@examples(3)
+@examples(1)
 @given(st.lists(any_row(), min_size=1, max_size=20), st.lists(any_row(), max_size=10))
 def test_another_accounts_rows_change_nothing_in_an_accounts_own_entries(rows: list[Row], more: list[Row]) -> None:
     def of_savings(data: dict[str, Any]) -> list[Any]:
@@ -272,7 +272,7 @@ def test_another_accounts_rows_change_nothing_in_an_accounts_own_entries(rows: l
     )
 
 
-@examples(3)
+@examples(1)
 @given(st.lists(any_row(), min_size=1, max_size=20), st.randoms(use_true_random=False))
 def test_shuffling_the_rows_changes_nothing(rows: list[Row], random: Random) -> None:
     placed = identified([{**each, "position": place} for place, each in enumerate(rows)])
@@ -326,7 +326,7 @@ def assert_explained(rows: Sequence[Row], as_of: int, context: Context) -> None:
             assert set(each.contributions["transaction_id"]) <= ids
 
 
-@examples(3)
+@examples(1)
 @given(statements(most_days=200), st.lists(any_row(most_days=200), max_size=12))
 def test_every_figure_is_explained(main: list[Row], others: list[Row]) -> None:
     speaking = [

@@ -113,7 +113,7 @@ def joints(order: Sequence[Edge], before: Decimal | None, after: Decimal | None)
 edges = st.tuples(st.integers(0, 4).map(Decimal), st.integers(0, 4).map(Decimal))
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(edges, min_size=1, max_size=6))
 def test_an_order_is_found_exactly_if_one_exists(rows: list[Edge]) -> None:
     assert Day(rows).follows_from(None) == has_order(rows, None, None, Decimal(0))
@@ -128,7 +128,7 @@ def test_a_day_of_fifty_thousand_rows_takes_no_longer_per_row() -> None:
     assert Day(chain).follows_from(None)
 
 
-@examples(25)
+@examples(12)
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=4), st.integers(0, 2), st.randoms(use_true_random=False))
 @example(cents=[3, -3], removed=0, random=Random(0))
 def test_breaks_agree_with_trying_every_order(cents: list[int], removed: int, random: Random) -> None:
@@ -151,7 +151,7 @@ def test_breaks_agree_with_trying_every_order(cents: list[int], removed: int, ra
     assert sum((missing for _, missing in found if missing is not None), Decimal(0)) == expected
 
 
-@examples(10)
+@examples(5)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=14, unique=True), st.sampled_from((1, -1, 2, -2)))
 def test_at_most_ten_breaks_of_an_account_and_year_are_rounding(places: list[int], cents: int) -> None:
     rows = chained(daily(range(45)))

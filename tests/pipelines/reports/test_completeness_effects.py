@@ -128,7 +128,7 @@ def test_what_cannot_be_known_has_no_number() -> None:
     assert effects([*daily(range(-5, 366)), lender], 366)["UnsharedLender"] is None
 
 
-@examples(12)
+@examples(6)
 @given(statements(most_days=380), st.data())
 def test_supplying_removed_days_has_the_effect_of_the_breaks(whole: list[Row], data: st.DataObject) -> None:
     """Where the first and the last day remain, and every removed day is one that nothing else leaves open."""
@@ -141,7 +141,7 @@ def test_supplying_removed_days_has_the_effect_of_the_breaks(whole: list[Row], d
     assert found["BalanceBreaks"] == score(checked(whole), 380) - score(checked(left), 380)
 
 
-@examples(12)
+@examples(6)
 @given(st.lists(any_row(most_days=400), min_size=1, max_size=25), st.integers(0, 500))
 def test_all_together_have_at_least_the_effect_of_each_alone(rows: list[Row], as_of: int) -> None:
     rows = [row(0, "5"), *rows]
@@ -157,7 +157,7 @@ def test_days_that_a_savings_account_gains_are_proven_if_all_is_resolved() -> No
     assert found["Together"] >= found["FewDaysSeen"] > 0
 
 
-@examples(6)
+@examples(3)
 @given(statements(most_days=300), statements(most_days=300))
 def test_another_account_lowers_no_score_that_resolving_reaches(main: list[Row], other: list[Row]) -> None:
     both = [*checked(main), *checked(in_savings(other))]

@@ -104,7 +104,7 @@ def test_rows_without_balances_are_added_up_to_the_next_balance() -> None:
 # The oracle: what lies between two rows of a sound statement of which some were taken away.
 
 
-@examples(10)
+@examples(5)
 @given(statements(), st.data())
 def test_every_break_has_the_place_and_amount_of_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
     """Remove whole days, so that neighbours are known: everything between two days that now follow is missing there."""
@@ -121,7 +121,7 @@ def test_every_break_has_the_place_and_amount_of_the_removed_rows(whole: list[Ro
     assert {gap["evidence"] for gap in found} <= {"balance_break"}
 
 
-@examples(10)
+@examples(5)
 @given(statements(), st.data())
 def test_missing_amounts_add_up_to_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
     """Remove any rows but the first and the last: the breaks' amounts add up, wherever in a day rows are missing."""
@@ -148,7 +148,7 @@ def test_a_monthly_account_may_be_silent_for_weeks_and_a_daily_one_may_not() -> 
     assert [gap["accountId"][-1] for gap in gaps([*monthly, *every_day], 360)] == ["1"]
 
 
-@examples(8)
+@examples(4)
 @given(st.sets(st.integers(0, 120), min_size=2, max_size=80), st.integers(6, 40))
 def test_a_silence_states_its_probability(active: set[int], pause: int) -> None:
     days = sorted({*active, *(day + 120 + pause for day in active)})
@@ -233,7 +233,7 @@ def test_an_account_reconciles_in_all_by_month_and_by_submission() -> None:
     assert [each["submission"] for each in data["reconciliationBySubmission"]] == [1, 2]
 
 
-@examples(12)
+@examples(6)
 @given(statements(), st.data())
 def test_differences_are_the_amount_of_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
     days = data.draw(some_of(whole, "date"))

@@ -116,7 +116,7 @@ def expected_summary(rows: Sequence[Row], as_of: date) -> tuple[Decimal, Decimal
     return _rounded(points, 2), _rounded(missing, 4)
 
 
-@examples(8)
+@examples(4)
 @given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300), st.randoms())
 def test_the_summary_agrees_with_counting_days_one_by_one(drawn: list[Row], as_of: int, random: Random) -> None:
     verdicts = (None, None, None, "reconciled", "partial", "unreconciled")
@@ -129,7 +129,7 @@ def test_the_summary_agrees_with_counting_days_one_by_one(drawn: list[Row], as_o
 # What may be left out without raising the score.
 
 
-@examples(8)
+@examples(4)
 @given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300), st.data())
 def test_removing_whole_accounts_never_raises_the_score(rows: list[Row], as_of: int, data: st.DataObject) -> None:
     retained = data.draw(st.sets(st.sampled_from((MAIN, SAVINGS, LOAN)), min_size=1, max_size=2))
@@ -137,7 +137,7 @@ def test_removing_whole_accounts_never_raises_the_score(rows: list[Row], as_of: 
     assert not less or score(less, as_of) <= score(rows, as_of)
 
 
-@examples(8)
+@examples(4)
 @given(statements(), statements(), st.data(), st.integers(0, 900))
 def test_removing_an_account_with_paired_transfers_never_raises_the_score(
     main: list[Row], other: list[Row], data: st.DataObject, as_of: int
@@ -148,14 +148,14 @@ def test_removing_an_account_with_paired_transfers_never_raises_the_score(
     assert score(alone, as_of) <= score([*chain(*both)], as_of)
 
 
-@examples(8)
+@examples(4)
 @given(st.lists(any_row(most_days=600), min_size=1, max_size=25), st.integers(0, 700))
 def test_removing_balances_never_raises_the_score(rows: list[Row], as_of: int) -> None:
     without = [{**each, "balance": None, "balance_verified": None} for each in rows]
     assert score(without, as_of) <= score(rows, as_of)
 
 
-@examples(10)
+@examples(5)
 @given(statements(), st.data(), st.integers(0, 900))
 def test_removing_rows_of_a_sound_statement_never_raises_the_score(
     whole: list[Row], data: st.DataObject, as_of: int
@@ -164,7 +164,7 @@ def test_removing_rows_of_a_sound_statement_never_raises_the_score(
     assert score(checked(less), as_of) <= score(checked(whole), as_of)
 
 
-@examples(8)
+@examples(4)
 @given(statements(), st.data(), st.integers(0, 900))
 def test_removing_rows_without_balances_never_raises_the_score(
     whole: list[Row], data: st.DataObject, as_of: int
@@ -175,7 +175,7 @@ def test_removing_rows_without_balances_never_raises_the_score(
     assert score(less, as_of) <= score(more, as_of)
 
 
-@examples(10)
+@examples(5)
 @given(statements(), statements(), st.data(), st.integers(0, 900))
 def test_removing_whole_days_of_incomplete_accounts_never_raises_the_score(
     main: list[Row], other: list[Row], data: st.DataObject, as_of: int

@@ -145,7 +145,7 @@ def test_texts_of_others_never_become_markup(hostile: str) -> None:
         assert [visible, visible] == [row[0] for row in table(document, "Top counterparties: Money in")[1:]]
 
 
-@settings(examples(3), suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(1), suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(min_size=1, max_size=40))
 def test_no_text_becomes_markup(anything: str) -> None:
     assert tags_when_called(anything) == tags_when_called("Plain")
@@ -472,7 +472,7 @@ ODD: tuple[object, ...] = (
 )
 
 
-@settings(examples(8), suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(4), suppress_health_check=[HealthCheck.too_slow])
 @example([(("risk", "drivers", 1, "reading"), 10**30)])
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ODD)), min_size=1, max_size=5))
 def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_page(

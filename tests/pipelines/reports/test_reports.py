@@ -34,7 +34,7 @@ def computed(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
 
 @pytest.mark.service  # all reports, five times for each example
 @every_report
-@examples(3)
+@examples(1)
 @given(customers_of_any_kind)
 def test_customers_together_have_the_same_reports_as_alone(kind: str, customers: list[list[Row]]) -> None:
     each = [of(number, rows) for number, rows in enumerate(customers, 1)]
@@ -43,7 +43,7 @@ def test_customers_together_have_the_same_reports_as_alone(kind: str, customers:
 
 
 @every_report
-@examples(3)
+@examples(1)
 @given(customers_of_any_kind, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(kind: str, customers: list[list[Row]], random: Random) -> None:
     rows = [row for number, rows in enumerate(customers, 1) for row in of(number, rows)]

@@ -277,7 +277,7 @@ def test_a_rating_includes_its_limit(value: str, expected: str) -> None:
 # The oracle: what was read, counted by hand
 
 
-@examples(3)
+@examples(1)
 @given(st.lists(any_row(), min_size=1, max_size=30).filter(counted))
 def test_the_report_agrees_with_counting_by_hand(rows: list[Row]) -> None:
     data = report("risk", rows, START + timedelta(days=400))
@@ -298,7 +298,7 @@ def ceiling_by_hand(covered: Decimal) -> str:
     return next((letter for letter, least in EVIDENCE_CEILINGS if covered >= least), "E")
 
 
-@examples(3)
+@examples(1)
 @given(st.lists(any_row(), min_size=1, max_size=25), st.randoms())
 def test_shuffled_rows_and_other_customers_change_nothing(rows: list[Row], random: Any) -> None:
     placed = [{"position": place, **each} for place, each in enumerate(rows)]
@@ -319,7 +319,7 @@ def changes(readings_: Readings, scorecard: Scorecard = DEFAULT, coverage: Readi
     return [change for data in listed for change in parsed(data)["sensitivity"]]
 
 
-@examples(6)
+@examples(3)
 @given(any_readings(DEFAULT), any_coverage(DEFAULT))
 def test_each_change_crosses_a_line_with_a_round_figure(readings_: Readings, coverage: Readings) -> None:
     listed = changes(readings_, coverage=coverage)

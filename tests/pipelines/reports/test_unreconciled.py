@@ -144,7 +144,7 @@ def _columns(each: Row) -> Iterator[tuple[str, Decimal]]:
 FLOWS = {"moneyIn", "moneyOut", "net", "transfersIn", "transfersOut", "creditCount", "debitCount", "revenue"}
 
 
-@examples(15)
+@examples(7)
 @given(some_rows())
 def test_shares_of_cash_flow_agree_with_plain_python(rows: list[Row]) -> None:
     one = facts(rows, AS_OF)

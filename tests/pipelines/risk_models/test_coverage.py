@@ -161,7 +161,7 @@ def test_rows_without_words_might_name_an_account() -> None:
 # Leaving out
 
 
-@examples(4)
+@examples(2)
 @given(st.lists(any_row(), min_size=1, max_size=30).filter(counted))
 def test_leaving_out_all_words_or_balances_never_raises_the_points(rows: list[Row]) -> None:
     whole = scored(rows)["points"]
@@ -169,7 +169,7 @@ def test_leaving_out_all_words_or_balances_never_raises_the_points(rows: list[Ro
     assert scored(without_balances(rows))["points"] <= whole
 
 
-@examples(4)
+@examples(2)
 @given(st.lists(any_row(), min_size=1, max_size=30).filter(counted), st.sampled_from(["credit", "debit", None]))
 def test_shares_of_rows_agree_with_counting_by_hand(rows: list[Row], side: str | None) -> None:
     either = "inflow_to_outflow_180d"

@@ -11,6 +11,8 @@ from pipelines.synthetic.world.brands import allowed, available, brands, canonic
 from pipelines.synthetic.world.merchants import bills_by_family, merchants
 from pipelines.synthetic.world.styles import bank_styles
 
+pytestmark = pytest.mark.slow  # the generator of synthetic data alone
+
 UNTIL = date(2025, 6, 30)
 BRANDS = sorted(
     {canonical(shop) for spend in merchants().everyday_spends for shop in spend.shops if not shop.startswith("~")}

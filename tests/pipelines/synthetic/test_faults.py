@@ -17,6 +17,8 @@ from pipelines.synthetic.ledger.faults import (
     without_row,
 )
 
+pytestmark = pytest.mark.slow  # the generator of synthetic data alone
+
 UNTIL = date(2025, 6, 30)
 
 

@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pikepdf
+import pytest
 
 from pipelines.synthetic import Business, Part, Person, base_model, frames, people, portfolio
 from pipelines.synthetic.pdf import EVERY_LAYOUT, statement_pdf
@@ -59,6 +60,7 @@ def _hash(*parts: bytes) -> str:
     return whole.hexdigest()[:16]
 
 
+@pytest.mark.slow  # the generator of synthetic data alone
 def test_output_is_as_recorded() -> None:
     assert fingerprint() == json.loads(FILE.read_text("utf-8"))
 

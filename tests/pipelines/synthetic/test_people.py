@@ -8,6 +8,8 @@ import pytest
 from pipelines.synthetic import Part, Person, held_out_banks, people
 from pipelines.synthetic.people.situations import situations
 
+pytestmark = pytest.mark.slow  # the generator of synthetic data alone
+
 UNTIL = date(2025, 6, 30)
 
 

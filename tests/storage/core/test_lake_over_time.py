@@ -117,7 +117,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "FILE_CUSTOMERS", 2)
 
 
-@settings(examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(examples(1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(program=st.lists(steps, min_size=4, max_size=16))
 @pytest.mark.usefixtures("eager")
 def test_every_customer_always_has_exactly_its_value(store: Store, now: datetime, program: list[Step]) -> None:

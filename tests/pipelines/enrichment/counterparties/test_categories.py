@@ -135,7 +135,7 @@ lines = st.lists(
 )
 
 
-@examples(8)  # each prepares the search for all lists
+@examples(4)  # each prepares the search for all lists
 @given(lines, st.sampled_from(["1", "-1"]))
 def test_a_category_is_always_on_its_side_and_alternatives_are_others(words: list[str], amount: str) -> None:
     row = read_one(" ".join(words), amount)

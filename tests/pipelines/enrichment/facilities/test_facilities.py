@@ -421,7 +421,7 @@ def make_rows(some: Sequence[Line]) -> list[Row]:
     return rows
 
 
-@examples(8)
+@examples(4)
 @given(st.lists(lines, max_size=16), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> None:
     rows = make_rows(some)
@@ -431,7 +431,7 @@ def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> 
     assert_frame_equal(summarise_facilities(mixed, LATER), summarise_facilities(straight, LATER))
 
 
-@examples(8)
+@examples(4)
 @given(st.lists(lines, max_size=16))
 def test_amounts_agree_with_plain_python(some: list[Line]) -> None:
     """Amounts are summed by hand over each facility's rows, in Decimal. Returning credits show what bounced."""
@@ -468,7 +468,7 @@ def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal)
             return Decimal(facility["estimated_remaining"])
 
 
-@examples(8)
+@examples(4)
 @given(
     st.integers(1_000, 500_000),
     st.lists(st.tuples(st.integers(1, 900), st.integers(1, 4_000)), max_size=6, unique_by=lambda payment: payment[0]),
@@ -486,7 +486,7 @@ def test_balance_of_a_loan_agrees_with_a_ledger_in_plain_python(lent: int, payme
     assert float(found["estimated_remaining"]) == pytest.approx(max(0, balance), rel=1e-4, abs=1)
 
 
-@examples(6)
+@examples(3)
 @given(st.integers(3, 20), st.integers(0, 10))
 def test_ids_stay_when_later_rows_are_added(count: int, more: int) -> None:
     rows = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]

@@ -268,7 +268,7 @@ terms = st.tuples(
 
 
 @given(terms)
-@examples(30)
+@examples(15)
 def test_any_level_loan_is_inferred_with_what_was_funded_and_paid(
     drawn: tuple[int, tuple[int, int], float, int],
 ) -> None:
@@ -280,7 +280,7 @@ def test_any_level_loan_is_inferred_with_what_was_funded_and_paid(
 
 
 @given(terms, st.randoms(use_true_random=False))
-@examples(15)
+@examples(7)
 def test_the_order_of_rows_and_other_customers_change_nothing(drawn: Any, random: Any) -> None:
     lent, (days, payments), factor, seen = drawn
     one = [row(MONDAY, str(lent)), *every(days, seen, str(-round(lent * factor / payments)))]

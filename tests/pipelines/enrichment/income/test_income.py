@@ -278,7 +278,7 @@ def credits_(draw: st.DrawFn) -> list[Row]:
     return rows
 
 
-@examples(40)
+@examples(20)
 @given(credits_(), st.randoms(use_true_random=False))
 def test_probabilities_sum_to_one_whatever_the_order_and_whoever_else_is_there(
     rows: list[Row], chance: random.Random
@@ -293,7 +293,7 @@ def test_probabilities_sum_to_one_whatever_the_order_and_whoever_else_is_there(
     assert_frame_equal(again.filter(pl.col("customer_number") == 1), found)
 
 
-@examples(8)
+@examples(4)
 @given(st.integers(0, 10**6))
 def test_missed_weeks_never_remove_a_payer(seed: int) -> None:
     chance = random.Random(seed)

@@ -190,7 +190,7 @@ batch_sizes = st.integers(min_value=1, max_value=4)
 
 
 @pytest.mark.service  # matches every history several times
-@examples(10)
+@examples(5)
 @given(events_strategy, batch_sizes)
 def test_rows_equal_those_of_the_other_submissions_and_past_states_can_be_restored(
     drawn: list[Any], batch_size: int

@@ -283,7 +283,7 @@ def test_an_abn_is_found_wherever_it_is_printed_when_its_check_holds(line: str, 
     assert find_abns(pl.Series([line])).item() == abn
 
 
-@examples(6)
+@examples(3)
 @given(st.lists(st.integers(10**10, 10**11 - 1), max_size=20).map(lambda numbers: [*numbers, 51824753556]))
 def test_abn_check_agrees_with_the_library(numbers: list[int]) -> None:
     lines = [f"ACME {number}" for number in numbers]
@@ -296,7 +296,7 @@ some_word = st.sampled_from(sorted(_SOME_WORDS.split()))
 some_text = st.one_of(st.text(max_size=60), st.lists(some_word, max_size=9).map(" ".join))
 
 
-@examples(6)
+@examples(3)
 @given(st.lists(some_text, max_size=12))
 def test_any_texts_give_one_row_each_in_order(lines: list[str]) -> None:
     together = name_counterparties(texts(*lines))
@@ -305,7 +305,7 @@ def test_any_texts_give_one_row_each_in_order(lines: list[str]) -> None:
         assert together.row(at) == name_counterparties(texts(line)).row(0)
 
 
-@examples(6)
+@examples(3)
 @given(st.lists(some_text, min_size=1, max_size=8))
 def test_only_named_counterparties_have_a_group(lines: list[str]) -> None:
     found = name_counterparties(texts(*lines))
@@ -418,7 +418,7 @@ def _is_cut(short: str, long: str) -> bool:
     )
 
 
-@examples(6)
+@examples(3)
 @given(some_rows)
 def test_grouping_agrees_with_plain_python_and_is_idempotent(rows: list[tuple[int, str | None]]) -> None:
     customers, groups = [number for number, _ in rows], [group for _, group in rows]
@@ -427,7 +427,7 @@ def test_grouping_agrees_with_plain_python_and_is_idempotent(rows: list[tuple[in
     assert merge_groups(*once, customers=customers) == once
 
 
-@examples(6)
+@examples(3)
 @given(some_rows.flatmap(lambda rows: st.tuples(st.just(rows), st.permutations(rows))))
 def test_grouping_does_not_depend_on_the_order_of_rows(orders: tuple[list[Any], list[Any]]) -> None:
     first, second = (

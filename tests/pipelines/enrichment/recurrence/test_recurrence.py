@@ -297,7 +297,7 @@ def test_the_rows_of_one_submission_take_little_time() -> None:
     assert min(times) < 0.1
 
 
-@examples(6)
+@examples(3)
 @given(
     days=st.lists(st.dates(date(1970, 1, 1), date(2100, 12, 31)), min_size=1, max_size=60),
     cents=st.lists(st.sampled_from([0, 1, -1, 999, -(10**15) + 1, 10**15 - 1]), min_size=1),
@@ -355,7 +355,7 @@ def add_due_dates(days: list[date], anchor: int, schedule: Schedule) -> pl.DataF
 
 
 @pytest.mark.parametrize("schedule", ANCHORED, ids=lambda schedule: schedule.name)
-@examples(5)
+@examples(2)
 @given(start=st.dates(date(1972, 1, 1), date(2095, 12, 31)))
 def test_due_dates_agree_with_plain_python(schedule: Schedule, start: date) -> None:
     anchor = int(schedule.anchor_of(np.array([day_number(start)]))[0])
@@ -370,7 +370,7 @@ def test_due_dates_agree_with_plain_python(schedule: Schedule, start: date) -> N
 
 
 @given(start=st.dates(date(1990, 1, 1), date(2060, 12, 1)))
-@examples(5)
+@examples(2)
 def test_twice_a_month_falls_on_both_days_of_every_month(start: date) -> None:
     twice = next(schedule for schedule in SCHEDULES if schedule.name == TWICE_MONTHLY)
     days = [start + timedelta(days=n) for n in range(400)]

@@ -95,7 +95,7 @@ def test_no_statements_repeat_nothing() -> None:
     assert repeated([statement()]) == [set()]
 
 
-@examples(4)
+@examples(2)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.sampled_from(("-4.50", "-4.50", "-30"))), min_size=1, max_size=12),
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(Kind)), min_size=1, max_size=3),

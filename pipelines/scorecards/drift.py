@@ -5,11 +5,12 @@ fitted to, and one more for a missing reading. Readings are commonly called stab
 """
 
 from collections.abc import Mapping, Sequence
+from math import sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import binomtest
 
 from pipelines.scorecards.measures import Outcomes, Values
 from pipelines.scorecards.scorecard import COVERAGE_OF
@@ -17,6 +18,7 @@ from pipelines.scorecards.scorecard import COVERAGE_OF
 MOVED = 0.25  # the usual line of the population stability index
 MOVED_COVERAGE = 0.10  # our judgement
 _TENTHS = np.arange(1, 10) / 10
+_Z = NormalDist().inv_cdf(0.975)
 _LEAST = 0.001  # share of a class; the index is not defined for an empty one
 
 
@@ -70,14 +72,14 @@ def _has_moved(before: float | None, now: float | None) -> bool:
 
 def compare_default_rates(values: Values, defaulted: Outcomes) -> dict[str, Any]:
     """Compare the mean predicted value with the share that defaulted and with its 95 % interval (Wilson)."""
-    interval = binomtest(int(defaulted.sum()), defaulted.size).proportion_ci(method="wilson")
+    low, high = _wilson_interval(float(defaulted.mean()), defaulted.size)
     predicted = float(values.mean())
     return {
         "cases": int(defaulted.size),
         "predicted": round(predicted, 4),
         "observed": round(float(defaulted.mean()), 4),
-        "observedInterval": [round(float(interval.low), 4), round(float(interval.high), 4)],
-        "moved": not interval.low <= predicted <= interval.high,
+        "observedInterval": [round(low, 4), round(high, 4)],
+        "moved": not low <= predicted <= high,
     }
 
 
@@ -96,3 +98,11 @@ def _shares(readings: pl.DataFrame, metric: str, limits: Sequence[float]) -> Val
 def _coverage(readings: pl.DataFrame, metric: str) -> float | None:
     mean = readings[COVERAGE_OF + metric].cast(pl.Float64).mean()
     return None if mean is None else round(float(mean), 4)  # pyrefly: ignore[bad-argument-type]
+
+
+def _wilson_interval(share: float, cases: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of so many cases (Wilson 1927)."""
+    spread = _Z * _Z / cases
+    middle = (share + spread / 2) / (1 + spread)
+    half = _Z / (1 + spread) * sqrt(share * (1 - share) / cases + spread / (4 * cases))
+    return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -43,3 +43,11 @@ def test_outcomes_outside_the_interval_of_chance_have_moved() -> None:
     assert not compare_default_rates(np.full(100, 0.08), defaulted)["moved"]
     compared = compare_default_rates(np.full(100, 0.02), defaulted)
     assert (compared["predicted"], compared["observed"], compared["moved"]) == (0.02, 0.1, True)
+    assert compared["observedInterval"] == [0.0552, 0.1744]  # as scipy's binomtest computes it
+
+
+def test_the_interval_of_none_and_of_all_ends_at_the_share() -> None:
+    none, every = (
+        compare_default_rates(np.full(10, 0.5), np.full(10, outcome, np.int8))["observedInterval"] for outcome in (0, 1)
+    )
+    assert (none, every) == ([0.0, 0.2775], [0.7225, 1.0])

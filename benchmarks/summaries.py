@@ -20,6 +20,7 @@ from storage.core.store import Store
 
 TITLE = "A list of a million customers"
 CUSTOMERS, SLICE = 1_000_000, 10_000
+RARE = 10_000  # one customer in so many
 ON_SQLITE = """
 SELECT type, name, sql FROM sqlite_master
 WHERE tbl_name IN ('customers', 'customer_summaries') AND type IN ('index', 'trigger') AND sql IS NOT NULL
@@ -36,7 +37,8 @@ WORDS = (
 ABOUT = (
     f"{CUSTOMERS:,} customers of one client, as a client on the same machine reads pages of 20, {TIMES} times each, "
     "one after the other. A rare filter or search finds about a hundred customers, a frequent one hundreds of "
-    "thousands. Late pages are those after page 900, each by the cursor of the one before."
+    "thousands. Ratings follow risk values, and a hundred customers with the best one are blocked. Late "
+    "pages are those after page 900, each by the cursor of the one before."
 )
 AIM = "p50 ≤ 100 ms, p99 ≤ 400 ms"
 SORTS = ("created", "name", "-rating", "-riskValue", "completeness", "dataThrough", "-openAlerts")
@@ -45,6 +47,8 @@ PAGES = {
     "page 1,000, by name": "page=1000&sort=name",
     "one rating, by name": "page=1&rating=B&sort=name",
     "rare outcome, by name": "page=1&outcome=indeterminate&sort=name",
+    "two frequent filters that few fit together, by name": "page=1&outcome=blocked&rating=A&sort=name",
+    "the last rating of the order, by riskValue": "page=1&rating=E&sort=riskValue",
     "with open alerts and stale reports, by name": "page=1&openAlerts=true&reportStatus=stale&sort=name",
     "search for one customer": "page=1&search=number-777777",
     "search for part of an ABN": "page=1&search=7777 77",
@@ -136,6 +140,8 @@ def _finish_on_postgresql(url: URL, indexes: Sequence[str]) -> None:
 def _customer(drawn: random.Random, client_id: UUID, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
     name = f"{' '.join(drawn.choices(WORDS, k=3))} Pty Ltd"
     abn, reference = f"{drawn.randrange(10**11):011}", f"number-{number}"
+    risk_value = round(0.2 * drawn.random() if number % RARE == 1 else drawn.random(), 4)
+    rating = "ABCDE"[min(int(5 * risk_value), 4)]
     customer = {
         "number": number,
         "customer_id": UUID(int=drawn.getrandbits(128), version=4),
@@ -151,14 +157,22 @@ def _customer(drawn: random.Random, client_id: UUID, number: int) -> tuple[dict[
         "client_id": client_id,
         "name_key": name.casefold(),
         "search_text": f"{name}\n{abn}\n{reference}".casefold(),
-        "rating": drawn.choice("ABCDE"),
-        "risk_value": round(drawn.random(), 4),
+        "rating": rating,
+        "risk_value": risk_value,
         "calibration": "none",
         "completeness_score": round(100 * drawn.random(), 2),
         "completeness_tier": "partial",
         "report_status": drawn.choice([*ReportStatus]),
         "data_through": date(2026, 7, 1) - timedelta(days=drawn.randrange(300)),
-        "outcome": "indeterminate" if number % 10_000 == 0 else drawn.choice(["proceed", "conditional", "blocked"]),
+        "outcome": _outcome(drawn, number, rating),
         "open_alerts": max(0, drawn.randrange(-8, 4)),
     }
     return customer, summary
+
+
+def _outcome(drawn: random.Random, number: int, rating: str) -> str:
+    if number % RARE == 0:
+        return "indeterminate"
+    if rating == "A":
+        return "blocked" if number % RARE == 1 else drawn.choice(["proceed", "conditional"])
+    return drawn.choice(["proceed", "conditional", "blocked"])

@@ -29,6 +29,7 @@ from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from storage.core import durable, migrations, postgres
+from storage.core.index_choice import HintingCompiler
 
 Reading = NewType("Reading", Connection)
 Writing = NewType("Writing", Reading)
@@ -170,6 +171,7 @@ def _make_sqlite_engine(url: str) -> Engine:
     # isolation_level None: the driver begins no transaction itself; the listener below chooses the kind
     driver = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     engine = create_engine(url, connect_args=driver, pool_size=16, max_overflow=48, hide_parameters=True)
+    engine.dialect.statement_compiler = HintingCompiler
 
     @event.listens_for(engine, "do_connect")
     def make_private(_dialect: Dialect, _record: Any, arguments: list[Any], _options: dict[str, Any]) -> None:

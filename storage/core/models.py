@@ -6,6 +6,7 @@ whose `data_version` and `location_version` equal the customer's is the current 
 """
 
 from enum import StrEnum
+from typing import Final
 
 from sqlalchemy import (
     JSON,
@@ -1146,8 +1147,16 @@ vault_keys = Table(
           postgresql_where=text("retired_at IS NULL")),
 )  # fmt: skip
 
+# All that a list of customers filters by, in one text: an index of it finds few customers among many by any filters.
+FACETS: Final = """(
+coalesce(rating, '') || ' ' || coalesce(outcome, '') || ' ' || report_status
+|| CASE WHEN open_alerts > 0 THEN ' alerts' ELSE '' END
+)"""
+_FILTERED = ("rating", "outcome", "report_status", "open_alerts")
+
 # What a list of customers shows, sorts and filters by. Derived, and changed in the transactions that change what it
-# follows from (`storage.customers.summaries`). Values that are missing come before all others.
+# follows from (`storage.customers.summaries`). Values that are missing come before all others. An index in an order of
+# the list ends with what is filtered, so that customers who don't fit are passed over without reading their rows.
 customer_summaries = Table(
     "customer_summaries",
     metadata,
@@ -1167,11 +1176,11 @@ customer_summaries = Table(
     Column("open_alerts", Integer, nullable=False),  # neither acknowledged, closed nor snoozed
     *(
         Index(f"ix_customer_summaries_{name}", "client_id", name, "customer_number",
+              *(column for column in _FILTERED if column != name),
               postgresql_ops={name: "NULLS FIRST"})  # as SQLite sorts
         for name in ("name_key", "rating", "risk_value", "completeness_score", "data_through", "open_alerts")
     ),
-    Index("ix_customer_summaries_report_status", "client_id", "report_status", "open_alerts", "customer_number"),
-    Index("ix_customer_summaries_outcome", "client_id", "outcome", "customer_number"),
-    Index("ix_customer_summaries_customer_number", "client_id", "customer_number"),
+    Index("ix_customer_summaries_customer_number", "client_id", "customer_number", *_FILTERED),
+    Index("ix_customer_summaries_facets", "client_id", text(FACETS), "customer_number"),
 )  # fmt: skip
 index_parts(customer_summaries, "customer_number", "search_text")

@@ -1,29 +1,31 @@
 """List and search a client's customers by their summaries.
 
-A page of a million customers costs about as much as a page of a thousand: a few matches are sorted, and many are read
-from an index that has their order. `count_some` finds out whether they are few or many. A page that is found by its
-number skips all matches before it; one that is found by a place in the order doesn't.
+A page of a million customers costs about as much as a page of a thousand: a few matches are found by the index of their
+facets and sorted, and many are read from an index that has their order. A page that is found by its number skips all
+matches before it; one that is found by a place in the order doesn't.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from itertools import product
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, select
-from sqlalchemy.sql.selectable import FromClause
+from sqlalchemy import ColumnElement, Text, and_, bindparam, literal_column, select
 
+from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.database import AnySelect, Reading, read_values
 from storage.core.index_choice import without_index
-from storage.core.models import SUBMISSIONS, customer_summaries, customers, evaluations, jobs, policies
+from storage.core.models import FACETS, SUBMISSIONS, customer_summaries, customers, evaluations, jobs, policies
 from storage.core.paging import MAX_COUNTED, Page, Paged, count_some
 from storage.core.text_search import contains, filter_by_part
 from storage.customers.customers import Customer
 
 SLICE: Final = 1_000  # customers in one statement
+RATINGS: Final = ("A", "B", "C", "D", "E")
 
 _ROW = customer_summaries.c
 
@@ -67,20 +69,21 @@ class Order:
     by: Sort = Sort.CREATED
     descending: bool = False
 
-    def value(self, of: FromClause = customer_summaries) -> ColumnElement[Any]:
-        return of.c[_SORTED_BY[self.by]]
+    @property
+    def value(self) -> ColumnElement[Any]:
+        return _ROW[_SORTED_BY[self.by]]
 
-    def terms(self, of: FromClause = customer_summaries) -> list[ColumnElement[object]]:
+    def terms(self) -> list[ColumnElement[object]]:
         """Return the terms of ORDER BY, as an index has them. Equal values are in order of creation."""
-        value, number = self.value(of), of.c.customer_number
+        value, number = self.value, _ROW.customer_number
         in_order = number.desc() if self.descending else number.asc()
         if self.by is Sort.CREATED:
             return [in_order]
         return [value.desc().nulls_last() if self.descending else value.asc().nulls_first(), in_order]
 
-    def ranges_after(self, place: Place, of: FromClause) -> list[ColumnElement[bool]]:
+    def ranges_after(self, place: Place) -> list[ColumnElement[bool]]:
         """Return the conditions of what follows a place: ranges of the index, one after the other."""
-        value, number = self.value(of), of.c.customer_number
+        value, number = self.value, _ROW.customer_number
         follows = number < place.customer_number if self.descending else number > place.customer_number
         if self.by is Sort.CREATED:
             return [follows]
@@ -88,6 +91,17 @@ class Order:
         if self.descending:
             return [with_same] if place.value is None else [with_same, value < place.value, value.is_(None)]
         return [with_same, value.is_not(None) if place.value is None else value > place.value]
+
+    def sort(self, places: Iterable[Place]) -> list[Place]:
+        return sorted(places, key=self._rank, reverse=self.descending)
+
+    def follows(self, place: Place, other: Place) -> bool:
+        rank, other_rank = self._rank(place), self._rank(other)
+        return rank < other_rank if self.descending else rank > other_rank
+
+    def _rank(self, place: Place) -> tuple[Any, ...]:
+        is_by_value = self.by is not Sort.CREATED and place.value is not None
+        return is_by_value, place.value if is_by_value else None, place.customer_number
 
 
 @dataclass(frozen=True)
@@ -100,14 +114,28 @@ class Filter:
     report_status: ReportStatus | None = None
     with_alerts: bool | None = None
 
-    def conditions(
-        self, column: Callable[[str], ColumnElement[Any]] = lambda name: _ROW[name]
-    ) -> list[ColumnElement[bool]]:
+    def conditions(self, column: Callable[[str], ColumnElement[Any]]) -> list[ColumnElement[bool]]:
+        """Return the conditions of a row, apart from the part, for a query in another order than that of facets."""
         equal = {"rating": self.rating, "outcome": self.outcome, "report_status": self.report_status}
         chosen = [column(name) == value for name, value in equal.items() if value is not None]
         if self.with_alerts is not None:
             chosen.append(column("open_alerts") > 0 if self.with_alerts else column("open_alerts") == 0)
         return chosen
+
+    def facets(self) -> list[ColumnElement[bool]]:
+        """Return the same conditions for the index of facets: which of all combinations fit."""
+        alerts = None if self.with_alerts is None else _ALERTS[self.with_alerts]
+        values = (self.rating, self.outcome, self.report_status, alerts)
+        if all(value is None for value in values):
+            return []
+        chosen = (every if value is None else (value,) for value, every in zip(values, _FACETS, strict=True))
+        facets = [f"{rating} {outcome} {status}{alerts}" for rating, outcome, status, alerts in product(*chosen)]
+        return [literal_column(FACETS, Text).in_(bindparam("facets", facets, expanding=True))]
+
+
+_ALERTS: Final = ("", " alerts")
+_FACETS: Final = (("", *RATINGS), ("", *OUTCOMES, INDETERMINATE), tuple(ReportStatus), _ALERTS)
+_BY_FACETS: Final = "INDEXED BY ix_customer_summaries_facets"  # SQLite 3.40 would read one that has all columns
 
 
 @dataclass(frozen=True)
@@ -152,42 +180,43 @@ def find_page(
     Args:
         after: the place after which the page begins, whatever its number.
     """
-    matches = _count_matches(r, client_id, wanted)
-    chosen = matches.chosen.add_columns(order.value(matches.of)).order_by(*order.terms(matches.of))
-    ranges = [chosen.offset(page.offset)]
-    if after is not None:
-        ranges = [chosen.where(each) for each in order.ranges_after(after, matches.of)]
-    found = list[Place]()
-    for each in ranges:
-        found += (Place(value, number) for number, value in r.execute(each.limit(page.count + 1 - len(found))))
-    shown = found[: page.count]
-    summaries = _read_summaries(r, [each.customer_number for each in shown])
-    return matches.paged(summaries, page), shown[-1] if len(found) > page.count else None
-
-
-@dataclass(frozen=True)
-class _Matches:
-    """The numbers of the wanted customers, as a query, and how many there are, as `count_some` counts them."""
-
-    chosen: AnySelect
-    of: FromClause  # has the columns to sort by
-    total: int
-
-    def paged(self, summaries: Sequence[Summary], page: Page) -> Paged[Summary]:
-        return Paged(summaries, min(self.total, MAX_COUNTED), page, self.total > MAX_COUNTED)
-
-
-def _count_matches(r: Reading, client_id: UUID, wanted: Filter) -> _Matches:
     found = _select_found(r, client_id, wanted)
-    total = count_some(r, found)
-    if total <= MAX_COUNTED:
-        few = found.with_only_columns(*_ROW).limit(MAX_COUNTED).subquery()
-        return _Matches(select(few.c.customer_number), few, total)
-    # With the index of a condition, SQLite would sort all matches, of which a page needs only the first.
-    conditions = [_ROW.client_id == client_id, *wanted.conditions(lambda name: without_index(r, _ROW[name]))]
+    counted = _read_places(r, found.limit(MAX_COUNTED + 1), order)
+    if len(counted) > MAX_COUNTED:
+        following = _walk(r, client_id, wanted, order, page, after)
+    else:
+        following = [place for place in order.sort(counted) if after is None or order.follows(place, after)]
+        following = following[0 if after else page.offset :]
+    shown = following[: page.count]
+    summaries = _read_summaries(r, [place.customer_number for place in shown])
+    paged = Paged(summaries, min(len(counted), MAX_COUNTED), page, len(counted) > MAX_COUNTED)
+    return paged, shown[-1] if len(following) > page.count else None
+
+
+def _read_places(r: Reading, query: AnySelect, order: Order) -> list[Place]:
+    return [Place(value, number) for number, value in r.execute(query.add_columns(order.value))]
+
+
+def _walk(
+    r: Reading, client_id: UUID, wanted: Filter, order: Order, page: Page, after: Place | None
+) -> Sequence[Place]:
+    """Read the places of a page, and one more, in their order: fast if many customers are wanted."""
+
+    def column(name: str) -> ColumnElement[Any]:
+        # With the index of another order, SQLite would sort all matches, of which a page needs only the first.
+        return _ROW[name] if name == _SORTED_BY[order.by] else without_index(r, _ROW[name])
+
+    conditions = [_ROW.client_id == client_id, *wanted.conditions(column)]
     if wanted.part is not None:
         conditions.append(contains(r, customer_summaries, wanted.part))
-    return _Matches(select(_ROW.customer_number).where(*conditions), customer_summaries, total)
+    in_order = select(_ROW.customer_number).where(*conditions).order_by(*order.terms())
+    ranges = [in_order.offset(page.offset)]
+    if after is not None:
+        ranges = [in_order.where(each) for each in order.ranges_after(after)]
+    found = list[Place]()
+    for each in ranges:
+        found += _read_places(r, each.limit(page.count + 1 - len(found)), order)
+    return found
 
 
 def _select_found(r: Reading, client_id: UUID, wanted: Filter) -> AnySelect:
@@ -195,12 +224,19 @@ def _select_found(r: Reading, client_id: UUID, wanted: Filter) -> AnySelect:
 
     If few customers have the other values, each is compared with the part. Otherwise, the index of parts is searched.
     """
-    filtered = select(_ROW.customer_number).where(_ROW.client_id == client_id, *wanted.conditions())
+    of_client = select(_ROW.customer_number).where(_ROW.client_id == client_id)
+    facets = wanted.facets()
+    filtered = of_client.where(*facets).with_hint(customer_summaries, _BY_FACETS, "sqlite") if facets else of_client
     if wanted.part is None:
         return filtered
-    if wanted.conditions() and count_some(r, filtered) <= MAX_COUNTED:
+    if facets and count_some(r, filtered) <= MAX_COUNTED:
         return filtered.where(contains(r, customer_summaries, wanted.part))
-    return filter_by_part(r, filtered, customer_summaries, wanted.part)
+    return filter_by_part(
+        r,
+        of_client.where(*wanted.conditions(lambda name: without_index(r, _ROW[name]))),
+        customer_summaries,
+        wanted.part,
+    )
 
 
 def get(r: Reading, customer: Customer) -> Summary:

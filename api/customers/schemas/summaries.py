@@ -15,9 +15,8 @@ from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.paging import MAX_COUNTED
 from storage.core.text_search import SHORTEST
-from storage.customers.summary_listing import Filter, Order, Sort, Summary
+from storage.customers.summary_listing import RATINGS, Filter, Order, Sort, Summary
 
-RATINGS = ("A", "B", "C", "D", "E")
 LONGEST = 200  # characters of a search
 CURSOR_MESSAGE = "cursor must be empty or the nextCursor of a response with the same sort, given once and without page."
 

@@ -75,6 +75,7 @@ JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_namespace ON pg_namespace.oid
 WHERE nspname = 'public' AND indpred IS NOT NULL
 """
 DEFINITIONS = "SELECT indexdef FROM pg_indexes WHERE tablename = 'customer_summaries'"
+FACETS = "ix_customer_summaries_facets"  # of an expression, which is not reflected on SQLite
 ON_SQLITE = """
 SELECT name, sql LIKE 'CREATE UNIQUE%', substr(sql, instr(sql, ' WHERE ') + 7) FROM sqlite_master
 WHERE type = 'index' AND instr(sql, ' WHERE ')
@@ -107,14 +108,15 @@ def test_indexes_keep_their_conditions(store: Store) -> None:
     }
 
 
+@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_summaries_are_indexed_in_each_order_that_lists_have(store: Store) -> None:
     """Missing values come first on both databases. Alembic can't compare the order of nulls."""
     table = metadata.tables["customer_summaries"]
     with store.db.reading() as r:
         found = {index["name"]: index["column_names"] for index in inspect(r).get_indexes(table.name)}
         definitions = [] if store.db.is_sqlite else r.execute(text(DEFINITIONS)).scalars().all()
-    found.pop("customer_summaries_parts", None)
-    assert found == {index.name: [column.name for column in index.columns] for index in table.indexes}
+    orders = {index.name: [column.name for column in index.columns] for index in table.indexes if index.name != FACETS}
+    assert {name: columns for name, columns in found.items() if name in orders} == orders
     for name in ("name_key", "rating", "risk_value", "completeness_score", "data_through"):
         assert store.db.is_sqlite or any(
             f"{name} NULLS FIRST" in definition.replace(' COLLATE "C"', "") for definition in definitions

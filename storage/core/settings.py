@@ -11,7 +11,7 @@ import re
 import secrets
 import socket
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -187,9 +187,10 @@ def _check_zone(name: str) -> str:
     return name
 
 
-def _variables(source: PydanticBaseSettingsSource) -> Iterable[str]:
+def _given(source: PydanticBaseSettingsSource) -> Collection[str]:
+    """Return the names of settings in the environment or in `.env`."""
     assert isinstance(source, EnvSettingsSource)
-    return source.env_vars
+    return {name.removeprefix(PREFIX) for name in source.env_vars if name.startswith(PREFIX)}
 
 
 def _require_known(given: Iterable[str], settings: type[BaseSettings]) -> None:
@@ -408,10 +409,15 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         home = Path(os.environ.get("TIDEMARK_HOME", "./.tidemark"))
         toml = TomlConfigSettingsSource(settings_cls, home / "tidemark.toml")
-        variables = {*_variables(env_settings), *_variables(dotenv_settings)}
-        _require_known({name.removeprefix(PREFIX) for name in variables if name.startswith(PREFIX)}, settings_cls)
-        _require_known(toml.toml_data, settings_cls)
-        return init_settings, env_settings, dotenv_settings, toml
+        given = (
+            (env_settings, _given(env_settings)),
+            (dotenv_settings, _given(dotenv_settings)),
+            (toml, toml.toml_data),
+        )
+        for _, names in given:
+            _require_known(names, settings_cls)
+        # An empty source would be asked for every setting nevertheless, which takes most of the time.
+        return init_settings, *(source for source, names in given if names)
 
     @cached_property
     def database(self) -> str:

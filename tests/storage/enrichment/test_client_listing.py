@@ -29,7 +29,7 @@ Held = dict[int, list[Row]]  # current rows by customer number
 
 FIRST_DAY = date(2026, 2, 20)
 BUSY_DAYS = 6
-PAGE = 10
+PAGE = 20
 
 
 @pytest.fixture(autouse=True)

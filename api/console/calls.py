@@ -11,6 +11,7 @@ import msgspec
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from api.console.refusals import SEVERAL, reword
 from storage.access.keys import Principal
 
 OWN_ADDRESS = "http://console"  # never sent anywhere
@@ -19,7 +20,10 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Refused(Exception):
-    """The API refused a call. `faults` has the message for each faulty member of the body, by JSON pointer."""
+    """The API refused a call. `faults` has a message for each faulty member of the body, by JSON pointer.
+
+    Messages are in the words of forms.
+    """
 
     def __init__(self, status: int, code: str, detail: str, faults: Mapping[str, str]) -> None:
         super().__init__(detail)
@@ -100,5 +104,8 @@ def _text(value: object) -> str | list[str]:
 
 def _refusal(answer: httpx.Response) -> Refused:
     problem = _decode(answer.content)
-    faults = {fault["pointer"]: fault["message"] for fault in problem.get("errors", ())}
-    return Refused(answer.status_code, problem["code"], problem["detail"], faults)
+    faults = {fault["pointer"]: reword(fault["message"]) for fault in problem.get("errors", ())}
+    detail = reword(problem["detail"])
+    if detail.startswith(SEVERAL):
+        detail = " ".join(dict.fromkeys(faults.values()))
+    return Refused(answer.status_code, problem["code"], detail, faults)

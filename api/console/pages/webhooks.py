@@ -98,7 +98,13 @@ async def _act(page: Page, subscription_id: str, action: str, said: str) -> Resp
 def _form(page: Page, given: Mapping[str, str], refusal: Refused | None = None) -> Response:
     page.require("webhooks:subscribe")
     status = 200 if refusal is None else refusal.status
-    return page.show("admin-webhook-new.html", status, given=given, refusal=refusal, types=TYPES)
+    faults: Mapping[str, str] = {} if refusal is None else refusal.faults
+    unknown = {
+        pointer.removeprefix("/customerIds/"): said for pointer, said in faults.items() if pointer.count("/") > 1
+    }
+    customers_fault = faults.get("/customerIds") or " ".join(f"Id {int(n) + 1}: {said}" for n, said in unknown.items())
+    shown = {"given": given, "types": TYPES, "refusal": refusal, "customers_fault": customers_fault}
+    return page.show("admin-webhook-new.html", status, **shown)
 
 
 def _show_secret(page: Page, subscription_id: str, secret: str) -> Response:

@@ -75,14 +75,16 @@ def test_refusals_are_shown_beside_the_form(lender: Lender, store: Store, subtes
     [own] = re.findall(r'href="(/admin/users/[0-9a-f-]+)"><bdi>Ada, admin', admin.get("/admin/users").text)
     new = {"name": "A", "email": "a@b.example", "role": "viewer"}
     hook = {"eventType": "job.failed", "webhookUrl": "http://a.example"}
+    https = hook | {"webhookUrl": "https://a.example"}
     cases = {
         "taken address": ("/admin/users", new | {"email": taken.email}, 409, "Another user has"),
-        "no name": ("/admin/users", new | {"name": ""}, 400, "name must be text of"),
+        "no name": ("/admin/users", new | {"name": ""}, 400, "Name must have 1 to"),
         "last admin": (own, {"name": "Ada", "role": "viewer"}, 409, "only admin"),
         "last admin, disabled": (f"{own}/disable", {}, 409, "only admin"),
         "last admin, erased": (f"{own}/erase", {}, 409, "only admin"),
-        "no scope": ("/admin/keys", {"days": "30"}, 400, "scopes must be a non-empty list of distinct scopes"),
-        "plain address": ("/admin/webhooks", hook, 400, "https"),
+        "no scope": ("/admin/keys", {"days": "30"}, 400, "Choose at least one thing"),
+        "plain address": ("/admin/webhooks", hook, 400, "Address must be an absolute https"),
+        "no ids": ("/admin/webhooks", https | {"customerIds": "x y"}, 400, "Id 2: There is no customer with this id."),
     }
     for name, (path, fields, status, sentence) in cases.items():
         with subtests.test(name):

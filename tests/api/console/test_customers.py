@@ -135,7 +135,7 @@ def test_list_finds_customers_and_says_what_is_wrong_with_a_search(lender: Lende
     assert lender.home not in visitor.get("/customers?search=nothing like it").text
     refused = visitor.get("/customers?search=ab")
     assert refused.status_code == 400
-    assert "search must be text of 3 to 200 characters" in refused.text
+    assert "A search must have 3 to 200 characters" in refused.text
     assert visitor.get("/customers?sort=no").status_code == 400
 
 
@@ -196,7 +196,7 @@ def test_transactions_are_filtered_with_totals(lender: Lender) -> None:
     assert lender.transaction_id not in text
     refused = visitor.get(f"{lender.home}/transactions?minAmount=much")
     assert refused.status_code == 400
-    assert "minAmount must be an amount" in refused.text
+    assert "“At least” must be an amount" in refused.text
 
 
 def test_transaction_leads_to_its_line_on_the_statement(store: Store, lender: Lender) -> None:

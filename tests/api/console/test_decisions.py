@@ -140,12 +140,12 @@ def knock_outs(read: dict[str, str], most: str) -> dict[str, Any]:
 def test_faults_are_shown_beside_their_fields(place: Place) -> None:
     analyst = place.people[Role.ANALYST]
     for fields, words in (
-        ({"input.amount": ""}, "The input amount is missing."),
+        ({"input.amount": ""}, "Amount is missing."),
         ({"input.amount": "much"}, "Type a number."),
         ({"attribute.score": "NaN"}, "Type a number."),
-        ({"input.amount": "1e20"}, "amount must be a number"),
+        ({"input.amount": "1e20"}, "Amount must be a number of at most 15 digits"),
         ({"input.secured": "perhaps"}, "Choose yes or no."),
-        ({"input.purpose": "x" * 2_000}, "purpose must be a text"),
+        ({"input.purpose": "x" * 2_000}, "Purpose must have at most"),
     ):
         answer = analyst.post(place.form, **{"action": "decide"} | FORM | fields)
         assert words in shown(answer, 400), fields
@@ -176,7 +176,9 @@ def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None
     analyst, approver = place.people[Role.ANALYST], place.people[Role.APPROVER]
     assert "Override this decision" not in shown(analyst.get(address))
     assert analyst.post(f"{address}/override", **said).status_code == 403
-    assert "reason must be text" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
+    assert "Reason must have 1 to" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
+    nothing = shown(approver.post(f"{address}/override", **said | {"reason": "", "decidedBy": ""}), 400)
+    assert re.search(r"Reason must have 1 to [\d,]+ characters\. Decided by must have 1 to", nothing)
     require_approvals(place.store, place.client, ApprovalKind.OVERRIDE)
     assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said))
     asked = {"reason": f"Seen: {HOSTILE}", "outcome": "conditional"}

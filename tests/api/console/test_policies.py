@@ -111,7 +111,7 @@ def test_a_second_person_approves(desk: Desk) -> None:
     assert "Another person" in shown(first.post(f"{by_kind['publish']}/approve"), 409)
     assert desk.people[Role.ANALYST].post(f"{by_kind['publish']}/approve").status_code == 403
     assert "Approved. The action was performed." in shown(desk.second.post(f"{by_kind['publish']}/approve"))
-    assert "reason must be text" in shown(desk.second.post(f"{by_kind['activate']}/decline"), 400)
+    assert "Reason must have 1 to" in shown(desk.second.post(f"{by_kind['activate']}/decline"), 400)
     assert "It is declined." in shown(desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE))
     assert states(desk.client, SLUG) == {1: "retired", 2: "published"}
     desk.save(as_text(notes="A third version."))
@@ -137,7 +137,7 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     assert "Coverage" not in shown(desk.people[Role.VIEWER].get(f"/policies/{SLUG}"))
     assert "No backtest was started yet." in shown(analyst.get(path))
     sent = {"version": 2, "against": "published", "input.requestedAmount": "1"}
-    assert "input requestedAmount is missing" in shown(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
+    assert "Requested amount is missing" in shown(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
     assert "Type a number." in shown(analyst.post(path, **sent | {"input.requestedAmount": "x"}), 400)
     answer = analyst.send(path, {"csrf": analyst.csrf} | sent)
     assert answer.status_code == 303

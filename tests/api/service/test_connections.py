@@ -289,7 +289,7 @@ def test_a_silent_connection_is_closed(impatient: Client) -> None:
 
 
 def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> None:
-    with service(tmp_path, client_timeout_s=1.5) as (store, client):
+    with service(tmp_path, client_timeout_s=0.75) as (store, client):
         customer_id = client.new_customer()
         client.submitted(customer_id)
         end_submissions(store, [{}] * 15_000)
@@ -297,7 +297,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
         with line(client.base_url, receive_buffer=4096) as made, flat_memory(100):
             made.sendall(asked)
             for _ in range(12):
-                time.sleep(0.4)
+                time.sleep(0.2)
                 made.recv(1)
                 # The unread answer holds no turn meanwhile, even if the client has only one.
                 # Each request has a new connection, because a reused one may be closed just then.
@@ -336,7 +336,8 @@ def test_refused_connections_are_closed_when_others_arrive(narrow: Client) -> No
 
 def test_memory_of_all_bodies_together_is_limited(tmp_path: Path) -> None:
     with service(tmp_path, max_json_bytes=1000) as (store, client), ExitStack() as stack:
-        start = head("POST", "/v1/customer", f"x-api-key: {client.key}", JSON, "Transfer-Encoding: chunked")
+        headers = (f"x-api-key: {client.key}", JSON, "Transfer-Encoding: chunked", "Connection: close")
+        start = head("POST", "/v1/customer", *headers)
         lines = [stack.enter_context(line(client.base_url)) for _ in range(MAX_HELD_BODIES + 1)]
         for each in lines:
             each.sendall(start + b"3e8\r\n" + b" " * 1000 + b"\r\n")  # the whole limit, and no end

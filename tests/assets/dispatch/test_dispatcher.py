@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from assets.core.graphql import RefusedError, execution_params
 from assets.dagster_internals import dagster_home
+from assets.dispatch import dispatcher
 from assets.dispatch.dispatcher import DispatchOutcome, Leadership, dispatch, dispatch_queue
 from storage.core import heartbeat, leases
 from storage.core.heartbeat import find_overdue_loops
@@ -168,6 +169,7 @@ def test_an_unexpected_error_does_not_end_the_dispatcher(store: Store) -> None:
 def test_a_blocked_dispatcher_is_noticed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "_loops", set())  # without those of servers that other tests run in this process
     monkeypatch.setattr(heartbeat, "ROUND_WITHIN_S", 5 * heartbeat.BEAT_EVERY_S)
+    monkeypatch.setattr(dispatcher, "POLL_AGAIN_S", 0.05)
     free, rounds = threading.Event(), 0
 
     def leading() -> bool:

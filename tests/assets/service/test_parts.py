@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from assets.service import parts as service_parts
 from assets.service.parts import Address, NeverStartedError, Part, keep_running
 from storage.core import heartbeat
 from tests.patience import until
@@ -95,12 +96,13 @@ def no_more_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_part_that_can_not_be_restarted_is_retried_later() -> None:
+def test_a_part_that_can_not_be_restarted_is_retried_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_parts, "FIRST_PAUSE_S", 0.1)
     part = Part("obedient one", "tests.assets.obedient", environment={})
     first = part.pid
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    deadline = time.monotonic() + 3  # the first pause is one second
+    deadline = time.monotonic() + 1  # longer than the first pauses
     with no_more_files():
         while time.monotonic() < deadline:
             part.check()

@@ -15,7 +15,7 @@ from api.service.app import create_app
 from api.service.commands.demo import BOUNCED, WATCHED_BY
 from api.service.commands.lender import REQUESTS, Lender, known_attributes, last_day
 from pipelines.decisions import examples
-from pipelines.synthetic import portfolio, submissions
+from pipelines.synthetic import business, portfolio, submissions
 from pipelines.synthetic.pdf import statement_pdf
 from storage.access import keys, users
 from storage.access.roles import Role
@@ -40,13 +40,15 @@ def seeded(service: Service) -> House:
     client_id, key = _client(service)
     lender = Lender(service.base_url, key)
     customer_ids, jobs = list[str](), list[str]()
-    for business in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
-        customer_ids.append(lender.create(business)["customerId"])
-        jobs += lender.submit(customer_ids[-1], submissions(business))
+    for each in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
+        customer_ids.append(lender.create(each)["customerId"])
+        jobs += lender.submit(customer_ids[-1], submissions(each))
     lender.finished(jobs)
     first = customer_ids[0]
     statement = statement_pdf("nab", SEED, pages=2)
-    upload = lender.upload(first, "statement.pdf", statement.content)
+    holder = {"abn": business(CUSTOMERS, MONTHS, SEED, last_day()).abn, "name": statement.accounts[0].account_name}
+    read = lender.post("/customer", holder)["customerId"]
+    upload = lender.upload(read, "statement.pdf", statement.content)
     lender.finished([upload])
     lender.refresh(customer_ids)
     evaluation = _decide(lender, customer_ids)
@@ -58,9 +60,10 @@ def seeded(service: Service) -> House:
     attachment = _write_down(lender, first, match["matchId"], customer_ids[1])
     simulation = lender.post(f"/monitoring/rulesets/{ruleset['rulesetId']}/simulate", {})["jobId"]
     lender.finished([simulation])
-    [listed] = lender.get(f"/customer/{first}/statements")["statements"]
+    [listed] = lender.get(f"/customer/{read}/statements")["statements"]
     ids = {
         "customer_id": first,
+        "read_customer_id": read,
         "job_id": upload,
         "statement_id": listed["statementId"],
         "page_number": "1",
@@ -89,7 +92,14 @@ def addresses(house: House) -> dict[str, str]:
     routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
     store.close()
     paths = [route.path for route in routes if isinstance(route, PageRoute) and "GET" in (route.methods or ())]
-    return {_name(path): re.sub(r"\{(\w+)\}", lambda found: house.ids[found[1]], path) for path in paths}
+    return {_name(path): _fill(path, house.ids) for path in paths}
+
+
+def _fill(path: str, ids: Mapping[str, str]) -> str:
+    """Put ids into a path: of the customer whose statement was read, if the page shows what was read."""
+    if "/statements" in path or "/upload" in path:
+        ids = {**ids, "customer_id": ids["read_customer_id"]}
+    return re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], path)
 
 
 def _name(path: str) -> str:

@@ -14,7 +14,7 @@ from storage.core.models import DeliveryStatus
 
 router = APIRouter(route_class=PageRoute, prefix="/admin/webhooks", include_in_schema=False)
 ROWS = 50  # of a table on one page
-TYPES = [(kind, kind) for kind in EVENT_TYPES]
+TYPES = [(kind, f"{spell_out(kind.replace('.', '_'))} ({kind})") for kind in EVENT_TYPES]
 STATUSES = [("", "All"), *((status, spell_out(status)) for status in DeliveryStatus)]
 FIELDS = ("eventType", "webhookUrl", "customerIds")
 HOOKS = ("webhooks", "subscriptions")

@@ -1,7 +1,7 @@
 """Measure what is recognised of debts when lists don't know the lender: unlisted, under another name, or nameless.
 
 The synthetic businesses are the same in all three cases. A debt counts where behaviour can show it: the funding and at
-least LEAST_DEBITS repayments are within the statements. Others are measured apart: funding that is not seen, because a
+least MIN_DEBITS repayments are within the statements. Others are measured apart: funding that is not seen, because a
 dealer got it or it is older, and advances repaid by split settlement, which no row shows. For these, the drop of the
 payouts is measured at the true fundings and on dates without one, to show why it can't be found from payouts alone.
 """
@@ -18,8 +18,8 @@ from pipelines.enrichment.counterparties.counterparties import Directory
 from pipelines.enrichment.counterparties.lists import combine
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.facilities import add_inferred, summarise_facilities
-from pipelines.enrichment.facilities.inferring import LEAST_DEBITS
-from pipelines.enrichment.facilities.split_settlement import LEAST_T, measure_drops
+from pipelines.enrichment.facilities.inferring import MIN_DEBITS
+from pipelines.enrichment.facilities.split_settlement import MIN_T, measure_drops
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.synthetic import portfolio
 from pipelines.synthetic.frames import facilities
@@ -72,8 +72,8 @@ def _measure_case(case: str, least: float, enriched: pl.DataFrame, true: pl.Data
     seen = _match(enriched, true, until)
     split = pl.col("schedule") == "split_settlement"
     office = pl.col("true_product") == "tax_payment_plan"
-    lasting = seen.filter(~split, ~office, pl.col("repayments") >= LEAST_DEBITS)
-    plans = seen.filter(office, pl.col("repayments") >= LEAST_DEBITS)
+    lasting = seen.filter(~split, ~office, pl.col("repayments") >= MIN_DEBITS)
+    plans = seen.filter(office, pl.col("repayments") >= MIN_DEBITS)
     funded = lasting.filter("is_funded")
     found = funded.filter("is_found")
     held = pl.col("remaining").is_between(pl.col("remaining_low"), pl.col("remaining_high")).fill_null(value=False)
@@ -150,7 +150,7 @@ def _measure_split_settlement(case: str, enriched: pl.DataFrame, true: pl.DataFr
         for day in (pl.lit(until).dt.offset_by(f"-{months}mo").dt.month_start() for months in CHANCE_MONTHS)
     )
     name = f"debts with lenders {case}: drop of payouts"
-    figures = f"median in standard errors, share of {LEAST_T:g} and of {LEAST_T + 1:g} or more"
+    figures = f"median in standard errors, share of {MIN_T:g} and of {MIN_T + 1:g} or more"
     return [
         Row(f"{name} after {len(drops)} advances repaid by split settlement: {figures}", _format_drops(drops)),
         Row(f"{name} on {len(chance):,} dates without an advance: {figures}", _format_drops(chance)),
@@ -158,7 +158,7 @@ def _measure_split_settlement(case: str, enriched: pl.DataFrame, true: pl.DataFr
 
 
 def _format_drops(t: pl.Series) -> str:
-    return f"{t.median():.2f}, {(t >= LEAST_T).mean():.3f}, {(t >= LEAST_T + 1).mean():.3f}"
+    return f"{t.median():.2f}, {(t >= MIN_T).mean():.3f}, {(t >= MIN_T + 1).mean():.3f}"
 
 
 def _list_advances(enriched: pl.DataFrame, split: pl.DataFrame) -> pl.DataFrame:

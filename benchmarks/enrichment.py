@@ -56,8 +56,8 @@ ABOUT = (
 )
 WARMING = 500  # rows
 OFTEN = 20
-LEAST_MEASURED = 100_000  # rows; fewer are enriched several times
-LEAST_AGREEMENT = 0.95
+MIN_MEASURED = 100_000  # rows; fewer are enriched several times
+MIN_AGREEMENT = 0.95
 NARRATIVE = ("clean_description", "text", "direction")
 
 NOTHING_HELD, NOTHING_NEW = pl.DataFrame(schema=TRANSACTIONS), pl.DataFrame(schema=ACCEPTED)
@@ -245,7 +245,7 @@ def _compared(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float
         RuntimeError: the peer's categories differ too much, so comparing its speed would be meaningless.
     """
     agreement = float((pl.Series(found, dtype=pl.String) == rows["category"]).mean() or 0)  # pyrefly: ignore[bad-argument-type]
-    if agreement < LEAST_AGREEMENT:
+    if agreement < MIN_AGREEMENT:
         raise RuntimeError(f"{name} agrees with our rules on {agreement:.2%} of the narratives only")
     return Peer(name, Timed(rows.height, took_s), agreement)
 
@@ -269,7 +269,7 @@ def _enriched_again(files: Sequence[Path], rows: int) -> Timed:
     """Measure held rows, slice by slice, as in a backfill by a new version of enrichment."""
     count, took = 0, 0.0
     _warm(enrich(pl.read_parquet(files[0], n_rows=WARMING), NOTHING_NEW).transactions)
-    for _ in range(max(1, LEAST_MEASURED // rows)):
+    for _ in range(max(1, MIN_MEASURED // rows)):
         for held in _portions(files, rows):
             began = time.perf_counter()
             enrich(held, NOTHING_NEW).transactions.collect()

@@ -23,7 +23,7 @@ from pipelines.vocabulary.codes import catalogue
 from pipelines.webhooks.addresses import Ports
 from pipelines.webhooks.events import EventType
 from storage.core.settings import PREFIX, Quota, Settings
-from storage.core.short_ids import FEWEST_DIGITS
+from storage.core.short_ids import MIN_DIGITS
 from storage.core.store import Store
 
 NOTICE = "Made from the code by `make generated`: don't edit this page."
@@ -123,7 +123,7 @@ def _commands() -> Iterator[str]:
     yield "prints one line on standard error; the exit status is 1."
     yield ""
     yield "A list is a table as wide as the terminal, with the first digits of ids; an argument or option accepts these"
-    yield f"digits, {FEWEST_DIGITS} at least. Elsewhere than on a terminal, a list is TSV, with names, whole ids and"
+    yield f"digits, {MIN_DIGITS} at least. Elsewhere than on a terminal, a list is TSV, with names, whole ids and"
     yield "times in ISO 8601. `--json` prints JSON."
     yield ""
     for panel, listed in groupby(COMMANDS, lambda name: COMMANDS[name].panel):

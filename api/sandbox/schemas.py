@@ -10,7 +10,7 @@ from pydantic import Field
 from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import Rule, number_rule, one_of, optional, optional_text
 from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, CustomerView, eleven_digits
-from pipelines.synthetic.sandbox import FEWEST_MONTHS, MAX_MONTHS, PROFILES
+from pipelines.synthetic.sandbox import MAX_MONTHS, MIN_MONTHS, PROFILES
 
 USUAL_MONTHS = 12
 
@@ -48,7 +48,7 @@ class NewSandboxCustomer(Received):
         number_rule(
             "months",
             "Sandbox.InvalidMonths",
-            FEWEST_MONTHS,
+            MIN_MONTHS,
             MAX_MONTHS,
             "Months of transactions until yesterday. A profile may have fewer.",
         ),

@@ -25,7 +25,7 @@ from storage.core.settings import Settings
 
 MAX_FRAMING_BYTES = 512 * 1024  # of chunk sizes, extensions and trailers, in addition to FRAMING_PER_BYTE
 FRAMING_PER_BYTE = 8  # for each byte of the body; a chunk of one byte takes six
-LEAST_BYTES_PER_S = 8 * 1024  # our judgement: slower than any usual line
+MIN_BYTES_PER_S = 8 * 1024  # our judgement: slower than any usual line
 HTTP_VERSIONS = ("1.0", "1.1")  # the parser also accepts 0.9
 UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 CONNECTIONS_PER_REQUEST = 2  # of `max_requests`; idle ones are closed beyond that (our judgement)
@@ -93,7 +93,7 @@ class Waited:
         self._waited_s, self._moved = 0.0, moved
 
     def too_long(self, elapsed_s: float, moved: int) -> bool:
-        earned_s = (moved - self._moved) / LEAST_BYTES_PER_S
+        earned_s = (moved - self._moved) / MIN_BYTES_PER_S
         self._waited_s = max(0.0, self._waited_s + elapsed_s - earned_s)
         self._moved = moved
         return self._waited_s > self._grace_s

@@ -14,9 +14,9 @@ from pipelines.attacks.ledger import PRINTED_DAY, count_breaks
 from pipelines.vocabulary.taxonomy import GROUPS
 
 # How many moved or reworded rows a reader notices, whatever their texts say; our judgement.
-FEWEST_SETTLEMENTS = 5  # of a processor, moved to days that have one already
-FEWEST_INVOICES = 3  # whose numbers were not issued yet
-FEWEST_INSTALMENTS = 6  # of the same sum
+MIN_SETTLEMENTS = 5  # of a processor, moved to days that have one already
+MIN_INVOICES = 3  # whose numbers were not issued yet
+MIN_INSTALMENTS = 6  # of the same sum
 INVOICE = re.compile(r"(?i)\binv(?:oice)?[ .:#-]*\d{3,}")
 Evidence = Literal["words", "balances", "accounts", "true_days", "instalments"]
 Detectability = Literal["visible", "partly", "invisible"]
@@ -88,16 +88,14 @@ def _moved_rows_show_their_day(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
     moved = changed.filter(pl.col("touch") == "moved")
     texts, settlements = moved["description"], moved.filter(pl.col("category") == "card_settlement")
     numbered = sum(1 for text in texts if INVOICE.search(text))
-    return (
-        any(map(PRINTED_DAY.search, texts)) or numbered >= FEWEST_INVOICES or settlements.height >= FEWEST_SETTLEMENTS
-    )
+    return any(map(PRINTED_DAY.search, texts)) or numbered >= MIN_INVOICES or settlements.height >= MIN_SETTLEMENTS
 
 
 def _has_reworded_instalments(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
     group = pl.col("category").replace_strict(GROUPS, default=None, return_dtype=pl.String)
     instalments = changed.filter(pl.col("touch") == "reworded", group == "debt_service")
     equal = instalments.group_by("account", "amount").len()["len"]
-    return bool((equal >= FEWEST_INSTALMENTS).any())
+    return bool((equal >= MIN_INSTALMENTS).any())
 
 
 # A forger who corrects the balances leaves no evidence in them.

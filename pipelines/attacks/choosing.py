@@ -15,7 +15,7 @@ from pipelines.vocabulary.taxonomy import GROUPS
 RECENT = 180  # days that say how large the business is
 DAYS_PER_MONTH = Decimal("30.4")
 CENT = Decimal("0.01")
-LEAST_TURNOVER = Decimal(2_000)  # AUD a month; with less, the sums of an attack would not be worth it
+MIN_TURNOVER = Decimal(2_000)  # AUD a month; with less, the sums of an attack would not be worth it
 CUSTOMERS = (  # made-up firms
     "Tarwin Joinery",
     "Mallee Plastering",
@@ -51,13 +51,13 @@ def is_receipt() -> pl.Expr:
 
 
 def monthly_turnover(applicant: Applicant) -> Decimal:
-    """Return the mean monthly receipts of the trading account in the last 180 days, at least LEAST_TURNOVER."""
+    """Return the mean monthly receipts of the trading account in the last 180 days, at least MIN_TURNOVER."""
     receipts = applicant.ledger.filter(
         pl.col("account") == trading_account(applicant.ledger),
         pl.col("date") > applicant.applied_on - timedelta(days=RECENT),
         is_receipt(),
     )
-    return max(LEAST_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_PER_MONTH)
+    return max(MIN_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_PER_MONTH)
 
 
 def draw_sum_near(rng: Random, target: Decimal, unit: Decimal = Decimal("0.01")) -> Decimal:

@@ -34,7 +34,7 @@ from pipelines.enrichment.wording.value_dates import add_effective_date
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, Direction
 
 ENRICHMENT_VERSION = 6
-LEAST_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
+MIN_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _read_narratives(rows: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
 
 def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
     """Split the rows into one part per core, each of whole customers. Few rows stay in one part."""
-    shares = min(pl.thread_pool_size(), rows.height // LEAST_SHARE)
+    shares = min(pl.thread_pool_size(), rows.height // MIN_SHARE)
     if shares < 2:
         return [rows]
     customers = rows["customer_number"].value_counts().sort("customer_number")

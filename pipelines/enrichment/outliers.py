@@ -16,9 +16,9 @@ import polars as pl
 
 from pipelines.vocabulary.schemas import posted
 
-FEWEST = 8  # rows in a group: with fewer, the usual amount is unknown (our judgement)
+MIN_ROWS = 8  # rows in a group: with fewer, the usual amount is unknown (our judgement)
 Z_LIMIT = 3.5  # Iglewicz and Hoaglin
-LEAST_RATIO = 1.2  # to the usual amount, or of it to the amount: less is not worth a review (our judgement)
+MIN_RATIO = 1.2  # to the usual amount, or of it to the amount: less is not worth a review (our judgement)
 
 _SCALE = 0.6745  # the MAD of a normal distribution with standard deviation 1
 _MEAN_SCALE = 1.2533  # standard deviation of a normal distribution divided by its mean absolute deviation
@@ -59,9 +59,9 @@ def _filter_unlike(posted_rows: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFra
     return (
         posted_rows.group_by(kind)
         .agg("row", distance=(pl.col("size") - pl.col("size").median()).abs())
-        .filter(pl.col("row").list.len() >= FEWEST)
+        .filter(pl.col("row").list.len() >= MIN_ROWS)
         .with_columns(middle=distance.list.median(), mean=distance.list.mean())
         .explode("row", "distance")
-        .filter(distance > pl.lit(LEAST_RATIO).log(), distance > Z_LIMIT * spread)
+        .filter(distance > pl.lit(MIN_RATIO).log(), distance > Z_LIMIT * spread)
         .select("row")
     )

@@ -34,7 +34,7 @@ MAX_RULES = 200
 MAX_LETTERS = 100  # of a phrase
 MAX_TIMES = 10  # that a phrase occurs in rules and counterparties
 MAX_BEGINNINGS = 8  # other phrases that a phrase begins with: a text with it matches all of them
-LEAST_BEFORE_STAR = 3  # letters
+MIN_BEFORE_STAR = 3  # letters
 MAX_FAULTS = 20  # reported at once
 _NAMES = f"{counterparties.FOLDER}/"
 _RULES = tuple(map(file_of, TIERS))
@@ -224,8 +224,8 @@ def _find_phrase_excesses(documents: Mapping[str, Any]) -> Iterator[Fault]:
     for each in phrases:
         if len(each.text) > MAX_LETTERS:
             yield replace(each.here, says=f"{each.text[:20]!r} … has more than {MAX_LETTERS} letters: shorten it")
-        elif each.text.endswith("*") and sum(map(str.isalnum, each.text)) < LEAST_BEFORE_STAR:
-            says = f"{each.text!r} matches too much: write at least {LEAST_BEFORE_STAR} letters before *"
+        elif each.text.endswith("*") and sum(map(str.isalnum, each.text)) < MIN_BEFORE_STAR:
+            says = f"{each.text!r} matches too much: write at least {MIN_BEFORE_STAR} letters before *"
             yield replace(each.here, says=says)
     yield from _find_overlapping(phrases)
 

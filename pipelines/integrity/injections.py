@@ -11,18 +11,18 @@ from pipelines.vocabulary.plans import PUSHDOWNS
 
 # All our judgement.
 LAST_DAYS = 12  # before the last row
-LEAST_SHARE = 0.1  # the total of one source, as a share of a usual month's receipts
+MIN_SHARE = 0.1  # the total of one source, as a share of a usual month's receipts
 UNUSUAL = 2  # times the most that the same source brought in any earlier period of LAST_DAYS
-FEWEST_OF_PARTY = 2  # receipts
+MIN_OF_PARTY = 2  # receipts
 ROUND = 50_00  # cents: sums that people choose are often multiples of it, invoices rarely
 STACKING_DAYS = 60
 LENDERS = 2
 STACKED_SHARE = 0.15  # the total of all loans, as a share of a usual month's receipts
 PAID_OFF = 0.5  # share of the borrowed money that went to lenders; from this share on, it is a refinancing
 FIRST_REPAYMENT_DAYS = 35  # from the receipt, at most
-LEAST_REPAYMENTS = 4  # fewer show no rhythm
+MIN_REPAYMENTS = 4  # fewer show no rhythm
 LONGEST_PERIOD, GRACE_DAYS = 15, 3  # days between repayments: daily to fortnightly
-FEWEST_INSTALMENTS, MAX_INSTALMENTS = 4, 200  # the receipt divided by one repayment
+MIN_INSTALMENTS, MAX_INSTALMENTS = 4, 200  # the receipt divided by one repayment
 MAX_REPAID = 1.6  # times the receipt, in total
 LOAN_SHARE = 0.10  # least size of the receipt, as a share of a usual month's receipts
 # Category groups of payments that repay no disguised loan.
@@ -57,7 +57,7 @@ def injected_receipts(facts: Facts) -> pl.LazyFrame:
     named = receipts.filter(pl.col("party").is_not_null())
     found = [
         _unusual_receipts(receipts, (BY_CUSTOMER, "source"), fewest=1),
-        _unusual_receipts(named, (BY_CUSTOMER, "source", "party"), fewest=FEWEST_OF_PARTY),
+        _unusual_receipts(named, (BY_CUSTOMER, "source", "party"), fewest=MIN_OF_PARTY),
     ]
     return pl.concat(found).unique("transaction_id", keep="first", maintain_order=True)
 
@@ -65,7 +65,7 @@ def injected_receipts(facts: Facts) -> pl.LazyFrame:
 def _unusual_receipts(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) -> pl.LazyFrame:
     """Return the last days' receipts of each group `by`, if they are unusual.
 
-    They are if there are at least `fewest`, if they are large (LEAST_SHARE), and if they are far more than in any
+    They are if there are at least `fewest`, if they are large (MIN_SHARE), and if they are far more than in any
     earlier period (UNUSUAL).
     """
     is_last = pl.col("period") == 0
@@ -81,7 +81,7 @@ def _unusual_receipts(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) ->
         )
         .filter(
             pl.col("rows") >= fewest,
-            pl.col("last") >= LEAST_SHARE * pl.col("usual"),
+            pl.col("last") >= MIN_SHARE * pl.col("usual"),
             pl.col("last") >= UNUSUAL * pl.col("most"),
         )
     )
@@ -168,7 +168,7 @@ def disguised_loans(facts: Facts) -> pl.LazyFrame:
             days.is_between(1, FIRST_REPAYMENT_DAYS),
             ~pl.col("parties").list.contains(pl.col("payer"), nulls_equal=True),
         )
-        .filter(instalments.is_between(FEWEST_INSTALMENTS, MAX_INSTALMENTS))
+        .filter(instalments.is_between(MIN_INSTALMENTS, MAX_INSTALMENTS))
         .filter(pl.col("size") * pl.col("times") <= MAX_REPAID * pl.col("lent"))
         .sort(BY_CUSTOMER, "date", "first", "transaction_id", "size")
         .unique([BY_CUSTOMER, "first", "size"], keep="last", maintain_order=True)
@@ -192,7 +192,7 @@ def payment_streams(facts: Facts) -> pl.DataFrame:
         .filter(pl.col("amount") < 0, "is_external", pl.col("age") < RECENT + MONTH)
         .filter(~is_institution(), ~pl.col("category_group").is_in(NOT_REPAYMENTS))
         .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
-        .filter(pl.len().over(stream) >= LEAST_REPAYMENTS)  # early: the rhythm below costs time per stream
+        .filter(pl.len().over(stream) >= MIN_REPAYMENTS)  # early: the rhythm below costs time per stream
         .group_by(stream, maintain_order=True)
         .agg(
             first=pl.col("date").first(),

@@ -14,7 +14,7 @@ from pipelines.integrity.injections import GRACE_DAYS, LONGEST_PERIOD
 
 # Both our judgement.
 BILLED_MONTHLY = ("software", "telecommunications", "bank_fees")
-FEWEST_INSTALMENTS = 6
+MIN_INSTALMENTS = 6
 _STREAM = (*BY_ACCOUNT, "size")
 
 
@@ -29,7 +29,7 @@ def frequent_bills(facts: Facts) -> pl.DataFrame:
         facts.rows.lazy()
         .filter(pl.col("amount") < 0, pl.col("age") < YEAR, pl.col("category").is_in(BILLED_MONTHLY))
         .select(*BY_ACCOUNT, "date", "transaction_id", size=(-pl.col("amount")).to_physical().cast(pl.Int64))
-        .filter(pl.len().over(_STREAM) >= FEWEST_INSTALMENTS)  # early: the rhythm below costs time per stream
+        .filter(pl.len().over(_STREAM) >= MIN_INSTALMENTS)  # early: the rhythm below costs time per stream
         .collect(engine="in-memory")
     )
     if paid.is_empty():  # true for most customers, and the query below takes time even on an empty frame

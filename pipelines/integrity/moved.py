@@ -12,16 +12,16 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import OLDEST, candidates
 
 # All our judgement.
-FEWEST_ROWS = 20  # fewer printed days or numbers show no habit
+MIN_ROWS = 20  # fewer printed days or numbers show no habit
 USUAL = 0.9  # least share of an account's printed days, or of a customer's invoice numbers, that are as they should be
 DAYS_APART = 12  # between the date that a text prints and the posting date
 NEIGHBOURS = 11  # invoices, by number
 DAYS_AHEAD = 60  # by which an invoice is paid before half of its neighbours
 NEIGHBOURS_DAYS, NEIGHBOURS_APART = 45, 100  # most days and numbers between them
-FEWEST_AHEAD = 3  # one or two may be numbers that their payers mistyped
+MIN_AHEAD = 3  # one or two may be numbers that their payers mistyped
 LAST_DAYS = 45  # in which settlements are missing
 SETTLES_DAILY = 0.85  # least share of earlier weekdays with a settlement
-FEWEST_MOVED = 5  # weekdays without a settlement in LAST_DAYS, and earlier days with more than one
+MIN_MOVED = 5  # weekdays without a settlement in LAST_DAYS, and earlier days with more than one
 MAX_DOUBLED = 0.25  # share of the earlier days; from this share on, the processor settles more than once a day
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = rf"(?i)\b(\d{{1,2}}) ?(?:{'|'.join(_MONTHS)})(?:[^a-z]|$)"
@@ -56,7 +56,7 @@ def _far_from_printed_day(facts: Facts) -> pl.LazyFrame:
         _receipts(facts)
         .with_columns(far=pl.min_horizontal(apart, 366 - apart) > DAYS_APART)
         .drop_nulls("far")
-        .filter(pl.len().over(BY_ACCOUNT) >= FEWEST_ROWS, 1 - pl.col("far").mean().over(BY_ACCOUNT) >= USUAL)
+        .filter(pl.len().over(BY_ACCOUNT) >= MIN_ROWS, 1 - pl.col("far").mean().over(BY_ACCOUNT) >= USUAL)
         .filter("far")
         .select(_FOUND)
     )
@@ -81,11 +81,11 @@ def _ahead_of_invoices(facts: Facts) -> pl.LazyFrame:
         _receipts(facts)
         .with_columns(number=pl.col("description").str.extract(_INVOICE).cast(pl.Int64))
         .drop_nulls("number")
-        .filter(pl.len().over(BY_CUSTOMER) >= FEWEST_ROWS)
+        .filter(pl.len().over(BY_CUSTOMER) >= MIN_ROWS)
         .sort(BY_CUSTOMER, "number", "date", "transaction_id")
         .with_columns(ahead=is_ahead.over(BY_CUSTOMER).fill_null(value=False))
         .filter(
-            pl.col("ahead").sum().over(BY_CUSTOMER) >= FEWEST_AHEAD,
+            pl.col("ahead").sum().over(BY_CUSTOMER) >= MIN_AHEAD,
             1 - pl.col("ahead").mean().over(BY_CUSTOMER) >= USUAL,
         )
         .filter("ahead")
@@ -132,9 +132,9 @@ def _doubled_settlements(facts: Facts) -> pl.LazyFrame:
         .filter(
             pl.col("oldest") >= 3 * LAST_DAYS,
             pl.col("share") >= SETTLES_DAILY,
-            pl.col("missing") >= FEWEST_MOVED,
-            pl.col("recent") >= FEWEST_MOVED,
-            pl.col("doubled").is_between(FEWEST_MOVED, MAX_DOUBLED * pl.col("earlier")),
+            pl.col("missing") >= MIN_MOVED,
+            pl.col("recent") >= MIN_MOVED,
+            pl.col("doubled").is_between(MIN_MOVED, MAX_DOUBLED * pl.col("earlier")),
             pl.col("doubled") * 2 >= pl.col("missing"),
         )
     )

@@ -7,9 +7,9 @@ from pipelines.figures.facts import Facts
 
 # All our judgement.
 MAX_BLANK = 0.5  # share of an account's rows without a text; from this share on, its bank writes none
-FEWEST_ROWS = 20
+MIN_ROWS = 20
 OWN_STYLE = 0.998  # least share of an account's rows that follow its bank's style
-FEWEST_IN_STYLE = 300
+MIN_IN_STYLE = 300
 _FIRST_WORD = r"(\p{L}{2,})"
 _BY_MERCHANTS = ("card", "eftpos", "atm")  # their terminals write the text
 
@@ -24,8 +24,8 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
     by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)
     small = text.str.extract(_FIRST_WORD).str.contains(r"\p{Ll}").cast(pl.Int8)
-    has_texts = (pl.len().over(BY_ACCOUNT) >= FEWEST_ROWS) & (blank.mean().over(BY_ACCOUNT) < MAX_BLANK)
-    has_style, usual = style.count().over(BY_ACCOUNT) >= FEWEST_IN_STYLE, style.mean().over(BY_ACCOUNT)
+    has_texts = (pl.len().over(BY_ACCOUNT) >= MIN_ROWS) & (blank.mean().over(BY_ACCOUNT) < MAX_BLANK)
+    has_style, usual = style.count().over(BY_ACCOUNT) >= MIN_IN_STYLE, style.mean().over(BY_ACCOUNT)
     is_odd = ((usual >= OWN_STYLE) & (style == 0)) | ((usual <= 1 - OWN_STYLE) & (style == 1))
     return (
         facts.rows.lazy()

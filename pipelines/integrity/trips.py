@@ -16,15 +16,15 @@ from pipelines.vocabulary.plans import PUSHDOWNS
 SAME_PARTY_DAYS = 45  # six weeks, and the days that a bank takes
 RELATED_DAYS = 21
 AT_ONCE_DAYS = 3  # if at least one party is unknown
-FEWEST_TRIPS = 2  # with one party: a deposit or a second payment of an invoice is returned only once
-FEWEST_ANY = 3  # with several parties, or with unknown ones
-LEAST_SHARE_OF_PAYER = 0.5  # of a payer's receipts that go to a similar or related name
-FEWEST_TURNS = 3  # of a circle
+MIN_TRIPS = 2  # with one party: a deposit or a second payment of an invoice is returned only once
+MIN_ANY = 3  # with several parties, or with unknown ones
+MIN_SHARE_OF_PAYER = 0.5  # of a payer's receipts that go to a similar or related name
+MIN_TURNS = 3  # of a circle
 CIRCLE_DAYS = 14
-LEAST_THROUGH = 0.94  # share of a payment that comes back in a circle; whoever passes it on keeps a small fee
+MIN_THROUGH = 0.94  # share of a payment that comes back in a circle; whoever passes it on keeps a small fee
 MAX_PARKED_DAYS = 9  # between the two rows of parked money
 DAYS_AT_MONTHS_END, DAYS_OF_NEXT_MONTH = 4, 8  # parked money comes in the first of these, and leaves in the second
-FEWEST_MONTHS_PARKED = 2  # in which the same happened
+MIN_MONTHS_PARKED = 2  # in which the same happened
 _STEADY = ("payroll", "premises", "rent_received")  # fixed by contracts, so the same pair recurs every month
 _KEY, _PARTY = (BY_CUSTOMER, "size"), (BY_CUSTOMER, "party")
 # Words that many names of businesses share, so that sharing them means nothing.
@@ -130,32 +130,32 @@ def _uncommon_words(name: str) -> pl.Expr:
 def round_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips whose receipt and payment have the same party.
 
-    There must be at least FEWEST_TRIPS with that party, or FEWEST_ANY with all such parties together.
+    There must be at least MIN_TRIPS with that party, or MIN_ANY with all such parties together.
     """
     same = facts.cached(pairs).lazy().filter(pl.col("relation") == "same")
     with_party, of_all = pl.len().over(BY_CUSTOMER, "party"), pl.len().over(BY_CUSTOMER)
-    return same.filter((with_party >= FEWEST_TRIPS) | (of_all >= FEWEST_ANY)).pipe(_both_sides, pl.col("name"))
+    return same.filter((with_party >= MIN_TRIPS) | (of_all >= MIN_ANY)).pipe(_both_sides, pl.col("name"))
 
 
 def similar_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips between similar names, of payers with LEAST_SHARE_OF_PAYER of their receipts in trips."""
+    """Return trips between similar names, of payers with MIN_SHARE_OF_PAYER of their receipts in trips."""
     mine = _mostly_returned(facts, "similar")
-    return mine.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both_sides, pl.col("name"))
+    return mine.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRIPS).pipe(_both_sides, pl.col("name"))
 
 
 def related_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips between related parties, of payers with LEAST_SHARE_OF_PAYER of their receipts in trips.
+    """Return trips between related parties, of payers with MIN_SHARE_OF_PAYER of their receipts in trips.
 
-    Where nothing shows that the payees are related to the payer, FEWEST_ANY of its receipts must have been passed on.
+    Where nothing shows that the payees are related to the payer, MIN_ANY of its receipts must have been passed on.
     """
     related, any_payee = _mostly_returned(facts, "related"), _mostly_returned(facts, "related", "other")
-    several = related.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS)
-    passed_on = any_payee.filter(pl.col("gap") > 0).filter(pl.len().over(BY_CUSTOMER, "party") >= FEWEST_ANY)
+    several = related.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRIPS)
+    passed_on = any_payee.filter(pl.col("gap") > 0).filter(pl.len().over(BY_CUSTOMER, "party") >= MIN_ANY)
     return pl.concat([several, passed_on]).unique(maintain_order=True).pipe(_both_sides, pl.col("name"))
 
 
 def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
-    """Return trips of these relations, of payers with LEAST_SHARE_OF_PAYER of their receipts in such trips."""
+    """Return trips of these relations, of payers with MIN_SHARE_OF_PAYER of their receipts in such trips."""
     receipts = (
         facts.cached(candidates)
         .lazy()
@@ -166,21 +166,21 @@ def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
     trips = facts.cached(pairs).lazy().filter(pl.col("relation").is_in(relations))
     counted = trips.join(receipts, on=[BY_CUSTOMER, "party"], how="left", nulls_equal=True, validate="m:1")
     returned = pl.col("transaction_id").n_unique().over(BY_CUSTOMER, "party")
-    return counted.filter(returned >= LEAST_SHARE_OF_PAYER * pl.col("in_all"))
+    return counted.filter(returned >= MIN_SHARE_OF_PAYER * pl.col("in_all"))
 
 
 def unnamed_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips in which at most one party is known: at least FEWEST_ANY, each within AT_ONCE_DAYS.
+    """Return trips in which at most one party is known: at least MIN_ANY, each within AT_ONCE_DAYS.
 
     A pair on one day, or with the payment first, doesn't count: it may be a payment that failed and that the bank
     returned.
     """
     unknown = facts.cached(pairs).lazy().filter(pl.col("relation") == "unknown", pl.col("gap") > 0)
-    return unknown.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_ANY).pipe(_both_sides, pl.lit(None, pl.String))
+    return unknown.filter(pl.len().over(BY_CUSTOMER) >= MIN_ANY).pipe(_both_sides, pl.lit(None, pl.String))
 
 
 def circle_turns(facts: Facts) -> pl.DataFrame:
-    """Return payments that come back from another party, in full or less the same small fee, FEWEST_TURNS times.
+    """Return payments that come back from another party, in full or less the same small fee, MIN_TURNS times.
 
     Besides the columns of `pairs`: `through`, how much came back, in thousandths of the payment.
     """
@@ -196,20 +196,20 @@ def circle_turns(facts: Facts) -> pl.DataFrame:
         receipts.join(payments, on=[BY_CUSTOMER, "period"], how="inner", suffix="_out")
         .filter(
             pl.col("party") != pl.col("party_out"),
-            pl.col("size").is_between(pl.col("size_out") * LEAST_THROUGH, pl.col("size_out")),
+            pl.col("size").is_between(pl.col("size_out") * MIN_THROUGH, pl.col("size_out")),
             gap.is_between(1, CIRCLE_DAYS),
         )
         .with_columns(through=through, gap=gap)
         .collect(engine="in-memory", optimizations=PUSHDOWNS)
     )
-    if turns.height < FEWEST_TURNS:
+    if turns.height < MIN_TURNS:
         return turns.clear()
     return (
         turns.lazy()
         .sort(BY_CUSTOMER, "gap", "transaction_id", "transaction_id_out")
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id"], keep="first", maintain_order=True)
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id_out"], keep="first", maintain_order=True)
-        .filter(pl.len().over(BY_CUSTOMER, "party", "party_out", "through") >= FEWEST_TURNS)
+        .filter(pl.len().over(BY_CUSTOMER, "party", "party_out", "through") >= MIN_TURNS)
         .collect(engine="in-memory")
     )
 
@@ -226,14 +226,14 @@ def _periods(*after: int) -> list[pl.Expr]:
 
 
 def parked_receipts(facts: Facts) -> pl.LazyFrame:
-    """Return receipts of a month's last days that leave early in the next month, in FEWEST_MONTHS_PARKED months.
+    """Return receipts of a month's last days that leave early in the next month, in MIN_MONTHS_PARKED months.
 
     A receipt of the data's last days from the same party is returned, too: it has not had time to leave yet.
     """
     over = _at_months_end() & (pl.col("date_out").dt.month_start() > pl.col("date"))
     leaves = (pl.col("date_out").dt.day() <= DAYS_OF_NEXT_MONTH) & (pl.col("gap") <= MAX_PARKED_DAYS)
     left = facts.cached(pairs).lazy().filter(over & leaves, pl.col("relation") != "other")
-    often = left.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= FEWEST_MONTHS_PARKED)
+    often = left.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= MIN_MONTHS_PARKED)
     still_there = (
         facts.cached(candidates)
         .lazy()

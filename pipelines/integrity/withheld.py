@@ -14,11 +14,11 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
 
 # All our judgement.
-LEAST_MISSING = 60_00  # cents; fees and interest that an export leaves out are smaller
+MIN_MISSING = 60_00  # cents; fees and interest that an export leaves out are smaller
 SILENT_DAYS = 25  # between two days with rows
 RHYTHM_DAYS = 60  # before the silence, and after it: at least ten of them must have rows (`_days_with_rows`)
-LEAST_MENTIONS = 3
-FEWEST_TRANSFERS = 2
+MIN_MENTIONS = 3
+MIN_TRANSFERS = 2
 MENTIONED_SHARE = 0.1  # of a usual year's receipts
 
 
@@ -44,7 +44,7 @@ def balance_jumps(facts: Facts) -> pl.DataFrame:
 
 def withheld_rows(facts: Facts) -> pl.LazyFrame:
     """Return the rows whose balance jumps by more than fees and interest would explain."""
-    large = facts.cached(balance_jumps).lazy().filter(pl.col("cents").abs() >= LEAST_MISSING)
+    large = facts.cached(balance_jumps).lazy().filter(pl.col("cents").abs() >= MIN_MISSING)
     return large.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.col("cents").abs())
 
 
@@ -108,7 +108,7 @@ def withheld_accounts(facts: Facts) -> pl.LazyFrame:
         .join(facts.cached(usual_month).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
         .with_columns(cents=size)
         .filter(
-            pl.len().over(account) >= LEAST_MENTIONS,
+            pl.len().over(account) >= MIN_MENTIONS,
             pl.col("cents").sum().over(account) >= MENTIONED_SHARE * usual,
         )
         .select(BY_CUSTOMER, "transaction_id", about=pl.coalesce("masked_number", "name"), cents="cents")
@@ -144,7 +144,7 @@ def disguised_transfers(facts: Facts) -> pl.LazyFrame:
         .unique("transaction_id", keep="first", maintain_order=True)
         .unique("left", keep="first", maintain_order=True)
     )
-    several = matched.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRANSFERS).with_columns(about=pl.lit(None, pl.String))
+    several = matched.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRANSFERS).with_columns(about=pl.lit(None, pl.String))
     received = several.select(BY_CUSTOMER, "about", "transaction_id", cents="size")
     sent = several.select(BY_CUSTOMER, "about", transaction_id="left", cents=pl.lit(0, pl.Int64))
     return pl.concat([received, sent])

@@ -5,13 +5,13 @@
 
 Only rows and days count that the reading needs (`NeededEvidence`): credits or debits, kinds of accounts, a period. A
 row is categorised if a correction, rule, list or phrase gave its category, or the model with a confidence of at least
-LEAST_SURE. Readings of history (months with activity) need no words: any row covers them in full.
+MIN_CONFIDENCE. Readings of history (months with activity) need no words: any row covers them in full.
 
 Days are days of expected accounts in the period. Every supplied account is expected: from the beginning of the
 period, or from its first row if it began with a balance of zero. One more account is expected
 
 - in full, if own transfers or card repayments of the last year name accounts that were not supplied, however many, or
-  if at least FEWEST_UNNAMED own transfers of the last year have no other side and name no account;
+  if at least MIN_UNNAMED own transfers of the last year have no other side and name no account;
 - otherwise in part: by the share of last year's rows without words, because their missing words might name one.
 
 | a day of an account                                  | seen, for readings of rows     | for readings of balances |
@@ -67,9 +67,9 @@ from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
-LEAST_SURE = 0.7  # least confidence of the model; calibrated, so at least seven in ten of these answers are right
+MIN_CONFIDENCE = 0.7  # of the model; calibrated, so at least seven in ten of these answers are right
 ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then; our judgement, like ½ and the next
-FEWEST_UNNAMED = 3  # one-sided own transfers that name no account
+MIN_UNNAMED = 3  # one-sided own transfers that name no account
 YEAR = 365  # days; also the period of readings that read all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
 _COUNTED = ("count", "per month")
@@ -199,7 +199,7 @@ def _names_revenue(where: Where) -> bool:
 def is_covered() -> pl.Expr:
     """Match rows that count as categorised."""
     source = pl.col("category_source")
-    unsure = (source == "learned") & (pl.col("confidence").fill_null(0) < LEAST_SURE)
+    unsure = (source == "learned") & (pl.col("confidence").fill_null(0) < MIN_CONFIDENCE)
     return words.is_categorised() & ~unsure.fill_null(value=False) & source.ne_missing(pl.lit("fallback"))
 
 
@@ -516,7 +516,7 @@ def _mentioning(facts: Facts) -> pl.LazyFrame:
     """Return `transaction_id` of the transfers that mention an account that nobody supplied.
 
     They are own transfers and card repayments that name one. Own transfers of the last YEAR that have no other side and
-    name no account count, too, if there are at least FEWEST_UNNAMED: a single one may be a payment to anybody.
+    name no account count, too, if there are at least MIN_UNNAMED: a single one may be a payment to anybody.
     """
     own = pl.col("category").is_in((TRANSFER.slug, CARD_REPAYMENT.slug))
     one_sided = pl.col("category").eq_missing(TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
@@ -524,7 +524,7 @@ def _mentioning(facts: Facts) -> pl.LazyFrame:
         facts.rows.lazy()
         .filter(one_sided, pl.col("age") < YEAR)
         .join(mentions(facts).lazy(), on="transaction_id", how="anti")
-        .filter(pl.len().over(BY_CUSTOMER) >= FEWEST_UNNAMED)
+        .filter(pl.len().over(BY_CUSTOMER) >= MIN_UNNAMED)
     )
     return pl.concat([mentions(facts).lazy().filter(own).select("transaction_id"), unnamed.select("transaction_id")])
 

@@ -10,18 +10,18 @@ from pipelines.risk_models.coverage import is_covered
 from pipelines.scorecards.expected import Expected
 
 # Evidence that more than half of the file lacks was probably not asked for; our judgement, like the next two.
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 # With less, the usual customer could not be rated B for want of words (`reports.risk`). They are in another language or
 # too short, and how many of them are recognised by chance says nothing about a customer.
-LEAST_WORDS = 0.75
-LEAST_DAYS = 180
+MIN_WORDS = 0.75
+MIN_DAYS = 180
 
 
 def decide_expected(facts: Facts) -> Expected:
-    """Expect words if LEAST_WORDS of all rows and of the money are categorised, balances if half of the rows have one.
+    """Expect words if MIN_WORDS of all rows and of the money are categorised, balances if half of the rows have one.
 
     Accounts are expected if words are, because only words mention them. Months are expected if half of the customers
-    have LEAST_DAYS of history.
+    have MIN_DAYS of history.
     """
     size = pl.col("amount").abs().cast(pl.Float64)
     words, money, balances = facts.rows.select(
@@ -30,8 +30,8 @@ def decide_expected(facts: Facts) -> Expected:
         balances=pl.col("balance").is_not_null().mean(),
     ).row(0)
     span = (pl.col("data_through") - pl.col("first_date")).dt.total_days() + 1
-    long = facts.history.select((span >= LEAST_DAYS).mean()).item()
-    has_words = min(words or 0, money or 0) >= LEAST_WORDS
+    long = facts.history.select((span >= MIN_DAYS).mean()).item()
+    has_words = min(words or 0, money or 0) >= MIN_WORDS
     return Expected(
-        words=has_words, balances=(balances or 0) >= LEAST_SHARE, accounts=has_words, months=(long or 0) >= LEAST_SHARE
+        words=has_words, balances=(balances or 0) >= MIN_SHARE, accounts=has_words, months=(long or 0) >= MIN_SHARE
     )

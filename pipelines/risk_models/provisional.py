@@ -13,7 +13,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 
-LEAST_MONTHS = 0.5  # share of the months; our judgement
+MIN_MONTHS = 0.5  # share of the months; our judgement
 STATED = ("client_rule", "correction")
 
 
@@ -47,7 +47,7 @@ def _recurring_credits(facts: Facts) -> pl.DataFrame:
         credits_.select(BY_CUSTOMER, "transaction_id", "month", size=size)
         .with_columns(months=months.over(BY_CUSTOMER, "size"))
         .join(seen, on=BY_CUSTOMER, how="left", validate="m:1")
-        .filter(pl.col("months") >= LEAST_MONTHS * pl.col("months_seen"))
+        .filter(pl.col("months") >= MIN_MONTHS * pl.col("months_seen"))
         .select("transaction_id")
         .collect(engine="in-memory")
     )

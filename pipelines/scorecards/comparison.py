@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Our judgement.
-LEAST_LOWER = 0.95  # share of paired bootstraps in which the log loss must be lower
+MIN_LOWER = 0.95  # share of paired bootstraps in which the log loss must be lower
 MAX_AUC_LOST = 0.005
 
 
@@ -18,5 +18,5 @@ def describe_comparison(comparison: Mapping[str, Any]) -> str:
     return (
         f"{'better' if comparison['better'] else 'not better'} than the {comparison['against']}: log loss on unseen "
         f"customers {comparison['logLoss']:.4f}, not {comparison['logLossOfOther']:.4f}, lower in "
-        f"{comparison['lowerIn']:.0%} of paired bootstraps ({LEAST_LOWER:.0%} needed){ranks}"
+        f"{comparison['lowerIn']:.0%} of paired bootstraps ({MIN_LOWER:.0%} needed){ranks}"
     )

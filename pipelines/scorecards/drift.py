@@ -19,7 +19,7 @@ MOVED = 0.25  # the usual line of the population stability index
 MOVED_COVERAGE = 0.10  # our judgement
 _TENTHS = np.arange(1, 10) / 10
 _Z = NormalDist().inv_cdf(0.975)
-_LEAST = 0.001  # share of a class; the index is not defined for an empty one
+_MIN_SHARE = 0.001  # share of a class; the index is not defined for an empty one
 
 
 def make_reference(readings: pl.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def compare_readings(reference: Mapping[str, Any], readings: pl.DataFrame) -> li
 
 
 def _compare_metric(metric: str, reference: Mapping[str, Any], readings: pl.DataFrame) -> dict[str, Any]:
-    before = np.array(reference["shares"]).clip(min=_LEAST)
-    now = _shares(readings, metric, reference["limits"]).clip(min=_LEAST)
+    before = np.array(reference["shares"]).clip(min=_MIN_SHARE)
+    now = _shares(readings, metric, reference["limits"]).clip(min=_MIN_SHARE)
     index = round(float(((now - before) * np.log(now / before)).sum()), 4)
     coverage = _coverage(readings, metric)
     return {

@@ -38,8 +38,8 @@ from pipelines.vocabulary.errors import Unprocessable
 
 # Our judgement, except where a line says otherwise.
 BANDS = 10
-LEAST_DEFAULTS = 20
-LEAST_SHARE = 0.02  # of the cases; a reading that fewer have is too rare to generalise from
+MIN_DEFAULTS = 20
+MIN_SHARE = 0.02  # of the cases; a reading that fewer have is too rare to generalise from
 FOLDS, REPEATS = 5, 5  # of the cross-validation that measures the fit
 DEFAULTS_PER_FOLD = 6  # at least; with fewer defaults there are fewer folds
 SEED = 20_260_701  # fixed, so that the same cases give the same scorecard
@@ -233,9 +233,9 @@ def refuse_unlearnable(training: TrainingCases) -> None:
     bad, good = int((defaulted == 1).sum()), int((defaulted == 0).sum())
     if not bad or not good:
         raise _refused(f"all {bad + good} cases {'defaulted' if bad else 'were repaid'}; both kinds are needed")
-    if min(bad, good) < LEAST_DEFAULTS:
+    if min(bad, good) < MIN_DEFAULTS:
         few = f"{bad} of {bad + good} cases defaulted" if bad < good else f"only {good} of {bad + good} did not default"
-        raise _refused(f"{few}; at least {LEAST_DEFAULTS} of each kind are needed")
+        raise _refused(f"{few}; at least {MIN_DEFAULTS} of each kind are needed")
     if np.ptp(points) == 0:
         raise _refused("the default scorecard gives all cases the same points")
     if recalibrate(points, defaulted).slope == 0:
@@ -286,7 +286,7 @@ def _rank_columns(training: TrainingCases) -> Iterator[_Ranked]:
     for name in training.further_names():
         prior, readings = training.priors[name], training.readings(name)
         known = np.sort(readings[~np.isnan(readings)])
-        if known.size >= max(2, LEAST_SHARE * readings.size) and known[0] < known[-1]:
+        if known.size >= max(2, MIN_SHARE * readings.size) and known[0] < known[-1]:
             ranked = _rank_column(name, known, stepped=prior.step == 1)
             yield ranked if _decide_direction(ranked, prior, training) else _reversed(ranked)
 

@@ -1,6 +1,6 @@
 """Decide whether a model is better than another one, on cases that neither had seen.
 
-Better means a lower log loss in at least LEAST_LOWER of paired bootstraps, without losing more than MAX_AUC_LOST of
+Better means a lower log loss in at least MIN_LOWER of paired bootstraps, without losing more than MAX_AUC_LOST of
 AUC. A model that only recalibrates leaves the ranks as they are, so for it the log loss decides.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.scorecards import measures
-from pipelines.scorecards.comparison import LEAST_LOWER, MAX_AUC_LOST
+from pipelines.scorecards.comparison import MAX_AUC_LOST, MIN_LOWER
 from pipelines.scorecards.measures import Outcomes, Values
 
 
@@ -36,5 +36,5 @@ def compare(
         "logLossOfOther": round(float(of_others.mean()), 4),
         "lowerIn": round(lower, 3),
         "aucChange": round(change, 4) if by_rank else None,
-        "better": lower >= LEAST_LOWER and (change >= -MAX_AUC_LOST or not by_rank),
+        "better": lower >= MIN_LOWER and (change >= -MAX_AUC_LOST or not by_rank),
     }

@@ -30,7 +30,7 @@ from pipelines.synthetic.world.days import Window, window
 from pipelines.synthetic.world.model import LABELLED, Business, Condition
 
 FEED_DAYS = 366  # rows after the history; a year of monitoring
-FEWEST_MONTHS, MAX_MONTHS = 9, 24  # of a history; policies read six complete months
+MIN_MONTHS, MAX_MONTHS = 9, 24  # of a history; policies read six complete months
 MONTHS_OF_NEW = 9  # a new business has no longer history
 RECENT_DAYS = 180
 REPAID_WITHIN_DAYS = 45  # as the metric `lenders_repaid_45d`

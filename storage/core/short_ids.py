@@ -8,7 +8,7 @@ from sqlalchemy import Column, select
 from storage.core.database import Reading
 
 DIGITS = 32  # of a whole id
-FEWEST_DIGITS = 6  # 16 million prefixes, so among a million ids most still have one of their own; our judgement
+MIN_DIGITS = 6  # 16 million prefixes, so among a million ids most still have one of their own; our judgement
 
 
 def find_ids_starting_with(r: Reading, column: Column[Any], digits: str) -> list[UUID]:

@@ -49,7 +49,7 @@ from tests.pipelines.enrichment.examples import known
 
 NOW = datetime(2026, 11, 1, 3, tzinfo=UTC)
 TODAY = NOW.date()
-LEAST_NEAR_MISSES = 3
+MIN_NEAR_MISSES = 3
 HISTORY = 366  # days, unless a reason says otherwise: enough for every metric but those that look back further
 POLICIES = {slug: Policy.model_validate(document) for slug, document in examples.load().items()}
 RULESETS = {slug: Ruleset.model_validate(each.document) for slug, each in load_library().items()}
@@ -248,7 +248,7 @@ def test_a_reason_is_given_for_its_example_and_for_no_near_miss(
     reasons: Mapping[str, Any], expected: set[str], given: Callable[[list[Case]], Given], subtests: pytest.Subtests
 ) -> None:
     assert reasons.keys() == expected
-    assert [reason for reason, described in reasons.items() if len(described["not"]) < LEAST_NEAR_MISSES] == []
+    assert [reason for reason, described in reasons.items() if len(described["not"]) < MIN_NEAR_MISSES] == []
     all_cases = cases(reasons)
     for case, is_given in zip(all_cases, given(all_cases), strict=True):
         with subtests.test(f"{case.reason}: {case.name}"):

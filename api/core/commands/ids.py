@@ -15,7 +15,7 @@ from sqlalchemy import Column
 from api.core.commands.console import opened_store
 from storage.core import models, short_ids
 from storage.core.database import Reading
-from storage.core.short_ids import DIGITS, FEWEST_DIGITS
+from storage.core.short_ids import DIGITS, MIN_DIGITS
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Ids:
         digits = _digits(typed)
         if digits is None:
             raise typer.BadParameter(
-                f"{typed!r} is not an id: give the {self.noun}'s whole id, or at least its first {FEWEST_DIGITS} digits"
+                f"{typed!r} is not an id: give the {self.noun}'s whole id, or at least its first {MIN_DIGITS} digits"
             )
         if len(digits) == DIGITS:
             return UUID(digits)
@@ -62,7 +62,7 @@ class Ids:
 def _digits(typed: str) -> str | None:
     """Return the hexadecimal digits of an id or of its beginning, or None for any other text."""
     digits = typed.replace("-", "").lower()
-    return digits if re.fullmatch(f"[0-9a-f]{{{FEWEST_DIGITS},{DIGITS}}}", digits) else None
+    return digits if re.fullmatch(f"[0-9a-f]{{{MIN_DIGITS},{DIGITS}}}", digits) else None
 
 
 CLIENT = Ids("client", models.clients.c.client_id)

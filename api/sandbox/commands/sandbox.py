@@ -9,7 +9,7 @@ from api.core.commands import ids
 from api.core.commands.console import AsJson, complaint, now, opened_store, print_record, print_records
 from api.sandbox import creating
 from api.sandbox.schemas import USUAL_MONTHS, NewSandboxCustomer
-from pipelines.synthetic.sandbox import FEWEST_MONTHS, MAX_MONTHS, PROFILES
+from pipelines.synthetic.sandbox import MAX_MONTHS, MIN_MONTHS, PROFILES
 from storage.access import keys
 from storage.core import audit
 from storage.core.audit import OPERATOR
@@ -24,7 +24,7 @@ def create(
     profile: Annotated[str, typer.Option(help="What kind of business, of tidemark sandbox profiles.")],
     name: Annotated[str | None, typer.Option(help="Its name. Default: a made-up one.")] = None,
     months: Annotated[
-        int, typer.Option(min=FEWEST_MONTHS, max=MAX_MONTHS, help="Months of transactions until yesterday.")
+        int, typer.Option(min=MIN_MONTHS, max=MAX_MONTHS, help="Months of transactions until yesterday.")
     ] = USUAL_MONTHS,
     as_json: AsJson = False,
 ) -> None:

@@ -10,12 +10,12 @@ from functools import cache
 import polars as pl
 
 from pipelines.enrichment.counterparties import counterparties
-from pipelines.enrichment.learned.model import LEAST_ALTERNATIVE, Model
+from pipelines.enrichment.learned.model import MIN_ALTERNATIVE, Model
 from pipelines.vocabulary.schemas import ALTERNATIVE, CategorySource, Direction
 from pipelines.vocabulary.taxonomy import GROUPS, SIGNS, TRANSFER, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
 SURE = 0.9  # the model is not asked about rows with at least this confidence (our judgement)
-LEAST_LEARNED = 0.4  # below this the model's answer is little better than a guess and is not used (our judgement)
+MIN_LEARNED = 0.4  # below this the model's answer is little better than a guess and is not used (our judgement)
 ALTERNATIVES = 3
 
 CANDIDATE = pl.Schema(
@@ -104,7 +104,7 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     """Ask the model about rows for which no rule or name is sure.
 
     The model reads the answer of rules and names as part of its input. So the model's answer replaces that answer, even
-    one with a higher confidence. If the model's answer is little better than a guess (LEAST_LEARNED), or can't be right
+    one with a higher confidence. If the model's answer is little better than a guess (MIN_LEARNED), or can't be right
     (`_fits_side`, `_is_named_transfer`), the answer of rules and names stays, with at most the model's confidence in
     it. If the model's answer is that nobody can know, the row is unknown, with confidence 0. So is a row for which a
     rule says so; the model is not asked about it.
@@ -115,7 +115,7 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     numbered = rows.with_row_index("row")
     unsure = numbered.filter(pl.col("confidence") < SURE, ~_is_unknowable())
     answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
-    is_better = (pl.col("confidence") > LEAST_LEARNED) & _fits_side() & ~_is_named_transfer()
+    is_better = (pl.col("confidence") > MIN_LEARNED) & _fits_side() & ~_is_named_transfer()
     learned = {
         "category": pl.col("category"),
         "confidence": pl.when(_is_unknown()).then(0.0).otherwise("confidence"),
@@ -138,12 +138,12 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
 def _read_doubts(said: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
     """Return for each row the model's probability of the category that rules and names gave (`said`).
 
-    A category that the model does not even list as an alternative is less likely than LEAST_ALTERNATIVE.
+    A category that the model does not even list as an alternative is less likely than MIN_ALTERNATIVE.
     """
     others = answers.select("row", "alternatives").explode("alternatives").drop_nulls().unnest("alternatives")
     listed = pl.concat([answers.select(others.columns), others])
     found = said.join(listed, on=["row", "category"], how="left", validate="1:1", maintain_order="left")
-    return found["confidence"].fill_null(LEAST_ALTERNATIVE)
+    return found["confidence"].fill_null(MIN_ALTERNATIVE)
 
 
 @cache

@@ -4,7 +4,7 @@ Banks cut names at 12 to 22 letters, usually in the middle of a word. Such a beg
 
 - it is all that follows the words of the payment, or it ends at the 16th letter, where the remitter's name ends in a
   file of direct entries;
-- it has at least LEAST_LETTERS, with whole words before the cut one, and LEAST_CUT or more of the cut word;
+- it has at least MIN_LETTERS, with whole words before the cut one, and MIN_CUT or more of the cut word;
 - what is left of the cut word is not a word itself: BLUE MOUNTAIN does not stand for BLUE MOUNTAINS CITY COUNCIL;
 - all listed names that begin so belong to one counterparty with one purpose, or begin with the shortest of them.
 
@@ -20,9 +20,9 @@ import polars as pl
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.wording.phrases import bare_words, read_together
 
-LEAST_LETTERS = 12  # the shortest field that banks print names in
+MIN_LETTERS = 12  # the shortest field that banks print names in
 REMITTER = 16  # letters of a remitter's name in a file of direct entries (Australian Payments Network)
-LEAST_CUT = 2  # letters of the cut word: one may be the P of PTY or an initial (our judgement)
+MIN_CUT = 2  # letters of the cut word: one may be the P of PTY or an initial (our judgement)
 SHORT_CUT = 3  # letters: so few are easily another word, so two whole words must precede them (our judgement)
 _OF_PEOPLE = frozenset("GSXgsxP")  # letters (`name_words`) of words that a short rest often equals by chance: LO, LI
 _LAST_NUMBERS = r"(?: [0-9][0-9A-Z]*)+$"
@@ -94,7 +94,7 @@ def _is_long_enough() -> pl.Expr:
     letters = _rest_of_word().str.len_chars()
     needed = pl.when(letters <= SHORT_CUT).then(2).otherwise(1)
     words_before = pl.col("cut").str.count_matches(" ", literal=True)
-    return (pl.col("cut").str.len_chars() >= LEAST_LETTERS) & (letters >= LEAST_CUT) & (words_before >= needed)
+    return (pl.col("cut").str.len_chars() >= MIN_LETTERS) & (letters >= MIN_CUT) & (words_before >= needed)
 
 
 @cache

@@ -30,7 +30,7 @@ from pipelines.enrichment.wording.text import matching_text
 KEY = ("description", "direction", "account_type")
 ALIKE = ("words", "clean_description", "direction", "account_type")  # these determine counterparty and category
 OWN_SLICE = 10_000  # narratives read at once by a client's own rules, to bound memory
-LEAST_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
+MIN_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
 _OF_TEXT = ("text", "whole_name", "channel", "location")  # nearly equal for equal words, so any narrative's are taken
 
 _OF_THE_LISTS = (
@@ -52,7 +52,7 @@ def read_narratives(rows: pl.DataFrame, known: Lists | None = None) -> pl.DataFr
     read_slice = partial(_read_slice, read_by)
     keys = rows.select(KEY).unique().with_row_index("key")
     cores = pl.thread_pool_size()
-    size = OWN_SLICE if read_by.is_own else max(-(-keys.height // cores), LEAST_SLICE)
+    size = OWN_SLICE if read_by.is_own else max(-(-keys.height // cores), MIN_SLICE)
     with ThreadPoolExecutor(cores) as pool:
         read = pl.concat(list(pool.map(read_slice, keys.iter_slices(size))) or [read_slice(keys)])
     described = keys.join(read, on="key", validate="1:1").drop("key")

@@ -1,9 +1,9 @@
 """Infer facilities from what payments do, whoever the lender is: money comes in, and debits pay it back.
 
 A **dealing** is all payments of a customer that share a party, or a number (of a mandate or contract) printed in both
-the credit and the debits. It is debt if a credit is followed by at least LEAST_DEBITS regular debits of one amount
+the credit and the debits. It is debt if a credit is followed by at least MIN_DEBITS regular debits of one amount
 that can repay it in time, and not much more. Advances on invoices are repaid one by one: a debit with the number of a
-credit is the same small factor larger, at least LEAST_DEBITS times. That both sides share a party or a number
+credit is the same small factor larger, at least MIN_DEBITS times. That both sides share a party or a number
 distinguishes debt from a rent after a deposit, or wages after a customer's payment. Equal payments to a tax office, a
 month or less apart, pay off a debt: activity statements differ from month to month.
 
@@ -20,18 +20,18 @@ from pipelines.enrichment.facilities.products import credit_product
 from pipelines.enrichment.matching.reversals import pair_returns, party
 from pipelines.vocabulary.plans import AS_WRITTEN
 
-# LEAST_DEBITS and MOST_REPAID define a facility; the other numbers are our judgement.
-LEAST_DEBITS, MOST_REPAID = 4, 1.6  # MOST_REPAID: repaid ÷ funded
-LEAST_FUNDING = 300.0  # AUD
-LARGEST_INSTALMENT = 0.4  # of what was funded: MOST_REPAID in LEAST_DEBITS payments
+# MIN_DEBITS and MAX_REPAID define a facility; the other numbers are our judgement.
+MIN_DEBITS, MAX_REPAID = 4, 1.6  # MAX_REPAID: repaid ÷ funded
+MIN_FUNDING = 300.0  # AUD
+LARGEST_INSTALMENT = 0.4  # of what was funded: MAX_REPAID in MIN_DEBITS payments
 LEVEL_SHARE = 0.6  # share of the debits that must have the amount of a stream
 LONGEST_TERM_DAYS, LONGEST_MONTHLY_DAYS = 7 * 365, 30 * 365  # in which the debits must be able to repay the credit
 ADVANCED_FOR = (5, 120)  # days from an advance on an invoice to its repayment
 ADVANCE_FACTOR = (1.003, 1.15)  # repayment ÷ advance
 CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and cards
 TAX_CATEGORIES = ("bas", "payg_instalment")  # what a payment to a tax office is, unless its words say more
-MOST_PRINTED = 4  # rows on a side that print an invoice's number: a number on more is the customer's or the funder's
-MOST_STREAMS = 50  # of a dealing: a lender's debits have few amounts, and each is compared with every credit
+MAX_PRINTED = 4  # rows on a side that print an invoice's number: a number on more is the customer's or the funder's
+MAX_STREAMS = 50  # of a dealing: a lender's debits have few amounts, and each is compared with every credit
 MONTH_DAYS = 33  # most days between the instalments of a plan: instalments of income tax are quarterly
 MONTHLY_SHARE = 0.7  # share of the gaps between instalments that must not be longer than MONTH_DAYS
 SURE = 0.9  # confidence from which a category is not overruled
@@ -156,12 +156,12 @@ def _find_tax_plans(to_office: pl.DataFrame) -> pl.DataFrame:
     Args:
         to_office: payments to tax offices, from `_select_payments`.
     """
-    if to_office.height < LEAST_DEBITS:  # true of many customers, as in the functions below
+    if to_office.height < MIN_DEBITS:  # true of many customers, as in the functions below
         return to_office.clear()
     paid = to_office.with_columns(lender="tax " + pl.col("size").cast(pl.String))
     soon = pl.col("date").unique().sort().diff().dt.total_days() <= MONTH_DAYS
     plans = paid.group_by(_DEALING).agg(days=pl.col("date").n_unique(), monthly=soon.mean())
-    equal = plans.filter(pl.col("days") >= LEAST_DEBITS, pl.col("monthly") >= MONTHLY_SHARE)
+    equal = plans.filter(pl.col("days") >= MIN_DEBITS, pl.col("monthly") >= MONTHLY_SHARE)
     return paid.join(equal, on=_DEALING, how="semi").with_columns(product=pl.lit("tax_payment_plan"))
 
 
@@ -169,7 +169,7 @@ def _find_tax_plans(to_office: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_dealings(candidates: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of dealings with credits and at least LEAST_DEBITS debits; `lender` is the dealing's number."""
+    """Return the rows of dealings with credits and at least MIN_DEBITS debits; `lender` is the dealing's number."""
     shared = _find_shared_keys(candidates)
     return candidates.clear() if shared.is_empty() else candidates.join(_join_keys(shared), on="row", validate="1:1")
 
@@ -189,7 +189,7 @@ def _find_shared_keys(candidates: pl.DataFrame) -> pl.DataFrame:
         .group_by("customer_number", "key")
         .agg("row", credits=pl.col("funds").sum(), parties=pl.col("party").drop_nulls().n_unique())
         .filter(pl.col("credits") > 0, pl.col("parties") <= 2)
-        .filter(pl.col("row").list.len() - pl.col("credits") >= LEAST_DEBITS)
+        .filter(pl.col("row").list.len() - pl.col("credits") >= MIN_DEBITS)
         .sort("customer_number", "key")
         .with_row_index("number")
         .select("row", key="number")
@@ -236,7 +236,7 @@ def _find_loans(dealt: pl.DataFrame) -> pl.DataFrame:
             amounts=pl.col("size").filter(out, is_level).n_unique(),
         )
         .filter(
-            pl.col("repaid") <= MOST_REPAID * pl.col("lent"),
+            pl.col("repaid") <= MAX_REPAID * pl.col("lent"),
             pl.col("level") >= LEVEL_SHARE,
             pl.col("debits") >= 2 * pl.col("draws"),
         )
@@ -253,12 +253,12 @@ def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.Dat
     longest = pl.when(_mean_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
     return (
         streams.lazy()
-        .filter(pl.col("days") >= LEAST_DEBITS, pl.len().over(_DEALING) <= MOST_STREAMS)
+        .filter(pl.col("days") >= MIN_DEBITS, pl.len().over(_DEALING) <= MAX_STREAMS)
         .select(*_DEALING, "first", "last", "days", instalment=pl.col("size").cast(pl.Float64))
         .join(fundings, on=_DEALING)
         .filter(
             after.is_between(0, FUNDING_TO_REPAYMENT_DAYS),
-            pl.col("funding") >= LEAST_FUNDING,
+            pl.col("funding") >= MIN_FUNDING,
             pl.col("instalment") <= LARGEST_INSTALMENT * pl.col("funding"),
             pl.col("instalment") * longest / _mean_gap() >= pl.col("funding"),
         )
@@ -326,8 +326,8 @@ def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
     number = pl.col("description").str.extract_all(INVOICE).list.unique()
     printed = pl.len().over("customer_number", "number", "funds")
     every = candidates.lazy().select("row", "customer_number", "date", "size", "funds", "party", number=number)
-    numbered = every.explode("number").drop_nulls("number").filter(printed <= MOST_PRINTED)
-    advanced = numbered.filter("funds", pl.col("size") >= LEAST_FUNDING)
+    numbered = every.explode("number").drop_nulls("number").filter(printed <= MAX_PRINTED)
+    advanced = numbered.filter("funds", pl.col("size") >= MIN_FUNDING)
     days = (pl.col("date_back") - pl.col("date")).dt.total_days()
     factor = pl.col("size_back").cast(pl.Float64) / pl.col("size").cast(pl.Float64)
     name = pl.format("{} x {}", pl.col("party").fill_null(""), (factor * 1000).round())
@@ -336,7 +336,7 @@ def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
         .filter(days.is_between(*ADVANCED_FOR), factor.is_between(*ADVANCE_FACTOR))
         .collect(engine="in-memory")
     )
-    if paired.height < LEAST_DEBITS:
+    if paired.height < MIN_DEBITS:
         return paired.clear()
     return (
         paired.lazy()
@@ -344,7 +344,7 @@ def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
         .sort("row", "row_back")
         .unique("row", keep="first", maintain_order=True)
         .unique("row_back", keep="first", maintain_order=True)
-        .filter(pl.len().over(_DEALING) >= LEAST_DEBITS)
+        .filter(pl.len().over(_DEALING) >= MIN_DEBITS)
         .collect(engine="in-memory")
     )
 

@@ -14,7 +14,7 @@ from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open
 from pipelines.vocabulary.schemas import SeriesPeriod
 
 # The numbers are our judgement.
-FEWEST_SLOTS = 3
+MIN_SLOTS = 3
 RETRY_DAYS = 5  # a bounced debit is tried again within these days; does not apply to what is due this often anyway
 GRACE_DAYS, GRACE_BUSINESS_DAYS = 5, 2  # how late a repayment may be before it counts as missed
 LONGEST_SILENCE_DAYS, LONGEST_SILENCE = 100, 6  # days, or repayments if longer: then none counts as missing
@@ -80,7 +80,7 @@ def _frequency() -> pl.Expr:
         .then(pl.lit("fortnightly"))
         .when(middle.is_between(13, 17))
         .then(pl.lit("twice_monthly"))
-        .when(middle.is_between(27, 29) & four_weeks & (pl.len() > FEWEST_SLOTS))
+        .when(middle.is_between(27, 29) & four_weeks & (pl.len() > MIN_SLOTS))
         .then(pl.lit("four_weekly"))
         .when(middle.is_between(27, 34))
         .then(pl.lit("monthly"))
@@ -89,7 +89,7 @@ def _frequency() -> pl.Expr:
         .when(middle.is_between(355, 376))
         .then(pl.lit("yearly"))
     )
-    return pl.when(pl.len() >= FEWEST_SLOTS).then(every)
+    return pl.when(pl.len() >= MIN_SLOTS).then(every)
 
 
 def find_missing(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:

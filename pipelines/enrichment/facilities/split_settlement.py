@@ -19,9 +19,9 @@ from pipelines.enrichment.facilities.terms import TOTAL
 
 # The numbers are our judgement.
 WEEKS = 13
-FEWEST_WEEKS = 4  # with takings of both kinds, on each side
-LEAST_T = 2.0
-LEAST_SHARE, MAX_SHARE = 0.03, 0.6  # agreed shares are between a twentieth and a third, and this is an estimate
+MIN_WEEKS = 4  # with takings of both kinds, on each side
+MIN_T = 2.0
+MIN_SHARE, MAX_SHARE = 0.03, 0.6  # agreed shares are between a twentieth and a third, and this is an estimate
 MAX_CONFIDENCE = 0.7
 
 WITHHELD = pl.Schema(
@@ -48,7 +48,7 @@ def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFram
     share = pl.col("withheld_share")
     return (
         measure_drops(takings, unserved)
-        .filter(share.is_between(LEAST_SHARE, MAX_SHARE), pl.col("t") >= LEAST_T)
+        .filter(share.is_between(MIN_SHARE, MAX_SHARE), pl.col("t") >= MIN_T)
         .select(
             "facility_id",
             "withheld_share",
@@ -70,7 +70,7 @@ def measure_drops(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.LazyFrame
 
     Returns:
         `facility_id`, `card_since` (AUD paid out since), `withheld_share` (below 0 where payouts grew) and `t`, in
-        standard errors, for fundings with FEWEST_WEEKS on each side.
+        standard errors, for fundings with MIN_WEEKS on each side.
     """
     weekly = takings.pipe(_sum_by_week, unserved.lazy())
     ratio = (pl.col("card").cast(pl.Float64) / pl.col("other").cast(pl.Float64)).log()
@@ -89,7 +89,7 @@ def measure_drops(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.LazyFrame
     return (
         weekly.group_by("facility_id")
         .agg(card_since=since, **read)
-        .filter(pl.min_horizontal("weeks_before", "weeks_after") >= FEWEST_WEEKS)
+        .filter(pl.min_horizontal("weeks_before", "weeks_after") >= MIN_WEEKS)
         .select("facility_id", "card_since", withheld_share=1 - (-decrease).exp(), t=decrease / error)
     )
 

@@ -74,9 +74,9 @@ UNFUNDED = 0.6  # factor on the confidence if it is unknown what was lent (our j
 
 SPREAD = 0.1  # standard deviation over mean, up to which repayments are level (our judgement)
 TERMS_MONTHS = (3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 120, 180, 240, 300, 360)
-LEAST_RATE, MOST_RATE = 0.05, 0.9  # yearly: a rate outside means that the term is wrong (our judgement)
+MIN_RATE, MAX_RATE = 0.05, 0.9  # yearly: a rate outside means that the term is wrong (our judgement)
 HALVINGS = 60  # of an interval no wider than 1: more than the 53 bits of a float
-_LEAST_INTEREST = 1e-9  # per interval; not 0, because a rate of 0 solves the formula for any loan
+_MIN_INTEREST = 1e-9  # per interval; not 0, because a rate of 0 solves the formula for any loan
 
 
 def factor() -> pl.Expr:
@@ -120,7 +120,7 @@ def add_rates(known: pl.DataFrame) -> pl.DataFrame:
     sold = (
         level.join(terms, how="cross")
         .with_columns(payments=(pl.col("a_year") * pl.col("years")).round())
-        .filter(payments >= 2, roughly.is_between(LEAST_RATE, MOST_RATE))
+        .filter(payments >= 2, roughly.is_between(MIN_RATE, MAX_RATE))
         .sort("facility_id", "years")
         .unique("facility_id", keep="first", maintain_order=True)
         .collect(engine="in-memory", optimizations=AS_WRITTEN)
@@ -156,7 +156,7 @@ def _implied_interest(payment: Floats, payments: Floats) -> Floats:
         payment: A / P, each payment as a share of the loan.
         payments: n, their number.
     """
-    low, high = np.full(payment.size, _LEAST_INTEREST), payment
+    low, high = np.full(payment.size, _MIN_INTEREST), payment
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         is_below_root = _paid_above_interest(middle, payment, payments) > 0

@@ -31,7 +31,7 @@ TOLERANT = Demands(share=0.6, gap=4.0, coverage=0.3)
 PATIENCE_DAYS = 92  # a payer that is silent for longer has stopped, however long its gaps were before
 # Days of a period, and the least number of its turns that have a payment.
 IRREGULAR = {"weekly": (7.0, 8), "fortnightly": (14.0, 6), "monthly": (365.25 / 12, 4)}
-LEAST_TURNS = 0.75  # share of the turns of an irregular period that have a payment
+MIN_TURNS = 0.75  # share of the turns of an irregular period that have a payment
 CHUNK_ROWS = 250_000  # payments of whole payers that are searched at once, to bound memory
 
 CADENCES = pl.Schema(
@@ -196,7 +196,7 @@ def _find_turns(payments: Payments, period: str, days: float, least: int) -> tup
     of, last = payments.of, payments.day[payments.of.last]
     since = payments.day - of.spread(payments.day[of.starts])
     slots = Slots.from_payments(of.numbers(), (since / days + 0.5).astype(np.int64))
-    often = (slots.paid >= least) & (slots.paid >= (slots.last + 1) * LEAST_TURNS)
+    often = (slots.paid >= least) & (slots.paid >= (slots.last + 1) * MIN_TURNS)
     silent = np.floor((payments.through[of.last] - last) / days)
     every = Cadences(
         payments.number[of.last],

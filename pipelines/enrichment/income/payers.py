@@ -11,8 +11,8 @@ from pipelines.vocabulary.plans import AS_WRITTEN
 from pipelines.vocabulary.schemas import MONEY
 
 # The numbers are our judgement.
-LEAST_DAYS = 3  # distinct days with a payment
-LEAST_SPAN_DAYS = 28  # from the first to the last
+MIN_DAYS = 3  # distinct days with a payment
+MIN_SPAN_DAYS = 28  # from the first to the last
 WHOLE_CENTS = 500  # rents go by five dollars
 NEARLY_ALL = 0.9
 _DAYS_PER_MONTH = 365.25 / 12
@@ -108,7 +108,7 @@ def find_payers(of_payers: pl.DataFrame, through: pl.DataFrame) -> pl.DataFrame:
 
 def _comes_often() -> pl.Expr:
     day = pl.col("date")
-    return (day.n_unique() >= LEAST_DAYS) & ((day.max() - day.min()).dt.total_days() >= LEAST_SPAN_DAYS)
+    return (day.n_unique() >= MIN_DAYS) & ((day.max() - day.min()).dt.total_days() >= MIN_SPAN_DAYS)
 
 
 def _as_cents() -> pl.Expr:

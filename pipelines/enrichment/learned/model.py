@@ -25,7 +25,7 @@ from pipelines.enrichment.learned.vectors import Vocabulary, Weights
 from pipelines.vocabulary.schemas import ALTERNATIVE
 
 ALTERNATIVES = 3
-LEAST_ALTERNATIVE = 0.01  # a less likely alternative is useless (our judgement)
+MIN_ALTERNATIVE = 0.01  # a less likely alternative is useless (our judgement)
 DIGITS = 4  # of a confidence: further digits depend on which rows happen to be in one slice
 SLICE = 8_192  # rows
 THREADS = 2
@@ -141,7 +141,7 @@ class Model:
             {"category": self._label_names(found.labels[:, 1:].ravel()), "confidence": chances.ravel()}
         ).to_struct()
         rows, most = chances.shape
-        likely = pl.element().struct.field("confidence") >= LEAST_ALTERNATIVE
+        likely = pl.element().struct.field("confidence") >= MIN_ALTERNATIVE
         listed = others.reshape((rows, most)).arr.to_list() if rows else others.implode().clear()
         return listed.list.eval(pl.element().filter(likely))
 

@@ -42,12 +42,12 @@ from pipelines.enrichment.recurrence.runs import Runs, starts_run
 from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, find_nearest_due
 
 # The thresholds are our judgement.
-LEAST_SCORE = 4.0  # odds of 55 to 1 after the cost of the hypothesis
-LEAST_COVERAGE = 0.6  # share of slots that are paid
-LEAST_TWICE_COVERAGE = 0.8  # with less, a monthly series and other payments are a likelier explanation
+MIN_SCORE = 4.0  # odds of 55 to 1 after the cost of the hypothesis
+MIN_COVERAGE = 0.6  # share of slots that are paid
+MIN_TWICE_COVERAGE = 0.8  # with less, a monthly series and other payments are a likelier explanation
 CROWDED = 0.7  # payments outside the schedule narrow the usual gap by their share; this factor allows for more of them
-LEAST_ON_TIME = 0.6  # share of the payments required that must be on time
-LEAST_DAILY_COVERAGE = 0.9  # with less, these are a shop's trading days rather than agreed payments
+MIN_ON_TIME = 0.6  # share of the payments required that must be on time
+MIN_DAILY_COVERAGE = 0.9  # with less, these are a shop's trading days rather than agreed payments
 DAILY_SHARE = 0.6  # five of seven: the takings of a weekend may settle as separate payments on Monday
 YEARLY_LEAST_DAYS = 300
 SAME_SIZE = 0.9  # smallest amount over largest
@@ -58,9 +58,9 @@ TOLERANCE_DAYS = np.array([schedule.tolerance_days for schedule in SCHEDULES], n
 IS_DAILY = np.array([schedule.name == DAILY for schedule in SCHEDULES])
 _IS_YEARLY = np.array([schedule.period == "yearly" for schedule in SCHEDULES])
 _DAYS = np.array([schedule.days for schedule in SCHEDULES])
-_LEAST = np.array([schedule.least for schedule in SCHEDULES])
+_MIN_PAYMENTS = np.array([schedule.least for schedule in SCHEDULES])
 _COST = np.log([schedule.anchors * len(SCHEDULES) for schedule in SCHEDULES])
-_OWN_COVERAGE = {DAILY: LEAST_DAILY_COVERAGE, TWICE_MONTHLY: LEAST_TWICE_COVERAGE}
+_OWN_COVERAGE = {DAILY: MIN_DAILY_COVERAGE, TWICE_MONTHLY: MIN_TWICE_COVERAGE}
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Demands:
     share: float
     gap: float = 1.7
     same_size: float = log(20)
-    score: float = LEAST_SCORE
-    coverage: float = LEAST_COVERAGE
+    score: float = MIN_SCORE
+    coverage: float = MIN_COVERAGE
 
     @property
     def shares(self) -> Floats:
@@ -211,8 +211,8 @@ def _may_follow(sizes: Measures, demands: Demands) -> Flags:
 
     A schedule can't have more payments than slots.
     """
-    days, least, shares = _DAYS[:, None], _LEAST[:, None], demands.shares[:, None]
-    dense = (sizes.days >= sizes.open_span * LEAST_DAILY_COVERAGE) & (sizes.habitual * 2 <= sizes.payments)
+    days, least, shares = _DAYS[:, None], _MIN_PAYMENTS[:, None], demands.shares[:, None]
+    dense = (sizes.days >= sizes.open_span * MIN_DAILY_COVERAGE) & (sizes.habitual * 2 <= sizes.payments)
     able: Flags = (sizes.days >= least) & (sizes.payments * shares <= sizes.span / days + 2)
     able &= (sizes.gap >= days * (demands.share * CROWDED)) & (sizes.gap <= days * demands.gap)
     able[IS_DAILY] &= dense
@@ -235,8 +235,8 @@ def _try_schedule(number: int, days: Days, candidate: Integers) -> tuple[Integer
 def _has_enough_votes(trials: Trials, sizes: Measures, demands: Demands) -> Flags:
     """Return whether enough days fit the anchor exactly for the trial to be examined further."""
     share = sizes.payments[trials.candidate] * demands.shares[trials.schedule]
-    wanted = np.maximum(_LEAST[trials.schedule], share)
-    voted: Flags = (trials.anchor != NO_ANCHOR) & (trials.votes >= wanted * LEAST_ON_TIME)
+    wanted = np.maximum(_MIN_PAYMENTS[trials.schedule], share)
+    voted: Flags = (trials.anchor != NO_ANCHOR) & (trials.votes >= wanted * MIN_ON_TIME)
     return voted
 
 
@@ -262,7 +262,7 @@ def _record_payments(trials: Trials, days: Days) -> tuple[Trials, Record]:
 
 def _is_series(trials: Trials, record: Record, sizes: Measures, demands: Demands) -> Flags:
     candidate, schedule, paid = trials.candidate, trials.schedule, record.paid
-    enough: Flags = (paid >= _LEAST[schedule]) & (paid >= record.slots * demands.coverages[schedule])
+    enough: Flags = (paid >= _MIN_PAYMENTS[schedule]) & (paid >= record.slots * demands.coverages[schedule])
     enough &= paid >= sizes.payments[candidate] * demands.shares[schedule]
     enough &= ~_IS_YEARLY[schedule] | (paid > 2) | sizes.same_size[candidate]
     return enough

@@ -29,8 +29,8 @@ from pipelines.enrichment.recurrence.schedules import SCHEDULES, find_nearest_du
 # The numbers are our judgement.
 BAND_GAP = 1.3  # a band ends where the next larger amount is more than this many times the one before
 DOUBLE_STRAYS = 2  # days beyond the tolerance within which an equal amount counts as a doubled payment
-LEAST_TO_ALTERNATE = 2  # payments of each amount before alternating amounts count as two series
-LEAST_SINGLE = 0.9  # parts of a counterparty's payments are rejoined if this share of due dates is paid once
+MIN_TO_ALTERNATE = 2  # payments of each amount before alternating amounts count as two series
+MIN_SINGLE = 0.9  # parts of a counterparty's payments are rejoined if this share of due dates is paid once
 TRIES = 4  # times that a group is tried, each time with the payments left
 
 PAYMENTS = pl.Schema(
@@ -251,7 +251,7 @@ def _is_two_series(payments: Payments, taken: Taken) -> Flags:
     order = np.lexsort((odd, turns.candidate))
     candidate, cents = turns.candidate[order], payments.cents[turns.place[order]]
     sides = Runs.starting(starts_run(candidate, odd[order]))
-    least, most, enough = sides.min(cents), sides.max(cents), sides.lengths >= LEAST_TO_ALTERNATE
+    least, most, enough = sides.min(cents), sides.max(cents), sides.lengths >= MIN_TO_ALTERNATE
     of = candidate[sides.starts]
     both = (of[1:] == of[:-1]) & enough[1:] & enough[:-1]
     apart = (most[1:] < least[:-1]) | (most[:-1] < least[1:])
@@ -286,7 +286,7 @@ def _rejoin_series(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     if alike.is_empty():
         return rows
     paid = pl.col("nth") == 0
-    is_single = pl.col("slot").filter(paid).n_unique().over(_SAME_DATES) >= paid.sum().over(_SAME_DATES) * LEAST_SINGLE
+    is_single = pl.col("slot").filter(paid).n_unique().over(_SAME_DATES) >= paid.sum().over(_SAME_DATES) * MIN_SINGLE
     one = pl.when(is_single).then(pl.col("found").min().over(_SAME_DATES)).otherwise("found")
     turn = pl.int_range(pl.len(), dtype=pl.Int64).over("found", "slot", order_by=("nth", "part"))
     joined = (

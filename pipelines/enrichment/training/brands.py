@@ -22,7 +22,7 @@ from pipelines.vocabulary.rule_files import load_rules
 MARKETS = frozenset({"au", "nz", "gb", "ie", "us", "ca", "za", "001"})  # ISO 3166 codes; 001 is the world
 SPELLINGS = ("brand", "name", "short_name", "alt_name", "name:en", "brand:en")  # tags
 _PLACE = re.compile(r" \(.*\)$")  # tells brands of the same name apart: Speedy Glass (Canada)
-LEAST_LETTERS = 4  # in a name that needs no card: ALDI, but not GAP (our judgement)
+MIN_LETTERS = 4  # in a name that needs no card: ALDI, but not GAP (our judgement)
 
 
 def build(index: Mapping[str, Any]) -> pl.DataFrame:
@@ -79,7 +79,7 @@ def _needs(name: str, *, has_several: bool) -> Needs:
     """Return what a payment must show beside the name, because the name alone may mean somebody else."""
     letters = [name_words.load().letters.get(word) for word in name.split()]
     is_personal = all(letter in set("GSXgsx") for letter in letters)  # DAVID JONES, COOK
-    if has_several or is_personal or len(name) < LEAST_LETTERS:
+    if has_several or is_personal or len(name) < MIN_LETTERS:
         return "card"
     if None not in letters:  # HOME DEPOT
         return "alone"

@@ -27,7 +27,7 @@ from pipelines.vocabulary.errors import Unprocessable
 
 TRAINED_SHARE = 0.8
 BINS = 10
-LEAST_CUSTOMERS = 5  # of which one is left out of training
+MIN_CUSTOMERS = 5  # of which one is left out of training
 BASELINE_PASSES, BASELINE_ROWS = 3, 120_000  # at least so many passes over the rows, and rows seen (our judgement)
 
 
@@ -133,7 +133,7 @@ def _select_new_customers(labelled: pl.DataFrame) -> pl.Series:
     if CUSTOMER not in labelled.columns:
         return pl.Series(dtype=pl.String)
     every = labelled[CUSTOMER].drop_nulls().unique().sort()
-    return every.sample(len(every) // LEAST_CUSTOMERS, seed=0)
+    return every.sample(len(every) // MIN_CUSTOMERS, seed=0)
 
 
 def default_split(labelled: pl.DataFrame) -> date:

@@ -29,7 +29,7 @@ from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import FILLED, PREFIX
 
 CARD = "context_card"
-LEAST_ROWS = 20
+MIN_ROWS = 20
 MAX_LABELS = 1_000
 COST = 0.5  # of an error, against a simpler model; accuracy is the same within half a point from 0.3 to 1
 MAX_ROUNDS = 8  # more take longer and decide no better
@@ -108,8 +108,8 @@ def _list_contexts(labelled: pl.DataFrame) -> list[str]:
 def refuse_unlearnable(labelled: pl.DataFrame) -> None:
     """Raise Unprocessable if there is nothing to learn."""
     rows, labels = labelled.height, labelled["label"].n_unique()
-    if rows < LEAST_ROWS:
-        raise _unlearnable(f"{rows} labelled rows are too few; it takes {LEAST_ROWS}")
+    if rows < MIN_ROWS:
+        raise _unlearnable(f"{rows} labelled rows are too few; it takes {MIN_ROWS}")
     if labels < 2:
         raise _unlearnable(f"every row has the same label ({labelled['label'][0]})")
     if labels > MAX_LABELS:

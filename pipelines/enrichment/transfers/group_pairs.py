@@ -15,7 +15,7 @@ from pipelines.enrichment.transfers.transfers import BASIS, MAX_BUSINESS_DAYS, M
 from pipelines.vocabulary.schemas import MONEY, UUID, CategorySource, posted
 from pipelines.vocabulary.taxonomy import RELATED_ENTITY, TAXONOMY
 
-LEAST_SIZE = 100  # AUD: a smaller amount may match by chance (our judgement)
+MIN_SIZE = 100  # AUD: a smaller amount may match by chance (our judgement)
 CONFIDENCE = 0.95  # not calibrated
 COLUMNS = (
     *("customer_number", "transaction_id", "date", "amount", "status", "superseded_seq", "channel"),
@@ -65,7 +65,7 @@ def _may_move_within_group() -> pl.Expr:
     own = pl.col("is_transfer") & (pl.col("category") != RELATED_ENTITY.slug)
     ruled_out_by = (
         own,
-        pl.col("amount").abs() < pl.lit(LEAST_SIZE, MONEY),
+        pl.col("amount").abs() < pl.lit(MIN_SIZE, MONEY),
         pl.col("channel").is_in(_NOT_MOVED_BY),
         pl.col("counterparty_kind").is_in(_KINDS_OF_OTHERS),
         pl.col("category").is_in(_CATEGORIES_OF_OTHERS),

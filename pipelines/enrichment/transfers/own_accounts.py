@@ -29,7 +29,7 @@ MENTIONED = pl.Schema(
     }
 )
 SHOWN_DIGITS = 4
-FEWEST_DIGITS = 3  # two digits fit too many accounts
+MIN_DIGITS = 3  # two digits fit too many accounts
 _CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
 # The payment's own number, after the name of the account: `TO VISA 8670 REFERENCE NO 76796904`.
 _REFERENCE = r"(?i)[ ({-]+(?:ref|receipt)[a-z]*(?:[ .:#-]+(?:no|number))?[ .:#-]*[a-z0-9-]*[)}]?$"
@@ -56,7 +56,7 @@ _BSB = r"\b([0-9]{3}-?[0-9]{3}) ?[0-9]{5,10}\b"  # followed by an account's numb
 def list_accounts(rows: pl.DataFrame) -> pl.DataFrame:
     """List the customers' accounts: `customer_number`, `account_id`, and `account_digits`, BSB and number joined.
 
-    For a masked number, `account_digits` is the visible end; null if fewer than FEWEST_DIGITS are known.
+    For a masked number, `account_digits` is the visible end; null if fewer than MIN_DIGITS are known.
     """
     number = pl.col("account_number").str.replace_all(r"[\s-]", "")
     bsb = pl.col("bsb").str.replace_all(r"\D", "").fill_null("")
@@ -64,7 +64,7 @@ def list_accounts(rows: pl.DataFrame) -> pl.DataFrame:
     return (
         rows.group_by("customer_number", "account_id")
         .agg(pl.col("bsb", "account_number").drop_nulls().first())
-        .select("customer_number", "account_id", account_digits=pl.when(end.str.len_chars() >= FEWEST_DIGITS).then(end))
+        .select("customer_number", "account_id", account_digits=pl.when(end.str.len_chars() >= MIN_DIGITS).then(end))
     )
 
 
@@ -162,7 +162,7 @@ def _drop_names_of_supplied(mentions: pl.DataFrame, rows: pl.DataFrame) -> pl.Da
 @cache
 def _printed_digits() -> pl.Expr:
     digits = pl.col("other_account").str.extract(r"(\d+)$")
-    return pl.when(digits.str.len_chars() >= FEWEST_DIGITS).then(digits)
+    return pl.when(digits.str.len_chars() >= MIN_DIGITS).then(digits)
 
 
 def _digits_in_text(by_words: pl.Expr) -> pl.Expr:

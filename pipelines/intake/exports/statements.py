@@ -78,7 +78,7 @@ _DAY_ASSUMED = "No date shows whether the day or the month comes first: the day 
 _LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
 # Two exports without balances are of one account if they share at least so many rows, and nearly all of their rows on
 # the days that both cover. Our judgement: a single shared row is often a coincidence.
-_LEAST_SHARED = 3
+_MIN_SHARED = 3
 
 
 @dataclass(frozen=True)
@@ -480,4 +480,4 @@ def _agree(first: pl.DataFrame, second: pl.DataFrame) -> bool:
     one, other = (rows.filter(pl.col("date").is_between(*both)) for rows in (first, second))
     key = ("date", "description", "amount")
     shared = min(one.join(other, on=key, how="semi").height, other.join(one, on=key, how="semi").height)
-    return shared >= _LEAST_SHARED and 10 * shared >= 9 * max(one.height, other.height)
+    return shared >= _MIN_SHARED and 10 * shared >= 9 * max(one.height, other.height)

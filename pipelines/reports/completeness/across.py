@@ -14,7 +14,7 @@ from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.vocabulary.printing import RATIO, ratio
 
 MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
-FEWEST_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
+MIN_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
 SAME_SHARE = "0.5"  # of the days with rows of the account with fewer
 _MENTIONED = ("maskedNumber", "name")
 _PAIR = ("accountId", "otherAccountId")
@@ -139,7 +139,7 @@ def similar_accounts(facts: Facts) -> pl.LazyFrame:
     shared = same_days(facts).group_by(BY_CUSTOMER, *_PAIR).agg(same=pl.len())
     same_number = ((pl.col("number") == pl.col("number_other")) & ~_is_masked()).fill_null(value=False)
     of_shorter = ratio(pl.col("same"), pl.min_horizontal("days", "days_other"))
-    much_the_same = (pl.col("same") >= FEWEST_SAME_DAYS) & (of_shorter >= pl.lit(SAME_SHARE).cast(RATIO))
+    much_the_same = (pl.col("same") >= MIN_SAME_DAYS) & (of_shorter >= pl.lit(SAME_SHARE).cast(RATIO))
     return (
         accounts.join(other, on=BY_CUSTOMER, how="inner", suffix="_other")
         .filter(pl.col("accountId") < pl.col("otherAccountId"))

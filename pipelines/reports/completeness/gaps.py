@@ -31,10 +31,10 @@ from pipelines.vocabulary.schemas import UUID
 
 # Our judgement:
 SHORTEST_SILENCE = 5  # days without rows: a long weekend and a day
-FEWEST_SERIES = 2
+MIN_SERIES = 2
 MONTHLY_OR_OFTENER = ("business_daily", "weekly", "fortnightly", "four_weekly", "twice_monthly", "monthly")
-LEAST_STATEMENT = 14  # days that a submission must cover to count as a statement, which a daily feed doesn't
-LEAST_HOLE = 7  # days between two statements
+MIN_STATEMENT = 14  # days that a submission must cover to count as a statement, which a daily feed doesn't
+MIN_HOLE = 7  # days between two statements
 _COUNTS = tuple(
     f"{which}{day}Days" for day in ("Working", "Weekend") for which in ("active", "other", "silent")
 )  # of an account's days, for the probability of a silence
@@ -116,7 +116,7 @@ def without_series(facts: Facts) -> pl.LazyFrame:
         .filter(spans)
         .group_by(*BY_ACCOUNT, "lastSeen", "nextSeen", "month", "following")
         .agg(missingSeries=pl.len())
-        .filter(pl.col("missingSeries") >= FEWEST_SERIES)
+        .filter(pl.col("missingSeries") >= MIN_SERIES)
     )
     month, month_after = pl.col("month").dt.epoch("d"), pl.col("following").dt.epoch("d")
     within = (pl.col("day") >= month) & (pl.col("previous_day") < month_after)
@@ -133,11 +133,11 @@ def between_statements(facts: Facts) -> pl.LazyFrame:
     first, last = pl.col("day").min(), pl.col("day").max()
     covered = steps(facts).group_by(*BY_ACCOUNT, "received_seq").agg(first=first, last=last)
     until = pl.col("last").cum_max().shift(1).over(BY_ACCOUNT)
-    long = pl.col("last") - pl.col("first") + 1 >= LEAST_STATEMENT
+    long = pl.col("last") - pl.col("first") + 1 >= MIN_STATEMENT
     holes = (
         covered.sort(*BY_ACCOUNT, "first", "received_seq")
         .with_columns(until=until, after_statement=long.shift(1).over(BY_ACCOUNT), is_statement=long)
-        .filter("is_statement", "after_statement", pl.col("first") - pl.col("until") > LEAST_HOLE)
+        .filter("is_statement", "after_statement", pl.col("first") - pl.col("until") > MIN_HOLE)
     )
     ends = steps(facts).filter(is_unproven() | is_break()).select(*BY_ACCOUNT, first="day")
     return holes.join(ends, on=[*BY_ACCOUNT, "first"], how="semi").with_columns(

@@ -28,7 +28,7 @@ from pipelines.vocabulary.printing import RATIO, SCORE, counted, name_band, rati
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
 STALE_AFTER = 90  # days
-LEAST_CATEGORISED = Decimal("0.5")  # of the money; less is a reason not to rely on the figure
+MIN_CATEGORISED = Decimal("0.5")  # of the money; less is a reason not to rely on the figure
 CONFIDENCE = (("high", 70), ("medium", 40))  # lowest score of each; below: low
 
 
@@ -167,7 +167,7 @@ def error_codes(calibration: Calibration, as_of: date, expected: Expected) -> pl
         ),
         reason(
             "Risk.Uncategorised",
-            pl.lit(expected.words) & has_rows & (categorised.fill_null(0) < pl.lit(LEAST_CATEGORISED, RATIO)),
+            pl.lit(expected.words) & has_rows & (categorised.fill_null(0) < pl.lit(MIN_CATEGORISED, RATIO)),
             pl.lit("Less than half of the money has a category, so readings that need categories earn few points."),
         ),
         reason(

@@ -14,7 +14,7 @@ from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.vocabulary.plans import PUSHDOWNS
 
-MOST = 4
+MAX_REASONS = 4
 ADVERSE, UNVERIFIED = "adverse", "unverified"
 _SHOWN = ("code", "kind", "words")
 _BY_UNIT = {"ratio": " %", "days": " days", "months": " months"}
@@ -32,7 +32,7 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         .filter(pl.col("lost") > 0)
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place", "kind")
         .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(principalReasons=pl.struct(_SHOWN).head(MOST))
+        .agg(principalReasons=pl.struct(_SHOWN).head(MAX_REASONS))
         .collect(engine="in-memory", optimizations=PUSHDOWNS)
     )
 

@@ -94,7 +94,7 @@ def test_from_two_files_to_a_model_in_use_and_back(
     client = run("clients", "create", "Harbour Lending")["clientId"]
     assert "don't have these metrics" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
 
-    monkeypatch.setattr(judging, "LEAST_LOWER", 2)  # no fit is better; by chance, one in ten would be
+    monkeypatch.setattr(judging, "MIN_LOWER", 2)  # no fit is better; by chance, one in ten would be
     retained = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
     assert retained["calibration"] == "synthetic"
     assert retained["summary"].startswith("of ") or "change their rating" in retained["summary"]

@@ -84,7 +84,7 @@ def without_loan(training: TrainingCases) -> TrainingCases:
 def test_what_the_scorecard_does_not_know_makes_the_fit_better() -> None:
     facts = a_fit().facts
     assert facts["comparison"]["better"]
-    assert facts["comparison"]["lowerIn"] >= comparison.LEAST_LOWER
+    assert facts["comparison"]["lowerIn"] >= comparison.MIN_LOWER
     assert facts["auc"] > facts["defaultScorecardAuc"] + 0.05
     low, high = facts["aucInterval"]
     assert low < facts["auc"] < high

@@ -20,7 +20,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.synthetic import Business, submissions
 from pipelines.synthetic.sandbox import (
     FEED_DAYS,
-    FEWEST_MONTHS,
+    MIN_MONTHS,
     PROFILES,
     attributes_of,
     last_activity_statement,
@@ -43,7 +43,7 @@ INPUTS: Mapping[str, Value] = {
 
 
 @cache
-def made(slug: str, seed: int, months: int = FEWEST_MONTHS) -> Business:
+def made(slug: str, seed: int, months: int = MIN_MONTHS) -> Business:
     return sandbox_business(slug, seed, months, UNTIL)
 
 
@@ -65,7 +65,7 @@ def days_of(rows: pl.DataFrame) -> list[date]:
 
 def test_the_same_values_give_the_same_business() -> None:
     for slug in ("healthy", "dressed_up"):
-        again = sandbox_business(slug, 1, FEWEST_MONTHS, UNTIL)
+        again = sandbox_business(slug, 1, MIN_MONTHS, UNTIL)
         assert again.abn == made(slug, 1).abn
         assert_frame_equal(history(again, date.max), history(made(slug, 1), date.max))
 
@@ -112,7 +112,7 @@ def test_a_profile_shows_in_the_history() -> None:
 
 
 def test_a_name_and_an_abn_can_be_given() -> None:
-    business = sandbox_business("tax_plan", 1, FEWEST_MONTHS, UNTIL, name="Bright Ideas", abn="51824753556")
+    business = sandbox_business("tax_plan", 1, MIN_MONTHS, UNTIL, name="Bright Ideas", abn="51824753556")
     assert (business.name, business.abn) == ("Bright Ideas", "51824753556")
     assert business.accounts[0].account_name.startswith("Bright Ideas")
     texts = history(business)["description"]
@@ -162,7 +162,7 @@ def test_no_example_policy_is_undecided() -> None:
 @pytest.mark.parametrize("until", [date(2026, 1, 7), date(2026, 4, 30), date(2026, 8, 15), date(2027, 2, 28)])
 def test_no_example_policy_is_undecided_for_any_seed_in_any_season(until: date) -> None:
     drawn = [(slug, seed) for slug in PROFILES for seed in range(10, 15)]
-    months = FEWEST_MONTHS + until.month
+    months = MIN_MONTHS + until.month
     found = outcomes_of(
         {n: (slug, sandbox_business(slug, seed, months, until)) for n, (slug, seed) in enumerate(drawn)}, until
     )

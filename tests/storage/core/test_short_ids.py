@@ -15,7 +15,7 @@ def test_ids_are_found_by_their_first_digits(store: Store, now: datetime) -> Non
     with store.db.writing() as w:
         w.execute(insert(clients), rows)
         for each in IDS:
-            for count in range(short_ids.FEWEST_DIGITS, short_ids.DIGITS + 1):
+            for count in range(short_ids.MIN_DIGITS, short_ids.DIGITS + 1):
                 digits = each.hex[:count]
                 same = [other for other in IDS if other.hex.startswith(digits)]
                 assert sorted(short_ids.find_ids_starting_with(w, clients.c.client_id, digits)) == sorted(same)

@@ -8,7 +8,7 @@ from pipelines.intake.pdf.page.page import Line, Word
 from pipelines.intake.pdf.page.result import Reason, Verdict
 
 DOTS_PER_INCH = 200
-_LEAST_CONFIDENCE = 20.0  # of 100; our judgement: below it, a word is a speck
+_MIN_CONFIDENCE = 20.0  # of 100; our judgement: below it, a word is a speck
 _LEVEL = 0.45  # of the height: words whose middles are closer are on one line
 
 
@@ -28,7 +28,7 @@ def lines_of_scanned(words: Sequence[ScannedWord], page: int, scale: float) -> l
     """Return the lines of a picture, turned level if the paper was skewed. `scale` is in pixels per point."""
     slope = _slope(words)
     placed = [
-        _place_word(word, scale, slope) for word in words if word.confidence >= _LEAST_CONFIDENCE and word.text.strip()
+        _place_word(word, scale, slope) for word in words if word.confidence >= _MIN_CONFIDENCE and word.text.strip()
     ]
     return [Line(page, tuple(sorted(group, key=lambda word: word.left))) for group in _group_level(placed)]
 

@@ -21,7 +21,7 @@ from pipelines.intake.pdf.page.periods import period_of
 _WIDE = 1.1  # least ratio of the longer side to the shorter of a sheet with two pages
 _FREE = 0.01  # of the sheet, on either side of its middle
 _NEAR = 0.06  # of the sheet: page numbers are at the same height on both pages, or this near the top of the second
-_FEWEST_LINES = 3  # of a page
+_MIN_LINES = 3  # of a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _split(lines: Sequence[Line], cut: Cut) -> tuple[list[Line], list[Line]]:
 
 def _are_beside(first: Sequence[Line], second: Sequence[Line]) -> bool:
     """Return whether each side has its own page number or a table's heading."""
-    if min(len(first), len(second)) < _FEWEST_LINES:
+    if min(len(first), len(second)) < _MIN_LINES:
         return False
     one, two = printed_number(first), printed_number(second)
     is_likely = (one or _heading_in(first) is not None) and (two or _heading_in(second) is not None)
@@ -90,7 +90,7 @@ def _are_stacked(first: Sequence[Line], second: Sequence[Line], middle: float, n
     """Return whether each half has a page number at the same height, or a head. A number at the foot and two tables,
     one below the other, prove nothing: a single page may have them.
     """
-    if min(len(first), len(second)) < _FEWEST_LINES:
+    if min(len(first), len(second)) < _MIN_LINES:
         return False
     one, two = printed_number(first), printed_number(second)
     if one and two and abs(one.top + middle - two.top) <= near:

@@ -23,7 +23,7 @@ _NEAR = 6.0  # between the edge of an amount and that of its column
 _IN_LINE = 1.0  # likewise if a word is close before the amount
 _FAR = 45.0  # a figure further from every heading is not part of the table
 _SAME_WORDS = 0.5  # of the characters' size: an amount this close after a word is part of a text
-_LEAST_DATES = 2  # dates that show where dates begin
+_MIN_DATES = 2  # dates that show where dates begin
 _DATE_SLACK = 30.0  # how far a heading may be to the right of its dates
 _BLANKS = {"blank", "nil"}  # texts of empty cells
 _DEBIT, _CREDIT = {"dr", "d", "debit", "-", "−", "–"}, {"cr", "c", "credit", "+"}
@@ -230,7 +230,7 @@ def _date_zone(heading: Heading, lines: Sequence[Line]) -> tuple[float, float] |
         zone = zone[0], min(zone[1], _usual_end_of_dates(lines, zone))
     starts = Counter(round(line.words[0].left) for line in lines if leading(line.text))
     beside = sum(number for left, number in starts.items() if zone is None or not zone[0] <= left < zone[1])
-    if 2 * beside <= starts.total() or starts.total() < _LEAST_DATES or heading.of("value_date"):
+    if 2 * beside <= starts.total() or starts.total() < _MIN_DATES or heading.of("value_date"):
         return zone
     left = starts.most_common(1)[0][0]
     dated = [line for line in lines if abs(line.words[0].left - left) <= _ALIGNED and leading(line.text)]
@@ -240,7 +240,7 @@ def _date_zone(heading: Heading, lines: Sequence[Line]) -> tuple[float, float] |
 def _usual_end_of_dates(lines: Sequence[Line], zone: tuple[float, float]) -> float:
     ends = Counter(round(_end_of_date(line)) for line in lines if _within(line.words[0], zone) and leading(line.text))
     end, number = ends.most_common(1)[0] if ends else (0, 0)
-    return end if number >= _LEAST_DATES and 2 * number > ends.total() else float("inf")
+    return end if number >= _MIN_DATES and 2 * number > ends.total() else float("inf")
 
 
 def _end_of_date(line: Line) -> float:

@@ -27,12 +27,12 @@ _WIDE_SPACE = 0.36  # of the size: a space is narrower in most fonts
 _WIDER = 1.3  # of the narrowest space of the line
 _NEXT_LINE = 2.1  # of the size, at most, from top to top in one heading
 _MAX_LINES = 3
-_LEAST_OF_ANOTHER = 3  # columns of another table
+_MIN_OF_ANOTHER = 3  # columns of another table
 _SAME_END = 6.0  # points
-_LEAST_NAMED = 0.7  # of the letters in the line, in headings that are known
-_LEAST_OF_TABLE = 0.5  # likewise if dates, texts and amounts have columns
+_MIN_NAMED = 0.7  # of the letters in the line, in headings that are known
+_MIN_OF_TABLE = 0.5  # likewise if dates, texts and amounts have columns
 _LONGEST = 5  # words of a heading
-_LEAST_STATED = 0.8  # of a cell's letters, in phrases that are headings
+_MIN_STATED = 0.8  # of a cell's letters, in phrases that are headings
 _PLUS_MINUS = ("+/-", "-/+", "±")
 _CODE = "|".join(sorted(CODES))
 _OUTSIDE = re.compile(rf"\(\s*(?:{SYMBOL}|\$|\$?(?:{_CODE}))\s*\)|{SYMBOL}|\$|\b(?:{_CODE})\b", re.IGNORECASE)
@@ -198,7 +198,7 @@ def _heading(lines: Sequence[Line], vocabulary: Vocabulary) -> Heading | None:
     is_short = {"date", "amount"} <= roles or (all(roles_of for _, roles_of in named) and _is_short_table(roles))
     if not (is_table or is_short) or not roles & set(FLOWS):
         return None
-    if known < (_LEAST_OF_TABLE if {"date", "description"} <= roles else _LEAST_NAMED) * letters:
+    if known < (_MIN_OF_TABLE if {"date", "description"} <= roles else _MIN_NAMED) * letters:
         return None
     columns += [Column("other", cell.left, cell.right) for cell in _unnamed_cells(cells, columns)]
     return Heading(tuple(sorted(columns, key=lambda column: column.left)), lines[0].page, lines[-1].box.bottom)
@@ -258,7 +258,7 @@ def begins_another(line: Line, heading: Heading, vocabulary: Vocabulary) -> bool
         return False
     cells = _cells(line.words, vocabulary)
     roles = [{role for role, _ in vocabulary.roles_of(plain(cell.text))} for cell in cells]
-    if len(cells) < _LEAST_OF_ANOTHER or "date" not in roles[0] or not any(own & set(FIGURES) for own in roles):
+    if len(cells) < _MIN_OF_ANOTHER or "date" not in roles[0] or not any(own & set(FIGURES) for own in roles):
         return False
     ends = [column.right for column in heading.figures]
     return sum(any(abs(cell.right - end) <= _SAME_END for end in ends) for cell in cells[1:]) < len(ends)
@@ -298,7 +298,7 @@ def _named_parts(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, S
         yield cell, ()
     else:
         phrases = list(_phrases(cell, vocabulary))
-        is_stated = sum(len(part.text) for part, _ in phrases) >= _LEAST_STATED * len(cell.text)
+        is_stated = sum(len(part.text) for part, _ in phrases) >= _MIN_STATED * len(cell.text)
         yield from phrases if is_stated else [(cell, ())]
 
 

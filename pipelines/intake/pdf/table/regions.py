@@ -18,7 +18,7 @@ from pipelines.intake.pdf.page.page import Line
 from pipelines.intake.pdf.table.rows import mark_kind, title_of
 
 # Our judgement.
-_LEAST_ROWS = 2  # dated lines with amounts in a table without a heading
+_MIN_ROWS = 2  # dated lines with amounts in a table without a heading
 _MAX_LINES = 6  # of a row in a table without a heading
 _SAME_COLUMNS = 3.0  # points: tolerance for a repeated heading
 _ONE_COLUMN = 8.0  # points between right edges in one column, because some digits have signs after them
@@ -93,7 +93,7 @@ def _has_rows(regions: Sequence[Region]) -> bool:
 def _infer_region(lines: Sequence[Line]) -> list[Region]:
     """Return a region without a printed heading: lines that begin with a date and have aligned figures."""
     segments = [segment for segment in _dated_segments(lines) if any(amounts_of(lines[index]) for index in segment)]
-    if len(segments) < _LEAST_ROWS:
+    if len(segments) < _MIN_ROWS:
         return []
     first = segments[0].start
     amounts = [printed for line in lines[first:] for printed in amounts_of(line)]

@@ -14,7 +14,7 @@ from pipelines.intake.pdf.page.amounts import Money
 from pipelines.intake.pdf.table.rows import Mark, RawRow
 
 _MINUSES = ("-", "()")
-_LEAST_AGAINST = 3  # descriptions; our judgement: fewer may be reversals
+_MIN_AGAINST = 3  # descriptions; our judgement: fewer may be reversals
 _WORDS_IN = re.compile(
     r"\b(?:deposit|direct credit|payment received|thank you|refund|interest (?:paid|earned)|credit interest)\b",
     re.IGNORECASE,
@@ -85,7 +85,7 @@ def _is_contradicted(rows: Sequence[RawRow], amounts: Sequence[Decimal]) -> bool
         if "amount" in row.flows and amount
     ]
     against = sum(sign * amount < 0 for sign, amount in worded)
-    return against >= _LEAST_AGAINST and against > sum(sign * amount > 0 for sign, amount in worded)
+    return against >= _MIN_AGAINST and against > sum(sign * amount > 0 for sign, amount in worded)
 
 
 def _worded_sign(description: str) -> int:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.counterparties.cut_names import LEAST_LETTERS, CutNames
+from pipelines.enrichment.counterparties.cut_names import MIN_LETTERS, CutNames
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.vocabulary.schemas import AccountType, Direction
 
@@ -77,7 +77,7 @@ def test_the_remitters_name_ends_at_its_16th_letter() -> None:
     assert completed("TYRO BUSINESS LO REPAYMENT 12", "TYRO BUSINESS LOA REPAYMENT") == ["TYRO BUSINESS LOAN", None]
 
 
-@given(st.integers(LEAST_LETTERS, len("BLUE MOUNTAINS CITY COUNCIL")))
+@given(st.integers(MIN_LETTERS, len("BLUE MOUNTAINS CITY COUNCIL")))
 def test_what_is_completed_begins_with_the_text(letters: int) -> None:
     text = "BLUE MOUNTAINS CITY COUNCIL"[:letters]
     (name,) = completed(text)

@@ -39,7 +39,7 @@ TARGETS: Mapping[str, tuple[Selection, ...]] = {
     "service": (Selection("", "service and not slow"),),
     "slow": (
         Selection("", "slow"),
-        Selection("properties/", "hypothesis and not slow", ("--hypothesis-profile=thorough",)),
+        Selection("properties/", "(hypothesis or drawn) and not slow", ("--hypothesis-profile=thorough",)),
     ),
 }
 

@@ -455,6 +455,7 @@ def test_faults_of_every_sort_are_reported_at_once() -> None:
     assert check.check_document(document).policy is None
 
 
+@pytest.mark.drawn
 def test_every_defect_is_reported_at_an_existing_place() -> None:
     chance, described = random.Random(13), 0
     given = list(examples.load().values())
@@ -739,6 +740,7 @@ def moved(
             yield sum(one["outcome"] != other["outcome"] for one, other in pairs), lenient
 
 
+@pytest.mark.drawn
 def test_less_data_gives_a_better_result_only_with_a_warning() -> None:
     found = list(moved(7, times(90), lambda codes: not codes))
     assert [lenient for _, lenient in found if lenient] == []

@@ -186,6 +186,7 @@ def places(value: Json, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int 
         yield path
 
 
+@pytest.mark.drawn
 def test_every_changed_text_is_reported() -> None:
     """In drawn policies and the examples, replace each text in turn by another one of its kind."""
     chance = random.Random(5)

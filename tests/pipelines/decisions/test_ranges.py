@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 import polars as pl
+import pytest
 
 from pipelines.decisions import readings
 from pipelines.decisions.check import ranges
@@ -83,6 +84,7 @@ def conditions(seed: int, count: int, names: str, *, with_known: bool) -> Iterat
             yield set(rows[its.condition].to_list()), own & {"NeverTrue", "AlwaysTrue", "EmptyRange"}
 
 
+@pytest.mark.drawn
 def test_condition_reported_as_constant_is_constant() -> None:
     said = 0
     for truths, codes in conditions(1, times(400), "xy", with_known=True):
@@ -92,6 +94,7 @@ def test_condition_reported_as_constant_is_constant() -> None:
     assert said > 5
 
 
+@pytest.mark.drawn
 def test_every_constant_condition_on_one_value_is_found() -> None:
     """A condition with a constant part is left out: only that part is reported."""
     chance, missed, constant = random.Random(2), 0, 0
@@ -105,6 +108,7 @@ def test_every_constant_condition_on_one_value_is_found() -> None:
     assert (missed, constant > 10) == (0, True)
 
 
+@pytest.mark.drawn
 def test_step_or_rule_reported_as_unreachable_is_never_reached() -> None:
     chance, said = random.Random(3), 0
     for _ in range(times(80)):

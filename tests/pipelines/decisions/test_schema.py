@@ -58,6 +58,7 @@ def test_documents_refused_for_their_shape_are_not_well_formed(document: Json) -
     assert SCHEMA.is_valid(document) == (policy is not None)
 
 
+@pytest.mark.drawn
 def test_mutilated_examples_are_well_formed_for_both_or_for_neither() -> None:
     chance = random.Random(12)
     refused = 0

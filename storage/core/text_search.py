@@ -47,9 +47,9 @@ def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query
     """Limit a query of an indexed table to the rows whose text contains the casefolded part, found by the index."""
     key, text = of.info[_INFO]
     if r.dialect.name == "postgresql":
-        # Without an index of `|| ''`, PostgreSQL compares it last, and expects too few rows to read all of the table.
-        joints = [of.c[text].contains(joint, autoescape=True) for joint in _joints(part)]
-        return query.where(*joints, of.c[text].concat("").contains(part, autoescape=True))
+        searched = _searched(part)
+        whole = () if searched == [part] else (contains(r, of, part),)
+        return query.where(*(of.c[text].contains(words, autoescape=True) for words in searched), *whole)
     name = _index_name(of)
     parts = table(name, column("rowid"), column(name))
     phrase = '"' + part.replace('"', '""') + '"'
@@ -57,19 +57,18 @@ def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query
     return query.join(parts, without_index(r, parts.c.rowid) == of.c[key]).where(parts.c[name].op("MATCH")(phrase))
 
 
-def _joints(part: str) -> list[str]:
-    """Return what PostgreSQL searches its index for: where words meet. Most rows with a word's last three letters have
-    all of it, and each trigram that is searched for takes time.
+def _searched(part: str) -> list[str]:
+    """Return what PostgreSQL's index is searched for. Of several words, that is where two meet: most rows with a word's
+    last three letters have all of it, and each trigram that is searched for takes time.
     """
-    words = part.split(" ")
-    return [f"{word[-SHORTEST:]} {next_[:SHORTEST]}" for word, next_ in pairwise(words)] or [part]
+    return [f"{word[-SHORTEST:]} {following[:SHORTEST]}" for word, following in pairwise(part.split(" "))] or [part]
 
 
 def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
     """Return the condition that a row's indexed text contains the casefolded part, which is found without the index."""
     _, text = of.info[_INFO]
     find = func.strpos if r.dialect.name == "postgresql" else func.instr
-    return find(of.c[text], part) > 0
+    return find(of.c[text], part) != 0  # PostgreSQL expects that most rows differ from a number: the index decides
 
 
 def _index_name(of: Table) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.counterparties.categories import CANDIDATE, ask_model, decide
+from pipelines.enrichment.counterparties.categories import CANDIDATE, MIN_LEARNED, ask_model, decide
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Activated, Knowledge
@@ -222,16 +222,45 @@ def test_model_is_not_asked_where_a_rule_says_that_no_category_fits() -> None:
     assert found.select("category", "confidence", "category_source").row(0) == ("unknown_credit", 0.0, "pattern")
 
 
-def test_rule_that_the_model_doubts_keeps_the_models_confidence_in_it(subtests: pytest.Subtests) -> None:
-    narrative = pl.DataFrame([("ACME CAPITAL", "debit", "transaction")], NARRATIVE, orient="row")
-    said = {"category": "term_loan_repayment", "confidence": 0.2}  # what a rule says, with 0.65
+ALTERNATIVE_RULE = {"category": "term_loan_repayment", "confidence": 0.2}  # what a rule says, with 0.65
+
+
+def ask(model: Sure, description: str) -> dict[str, Any]:
+    """Return the fields of a payment after the model was asked about it."""
+    narrative = pl.DataFrame([(description, "debit", "transaction")], NARRATIVE, orient="row")
+    return ask_model(read_narratives(narrative), model).row(0, named=True)  # pyrefly: ignore[bad-argument-type]  # as above
+
+
+def test_rule_keeps_the_models_confidence_in_it_unless_the_model_prefers_another(subtests: pytest.Subtests) -> None:
     for model, confidence in (
         (Sure("term_loan_repayment", 0.3), 0.3),
-        (Sure("donations", 0.3, [{"category": "rent", "confidence": 0.25}, said]), 0.2),
-        (Sure("donations", 0.3), 0.01),
-        (Sure("tax_refund", 0.99, [said]), 0.2),  # which can't be right: it is money in
-        (Sure("tax_refund", 0.99, [{**said, "confidence": 0.9}]), 0.65),
+        (Sure("tax_refund", 0.99, [ALTERNATIVE_RULE]), 0.2),  # which can't be right: it is money in
+        (Sure("tax_refund", 0.99, [{**ALTERNATIVE_RULE, "confidence": 0.9}]), 0.65),
     ):
         with subtests.test(str(model.answer)):
-            row = ask_model(read_narratives(narrative), model).row(0, named=True)  # pyrefly: ignore[bad-argument-type]  # as above
+            row = ask(model, "ACME CAPITAL")
             assert (row["category"], row["confidence"]) == ("term_loan_repayment", confidence)
+
+
+def test_model_answers_from_its_least_confidence_on() -> None:
+    assert ask(Sure(confidence=MIN_LEARNED), "qqq zzz")["category"] == "donations"
+    assert ask(Sure(confidence=MIN_LEARNED - 0.01), "qqq zzz")["category"] == "unknown_debit"
+
+
+def test_unsure_model_abstains_and_lists_what_it_would_have_said(subtests: pytest.Subtests) -> None:
+    rent, fuel, waste = ({"category": each, "confidence": 0.1} for each in ("rent", "fuel", "waste"))
+    guess = {"category": "donations", "confidence": 0.5}
+    unknown = {"category": "unknown_debit", "confidence": 0.5}
+    for description, model, alternatives in (
+        ("qqq zzz", Sure("donations", 0.5, [rent]), [guess, rent]),
+        ("qqq zzz", Sure("donations", 0.5, [rent, fuel, waste]), [guess, rent, fuel]),
+        ("qqq zzz", Sure("unknown_debit", 0.5, [rent]), [rent]),
+        ("qqq zzz", Sure("donations", 0.5, [unknown, rent]), [guess, rent]),
+        ("ACME CAPITAL", Sure("donations", 0.5, [rent, ALTERNATIVE_RULE]), [guess, rent, ALTERNATIVE_RULE]),
+        ("ACME CAPITAL", Sure("unknown_debit", 0.5, [ALTERNATIVE_RULE]), [ALTERNATIVE_RULE]),
+    ):
+        with subtests.test(f"{description} {model.answer}"):
+            row = ask(model, description)
+            assert (row["category"], row["category_group"], row["confidence"]) == ("unknown_debit", "unknown", 0.0)
+            assert (row["category_source"], row["category_basis"]) == ("fallback", None)
+            assert row["alternatives"] == alternatives

@@ -46,12 +46,15 @@ _BESIDE_A_CARD_IN_AMERICA = rf"{_GAP}{_PLACE},? {_AMERICAN_STATES.replace('|CO|'
 _WITH_COUNTRY = f"{any_of(_STATE, _AMERICAN_STATES)} (?:USA?|CAN|AUS?)"
 # At the end of a text. A state that is a word, too (ME, IN, ACT), needs a country after it.
 TOWN_AND_STATE = rf" [A-Z][A-Z'-]{{2,18}} {any_of(_WITH_COUNTRY, 'NSW|VIC|QLD|TAS', _UNMISTAKABLE)}$"
-_BEHIND_A_SHOPS_NUMBER = rf" #?[0-9]{{2,6}}({_GAP}{_PLACE},? {_AMERICAN_STATES})$"  # WHATABURGER 612 DALLAS TX
+# WHATABURGER 612 DALLAS TX; DUNKIN #337163 Q35 SWISSVALE PA; MCDONALD'S F1882 BOISE ID
+_SHOPS_NUMBER = any_of(" #?[0-9]{2,6}(?: Q[0-9]{1,2})?", "[A-Z] [A-Z]-?[0-9]{3,5}")
+_BEHIND_A_SHOPS_NUMBER = rf"{_SHOPS_NUMBER}({_GAP}{_PLACE},? {_AMERICAN_STATES}(?: {any_of('USA?', 'CAN?')})?)$"
 _SLASHED = (
     rf"{_GAP}{_PLACE}{any_of(f' /{_AMERICAN_STATES}(?: USA?)?', f'/{_AMERICAN_STATES} USA?')}$"  # PLYMOUTH /MA US
 )
 _FULL_COLUMN = r"[A-Z][A-Z '.-]{11}[A-Z]"  # a town of 13 letters leaves no space before the state: ST PETERSBURGFL
 _GLUED = rf"[0-9]({_FULL_COLUMN}{_AMERICAN_STATES})$"  # only right after a number, as CAIRNS ends in a state, too
+_GLUED_BESIDE_A_CARD = rf"[0-9]( {_FULL_COLUMN}{_UNMISTAKABLE})$"  # MECHANICAL ends in one that is no sign
 
 
 def extract_place(text: pl.Expr, numbered: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
@@ -71,6 +74,7 @@ def extract_place(text: pl.Expr, numbered: pl.Expr, by_card: pl.Expr, abroad: pl
         pl.when(abroad).then(text).str.extract(_BESIDE_FOREIGN_MONEY, 0),
         numbered.str.extract(_BEHIND_A_SHOPS_NUMBER, 1),
         text.str.extract(_GLUED, 1),
+        pl.when(by_card).then(text).str.extract(_GLUED_BESIDE_A_CARD, 1),
     )
 
 

@@ -186,6 +186,11 @@ def test_american_terminals_print_town_and_state_in_their_own_ways(subtests: pyt
         "MANCINIS BREAD STORE 01234 SWISSVALE PA": ("MANCINIS BREAD STORE", "SWISSVALE PA"),
         "CHECKCARD 0412 MANCINIS BREAD SWISSVALE PA 24431060": ("MANCINIS BREAD", "SWISSVALE PA"),
         "PURCHASE AUTHORIZED ON 04/12 DUNKIN #3456 PLYMOUTH /MA US": ("DUNKIN #3456", "PLYMOUTH MA US"),
+        "DUNKIN #337163 Q35 SWISSVALE PA": ("DUNKIN Q35", "SWISSVALE PA"),
+        "MCDONALD'S F1882 BOISE ID": ("MCDONALD'S F1882", "BOISE ID"),
+        "TARGET T-1234 OAKMONT PA": ("TARGET T-1234", "OAKMONT PA"),
+        "POS PURCHASE SHOPPERS 1102 MISSISSAUGA ON CA": ("SHOPPERS 1102", "MISSISSAUGA ON CA"),
+        "DEBIT CARD PURCHASE PUBLIX 7712 ST PETERSBURGFL": ("PUBLIX 7712", "ST PETERSBURG FL"),
     }
     for text, expected in cases.items():
         with subtests.test(text):
@@ -208,6 +213,9 @@ def test_a_town_with_a_countrys_code_is_a_terminals_place(subtests: pytest.Subte
 
 
 def test_what_only_looks_like_an_american_place_stays(subtests: pytest.Subtests) -> None:
-    for text in ("MANCINIS BREAD SWISSVALE PA", "JOHN SMITH RENT/MA", "KAUR HOLDINGS CAIRNS", "MICHAEL JORDAN CO"):
+    for text in (
+        *("MANCINIS BREAD SWISSVALE PA", "JOHN SMITH RENT/MA", "KAUR HOLDINGS CAIRNS", "MICHAEL JORDAN CO"),
+        *("EFTPOS 4471 HARBOUR COASTAL", "DIRECT CREDIT 4411 HARBOUR COASTAL", "DIRECT CREDIT T1234 NGUYEN VT"),
+    ):
         with subtests.test(text):
             assert read_fields(text)["location"].to_list() == [None]

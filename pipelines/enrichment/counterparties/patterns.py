@@ -247,13 +247,18 @@ def _read_conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
     return [(each, category) for each in SIDES if side in (each, "either")]
 
 
+def _field_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if missing := _REQUIRED - entry.keys():
+        yield "category", f"lacks {', '.join(sorted(missing))}"
+    allowed = sorted(_ALLOWED)
+    for name in sorted(map(str, entry.keys() - _ALLOWED)):
+        yield name, f"there is no field {name}{suggest(name, allowed, ', '.join(allowed))}"
+
+
 def _find_faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the field and what is wrong with it."""
-    if missing := _REQUIRED - entry.keys():
-        yield "category", f"missing or unknown: {', '.join(sorted(missing))}"
-        return
-    if unknown := entry.keys() - _ALLOWED:
-        yield min(map(str, unknown)), f"missing or unknown: {', '.join(sorted(map(str, unknown)))}"
+    if faults := list(_field_faults(entry)):
+        yield from faults
         return
     lists = sorted(_LISTS & entry.keys())
     malformed = [(name, f"{name} is not a list of texts") for name in lists if not _is_list_of_texts(entry[name])]

@@ -79,7 +79,7 @@ def test_indicative_rules_are_less_certain_than_decisive_ones() -> None:
         ({"matches": ["RENT", 4]}, "matches is not a list of texts"),
         ({"any": ["RENT <NOTHING>"]}, "there are no spellings of NOTHING"),
         ({"any": [" ".join(["<FEE>"] * 4)]}, "has more than 1,000 spellings"),
-        ({"never": ["X"]}, "missing or unknown: never"),
+        ({"never": ["X"]}, "there is no field never"),
         ({"of": ["landlord"]}, "there is no landlord for `of`"),
         ({"of": ["rent"]}, "does not match 'RENT'"),
         ({"account": ["shoe box"]}, "there is no shoe box for `account`"),

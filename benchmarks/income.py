@@ -9,11 +9,11 @@ from datetime import date
 
 import polars as pl
 
+from benchmarks.calibration import measure_calibration
 from benchmarks.labelled import accepted
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.income import KINDS, PAYER, PROBABILITIES
-from pipelines.enrichment.training.evaluation import calibration_error, reliability
 from pipelines.figures.facts import Facts
 from pipelines.figures.income import income_rows, regular_payers
 from pipelines.synthetic import Business, Part, Person, people, portfolio
@@ -175,14 +175,4 @@ def _kinds(right: pl.DataFrame) -> list[Row]:
 def _table(found: pl.DataFrame) -> list[Row]:
     """Return how often the likeliest kind is right, in bins. What is no income is of no kind but `regular`."""
     right = found.select(pl.col("is_kind") | (~pl.col("is_right") & (pl.col("kind") == "regular"))).to_series()
-    bins = reliability(found["confidence"], right)
-    return [
-        Row("probability of the likeliest kind: calibration error", f"{calibration_error(bins):.3f}", "≤ 0.05"),
-        *(
-            Row(
-                f"probability from {each.from_:.2f}: its mean, share that is right, payers",
-                f"{each.confidence:.3f}, {each.accuracy:.3f}, {each.rows:,}",
-            )
-            for each in bins
-        ),
-    ]
+    return measure_calibration("probability of the likeliest kind", found["confidence"], right, "payers")

@@ -456,7 +456,11 @@ def _print_evaluation(measured: "Evaluation") -> None:
         as_json=False,
         empty="No label was confused with another.",
     )
-    out.print(f"\nExpected calibration error {measured.calibration_error:.4f}\n")
+    out.print(
+        f"\nExpected calibration error {measured.calibration_error:.4f}; "
+        f"a perfectly calibrated model would show {measured.chance_error:.4f} on as many rows.\n",
+        soft_wrap=True,
+    )
     print_records([_bin(each) for each in measured.bins], as_json=False, empty="")
 
 

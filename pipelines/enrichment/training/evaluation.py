@@ -27,6 +27,7 @@ from pipelines.vocabulary.errors import Unprocessable
 
 TRAINED_SHARE = 0.8
 BINS = 10
+DRAWS = 500
 MIN_CUSTOMERS = 5  # of which one is left out of training
 BASELINE_PASSES, BASELINE_ROWS = 3, 120_000  # at least so many passes over the rows, and rows seen (our judgement)
 
@@ -73,6 +74,7 @@ class Evaluation:
     confusions: Sequence[Confusion]
     bins: Sequence[Bin]
     calibration_error: float  # expected: mean distance between confidence and accuracy, bins weighted by rows
+    chance_error: float  # what a perfectly calibrated model would show on as many rows
 
     @property
     def worthless(self) -> bool:
@@ -125,6 +127,7 @@ def evaluate(
         confusions=_count_confusions(decided, most_confusions),
         bins=bins,
         calibration_error=calibration_error(bins),
+        chance_error=chance_error(decided["confidence"]),
     )
 
 
@@ -148,10 +151,9 @@ def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
     So no bin is too small to be trusted (Nguyen and O'Connor, 2015). Rows with equal confidence are in one bin; if many
     are equal, there are fewer bins.
     """
-    place = (pl.col("confidence").rank("average") - 0.5) / pl.len()
     counted = (
         pl.DataFrame({"confidence": confidence, "right": right})
-        .group_by(bin=(place * BINS).floor())
+        .group_by(bin=_assign_bin(pl.col("confidence")))
         .agg(
             pl.col("confidence").min().alias("from"),
             rows=pl.len(),
@@ -162,11 +164,28 @@ def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
     return [Bin(*row) for row in counted.sort("bin").drop("bin").rows()]
 
 
+def _assign_bin(confidence: pl.Expr) -> pl.Expr:
+    return ((confidence.rank("average") - 0.5) / pl.len() * BINS).floor()
+
+
 def calibration_error(bins: Sequence[Bin]) -> float:
     """Return the expected calibration error (Naeini, Cooper and Hauskrecht, 2015)."""
     rows = sum(each.rows for each in bins)
     off = (each.rows * abs(each.confidence - each.accuracy) for each in bins)
     return float(sum(off) / max(rows, 1))
+
+
+def chance_error(confidence: pl.Series) -> float:
+    """Return the calibration error that a perfectly calibrated source would show on rows with these confidences.
+
+    The fewer rows, the larger it is: chance alone moves each bin's accuracy away from its confidence. It is the mean of
+    DRAWS simulations.
+    """
+    said = confidence.to_numpy()
+    bins = confidence.to_frame("said").select(_assign_bin(pl.col("said")).cast(pl.Int64)).to_series().to_numpy()
+    generator = np.random.default_rng(0)
+    off = [np.bincount(bins, (generator.random(len(said)) < said) - said) for _ in range(DRAWS)]
+    return float(np.abs(off).sum() / DRAWS / max(len(said), 1))
 
 
 def _score(decided: pl.DataFrame) -> Score:

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.training.evaluation import calibration_error, default_split, evaluate, macro_f1, reliability
+from pipelines.enrichment.training.evaluation import (
+    calibration_error,
+    chance_error,
+    default_split,
+    evaluate,
+    macro_f1,
+    reliability,
+)
 from pipelines.vocabulary.errors import Unprocessable
 from tests.pipelines.enrichment.learned.examples import rows
 
@@ -43,6 +50,14 @@ def test_calibration_error_agrees_with_its_definition(rows: list[tuple[float, bo
         assert each.from_ == mine[0][0]
         by_hand += abs(sum(said - right for said, right in mine)) / len(rows)
     assert calibration_error(bins) == pytest.approx(by_hand)
+
+
+def test_chance_alone_gives_a_calibration_error_that_shrinks_with_the_rows() -> None:
+    """Of 4 rows with a confidence of 1/2, k are right with the odds 1:4:6:4:1, so the error is 3/16 on average."""
+    assert chance_error(pl.Series([0.5] * 4)) == pytest.approx(3 / 16, abs=0.02)
+    assert chance_error(pl.Series([0.5] * 10_000)) < 0.01
+    assert chance_error(pl.Series([1.0, 1.0, 0.0])) == 0
+    assert chance_error(pl.Series(dtype=pl.Float64)) == 0
 
 
 @given(CONFIDENCES)

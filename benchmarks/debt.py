@@ -127,10 +127,11 @@ def _match(enriched: pl.DataFrame, true: pl.DataFrame, until: date) -> pl.DataFr
 def _precision(enriched: pl.DataFrame, funded: bool) -> str:
     """Return the share of reported facilities most of whose rows are of a true one.
 
-    Owners' loans are left out: the portfolio has them, but not as facilities.
+    Owners' loans and cards whose account was not supplied count as true: the portfolio has them, but not as facilities.
     """
     rows = add_inferred(enriched).drop_nulls("facility_id")
-    true = pl.col("true_facility").is_not_null() | pl.col("true_category").str.starts_with("director_loan")
+    is_known_debt = pl.col("true_category").str.contains("^(?:director_loan|card_repayment)")
+    true = pl.col("true_facility").is_not_null() | is_known_debt
     reported = rows.group_by("facility_id").agg(
         right=true.mean() > 0.5, is_funded=(pl.col("amount") > 0).any(), repaid=(pl.col("amount") < 0).any()
     )

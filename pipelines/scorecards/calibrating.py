@@ -17,6 +17,7 @@ from pipelines.scorecards.fitting import (
     to_decimal,
 )
 from pipelines.scorecards.scorecard import Calibration, Link, Scorecard
+from pipelines.vocabulary.taxonomy import VERSION as TAXONOMY_VERSION
 
 
 def calibrate(training: TrainingCases, calibration: Calibration, name: str) -> Scorecard:
@@ -38,6 +39,7 @@ def calibrate(training: TrainingCases, calibration: Calibration, name: str) -> S
             by_rank=False,
         ),
         "reference": make_reference(training.scored, [feature.metric for feature in DEFAULT.features]),
+        "taxonomy": TAXONOMY_VERSION,
         "slopes": 1,
         "intercept": round(correction.intercept, 6),
         "slope": round(correction.slope, 6),

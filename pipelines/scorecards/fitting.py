@@ -35,6 +35,7 @@ from pipelines.scorecards.judging import compare
 from pipelines.scorecards.measures import Outcomes, Values
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS_OF, Band, Calibration, Feature, Link, Scorecard
 from pipelines.vocabulary.errors import Unprocessable
+from pipelines.vocabulary.taxonomy import VERSION as TAXONOMY_VERSION
 
 # Our judgement, except where a line says otherwise.
 BANDS = 10
@@ -218,6 +219,7 @@ def fit(training: TrainingCases, calibration: Calibration, name: str) -> Scoreca
         "slopes": _rounded(fitted.correction.slopes, 1),
         "coefficients": _coefficients(fitted),
         "reference": make_reference(training.scored, [feature.metric for feature in DEFAULT.features]),
+        "taxonomy": TAXONOMY_VERSION,
         "versions": {package: version(package) for package in ("scipy", "numpy", "polars")},
     }
     return _scorecard(fitted, training, calibration, name, facts)

@@ -73,6 +73,17 @@ def parse_taxonomy(document: Mapping[str, Any]) -> Taxonomy:
     return Taxonomy(document["version"], groups, {category.slug: category for category in categories})
 
 
+def describe_other_version(facts: Mapping[str, Any]) -> str | None:
+    """Return a sentence if a fitted model states another version of the taxonomy (`taxonomy`), else None.
+
+    Models that were fitted before they stated it are not known to differ.
+    """
+    fitted = facts.get("taxonomy", VERSION)
+    if fitted == VERSION:
+        return None
+    return f"It was fitted with version {fitted} of the taxonomy; the present one is {VERSION}. Fit it again."
+
+
 def _list_members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     return ((slug, group, each) for slug, group in document["groups"].items() for each in group["categories"])
 

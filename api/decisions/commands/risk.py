@@ -11,6 +11,7 @@ import typer
 from api.core.commands import ids
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records, warn
 from api.core.commands.files import as_csv, content_of, csv_of, ids_in, write
+from api.core.commands.fitted import warn_of_taxonomy
 from api.decisions import risk_portfolio
 from pipelines.reports import rating_changes
 from pipelines.risk_models import files
@@ -225,6 +226,9 @@ def models(as_json: AsJson = False) -> None:
     """
     with opened_store() as store, store.db.reading() as r:
         found, uses = risk_models.find(r), risk_models.uses(r)
+    for model in found:
+        if model.model_id in uses.values():
+            warn_of_taxonomy(model.model_id, model.facts)
     records = [
         _describe_model(model, sorted(str(by) for by, used in uses.items() if used == model.model_id))
         for model in found
@@ -258,6 +262,7 @@ def activate(
         with store.db.writing() as w:
             chosen = _find_or_add(w, model, client)
             scorecard = risk_models.require_activatable(w, chosen, client, anyway)
+        warn_of_taxonomy(chosen.model_id, scorecard.facts)
         with store.db.reading() as r:
             summary = rating_changes.describe_changes(risk_portfolio.compare(store, r, client, scorecard, now()))
         if not as_json:

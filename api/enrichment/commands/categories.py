@@ -27,6 +27,7 @@ from api.core.commands.console import (
     warn,
 )
 from api.core.commands.files import as_csv, content_of, csv_of, headings_of, write
+from api.core.commands.fitted import warn_of_taxonomy
 from api.enrichment.commands.options import ACTIVATING_SAMPLE, RulesOption, SampleOfActivation, read_rules
 from api.intake.commands.exports import (
     MAX_FAULTS,
@@ -259,6 +260,9 @@ def list_models(as_json: AsJson = False) -> None:
     users: dict[UUID, list[str]] = {}
     for client_id, model_id in uses.items():
         users.setdefault(model_id, []).append("all" if client_id is None else str(client_id))
+    for model in found:
+        if model.model_id in users:
+            warn_of_taxonomy(model.model_id, model.facts)
     records = [_record(model, sorted(users.get(model.model_id, []))) for model in found]
     print_records(records, as_json=as_json, empty="No models yet: the built-in model is used for all clients.")
 
@@ -280,6 +284,7 @@ def activate(
         with store.db.reading() as r:
             content = _usable(r, store, model, client)
             concerned = _concerned(r, client)
+        warn_of_taxonomy(content.name, content.facts)
         change = Sides(change=partial(_with_model, content, concerned))
         impact = show_before(store, concerned, change, sample, now(), f"model {content.name}", quiet=as_json)
         with store.db.writing() as w:

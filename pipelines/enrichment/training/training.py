@@ -27,6 +27,7 @@ from pipelines.enrichment.learned.vectors import Vocabulary, Weights, build_voca
 from pipelines.enrichment.training.labelled import CUSTOMER, Unfamiliar, assign_customer_tenth, assign_tenth, merchants
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import FILLED, PREFIX
+from pipelines.vocabulary.taxonomy import VERSION as TAXONOMY_VERSION
 
 CARD = "context_card"
 MIN_ROWS = 20
@@ -259,6 +260,7 @@ def _describe_training(labelled: pl.DataFrame, labels: Sequence[str], measured: 
         "columns": _list_contexts(labelled),
         "firstDate": str(labelled["date"].min()),
         "lastDate": str(labelled["date"].max()),
+        "taxonomy": TAXONOMY_VERSION,
         "held": asdict(measured),
     }
 

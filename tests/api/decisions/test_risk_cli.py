@@ -18,6 +18,7 @@ from pipelines.scorecards import judging, scorecard_file
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Link, Scorecard
 from pipelines.vocabulary.errors import TidemarkError
+from pipelines.vocabulary.taxonomy import VERSION
 from storage.customers import customers
 from tests.storage.values import commit, customers_of_a_bucket
 
@@ -169,7 +170,8 @@ def two_customers() -> tuple[list[str], str]:
 def test_changed_ratings_are_shown_before_a_model_is_activated(tmp_path: Path) -> None:
     ids, client = two_customers()
     then = {feature.metric: {"limits": [], "shares": [0, 1], "coverage": None} for feature in DEFAULT.features[:2]}
-    easy = Scorecard("easy", "1", "client", DEFAULT.features, Link(Decimal(-900), Decimal(10)), {"reference": then})
+    facts = {"reference": then, "taxonomy": VERSION - 1}
+    easy = Scorecard("easy", "1", "client", DEFAULT.features, Link(Decimal(-900), Decimal(10)), facts)
     (tmp_path / "easy.json").write_bytes(scorecard_file.dumps(easy))
     found = run("risk", "compare", tmp_path / "easy.json", "--client", client)
     assert found["customers"] == 2
@@ -180,6 +182,8 @@ def test_changed_ratings_are_shown_before_a_model_is_activated(tmp_path: Path) -
     assert activated["summary"] == found["summary"]
     outcomes = tmp_path / "outcomes.csv"
     outcomes.write_text("\n".join(["customer,asOf,defaulted", *(f"{one},2026-07-01,1" for one in ids)]))
+    listed = CliRunner().invoke(app, ["risk", "models"])
+    assert f"It was fitted with version {VERSION - 1} of the taxonomy" in listed.stderr
     drifted = run("risk", "drift", "--client", client, "--outcomes", outcomes)
     assert len(drifted["readings"]) == 2
     assert (drifted["outcomes"]["predicted"], drifted["outcomes"]["moved"]) == (0, True)

@@ -1,6 +1,7 @@
 """`tidemark categorise` and `tidemark categories …`: what they print, store and refuse."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from typer.testing import CliRunner
 
 from api import cli
 from api.cli import app
+from pipelines.enrichment.learned import model_file
 from pipelines.vocabulary.errors import TidemarkError
+from pipelines.vocabulary.taxonomy import VERSION
 from storage.core.settings import Settings
 from tests.assets.lender import COFFEE, Lender
 from tests.conftest import open_store
@@ -110,6 +113,18 @@ def test_activating_a_file_stores_it(tmp_path: Path, labels: Path) -> None:
     assert run("categories", "list") == []
     run("categories", "activate", tmp_path / "model.npz")
     assert run("categories", "list")[0]["usedFor"] == ["all"]
+
+
+@pytest.mark.usefixtures("home")
+def test_model_of_another_version_of_the_taxonomy_gets_a_warning(tmp_path: Path, labels: Path) -> None:
+    trained = run("categories", "train", "--labels", in_taxonomy(labels), "--out", tmp_path / "model.npz")
+    assert trained["taxonomy"] == VERSION
+    model = model_file.loads((tmp_path / "model.npz").read_bytes())
+    older = replace(model, facts={**model.facts, "taxonomy": VERSION - 1})
+    (tmp_path / "older.npz").write_bytes(model_file.dumps(older))
+    for arguments in (["activate", str(tmp_path / "older.npz")], ["list"]):
+        result = CliRunner().invoke(app, ["categories", *arguments])
+        assert f"It was fitted with version {VERSION - 1} of the taxonomy" in result.stderr
 
 
 @pytest.mark.usefixtures("home")

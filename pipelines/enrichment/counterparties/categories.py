@@ -120,26 +120,15 @@ def ask_model(rows: pl.DataFrame, model: Model, least: float = MIN_LEARNED) -> p
     unsure = numbered.filter(pl.col("confidence") < SURE, ~_is_unknowable())
     said = unsure.select("row", "direction", "counterparty_name", rule=_category_by_rule())
     answers = said.hstack(model.predict(unsure.drop("row")))
-    decided = answers.select(
-        "row",
-        doubt=_read_doubts(unsure.select("row", "category"), answers),
-        outcome=_choose_outcome(least),
-        learned=pl.struct(_as_learned(model)),
-        abstention=pl.struct(_as_abstention()),
-    )
-    outcome = pl.col("outcome")
+    doubts = answers.select("row", doubt=_read_doubts(unsure.select("row", "category"), answers))
+    likely = pl.col("confidence") >= least
+    possible = answers.filter(_fits_side() & ~_is_named_transfer())
+    learned = possible.filter(likely).select("row", *_as_learned(model))
+    others = possible.filter(~likely, pl.col("category").ne_missing(pl.col("rule")))
     return (
-        numbered.join(decided, on="row", how="left", validate="1:1", maintain_order="left")
+        numbered.join(doubts, on="row", how="left", validate="1:1", maintain_order="left")
         .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
-        .with_columns(
-            pl.when(outcome == "learned")
-            .then(pl.col("learned").struct.field(name))
-            .when(outcome == "abstention")
-            .then(pl.col("abstention").struct.field(name))
-            .otherwise(name)
-            .alias(name)
-            for name in DECIDED
-        )
+        .update(pl.concat([learned, others.select("row", *_as_abstention())]), on="row", include_nulls=True)
         .select(rows.columns)
     )
 
@@ -150,32 +139,21 @@ def _category_by_rule() -> pl.Expr:
     return pl.when(pl.col("category_source") != pl.lit("fallback", CategorySource)).then("category")
 
 
-def _choose_outcome(least: float) -> pl.Expr:
-    """Return what decides: the model (`learned`), nothing (`abstention`), or rules and names as before (null)."""
-    is_possible = _fits_side() & ~_is_named_transfer()
-    is_another = pl.col("category").ne_missing(pl.col("rule"))
-    return (
-        pl.when(is_possible & (pl.col("confidence") >= least))
-        .then(pl.lit("learned"))
-        .when(is_possible & is_another)
-        .then(pl.lit("abstention"))
-    )
-
-
 def _as_learned(model: Model) -> list[pl.Expr]:
-    """Return the columns of DECIDED by the model's answer."""
+    """Return the columns DECIDED by the model's answer."""
     return [
-        pl.col("category", "alternatives"),
+        pl.col("category"),
         pl.col("category").replace_strict(GROUPS, return_dtype=pl.String).alias("category_group"),
         pl.when(_is_unknown()).then(0.0).otherwise("confidence").alias("confidence"),
         pl.lit("learned", CategorySource).alias("category_source"),
         pl.lit(f"model {model.name}").alias("category_basis"),
+        pl.col("alternatives"),
     ]
 
 
 @cache
 def _as_abstention() -> list[pl.Expr]:
-    """Return the columns of DECIDED where the model's answer is not likely enough, and only listed."""
+    """Return the columns DECIDED where the model's answer is not likely enough, and only listed."""
     likeliest = pl.concat_list(pl.struct("category", "confidence"), "alternatives")
     named = pl.element().filter(~pl.element().struct.field("category").is_in([UNKNOWN_CREDIT.slug, UNKNOWN_DEBIT.slug]))
     return [

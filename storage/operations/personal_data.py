@@ -16,7 +16,7 @@ from uuid import UUID
 
 import polars as pl
 from polars import selectors
-from sqlalchemy import Connection, MetaData, RowMapping, Table, inspect, select
+from sqlalchemy import Column, Connection, Inspector, MetaData, RowMapping, Table, inspect, select
 
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.store import Store
@@ -111,9 +111,18 @@ def _tables(connection: Connection) -> Iterator[Table]:
     inspector = inspect(connection)
     for schema in inspector.get_schema_names():
         if schema not in SYSTEM_SCHEMAS:
-            found = MetaData()
-            found.reflect(connection, schema=None if schema == inspector.default_schema_name else schema)
-            yield from found.sorted_tables
+            own = None if schema == inspector.default_schema_name else schema
+            yield from (_columns_of(inspector, name, own) for name in inspector.get_table_names(own))
+
+
+def _columns_of(inspector: Inspector, name: str, schema: str | None) -> Table:
+    """Return a table with its columns and key only: the inspector warns about indexes of expressions on SQLite."""
+    keys = inspector.get_pk_constraint(name, schema)["constrained_columns"]
+    columns = (
+        Column(each["name"], each["type"], primary_key=each["name"] in keys)
+        for each in inspector.get_columns(name, schema)
+    )
+    return Table(name, MetaData(), *columns, schema=schema)
 
 
 def _row_key(table: Table, row: RowMapping) -> str:

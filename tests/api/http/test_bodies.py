@@ -143,6 +143,7 @@ def test_a_malformed_submission_is_refused_whole(
     assert client.get("/v1/jobs").json()["data"]["totalCount"] == 0
 
 
+@pytest.mark.service  # the largest body
 def test_fifty_thousand_transactions_are_accepted_and_one_more_is_refused_whole(own_store: Store) -> None:
     with answering(own_store) as url:
         client = new_client(own_store, url)

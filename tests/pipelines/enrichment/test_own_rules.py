@@ -239,6 +239,7 @@ def test_too_much_is_refused_before_it_is_built(subtests: pytest.Subtests) -> No
             assert any(says in line for line in refused(**files))
 
 
+@pytest.mark.service  # its subject is time
 def test_the_largest_rules_are_searched_within_the_time_limit_of_a_test() -> None:
     """Ten thousand names and rules with many phrases that most texts match, on texts that repeat their words."""
     chosen = random.Random(7)

@@ -68,6 +68,7 @@ def some(figures: list[Figure], of_each: int) -> list[Figure]:
     return [figure for each in by_column.values() for figure in random.sample(each, min(of_each, len(each)))]
 
 
+@pytest.mark.service  # every figure of a large report; odd customers stay in `make test`
 def test_figures_of_a_realistic_report_are_explained(businesses: Facts) -> None:
     customer = businesses.of_customer(2)
     data = data_of(customer)

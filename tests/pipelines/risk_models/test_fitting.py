@@ -81,6 +81,7 @@ def without_loan(training: TrainingCases) -> TrainingCases:
     return replace(training, priors={name: prior for name, prior in PRIORS.items() if name != "loan"})
 
 
+@pytest.mark.service  # one more whole fit
 def test_what_the_scorecard_does_not_know_makes_the_fit_better() -> None:
     facts = a_fit().facts
     assert facts["comparison"]["better"]
@@ -153,6 +154,7 @@ def test_points_lead_back_to_the_log_odds_of_the_correction() -> None:
     assert np.abs(values(a_fit(), a_portfolio()) - 1 / (1 + np.exp(-odds))).max() < 0.005
 
 
+@pytest.mark.service  # one more whole fit
 def test_evidence_that_is_not_expected_counts_on_neither_side() -> None:
     training = a_portfolio()
     read = training.scored.select(name for slug in METRICS for name in (slug, COVERAGE_OF + slug))

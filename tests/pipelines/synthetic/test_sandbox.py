@@ -150,6 +150,7 @@ def outcomes_of(businesses: Mapping[int, tuple[str, Business]], until: date) -> 
     return outcomes
 
 
+@pytest.mark.service  # decides whole businesses by every policy
 def test_no_example_policy_is_undecided() -> None:
     found = outcomes_of({number: (slug, made(slug, 1)) for number, slug in enumerate(PROFILES)}, UNTIL)
     for slug in PROFILES:

@@ -372,6 +372,7 @@ def test_concurrent_rotations_take_turns(lender: Lender, now: datetime) -> None:
         assert lender.opens(another)
 
 
+@pytest.mark.service  # a race of several seconds
 def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: Lender, now: datetime) -> None:
     """The processes have read their keys before the rotations."""
     store, over = lender.store, Event()

@@ -263,6 +263,7 @@ def test_a_client_without_transactions_has_empty_pages(store: Store, now: dateti
     require_equal(store, a_client(store, now), {})
 
 
+@pytest.mark.service  # a race of several seconds
 @on_postgresql
 def test_batches_of_one_client_commit_at_once_without_deadlock(store: Store, now: datetime) -> None:
     """All change the counts of the same days; with readers beside them, who may have to count again."""

@@ -166,12 +166,14 @@ def test_too_few_rows_are_refused() -> None:
         train(rows(10))
 
 
+@pytest.mark.service  # trains one more model
 def test_two_labels_are_enough() -> None:
     some = rows().with_columns(label=pl.when(pl.col("amount") > 0).then(pl.lit("in")).otherwise(pl.lit("out")))
     model = train(some)
     assert (model.predict(some)["category"] == some["label"]).all()
 
 
+@pytest.mark.service  # trains one more model
 def test_model_of_random_labels_is_found_worthless() -> None:
     shuffled = rows(1_200).with_columns(pl.col("label").shuffle(seed=1))
     assert read_held_accuracy(train(shuffled)).worthless

@@ -387,6 +387,7 @@ def measure(cases: int, seed: int) -> recurring.Score:
     return recurring.score_series(recurring.add_truth(marked, payments))
 
 
+@pytest.mark.service  # a whole portfolio
 def test_most_series_of_a_mixed_portfolio_are_found_and_few_others() -> None:
     score = measure(cases=400, seed=11)
     assert score.true > 100

@@ -362,6 +362,7 @@ def _account_columns(n: int, place: int, account: SyntheticAccount) -> dict[str,
     return {name: pl.lit(value, ACCEPTED[name]) for name, value in submission.items() if name not in described}
 
 
+@pytest.mark.service  # a whole portfolio
 def test_pairs_of_the_synthetic_portfolio_are_correct_and_complete() -> None:
     found = measure(customers=15, months=12, seed=41)
     assert found.precision >= 0.995

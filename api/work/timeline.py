@@ -102,7 +102,7 @@ def _correction(verb: str) -> Callable[[Shown], str]:
 
 
 def _attribute(shown: Shown) -> str:
-    return f"{spell_out(shown['name'])} was {'removed' if shown['value'] is None else 'set'}."
+    return f"An attribute was {'removed' if shown['value'] is None else 'set'}: {spell_out(shown['name'])}."
 
 
 def _resolved(shown: Shown) -> str:

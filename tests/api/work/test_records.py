@@ -145,7 +145,7 @@ def test_the_timeline_tells_what_happened(store: Store, client: Client) -> None:
         ("An alert was closed: Repaid.", "matchId", match),
         ("The ruleset Spending raised an alert: Spent.", "matchId", match),
         ("A note was added.", "noteId", note),
-        ("Score was set.", "jobId", None),
+        ("An attribute was set: Score.", "jobId", None),
         ("A correction was made: Meals.", "correctionId", ids["correctionId"]),
         ("The customer was created.", "jobId", None),
     ):

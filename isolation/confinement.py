@@ -1,8 +1,9 @@
 """Give up a process's rights, for good, before it reads an untrusted file.
 
-Resource limits apply on every system. On Linux the process also moves to an empty network namespace, if the system lets
-it create one, and so has no network. Since Linux 5.13, Landlock also restricts files: the process can't write
-any, and can read programs and their data, but no key and no file of the lake.
+Resource limits apply on every system that has them (macOS has none for memory). On Linux the process also moves to an
+empty network namespace, if the system lets it create one, and so has no network. Since Linux 5.13, Landlock also
+restricts files: the process can't write any, and can read programs and their data, but no key and no file of the
+lake.
 
 This file imports only the standard library, so that it can be run as a script, which confines itself and then executes
 another program:
@@ -42,19 +43,21 @@ _BIND_AND_CONNECT, _SOCKETS_AND_SIGNALS = 3, 3
 def confine(
     memory_bytes: int, cpu_s: int, parent_pid: int, readable: Iterable[str], *, starts_threads: bool = False
 ) -> None:
-    """Confine this process: it can write no file, start no process and use no network, and it dies with its parent.
+    """Confine this process as far as the system can.
+
+    It writes no file, starts no process, uses no network, and dies with its parent.
 
     Args:
         memory_bytes: address space that it may take, beyond what it has now.
         cpu_s: processor time, in seconds.
         parent_pid: the id of the process that started this one. If the parent has already ended, this process exits.
         readable: files and folders that this process may still read.
-        starts_threads: whether it may start threads. If so, it may also start processes, which are confined like it:
-            the kernel has one limit for both.
+        starts_threads: whether it may start threads. Then it may also start processes, because the kernel has one limit
+            for both; they are confined like it.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
-        libc.unshare(_NEW_USER_AND_NETWORK)  # first: a change of credentials would undo the next setting
+        libc.unshare(_NEW_USER_AND_NETWORK)  # first: the change of credentials would undo the next setting
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         _restrict_files(libc, readable)

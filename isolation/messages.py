@@ -83,7 +83,7 @@ class Progress(msgspec.Struct, frozen=True, tag=True):
 
 
 class Picture(msgspec.Struct, frozen=True, tag=True):
-    """A page as PNG. From a child that extracts statements, it asks for OCR, and the parent replies with Words."""
+    """A page as PNG. If the task is to extract statements, it requests OCR, and the parent replies with Words."""
 
     page: int
     png: bytes
@@ -92,7 +92,7 @@ class Picture(msgspec.Struct, frozen=True, tag=True):
 class Extracted(msgspec.Struct, frozen=True, tag=True):
     """The statements of a PDF, or why it is refused. The last message of this task.
 
-    A child that runs out of memory sends it whatever its task is, with the reason OUT_OF_MEMORY.
+    For every kind of task, a child that runs out of memory sends this message, with the text OUT_OF_MEMORY.
     """
 
     extraction: Extraction

@@ -53,12 +53,14 @@ from pipelines.intake.pdf.page.result import Box, Extraction, Refusal, refused
 from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
 CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
-# The child's whole environment. A process with several threads can't confine itself, so OpenBLAS must not start any.
+# The child's whole environment. `unshare` fails in a process that has several threads, so no library may start any.
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CRASHED: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
-SMALLEST_MESSAGE_BYTES: Final = 64 * 1024  # no limit is lower: the message about an empty file needs some bytes
-KILLED: Final = "The process that read the file was killed: it did not end, or the machine may be out of memory."
+MESSAGE_OVERHEAD_BYTES: Final = 64 * 1024  # added to each limit, so that a message about an empty file fits
+KILLED: Final = (
+    "The process that read the file was killed: it did not stop at its time limit, or the machine may be out of memory."
+)
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +122,10 @@ def draw_explained_pages(
 
 
 def read_pdf_text(content: bytes, limits: ChildLimits = LIMITS, *, command: Sequence[str] = CHILD) -> tuple[str, bool]:
-    """Return the text of a PDF, and whether it is complete: a page may be a picture, or the file unreadable."""
+    """Return the text of a PDF, and whether it is complete.
+
+    It isn't if a page is a picture, or if the file is unreadable.
+    """
     try:
         with _Child(ReadText(), content, None, limits, command) as child:
             for message in child.messages():
@@ -130,8 +135,6 @@ def read_pdf_text(content: bytes, limits: ChildLimits = LIMITS, *, command: Sequ
                     case Failed(error, raised_at):
                         _log_failure(error, raised_at)
                         return "", False
-                    case Extracted(extraction):
-                        raise _out_of_memory(extraction)
             raise child.explain_end()
     except _Ended as ended:
         log.warning("a file's text was not read: %s", ended)
@@ -148,7 +151,7 @@ def decode(
         Unavailable: the child ended without a response.
     """
     # MessagePack can be longer than JSON: a digit and its comma are two bytes of JSON, and three of MessagePack.
-    longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES
+    longest = 2 * len(content) + MESSAGE_OVERHEAD_BYTES
     try:
         with _Child(Decode(rows), content, None, replace(limits, message_bytes=longest), command) as child:
             return _receive_document(child)
@@ -173,16 +176,18 @@ def read_export(name: str, content: bytes, limits: ChildLimits = EXPORTS, *, com
     """Return the rows of a bank's export, with nothing masked.
 
     Raises:
-        InvalidRequest: it can't be read, or not within the limits. The detail continues a sentence that begins with
-            the file's name.
+        InvalidRequest: it can't be read, it exceeds the limits, or its reader failed. The detail continues a sentence
+            that begins with the file's name.
     """
-    longest = 8 * len(content) + SMALLEST_MESSAGE_BYTES  # each row is sent with the names of its fields
+    longest = 8 * len(content) + MESSAGE_OVERHEAD_BYTES  # each row is sent with the names of its fields
     try:
         with _Child(ReadExport(name), content, None, replace(limits, message_bytes=longest), command) as child:
             return _receive_export(child)
     except _Ended as ended:
         log.warning("an export was not read: %s", ended)
-        raise InvalidRequest("Export.LimitsExceeded", "could not be read within the limits") from None
+        raise InvalidRequest(
+            "Export.LimitsExceeded", "could not be read: it exceeds the limits, or its reader failed"
+        ) from None
 
 
 def _receive_export(child: "_Child") -> Export:
@@ -257,16 +262,9 @@ def _receive_pictures(
                         yield page, png
                     case Failed(error, raised_at):
                         _log_failure(error, raised_at)
-                    case Extracted(extraction):
-                        raise _out_of_memory(extraction)
             child.require_success()
     except _Ended as ended:
         log.warning("a file's pages were not drawn: %s", ended)
-
-
-def _out_of_memory(extraction: Extraction) -> "_Ended":
-    """Return the end of a child whose task has another answer: it sends this one when it is refused memory."""
-    return _Ended(Refusal.LIMITS_EXCEEDED, extraction.message or OUT_OF_MEMORY)
 
 
 class _Ended(Exception):
@@ -288,7 +286,7 @@ class _Child:
         limits: ChildLimits,
         command: Sequence[str],
     ) -> None:
-        self._limits = limits
+        self._action, self._limits = action, limits
         self._pictures_read = 0
         task = Task(action, password, len(content), limits.memory_bytes, limits.cpu_s, os.getpid())
         try:
@@ -309,14 +307,21 @@ class _Child:
         self._process.__exit__(kind, error, at)
 
     def messages(self) -> Iterator[FromChild]:
-        """Yield the child's messages. Raise _Ended if one is invalid or too long, or if they don't end in time."""
+        """Yield the child's messages.
+
+        Raises:
+            _Ended: one is invalid or too long, they don't end in time, or the child ran out of memory.
+        """
         try:
-            yield from read_messages(self._process.read_output(), self._limits.message_bytes)
+            for message in read_messages(self._process.read_output(), self._limits.message_bytes):
+                if isinstance(message, Extracted) and not isinstance(self._action, ReadStatements):
+                    raise _Ended(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)  # children of every task report it so
+                yield message
         except DeadlineExceeded:
             reason = f"Reading the file takes longer than {self._limits.wall_s:g} s."
             raise _Ended(Refusal.LIMITS_EXCEEDED, reason) from None
         except MessageTooLong:
-            raise _Ended(Refusal.LIMITS_EXCEEDED, "The file holds more than a statement does.") from None
+            raise _Ended(Refusal.LIMITS_EXCEEDED, "The file's content is larger than allowed.") from None
         except InvalidMessage:
             raise _Ended(Refusal.CORRUPT, CRASHED) from None
 

@@ -1,7 +1,7 @@
 """The tokens for Dagster's pages: the operator's token allows every action, the reader's only viewing.
 
-Each is in a file of the home that only its user may open, created on first use. To invalidate a token and all sessions
-that began with it, replace the file and restart.
+Each is in a file of the home that only the system user of the service may open, created on first use. To invalidate a
+token and all sessions that began with it, replace the file and restart.
 """
 
 import secrets

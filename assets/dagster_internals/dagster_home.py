@@ -46,7 +46,10 @@ def prepare(settings: Settings) -> Mapping[str, str]:
 
 
 def workers(settings: Settings) -> str:
-    """Return the role in leases of the workers that this home's launcher reaches: those of the fleet or of the home."""
+    """Return the name under which the workers that this home's launcher reaches hold leases.
+
+    With a broker it is the fleet's, otherwise this home's.
+    """
     if settings.broker_url:
         return leases.FLEET
     identity = settings.dagster_home / "identity"
@@ -71,11 +74,13 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
                     {"key": QUEUE_TAG, "value": Queue.PORTFOLIO.value, "limit": settings.portfolio_runs}
                 ],
                 "dequeue_interval_seconds": DEQUEUE_EVERY_S,
-                # The launcher reports "no worker took the run" as such a failure, so that the run stays in the queue.
+                # The launcher reports "no worker took the run" as a failure of user code. With unlimited retries, the
+                # run stays in the queue.
                 "max_user_code_failure_retries": UNLIMITED,
                 "user_code_failure_retry_delay": RETRY_LAUNCH_AFTER_S,
             },
         },
+        # By default none; `coordinator.TAGS` allows more for runs of the portfolio.
         "run_retries": {"enabled": True, "max_retries": 0, "retry_on_asset_or_op_failure": False},
         "freshness": {"enabled": True},
         "run_launcher": {

@@ -28,12 +28,12 @@ POLL_EVERY_S = 0.1
 
 @dataclass(frozen=True)
 class Outcome:
-    """Counts of the customers that were worked on."""
+    """Counts of customers by what became of them."""
 
     customers: int = 0
     changed: int = 0
     failed: int = 0
-    skipped: int = 0  # because an unfinished job changes their transactions, and does the same work
+    skipped: int = 0  # no longer due, or left to an unfinished job that changes their transactions
 
     def __add__(self, other: "Outcome") -> "Outcome":
         return Outcome(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -48,11 +48,14 @@ def carry_out(
     *,
     skips_unfinished: bool = True,
 ) -> Outcome:
-    """Do the task for each customer of the bucket that meets `condition`. Each is tried once.
+    """Do the task for each customer of the bucket that meets `condition`.
+
+    None is tried again, except to find a damaged file.
 
     Args:
         do: does the task for the customers of a slice.
-        skips_unfinished: skip customers whose transactions an unfinished job changes, because it does the same work.
+        skips_unfinished: before each slice, leave out customers that are no longer due, or whose transactions an
+            unfinished job changes, because it does the same work.
     """
     with store.db.writing() as w:
         maintenance.begin(w, task, bucket, datetime.now(UTC))
@@ -79,7 +82,7 @@ def carry_out(
 
 
 def slices(due: Sequence[tuple[int, int]], most_customers: int, most_rows: int) -> Iterator[list[int]]:
-    """Cut customers (number and number of rows) into slices of their numbers.
+    """Divide customers, given as (customer number, row count), into slices of customer numbers.
 
     A slice has at most `most_customers` customers, and at most `most_rows` rows unless it is a single customer.
     """
@@ -96,7 +99,7 @@ def slices(due: Sequence[tuple[int, int]], most_customers: int, most_rows: int) 
 
 
 def rest(store: Store, worked_s: float) -> None:
-    """Pause in proportion to the time just worked, then while other jobs are unfinished, but at most LONGEST_WAIT_S."""
+    """Pause in proportion to the time just worked. Then wait for unfinished jobs, for at most LONGEST_WAIT_S."""
     time.sleep(worked_s * (1 / store.settings.portfolio_share - 1))
     deadline = time.monotonic() + LONGEST_WAIT_S
     while time.monotonic() < deadline and _has_unfinished_jobs(store):
@@ -118,7 +121,7 @@ def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcom
             return do(work)
     except Corrupt as error:
         if len(customers) == 1:
-            log.error("a customer was left out: %s", error.detail)
+            log.error("customer %s was left out: %s", customers[0], error.detail)
             return Outcome(customers=1, failed=1)
     middle = len(customers) // 2
     return _attempt(store, customers[:middle], do) + _attempt(store, customers[middle:], do)

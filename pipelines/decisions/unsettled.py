@@ -70,14 +70,16 @@ def own_cause(node: Node, row: Row) -> str | None:
 
 
 def _relevant_operands(node: Node, row: Row) -> Sequence[str]:
-    """Return the operands that the value depends on: for tiers the placed number, then only the value of its band."""
+    """Return the operands that the value depends on: for tiers the number that chooses the band
+    and, if it is known, only that band's value.
+    """
     if node.operator != "tiers":
         return node.of
     of, *values, otherwise = node.of
     if row[of] is None:
         return [of]
-    name_band = zip(node.subject, values, strict=True)
-    return [next((value for below, value in name_band if row[of] < Decimal(below)), otherwise)]
+    bounds_and_values = zip(node.subject, values, strict=True)
+    return [next((value for below, value in bounds_and_values if row[of] < Decimal(below)), otherwise)]
 
 
 def describe_missing(plan: Plan, found: Missing) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def _subject(policy: Policy, node: Node) -> str:
         case "attribute" | "input":
             return _label(policy, node)
         case operator:
-            return f"A value of the policy ({operator})"
+            return f"A calculation of the policy ({operator})"
 
 
 def _label(policy: Policy, node: Node) -> str:
@@ -124,6 +126,7 @@ def _settle(policy: Policy, found: Missing) -> str:
             verb = "Renew" if found.cause == readings.EXPIRED else "Set"
             return f"{verb} the customer's attribute “{_label(policy, node)}” ({KINDS[node.kind]}).{_where_from(node)}"
         case "input":
+            # Every input has a value: what is missing is one that the policy can use.
             return f"Supply another value of “{_label(policy, node)}” ({KINDS[node.kind]})."
         case "metric":
             made_of = with_inputs([node.label], every_metric(policy)).values()
@@ -161,4 +164,4 @@ def _history(made_of: Sequence[Metric]) -> str:
         return f"{months} complete months are"
     if days := max(metric.history_days for metric in made_of):
         return f"{days} days are"
-    return "more of the data it is computed from is"
+    return "a longer history is"

@@ -87,7 +87,7 @@ class Bucket:
                 yield bytes(chunk)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete objects, whether or not they exist."""
+        """Delete objects; missing ones are ignored."""
         if paths:
             with _translated():
                 obstore.delete(self._store, paths)

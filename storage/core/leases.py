@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 DISPATCHER = "dispatcher"  # pushes batches to the orchestrator
 PLATFORM = "platform"  # runs Dagster on this database
 WORKER = "worker"  # has a warm process for every queue; one of many
-FLEET = f"{WORKER}/fleet"  # is a worker that a broker sends runs to
+FLEET = f"{WORKER}/fleet"  # the family of workers that a broker sends runs to
 RUN = "run"  # executes a Dagster run that a broker sent
 FILE_KEEPER = "file keeper"  # a sweep, which removes files, or a backup, which needs all of them to stay
 LEASE_S = 10.0
@@ -46,8 +46,8 @@ def of_run(run_id: str) -> str:
 def clock(db: Database) -> datetime:
     """Return the time by which leases are counted: PostgreSQL's or, with SQLite, this machine's.
 
-    Read it before the transaction that uses it. If that transaction has to wait, the time is then in the past: a lease
-    that it takes ends a little early, and no other lease counts as ended while it still runs.
+    Read it before the transaction that uses it. If that transaction waits, this time is a little old. That is
+    safe: our lease ends a little early, and no running lease counts as ended.
     """
     if db.is_sqlite:
         return datetime.now(UTC)
@@ -100,7 +100,7 @@ def list_held(r: Reading, name: str, now: datetime) -> list[str]:
 
 
 def forget_ended(w: Writing, name: str, before: datetime) -> None:
-    """Delete the leases of a family that ended before a time: their holders died."""
+    """Delete a family's leases that ended before a time: their holders died."""
     w.execute(delete(leases).where(_is_of_family(name), leases.c.expires_at < before))
 
 
@@ -125,9 +125,10 @@ def can_process_jobs(r: Reading, now: datetime) -> bool:
 
 @contextmanager
 def held(db: Database, name: str) -> Iterator[bool]:
-    """Hold a role for work of any length, unless another process holds it. Yield whether it is held.
+    """Hold a role unless another process holds it. Yield whether we hold it.
 
-    A thread renews it. If the process is killed, the role is free after `LEASE_S` seconds.
+    A thread renews it, unlike that of `exclusively`. If the process is killed, the role is free after `LEASE_S`
+    seconds. A process that could not renew it for so long is not told that it lost it.
     """
     holder, done = uuid4(), threading.Event()
 
@@ -159,7 +160,7 @@ def held(db: Database, name: str) -> Iterator[bool]:
 
 @contextmanager
 def exclusively(db: Database, name: str, patience_s: float = 0.0) -> Iterator[Callable[[], None]]:
-    """Hold a role for a long piece of work. Yield a function that renews it, to be called every few minutes.
+    """Hold a role, which the caller renews: yield a function that does it, to be called every few minutes.
 
     Args:
         patience_s: how long to wait while another process holds the role.
@@ -168,7 +169,6 @@ def exclusively(db: Database, name: str, patience_s: float = 0.0) -> Iterator[Ca
         Conflict: another process holds the role, or took it because it was not renewed in time.
     """
     holder, deadline = uuid4(), time.monotonic() + patience_s
-    held_by_another = Conflict("Lease.Held", f"Another process holds the role of {name}: try again when it is done.")
 
     def take() -> bool:
         now = clock(db)
@@ -179,11 +179,11 @@ def exclusively(db: Database, name: str, patience_s: float = 0.0) -> Iterator[Ca
         now = clock(db)
         with db.writing() as w:
             if not renew(w, name, holder, LONG_LEASE_S, now):
-                raise held_by_another
+                raise Conflict("Lease.Held", f"The role of {name} was lost, because it was not renewed in time.")
 
     while not take():
         if time.monotonic() >= deadline:
-            raise held_by_another
+            raise Conflict("Lease.Held", f"Another process holds the role of {name}: try again when it is done.")
         time.sleep(POLL_EVERY_S)
     try:
         yield renew_lease

@@ -66,7 +66,7 @@ def run_and_parse(kind: str, mark: str, content: bytes = b"") -> Any:
         ("burns", ChildLimits(cpu_s=1), Refusal.LIMITS_EXCEEDED, "more than 1 s of processor time"),
         ("eats", NARROW, Refusal.LIMITS_EXCEEDED, "more memory"),
         ("eats_and_aborts", NARROW, Refusal.LIMITS_EXCEEDED, "more memory"),
-        ("announces_much", LIMITS, Refusal.LIMITS_EXCEEDED, "holds more"),
+        ("announces_much", LIMITS, Refusal.LIMITS_EXCEEDED, "larger than allowed"),
         ("breaks", LIMITS, Refusal.CORRUPT, "damaged"),
         ("says_nothing", LIMITS, Refusal.CORRUPT, "damaged"),
         ("babbles", LIMITS, Refusal.CORRUPT, "damaged"),

@@ -1,4 +1,4 @@
-"""A child decodes a JSON document like this process would; a child that crashes makes the service answer "busy"."""
+"""A child decodes a JSON document like this process would; without memory for it, the service answers "busy"."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 from isolation import decode
 from isolation.child import ELEMENTS_AT_ONCE, decode_document
 from isolation.limits import DECODING, MIB
-from isolation.messages import Document, Elements, FromChild, frame_message, read_messages
+from isolation.messages import OUT_OF_MEMORY, Document, Elements, FromChild, frame_message, read_messages
 from pipelines.vocabulary import strict_json
 from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
@@ -31,9 +31,10 @@ def test_a_child_refuses_like_this_process() -> None:
     assert (refused.value.code, refused.value.detail) == ("Request.DuplicateKey", "An object names a member twice.")
 
 
-def test_a_crashed_child_makes_the_service_unavailable() -> None:
+def test_a_child_without_memory_makes_the_service_unavailable(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(Unavailable):
         decode(b"[" + b"{}," * 300_000 + b"{}]", limits=replace(DECODING, memory_bytes=16 * MIB))
+    assert OUT_OF_MEMORY in caplog.text
 
 
 def send(body: bytes) -> list[FromChild]:

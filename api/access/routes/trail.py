@@ -32,7 +32,7 @@ def list_audit_entries(caller: Admin, query: Annotated[TrailQuery, Query()]) -> 
 
 @router.get("/actors", response_model=enveloped(ActorListView))
 def list_actors(caller: Anybody, query: Annotated[ActorsQuery, Query()]) -> Response:
-    """Name who the values of `who`, `madeBy` or `setBy` stand for: users, API keys, the operator.
+    """Return the names behind values of `who`, `madeBy` or `setBy`: of users, API keys, the operator or the service.
 
     A value that stands for nobody at this client has the kind `unknown`.
     """

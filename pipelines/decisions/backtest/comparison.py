@@ -29,7 +29,7 @@ COMPARISON = pl.Schema(
         "after_step": pl.String(),
         "before_rules": pl.List(pl.String()),
         "after_rules": pl.List(pl.String()),
-        "changed_by": pl.List(pl.String()),  # deciding rules whose result differs; empty if none does
+        "changed_by": pl.List(pl.String()),  # if the outcome changed: deciding rules whose result differs; else empty
         "limits": pl.List(_LIMIT_PAIR),  # of each product for which a side computes a limit, by slug
         "defaulted": pl.Boolean(),  # null: unknown
     }
@@ -40,7 +40,7 @@ def compare(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> t
     """Compare the customers that both sides decide. Return COMPARISON, sorted by customer, and the tallies (TALLIES).
 
     Args:
-        before, after: sides of the same customers; the tallies of a side count all its customers.
+        before, after: each may lack a decision for some customers. Its tallies count all that it decides.
         outcomes: KNOWN_OUTCOMES; for other customers it is unknown whether they defaulted.
     """
     priced = _paired_limits(before, after)
@@ -72,7 +72,7 @@ def _paired(before: Side, after: Side, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _changed_by() -> pl.Expr:
-    """Return the rules that decided on one side and have another result on the other; none for an equal outcome."""
+    """Return the rules that decided on one side and had a different result on the other; none if outcomes are equal."""
     removed = pl.col("before_rules").list.set_difference(pl.col("results_after"))
     added = pl.col("after_rules").list.set_difference(pl.col("results"))
     codes = removed.list.concat(added).list.eval(pl.element().str.strip_suffix(UNDECIDABLE)).list.unique().list.sort()

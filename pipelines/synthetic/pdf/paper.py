@@ -110,7 +110,7 @@ class Paper:
         return _width(text, self._font(bold), self._size) + self._spacing * len(text)
 
     def lines(self, text: str, width: float) -> list[str]:
-        """Break the text between words into lines."""
+        """Break the text into lines, between words."""
         lines = [""]
         for word in text.split():
             longer = f"{lines[-1]} {word}".strip()

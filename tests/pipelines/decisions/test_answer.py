@@ -176,7 +176,7 @@ def test_division_by_zero_has_its_own_reason() -> None:
     (reason,) = of_loan({"revenue_90d": Decimal(0)}).verdict["reasons"]
     assert reason == {
         "code": "DecisionPolicy.DivisionByZero",
-        "message": "A value of the policy (divide) is unavailable: its divisor is zero.",
+        "message": "A calculation of the policy (divide) is unavailable: its divisor is zero.",
         "metricIds": [REVENUE.id],
         "cause": "division_by_zero",
         "name": None,
@@ -211,7 +211,7 @@ SETTLING = [
     (
         "history_days",
         "insufficient_history",
-        "Submit earlier transactions: more of the data it is computed from is needed.",
+        "Submit earlier transactions: a longer history is needed.",
     ),
     (
         "fresh",

@@ -1485,7 +1485,7 @@ def list_audit_entries(
 
 
 def list_actors(*, who: str | None = None) -> Request[models.ActorListView]:
-    """Name who the values of `who`, `madeBy` or `setBy` stand for: users, API keys, the operator.
+    """Return the names behind values of `who`, `madeBy` or `setBy`: of users, API keys, the operator or the service.
 
     A value that stands for nobody at this client has the kind `unknown`.
     """

@@ -50,7 +50,7 @@ def seeded(service: Service) -> House:
     read = lender.post("/customer", holder)["customerId"]
     upload = lender.upload(read, "statement.pdf", statement.content)
     lender.finished([upload])
-    lender.refresh(customer_ids)
+    lender.refresh([*customer_ids, read])
     evaluation = _decide(lender, customer_ids)
     ruleset, match = _watch(lender, customer_ids[1])
     hook = lender.post("/webhooks/subscriptions", {"eventType": "job.failed", "webhookUrl": "https://lender.example/"})

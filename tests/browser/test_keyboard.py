@@ -109,7 +109,7 @@ def test_password_is_set_and_used(house: House, page: Page) -> None:
 
 def test_figure_leads_to_the_line_on_the_statement_and_a_correction_is_undone(house: House, page: Page) -> None:
     keyboard = enter(house, page, Role.ANALYST)
-    name = house.lender.get(f"/customer/{house.ids['customer_id']}")["name"]
+    name = house.lender.get(f"/customer/{house.ids['read_customer_id']}")["name"]
     keyboard.follow_link("Customers")
     keyboard.type(page.get_by_label("Search"), name)
     page.keyboard.press("Enter")

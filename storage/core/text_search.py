@@ -68,7 +68,8 @@ def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
     """Return the condition that a row's indexed text contains the casefolded part, which is found without the index."""
     _, text = of.info[_INFO]
     find = func.strpos if r.dialect.name == "postgresql" else func.instr
-    return find(of.c[text], part) != 0  # PostgreSQL expects that most rows differ from a number: the index decides
+    # Of `!= 0`, PostgreSQL assumes that most rows fulfil it, so it reads rows by the index of their order.
+    return find(of.c[text], part) != 0
 
 
 def _index_name(of: Table) -> str:

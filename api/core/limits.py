@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from uuid import UUID
 
@@ -26,6 +27,7 @@ MAX_HELD_BODIES = 8  # times the largest body: memory for bodies that are being 
 MAX_HELD_UPLOADS = 16  # times the largest upload: disk space for files that are being received (our judgement)
 MAX_WORKING = 32  # requests whose route runs in a thread; the thread pool has 40, so keys can still be checked
 IPV6_PREFIX = 64  # bits; such a network usually belongs to one subscriber, so its addresses count as one
+CACHED_ADDRESSES = 1_024  # each request is counted by its address, some twice (our judgement)
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,11 @@ def unidentified_asker(scope: Scope) -> Asker:
 
 def address(scope: Scope) -> str:
     """Return the caller's IPv4 address or IPv6 network."""
-    host = scope["client"][0] if scope.get("client") else "unknown"
+    return _network(scope["client"][0] if scope.get("client") else "unknown")
+
+
+@lru_cache(CACHED_ADDRESSES)
+def _network(host: str) -> str:
     try:
         ip = ip_address(host)
     except ValueError:

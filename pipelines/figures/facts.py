@@ -16,6 +16,7 @@ from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.periods import BY_CUSTOMER, age, days_behind, posted_month
 from pipelines.vocabulary import schemas
 from pipelines.vocabulary.checkpoints import checkpoint
+from pipelines.vocabulary.plans import collect
 
 _ROW_COLUMNS = {
     "month": posted_month(),
@@ -82,7 +83,7 @@ class Facts:
         `is_unreconciled`, and `money_in` and `money_out` (AUD, never negative; transfers included).
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
-        rows = counted.select(pl.exclude(NOT_READ)).collect(engine="in-memory")
+        rows = counted.select(pl.exclude(NOT_READ)).pipe(collect)
         # Stored rows are already sorted: checking is cheaper than sorting, which needs twice the memory.
         in_order = rows if rows.is_sorted(schemas.SORT_KEY) else rows.sort(schemas.SORT_KEY)
         return in_order.with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_ROW_COLUMNS, age=age())
@@ -92,7 +93,7 @@ class Facts:
         """One row per customer with rows: `customer_number`, `first_date`, `data_through`."""
         first, last = pl.col("date").first(), pl.col("date").last()
         by_customer = self.rows.lazy().group_by(BY_CUSTOMER, maintain_order=True)
-        return by_customer.agg(first_date=first, data_through=last).collect(engine="in-memory")
+        return by_customer.agg(first_date=first, data_through=last).pipe(collect)
 
     @property
     def days_behind(self) -> pl.Expr:
@@ -119,7 +120,7 @@ class Facts:
     @cached_property
     def accounts(self) -> pl.DataFrame:
         """One row per account: its keys and `accounts.DETAILS`."""
-        return accounts.describe_accounts(self.rows.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
+        return accounts.describe_accounts(self.rows.lazy()).sort(BY_ACCOUNT).pipe(collect)
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
@@ -150,5 +151,5 @@ class Facts:
                 "credit_limit",
                 days_held=(until - pl.col("date")).dt.total_days(),
             )
-            .collect(engine="in-memory")
+            .pipe(collect)
         )

@@ -6,7 +6,7 @@ from pipelines.enrichment.income import PAYER, PROBABILITIES, find_payers, list_
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.vocabulary.plans import AS_WRITTEN
+from pipelines.vocabulary.plans import AS_WRITTEN, collect
 
 
 def regular_payers(facts: Facts) -> pl.DataFrame:
@@ -41,5 +41,5 @@ def _credits(facts: Facts) -> pl.DataFrame:
 
 def _payers(facts: Facts) -> pl.DataFrame:
     of_payers = facts.cached(_credits)
-    through = facts.rows.lazy().group_by(BY_ACCOUNT).agg(through=pl.col("date").max()).collect(engine="in-memory")
+    through = facts.rows.lazy().group_by(BY_ACCOUNT).agg(through=pl.col("date").max()).pipe(collect)
     return weigh_kinds(find_payers(of_payers, through), of_payers)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import UUID
 
 Constant: TypeAlias = int | Decimal | date | str | bool | None
@@ -59,7 +60,7 @@ def value_of(traced: Trace | Constant) -> Constant:
 def contributions(rows: pl.LazyFrame, part: pl.Expr) -> pl.DataFrame:
     """Return CONTRIBUTIONS of the rows whose `part` is neither null nor 0, in the rows' order."""
     parts = rows.select("transaction_id", contribution=part.cast(CONTRIBUTIONS["contribution"]))
-    return parts.filter(pl.col("contribution").is_not_null(), pl.col("contribution") != 0).collect(engine="in-memory")
+    return parts.filter(pl.col("contribution").is_not_null(), pl.col("contribution") != 0).pipe(collect)
 
 
 def pointer(path: str) -> tuple[str, ...]:

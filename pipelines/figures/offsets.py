@@ -10,6 +10,7 @@ import polars as pl
 
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.vocabulary.plans import collect
 
 ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cents agree; our judgement
 
@@ -34,5 +35,5 @@ def _offsets(facts: Facts) -> pl.DataFrame:
         .join(stated, on=(*BY_ACCOUNT, "date"), how="left", validate="1:1")
         .sort(*BY_ACCOUNT, "date")
         .select(*BY_ACCOUNT, "date", "transaction_id", "stated_by", offset=pl.col("closing_balance") - moved)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )

@@ -23,7 +23,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import object_text
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.vocabulary.plans import PUSHDOWNS
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import RATIO, SCORE
 
 UNITS: Mapping[str, pl.DataType] = {
@@ -153,7 +153,7 @@ class Table:
         """Return all customers' rows: `customer_number` and every column, hidden ones too."""
         sources = [source for source in self.sources if not source.is_listed]
         listed = self.listed(facts) if self.listed else self._summed(sources.pop(0), facts)
-        first = listed.collect(engine="in-memory", optimizations=PUSHDOWNS)
+        first = listed.pipe(collect)
         if first.is_empty():  # true of many tables of most customers
             return first.lazy().with_columns(self._not_summed)
         summed = ((self._summed(source, facts), self.by(source)) for source in sources)
@@ -237,12 +237,7 @@ class Table:
 
     def _hidden(self, facts: Facts, row: Mapping[str, Any], name: str) -> Constant:
         """Return the value of a stated column that is not shown."""
-        details = (
-            (self.listed or self.rows)(facts)
-            .filter(self._same(row, self.row_keys))
-            .select(name)
-            .collect(engine="in-memory")
-        )
+        details = (self.listed or self.rows)(facts).filter(self._same(row, self.row_keys)).select(name).pipe(collect)
         constant: Constant = details.item()
         return constant
 

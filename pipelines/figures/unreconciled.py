@@ -19,6 +19,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure, pointer
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Derived, Source, Table, Total, join_by_keys
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import ratio
 
 SIZE = pl.Decimal(38, 4)
@@ -76,7 +77,7 @@ def section(facts: Facts, figures: Sequence[pl.DataFrame]) -> list[str | pl.Data
 
 
 def _summary(facts: Facts) -> pl.DataFrame:
-    return SUMMARY.lines(facts).collect(engine="in-memory")
+    return SUMMARY.lines(facts).pipe(collect)
 
 
 def has_unreconciled_rows(facts: Facts) -> bool:
@@ -85,7 +86,7 @@ def has_unreconciled_rows(facts: Facts) -> bool:
 
 def _unreconciled_rows(facts: Facts) -> pl.DataFrame:
     such = facts.rows.lazy().filter("is_unreconciled")
-    return such.select(BY_CUSTOMER, "transaction_id").collect(engine="in-memory")
+    return such.select(BY_CUSTOMER, "transaction_id").pipe(collect)
 
 
 def share_lines(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -> list[pl.DataFrame]:
@@ -94,7 +95,7 @@ def share_lines(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]])
         return []
     shown = (figures(table, facts, rows, place) for table, rows, place in tables if table.totals)
     # Collected one by one, because each frame holds all rows of its table's sources.
-    return [frame.collect(engine="in-memory") for frame in shown]
+    return [frame.pipe(collect) for frame in shown]
 
 
 def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:

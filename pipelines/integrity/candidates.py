@@ -10,6 +10,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.vocabulary.plans import collect
 
 SMALLEST_SHARE = 100  # rows below 1/SMALLEST_SHARE of a usual month's receipts are left out; our judgement
 SMALLEST = 200_00  # cents: so are rows below AUD 200; our judgement
@@ -47,7 +48,7 @@ def usual_month(facts: Facts) -> pl.DataFrame:
         facts.rows.lazy()
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(usual=earned.sum().cast(pl.Float64) * 100 * MONTH / days)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -77,7 +78,7 @@ def candidates(facts: Facts) -> pl.DataFrame:
             & ~pl.col("category").is_in(_GIVEN_BACK)
             & ~pl.col("category_group").is_in(_NEVER_ARRANGED),
         )
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

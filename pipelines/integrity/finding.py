@@ -18,6 +18,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import injections, instalments, moved, parts, texts, trips, withheld
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import MONEY, UUID
 
@@ -184,7 +185,7 @@ def _detected_rows(facts: Facts) -> pl.DataFrame:
         known.join(facts.cached(_detect).lazy(), on="transaction_id", how="inner", validate="1:m")
         .sort(BY_CUSTOMER, order, pl.col("about").fill_null(""), "date", "transaction_id")
         .with_columns(contribution=contribution.cast(MONEY))
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -198,4 +199,4 @@ def _detect(facts: Facts) -> pl.DataFrame:
     if not each:
         return pl.DataFrame(schema=_DETECTED)
     keys = [*_FINDING, "transaction_id"]
-    return pl.concat(each).unique(keys, keep="first", maintain_order=True).collect(engine="in-memory")
+    return pl.concat(each).unique(keys, keep="first", maintain_order=True).pipe(collect)

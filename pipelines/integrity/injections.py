@@ -7,7 +7,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, RECENT, candidates, is_institution
-from pipelines.vocabulary.plans import PUSHDOWNS
+from pipelines.vocabulary.plans import collect
 
 # All our judgement.
 LAST_DAYS = 12  # before the last row
@@ -44,7 +44,7 @@ def sourced_receipts(facts: Facts) -> pl.DataFrame:
         .select(BY_CUSTOMER, "transaction_id", "party", "size", "usual", source=_source(), period=period)
         .drop_nulls("source")
         .filter((pl.col("period") == 0).any().over(BY_CUSTOMER))
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -121,7 +121,7 @@ def new_loans(facts: Facts) -> pl.DataFrame:
         .filter(pl.col("age").max().over(BY_CUSTOMER, lender) < STACKING_DAYS, pl.col("cents") > 0)
         .filter(pl.col("category_group") == "debt_inflow", pl.col("category") != "director_loan_in")
         .select(BY_CUSTOMER, "transaction_id", "size", "usual", lender=lender)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -204,7 +204,7 @@ def payment_streams(facts: Facts) -> pl.DataFrame:
         )
         .filter(pl.col("mean").is_between(1, LONGEST_PERIOD), pl.col("longest") <= 2 * pl.col("mean") + GRACE_DAYS)
         .select(*stream, "first", "times", "rows", "parties")
-        .collect(engine="in-memory", optimizations=PUSHDOWNS)
+        .pipe(collect)
     )
     if regular.is_empty():  # true for many customers
         return regular
@@ -217,4 +217,4 @@ def payment_streams(facts: Facts) -> pl.DataFrame:
         .join(before, on=[BY_CUSTOMER, "parties"], validate="m:1")
         .filter(pl.col("earliest") < pl.col("first"))
     )
-    return regular.lazy().join(known, on=stream, how="anti", maintain_order="left").collect(engine="in-memory")
+    return regular.lazy().join(known, on=stream, how="anti", maintain_order="left").pipe(collect)

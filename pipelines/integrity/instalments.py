@@ -11,6 +11,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, SMALLEST, SMALLEST_SHARE, YEAR, usual_month
 from pipelines.integrity.injections import GRACE_DAYS, LONGEST_PERIOD
+from pipelines.vocabulary.plans import collect
 
 # Both our judgement.
 BILLED_MONTHLY = ("software", "telecommunications", "bank_fees")
@@ -30,7 +31,7 @@ def frequent_bills(facts: Facts) -> pl.DataFrame:
         .filter(pl.col("amount") < 0, pl.col("age") < YEAR, pl.col("category").is_in(BILLED_MONTHLY))
         .select(*BY_ACCOUNT, "date", "transaction_id", size=(-pl.col("amount")).to_physical().cast(pl.Int64))
         .filter(pl.len().over(_STREAM) >= MIN_INSTALMENTS)  # early: the rhythm below costs time per stream
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
     if paid.is_empty():  # true for most customers, and the query below takes time even on an empty frame
         return paid
@@ -48,7 +49,7 @@ def frequent_bills(facts: Facts) -> pl.DataFrame:
             pl.col("monthly") * SMALLEST_SHARE >= pl.col("usual"),
         )
     )
-    return paid.lazy().join(streams, on=_STREAM, how="semi", maintain_order="left").collect(engine="in-memory")
+    return paid.lazy().join(streams, on=_STREAM, how="semi", maintain_order="left").pipe(collect)
 
 
 def reworded_instalments(facts: Facts) -> pl.LazyFrame:

@@ -10,6 +10,7 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import OLDEST, candidates
+from pipelines.vocabulary.plans import collect
 
 # All our judgement.
 MIN_ROWS = 20  # fewer printed days or numbers show no habit
@@ -33,7 +34,7 @@ _FOUND = (*BY_ACCOUNT, "date", "transaction_id", "size")
 def moved_receipts(facts: Facts) -> pl.DataFrame:
     """Return receipts that seem to have been moved: `customer_number, account_id, date, transaction_id, size`."""
     found = pl.concat([_far_from_printed_day(facts), _ahead_of_invoices(facts), _doubled_settlements(facts)])
-    return found.unique("transaction_id", keep="first", maintain_order=True).collect(engine="in-memory")
+    return found.unique("transaction_id", keep="first", maintain_order=True).pipe(collect)
 
 
 def receipts_moved(facts: Facts) -> pl.LazyFrame:

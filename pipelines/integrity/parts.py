@@ -5,6 +5,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import RECENT, candidates
+from pipelines.vocabulary.plans import collect
 
 # All of these are our judgement.
 LARGE_SHARE = 10  # the whole is at least 1/LARGE_SHARE of a usual month's receipts
@@ -65,7 +66,7 @@ def running_sums(facts: Facts) -> pl.DataFrame:
             nth=pl.int_range(1, pl.len() + 1).over(*_WHOLE, "party"),
         )
         .filter(pl.col("so_far") <= pl.col("size"), pl.col("nth") <= MAX_PARTS)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

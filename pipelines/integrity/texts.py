@@ -4,6 +4,7 @@ import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.vocabulary.plans import collect
 
 # All our judgement.
 MAX_BLANK = 0.5  # share of an account's rows without a text; from this share on, its bank writes none
@@ -38,7 +39,7 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
             is_reworded=is_odd & has_style,
         )
         .filter(pl.col("is_blank") | pl.col("is_reworded"))
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import RECENT, candidates, plain_words
-from pipelines.vocabulary.plans import PUSHDOWNS
+from pipelines.vocabulary.plans import collect
 
 SAME_PARTY_DAYS = 45  # six weeks, and the days that a bank takes
 RELATED_DAYS = 21
@@ -50,7 +50,7 @@ def pairs(facts: Facts) -> pl.DataFrame:
         .unique(["relation", "transaction_id"], keep="first", maintain_order=True)
         .unique(["relation", "transaction_id_out"], keep="first", maintain_order=True)
         .sort(BY_CUSTOMER, "date", "transaction_id")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -64,7 +64,7 @@ def _match_sizes(facts: Facts) -> pl.DataFrame:
         receipts.join(payments, on=_KEY, how="inner", suffix="_out")
         .with_columns(gap=gap)
         .filter(pl.col("gap").abs() <= SAME_PARTY_DAYS, pl.min_horizontal("age", "age_out") < RECENT)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -200,7 +200,7 @@ def circle_turns(facts: Facts) -> pl.DataFrame:
             gap.is_between(1, CIRCLE_DAYS),
         )
         .with_columns(through=through, gap=gap)
-        .collect(engine="in-memory", optimizations=PUSHDOWNS)
+        .pipe(collect)
     )
     if turns.height < MIN_TURNS:
         return turns.clear()
@@ -210,7 +210,7 @@ def circle_turns(facts: Facts) -> pl.DataFrame:
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id"], keep="first", maintain_order=True)
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id_out"], keep="first", maintain_order=True)
         .filter(pl.len().over(BY_CUSTOMER, "party", "party_out", "through") >= MIN_TURNS)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

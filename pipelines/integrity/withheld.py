@@ -12,6 +12,7 @@ from pipelines.figures.mentions import mentions
 from pipelines.figures.offsets import offsets
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
+from pipelines.vocabulary.plans import collect
 
 # All our judgement.
 MIN_MISSING = 60_00  # cents; fees and interest that an export leaves out are smaller
@@ -38,7 +39,7 @@ def balance_jumps(facts: Facts) -> pl.DataFrame:
         .with_columns(cents=(step * 100).cast(pl.Int64, strict=False))
         .filter(pl.col("cents").fill_null(0) != 0)
         .select(*BY_ACCOUNT, "date", "cents", transaction_id="stated_by")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -66,7 +67,7 @@ def silences(facts: Facts) -> pl.DataFrame:
         rhythm.counted(long.lazy(), days.lazy())
         .filter(rhythm.is_improbable())
         .select(*BY_ACCOUNT, "transaction_id", date="day")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -86,7 +87,7 @@ def _days_with_rows(facts: Facts) -> pl.DataFrame:
             tenth_before=day.shift(10).over(BY_ACCOUNT),
             tenth_after=day.shift(-9).over(BY_ACCOUNT),
         )
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -124,7 +125,7 @@ def unmatched_transfers(facts: Facts) -> pl.DataFrame:
     return (
         sent.filter(~pl.col("is_transfer").fill_null(value=False))
         .select(BY_CUSTOMER, "size", "date", other="account_id", left="transaction_id")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

@@ -63,7 +63,7 @@ from pipelines.metrics.definition import (
 )
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
-from pipelines.vocabulary.plans import AS_WRITTEN
+from pipelines.vocabulary.plans import AS_WRITTEN, collect
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
@@ -394,7 +394,7 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
 
 
 def _find_stretches(facts: Facts) -> pl.DataFrame:
-    days = _days_with_rows(facts).collect(engine="in-memory").lazy()
+    days = _days_with_rows(facts).pipe(collect).lazy()
     first, last = _age(pl.col("date").first()), _age(pl.col("date").last())
     accounts = days.group_by("account", maintain_order=True).agg(
         pl.col(*_ACCOUNT).last(),
@@ -423,7 +423,7 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
         .join(history, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
         .with_columns(counts_unproven=(pl.col("data_through") - pl.col("counts_unproven_until")).dt.total_days())
         .drop("counts_unproven_until", "data_through")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

@@ -12,6 +12,7 @@ from pipelines.figures.tables import UNITS, Column, Source, Table, Total
 from pipelines.integrity import make_key
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.event_rows import event_rows, searched_categories
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import MONEY
 
 KIND = "event"  # the kind of resolutions of events
@@ -35,14 +36,14 @@ def ceilings(facts: Facts) -> pl.DataFrame:
     )
     every = facts.customers.lazy().join(capped, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
     known = every.with_columns(pl.col("limited_by").fill_null([]))
-    return known.select(pl.col(name).cast(kind) for name, kind in CEILINGS.items()).collect(engine="in-memory")
+    return known.select(pl.col(name).cast(kind) for name, kind in CEILINGS.items()).pipe(collect)
 
 
 def _events(facts: Facts) -> pl.DataFrame:
     if event_rows(facts).is_empty():
         shown = {column.name: UNITS[column.unit] for column in EVENTS.columns}
         return pl.DataFrame(schema={BY_CUSTOMER: pl.Int64(), **shown})
-    return EVENTS.ordered(EVENTS.rows(facts)).collect(engine="in-memory")
+    return EVENTS.ordered(EVENTS.rows(facts)).pipe(collect)
 
 
 def _recent_rows(facts: Facts) -> pl.LazyFrame:

@@ -9,6 +9,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.risk_models.coverage import is_covered
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import RATIO, ratio
 
 WINDOW = 180  # days before the customer's last row
@@ -82,4 +83,4 @@ EVIDENCE = Table(
 
 def evidence(facts: Facts) -> pl.DataFrame:
     """Return `customer_number` and EVIDENCE's columns for every customer; sums are 0 where there are no rows."""
-    return EVIDENCE.rows(facts).sort(BY_CUSTOMER).collect(engine="in-memory")
+    return EVIDENCE.rows(facts).sort(BY_CUSTOMER).pipe(collect)

@@ -12,6 +12,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.vocabulary.plans import collect
 
 MIN_MONTHS = 0.5  # share of the months; our judgement
 STATED = ("client_rule", "correction")
@@ -49,5 +50,5 @@ def _recurring_credits(facts: Facts) -> pl.DataFrame:
         .join(seen, on=BY_CUSTOMER, how="left", validate="m:1")
         .filter(pl.col("months") >= MIN_MONTHS * pl.col("months_seen"))
         .select("transaction_id")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )

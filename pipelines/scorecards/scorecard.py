@@ -23,6 +23,8 @@ from typing import Any, Literal
 
 import polars as pl
 
+from pipelines.vocabulary.plans import collect
+
 READING = pl.Decimal(38, 4)
 POINTS = pl.Decimal(38, 2)
 VALUE = pl.Decimal(38, 4)
@@ -261,7 +263,7 @@ class Scorecard:
                 possible=pl.when(pl.col("coverage").is_not_null()).then("most"),
                 covered=physical("coverage") * physical("most"),
             )
-            .collect(engine="in-memory")
+            .pipe(collect)
         )
 
     def scaled(self, earned: Decimal, expected: Decimal) -> Decimal:

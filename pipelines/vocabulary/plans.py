@@ -7,3 +7,12 @@ AS_WRITTEN = pl.QueryOptFlags.none()
 
 PUSHDOWNS = pl.QueryOptFlags.none().update(predicate_pushdown=True, projection_pushdown=True)
 """For small plans over wide frames: only rows and columns that are not needed are left out early."""
+
+
+def collect(plan: pl.LazyFrame) -> pl.DataFrame:
+    """Compute a plan in memory with PUSHDOWNS.
+
+    A full optimisation of all plans of a customer's reports takes longer than the steps that it finds to be shared. It
+    is worth its time only where a plan repeats expensive steps over many rows.
+    """
+    return plan.collect(engine="in-memory", optimizations=PUSHDOWNS)

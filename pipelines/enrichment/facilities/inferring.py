@@ -18,7 +18,7 @@ import polars as pl
 from pipelines.enrichment.facilities.joining import FUNDING_TO_REPAYMENT_DAYS, find_streams, join_facilities
 from pipelines.enrichment.facilities.products import credit_product
 from pipelines.enrichment.matching.reversals import pair_returns, party
-from pipelines.vocabulary.plans import AS_WRITTEN
+from pipelines.vocabulary.plans import AS_WRITTEN, collect
 
 # MIN_DEBITS and MAX_REPAID define a facility; the other numbers are our judgement.
 MIN_DEBITS, MAX_REPAID = 4, 1.6  # MAX_REPAID: repaid ÷ funded
@@ -72,7 +72,7 @@ def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     """Return `row`, `inferred_id`, `inferred_product` and `is_inferred` of the rows that change."""
     held = pl.col("facility_id").is_not_null()
     read = numbered.lazy().select("row", "facility_id", named=held & ~_is_guess(), known=credit_product())
-    joined = members.lazy().join(read, on="row", validate="1:1").collect(engine="in-memory")
+    joined = members.lazy().join(read, on="row", validate="1:1").pipe(collect)
     of_known = (
         joined.lazy()
         .group_by("member_of")
@@ -194,7 +194,7 @@ def _find_shared_keys(candidates: pl.DataFrame) -> pl.DataFrame:
         .with_row_index("number")
         .select("row", key="number")
         .explode("row")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -334,7 +334,7 @@ def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
     paired = (
         advanced.join(numbered.filter(~pl.col("funds")), on=["customer_number", "number"], suffix="_back")
         .filter(days.is_between(*ADVANCED_FOR), factor.is_between(*ADVANCE_FACTOR))
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
     if paired.height < MIN_DEBITS:
         return paired.clear()
@@ -345,7 +345,7 @@ def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
         .unique("row", keep="first", maintain_order=True)
         .unique("row_back", keep="first", maintain_order=True)
         .filter(pl.len().over(_DEALING) >= MIN_DEBITS)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

@@ -16,7 +16,7 @@ from pipelines.enrichment.facilities.products import REVOLVING, credit_product
 from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.matching.pairing import pair_latest_first, pair_oldest_first
 from pipelines.enrichment.matching.reversals import pair_returns, party
-from pipelines.vocabulary.plans import AS_WRITTEN
+from pipelines.vocabulary.plans import AS_WRITTEN, collect
 from pipelines.vocabulary.schemas import UUID, posted
 
 # The numbers are our judgement.
@@ -85,7 +85,7 @@ def _select_borrowing(numbered: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("customer_number", "date", "transaction_id")
         .with_row_index("row")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

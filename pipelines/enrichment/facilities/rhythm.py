@@ -11,6 +11,7 @@ from functools import cache
 import polars as pl
 
 from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import SeriesPeriod
 
 # The numbers are our judgement.
@@ -51,7 +52,7 @@ def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:
     gap = (pl.col("date") - pl.col("date").shift(1).over("facility_id")).dt.total_days()
     seldom = gap.median().over("facility_id") > RETRY_DAYS
     retry = pl.col("bounced").shift(1).over("facility_id") & (gap <= RETRY_DAYS) & seldom
-    return of_day.filter(~retry.fill_null(value=False)).collect(engine="in-memory")
+    return of_day.filter(~retry.fill_null(value=False)).pipe(collect)
 
 
 def find_frequencies(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:

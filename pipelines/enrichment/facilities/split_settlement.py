@@ -16,6 +16,7 @@ leaves chance out leaves most advances out, too (`benchmarks/RESULTS.md`, "How a
 import polars as pl
 
 from pipelines.enrichment.facilities.terms import TOTAL
+from pipelines.vocabulary.plans import collect
 
 # The numbers are our judgement.
 WEEKS = 13
@@ -57,7 +58,7 @@ def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFram
         )
         .sort("facility_id")
         .match_to_schema(WITHHELD)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

@@ -29,7 +29,7 @@ from pipelines.enrichment.facilities.terms import (
     least_repaid,
 )
 from pipelines.enrichment.matching.reversals import pair_returns
-from pipelines.vocabulary.plans import AS_WRITTEN
+from pipelines.vocabulary.plans import AS_WRITTEN, collect
 from pipelines.vocabulary.schemas import MONEY, UUID, SeriesPeriod, posted
 
 Product = pl.Enum(list(PRODUCTS))
@@ -168,7 +168,7 @@ def list_flows(posted_rows: pl.DataFrame) -> pl.DataFrame:
         .filter(~(pl.col("funds") & pl.col("bounced")))
         .with_columns(pl.col("through").max().over(_FACILITY))
         .sort("customer_number", "date", "transaction_id")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

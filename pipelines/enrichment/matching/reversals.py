@@ -10,6 +10,7 @@ from functools import cache
 import polars as pl
 
 from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import MONEY, posted
 
 RETURN_BUSINESS_DAYS = 5  # direct entry gives banks two business days to return an item, a cheque takes up to five
@@ -49,15 +50,11 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
         numbered: rows of whole customers with their number in `row` (UInt32).
     """
     posted_rows = _select_posted(numbered)
-    returns = posted_rows.filter(_is_return()).collect(engine="in-memory")
+    returns = posted_rows.filter(_is_return()).pipe(collect)
     if returns.is_empty():
         return pl.DataFrame(schema=PAIRS)
     counter = returns.select("customer_number", amount=-pl.col("amount")).lazy()
-    items = (
-        posted_rows.filter(~_is_return())
-        .join(counter, on=["customer_number", "amount"], how="semi")
-        .collect(engine="in-memory")
-    )
+    items = posted_rows.filter(~_is_return()).join(counter, on=["customer_number", "amount"], how="semi").pipe(collect)
     events = _stack_events(items, returns)
     named = _keep_within_days(
         events, pair_latest_first(events.filter(~pl.col("party").is_null()), [*_ITEM, "party"], _ORDER)
@@ -74,7 +71,7 @@ def pair_charges_given_back(numbered: pl.DataFrame) -> pl.DataFrame:
     transfer, anybody can write such a text.
     """
     posted_rows = _select_posted(numbered)
-    charges = posted_rows.filter(_OUT, pl.col("category").is_in(_CHARGES)).collect(engine="in-memory")
+    charges = posted_rows.filter(_OUT, pl.col("category").is_in(_CHARGES)).pipe(collect)
     if charges.is_empty():
         return pl.DataFrame(schema=PAIRS)
     repaid = posted_rows.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect(
@@ -104,7 +101,7 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
     paid = (
         posted_rows.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
         .join(parties, on=["customer_number", "party"], how="semi")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
     events = _stack_events(paid, refunds)
     whole = pair_latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_add_dates, events).filter(_within(REFUND_DAYS))
@@ -129,7 +126,7 @@ def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Seri
         .filter(~pl.col("row").is_in(undone.implode()))
         .select("row", *charge, "date", "transaction_id")
         .sort(*charge, "date", "transaction_id")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
     gaps = charges.with_columns(gap=(pl.col("date") - pl.col("date").shift(1).over(charge)).dt.total_days())
     habit = (pl.len().over(charge) >= HABIT_ROWS) & (pl.col("gap").median().over(charge) <= DUPLICATE_DAYS)

@@ -17,6 +17,7 @@ from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, list_months, posted_month
 from pipelines.figures.tables import Derived, Source, Total
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import uuid_text
 
 _KNOWN = pl.col("balance").is_not_null()
@@ -67,7 +68,7 @@ class Scope:
                 days=(pl.col("until") - pl.col("date")).dt.total_days(),
                 balance=pl.when(pl.col("unknown") == 0).then("change").cast(BALANCE),
             )
-            .collect(engine="in-memory")
+            .pipe(collect)
         )
 
     def balance_rows(self, facts: Facts) -> pl.LazyFrame:
@@ -122,7 +123,7 @@ class Scope:
         return (
             months.join(opened, on=(*self.by, "month"), how="left", validate="1:1", maintain_order="left")
             .with_columns(openingBalance=pl.when(~unknown).then(carried.fill_null(0) + pl.col("opened").fill_null(0)))
-            .collect(engine="in-memory")
+            .pipe(collect)
         )
 
     def parts_by_month(self, facts: Facts) -> pl.LazyFrame:
@@ -180,7 +181,7 @@ def account_openings(facts: Facts) -> pl.DataFrame:
         _first_days(facts)
         .join(moved, on=BY_ACCOUNT, validate="1:1")
         .select(*BY_ACCOUNT, month=pl.col("first_day").dt.truncate("1mo"), opening=_CLOSES - pl.col("moved"))
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

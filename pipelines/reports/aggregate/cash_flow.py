@@ -12,6 +12,7 @@ from pipelines.reports.aggregate.balances import (
     each_account_by_month,
 )
 from pipelines.reports.aggregate.flows import NET, by_account_and_month, by_month, flows
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import uuid_text
 
 MONTH = Column("month", "month", meaning="its first day")
@@ -24,7 +25,7 @@ def months(facts: Facts) -> pl.DataFrame:
 
     `partial`: the history starts or ends within the month.
     """
-    return facts.history.lazy().pipe(list_months).with_columns(partial=is_partial_month()).collect(engine="in-memory")
+    return facts.history.lazy().pipe(list_months).with_columns(partial=is_partial_month()).pipe(collect)
 
 
 def account_months(facts: Facts) -> pl.LazyFrame:

@@ -9,6 +9,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total, summed
 from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.flows import NET
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
@@ -29,7 +30,7 @@ def by_category_and_month(facts: Facts) -> pl.DataFrame:
     """Sum rows for all tables of this module."""
     named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"))
     sums = named.group_by(BY_CUSTOMER, *_KEYS, "month", "is_external").agg(pl.col(_SUMMED).sum(), rows=pl.len())
-    return _in_window(sums, facts).pipe(_with_line).collect(engine="in-memory")
+    return _in_window(sums, facts).pipe(_with_line).pipe(collect)
 
 
 def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:

@@ -9,6 +9,7 @@ from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import uuid_text
 
 _ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
@@ -35,7 +36,7 @@ def recurring(facts: Facts) -> pl.DataFrame:
         .with_columns(is_last=place == rows - 1, place=place)
         .sort(*series, "size", "place")
         .with_columns(is_usual=place == (rows - 1) // 2)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -145,7 +146,7 @@ def debt_rows(facts: Facts) -> pl.DataFrame:
     inferred = facts.rows.select(_FACILITY_COLUMNS).pipe(add_inferred)
     having = inferred.lazy().filter(of_facility).select(BY_CUSTOMER).unique()
     relevant = inferred.lazy().join(having, on=BY_CUSTOMER, how="semi")
-    return relevant.filter(history_rows).drop("is_revenue", "description").collect(engine="in-memory")
+    return relevant.filter(history_rows).drop("is_revenue", "description").pipe(collect)
 
 
 def _missed(facts: Facts) -> pl.LazyFrame:

@@ -8,6 +8,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.revenue import FEE_RATES
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import ratio
 
 WINDOW = 365  # days; this and the next two are our judgement
@@ -54,7 +55,7 @@ def top_counterparties(facts: Facts) -> pl.DataFrame:
         .group_by(_BY_PARTY)
         .agg(name=_most_frequent("counterparty_name"), kind=_most_frequent("counterparty_kind"))
     )
-    return most.join(details, on=_BY_PARTY, how="left", validate="1:1").collect(engine="in-memory")
+    return most.join(details, on=_BY_PARTY, how="left", validate="1:1").pipe(collect)
 
 
 def _most_frequent(name: str) -> pl.Expr:
@@ -149,7 +150,7 @@ def payers(facts: Facts) -> pl.DataFrame:
         .agg(paid=pl.col("money_in").sum())
         .sort(BY_CUSTOMER, "basis", "paid", "party", descending=[False, False, True, False])
         .with_columns(rank=pl.when(is_named).then(is_named.cum_sum().over(BY_CUSTOMER, "basis")))
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

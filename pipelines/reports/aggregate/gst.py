@@ -13,6 +13,7 @@ from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Tota
 from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.categories import by_category_and_month
 from pipelines.reports.aggregate.tax_rules import GST
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import RATIO
 
 DAYS_OF_TURNOVER = 365
@@ -53,7 +54,7 @@ def gst_assumptions(facts: Facts) -> pl.DataFrame:
         gstRegisteredFrom=_from("stated_registered", "turnover"),
         taxableShare=pl.coalesce("stated_share", pl.lit(1, RATIO)),
         taxableShareFrom=_from("stated_share", "default"),
-    ).collect(engine="in-memory")
+    ).pipe(collect)
 
 
 def attributes(facts: Facts) -> pl.LazyFrame:

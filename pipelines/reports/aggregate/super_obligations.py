@@ -18,6 +18,7 @@ from pipelines.reports.aggregate import due_dates
 from pipelines.reports.aggregate.gst import times
 from pipelines.reports.aggregate.payment_order import attribute_to_oldest
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS
+from pipelines.vocabulary.plans import collect
 
 RULES = OBLIGATIONS.super_guarantee
 PERIOD_END = "periodEnd"
@@ -57,7 +58,7 @@ def periods(facts: Facts) -> pl.DataFrame:
     )
     every = pl.concat([frame.select(columns) for frame in (quarters, _paydays(facts))])
     rates = {"rate": RULES.rates.on(end), "assumedWithholding": OBLIGATIONS.withheld.on(end)}
-    return every.with_columns(**rates).pipe(due_dates.mark_periods).collect(engine="in-memory")
+    return every.with_columns(**rates).pipe(due_dates.mark_periods).pipe(collect)
 
 
 def _paydays(facts: Facts) -> pl.LazyFrame:
@@ -110,7 +111,7 @@ def _owed(facts: Facts) -> pl.DataFrame:
     debts = with_habits.select(
         BY_CUSTOMER, PERIOD_END, "kind", begins="periodStart", until="dueDate", need=_need().fill_null(0)
     )
-    return debts.collect(engine="in-memory")
+    return debts.pipe(collect)
 
 
 def _habits(facts: Facts) -> pl.LazyFrame:

@@ -36,6 +36,7 @@ from pipelines.reports.aggregate.super_obligations import (
     WITHHELD,
 )
 from pipelines.reports.aggregate.tax_rules import GST, OBLIGATIONS
+from pipelines.vocabulary.plans import collect
 
 RULES = OBLIGATIONS.activity_statements
 STATEMENT_PAYMENTS = ("bas", "payg_withholding")
@@ -66,7 +67,7 @@ def periods(facts: Facts) -> pl.DataFrame:
         .filter(pl.col("dueDate") >= pl.col("first_date"))
         .join(facts.cached(gst_assumptions).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
         .pipe(due_dates.mark_periods)
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 
@@ -116,7 +117,7 @@ def settlements(facts: Facts) -> pl.DataFrame:
             days_late=pl.when(late).then("days_past"),
         )
         .select(BY_CUSTOMER, PERIOD_END, "transaction_id", "date", "amount", "days_late")
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

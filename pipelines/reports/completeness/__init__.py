@@ -49,7 +49,7 @@ from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.reasons import PREFIX, REASONS, reasons
 from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
-from pipelines.vocabulary.plans import PUSHDOWNS
+from pipelines.vocabulary.plans import PUSHDOWNS, collect
 
 VERSION = 6
 TABLES: Sequence[Table] = (
@@ -111,7 +111,7 @@ def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str,
 def _effect(facts: Facts, code: str, subject: str | None, path: Sequence[str]) -> Trace:
     """Explain a column of EFFECTS. A reason that it doesn't list has no effect: it adds no unseen days either."""
     key = {"code": code, "subject": subject}
-    unseen = listed_effects(facts).filter(pl.col("code") == code).select("unseenWorth").collect(engine="in-memory")
+    unseen = listed_effects(facts).filter(pl.col("code") == code).select("unseenWorth").pipe(collect)
     return EFFECTS.explain(facts, {**key, "unseenWorth": unseen.to_series().max() or Decimal(0)}, path)
 
 

@@ -26,6 +26,7 @@ from pipelines.figures.offsets import ROUNDING
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, steps
 from pipelines.reports.completeness.orders import Day
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import UUID
 
 MAX_ROUNDED = 10  # breaks of an account in a calendar year; further ones don't count as rounding; our judgement
@@ -69,12 +70,12 @@ def breaks(facts: Facts) -> pl.LazyFrame:
     `likely` distinguishes breaks with missing money from `rounding` and `ordering`.
     """
     broken = steps(facts).filter(is_break()).select(*BY_ACCOUNT, date=pl.col("day").cast(pl.Date))
-    days = broken.collect(engine="in-memory")
+    days = broken.pipe(collect)
     if days.is_empty():
         return pl.LazyFrame(schema=_BREAKS)
-    units = _units(facts, days.lazy().select(BY_ACCOUNT).unique()).collect(engine="in-memory")
-    pieces = units.lazy().pipe(_pieces).collect(engine="in-memory")
-    found = _pair_ends_with_beginnings(units, pieces).lazy().with_columns(likely=_likely()).collect(engine="in-memory")
+    units = _units(facts, days.lazy().select(BY_ACCOUNT).unique()).pipe(collect)
+    pieces = units.lazy().pipe(_pieces).pipe(collect)
+    found = _pair_ends_with_beginnings(units, pieces).lazy().with_columns(likely=_likely()).pipe(collect)
     others = _order_breaks(units, pieces, days, found)
     return (
         pl.concat([found, others])
@@ -117,7 +118,7 @@ def _pair_ends_with_beginnings(units: pl.DataFrame, pieces: pl.DataFrame) -> pl.
 
     Returns an account's keys, the columns of _AFTER and _BEFORE, and `nth`, by which an account's breaks are sorted.
     """
-    left = pieces.lazy().pipe(_unmatched).sort(*_DAY, "order").with_row_index("nth").collect(engine="in-memory")
+    left = pieces.lazy().pipe(_unmatched).sort(*_DAY, "order").with_row_index("nth").pipe(collect)
     ends, begins = left.filter(pl.col("left_over") > 0), left.filter(pl.col("left_over") < 0)
     rounded = _pair_by_rounding(units, ends, begins)
     by_day = _pair_by_day(
@@ -161,7 +162,7 @@ def _pair_by_rounding(units: pl.DataFrame, ends: pl.DataFrame, begins: pl.DataFr
         )
         .join(begins.lazy().with_columns(copy=copy).select(*key, "date", begin="nth"), on=key)
         .sort(pl.col("by").abs(), pl.col("days"), "begin", descending=[False, True, False])
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
     within = _by_day(units.join(candidates.filter(pl.col("days") == 0), on=_DAY, how="semi"))
     chosen: dict[int, int] = {}
@@ -207,7 +208,7 @@ def _jumps(units: pl.DataFrame) -> pl.DataFrame:
     rows = units.lazy().sort(*_DAY, "order").with_row_index("nth")
     after = {name: pl.col(column).shift(1).over(BY_ACCOUNT) for name, column in {**_AFTER, "ended": "closing"}.items()}
     before = _columns({**_BEFORE, "begun": "opening"})
-    return rows.select(*BY_ACCOUNT, "nth", **after, **before).filter(~_is_small()).collect(engine="in-memory")
+    return rows.select(*BY_ACCOUNT, "nth", **after, **before).filter(~_is_small()).pipe(collect)
 
 
 def _ordered_days(units: pl.DataFrame, pieces: pl.DataFrame, found: pl.DataFrame, jumps: pl.DataFrame) -> pl.DataFrame:

@@ -49,6 +49,7 @@ from pipelines.reports.completeness.coverage import (
 from pipelines.reports.completeness.documents import statements
 from pipelines.reports.completeness.gaps import gaps
 from pipelines.reports.completeness.score import BEFORE_POINTS, YEAR_POINTS, days_documented, points, score_of_worth
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import RATIO, score
 
 STALE_AFTER = 14  # days; our judgement, like the next
@@ -113,7 +114,7 @@ def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
     with_causes = _steps_with_causes(facts)
     # An empty frame costs as much to plan as a full one, so causes that no customer has are left out.
     flags = with_causes.select(pl.col(*_CAUSES, "is_stale", "is_short").any(), is_open=(pl.col("open_rows") > 0).any())
-    found = flags.collect(engine="in-memory").row(0, named=True)
+    found = flags.pipe(collect).row(0, named=True)
     for code, cause in _CODES_OF_BREAKS.items():
         if found[cause]:
             yield from _days_if_proven(with_causes, _only(cause), code, pl.col("accountId"))

@@ -26,6 +26,7 @@ from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
 from pipelines.reports.completeness.documents import has_statements, missing_periods
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import uuid_text
 from pipelines.vocabulary.schemas import UUID
 
@@ -57,9 +58,9 @@ _GAPS = pl.Schema(
 @cached
 def gaps(facts: Facts) -> pl.LazyFrame:
     """Return one row per gap: _GAPS, and `accountId`, `afterTransactionId`, `beforeTransactionId` as reported."""
-    kinds = [gap.collect(engine="in-memory") for gap in (gaps_by_break(facts), *_gaps_in_unproven_steps(facts))]
+    kinds = [gap.pipe(collect) for gap in (gaps_by_break(facts), *_gaps_in_unproven_steps(facts))]
     if has_statements(facts):
-        kinds.append(missing_periods(facts).collect(engine="in-memory"))
+        kinds.append(missing_periods(facts).pipe(collect))
     frames = [_as_gaps(gap) for gap in kinds if not gap.is_empty()]
     details = pl.concat([pl.DataFrame(schema=_GAPS), *frames], how="diagonal").lazy()
     gaps = details.pipe(with_account_id, facts)
@@ -72,7 +73,7 @@ def _as_gaps(gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _gaps_in_unproven_steps(facts: Facts) -> Sequence[pl.LazyFrame]:
     """Return gaps in unproven steps. Where all balances hold, there is nothing to look for, which saves time."""
-    unproven = steps(facts).filter(is_unproven() | is_break()).collect(engine="in-memory")
+    unproven = steps(facts).filter(is_unproven() | is_break()).pipe(collect)
     if unproven.is_empty():
         return ()
     return silences(facts), without_series(facts), between_statements(facts)

@@ -35,7 +35,7 @@ from pipelines.risk_models.evidence import evidence
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Scorecard
-from pipelines.vocabulary.plans import PUSHDOWNS
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
@@ -140,7 +140,7 @@ def _as_report(scored: pl.LazyFrame, portfolio: ClientPortfolio, scorecard: Scor
         _model(scorecard),
         "events",
     )
-    return as_data(shown.collect(engine="in-memory", optimizations=PUSHDOWNS))
+    return as_data(shown.pipe(collect))
 
 
 def _model(scorecard: Scorecard) -> pl.Expr:

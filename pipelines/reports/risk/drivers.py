@@ -9,7 +9,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
 from pipelines.risk_models.coverage import find_needed_evidence
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS, POINTS_OF, READING, Feature, by_feature
-from pipelines.vocabulary.plans import PUSHDOWNS
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import RATIO, SCORE
 
 _FEATURES = pl.Schema(
@@ -32,7 +32,7 @@ def by_driver(scored: pl.DataFrame, features: tuple[Feature, ...]) -> pl.DataFra
     what describes the feature: `metric`, `name`, `unit`, `most` (points), `direction`, `reason`, `by_meaning` (whether
     the reading depends on what payments are for).
     """
-    rows = by_feature(scored, features, reading="", coverage=COVERAGE_OF, points=POINTS_OF).collect(engine="in-memory")
+    rows = by_feature(scored, features, reading="", coverage=COVERAGE_OF, points=POINTS_OF).pipe(collect)
     customers, described = scored[BY_CUSTOMER].gather(rows["row"]), _described(features)[rows["feature"]]
     return rows.drop("row").with_columns(customers, *described.get_columns())
 
@@ -58,7 +58,7 @@ def drivers(listed: pl.DataFrame, portfolio: ClientPortfolio) -> pl.DataFrame:
     every = _with_percentiles(listed.lazy(), portfolio.peers)
     shown = every.select(BY_CUSTOMER, drivers=_driver(portfolio.expected.words))
     by_customer = shown.group_by(BY_CUSTOMER, maintain_order=True).agg("drivers")
-    return by_customer.collect(engine="in-memory", optimizations=PUSHDOWNS)
+    return by_customer.pipe(collect)
 
 
 @lru_cache

@@ -16,6 +16,7 @@ from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.integrity import finding_rows, findings, load_descriptions, with_exclusions
+from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.printing import ratio
 
 WINDOW = 180  # days before the last row, as in the readings
@@ -140,7 +141,7 @@ FINDINGS = Table(
 
 def section(facts: Facts) -> list[str | pl.DataFrame]:
     """Return the member `integrity`, with a comma after it, as pieces for `json_text.join_pieces`."""
-    revenue = REVENUE.lines(facts).with_columns(pl.col("line").str.strip_suffix("}")).collect(engine="in-memory")
+    revenue = REVENUE.lines(facts).with_columns(pl.col("line").str.strip_suffix("}")).pipe(collect)
     if findings(facts).is_empty():  # true for most customers, and computing two empty tables still takes time
         return ['"integrity":', revenue, ',"excluded":[],"findings":[]},']
     excluded, found = pl.collect_all([table.lines(facts) for table in (EXCLUDED, FINDINGS)], engine="in-memory")

@@ -12,7 +12,7 @@ import polars as pl
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
-from pipelines.vocabulary.plans import PUSHDOWNS
+from pipelines.vocabulary.plans import collect
 
 MAX_REASONS = 4
 ADVERSE, UNVERIFIED = "adverse", "unverified"
@@ -33,7 +33,7 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place", "kind")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(principalReasons=pl.struct(_SHOWN).head(MAX_REASONS))
-        .collect(engine="in-memory", optimizations=PUSHDOWNS)
+        .pipe(collect)
     )
 
 

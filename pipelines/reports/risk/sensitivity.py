@@ -31,7 +31,7 @@ from pipelines.scorecards.scorecard import (
     physical,
     whole,
 )
-from pipelines.vocabulary.plans import AS_WRITTEN
+from pipelines.vocabulary.plans import AS_WRITTEN, collect
 from pipelines.vocabulary.printing import SCORE, ratio
 
 MAX_CHANGES = 3  # reported for each customer
@@ -67,7 +67,7 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     limits = moves.lazy().filter("is_limit").join(alone.lazy(), on=BY_CUSTOMER, how="anti")
     rest = limits.collect(engine="in-memory", optimizations=AS_WRITTEN)
     changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
-    return changes.lazy().pipe(_smallest).pipe(_describe_changes, scorecard.features).collect(engine="in-memory")
+    return changes.lazy().pipe(_smallest).pipe(_describe_changes, scorecard.features).pipe(collect)
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
@@ -87,7 +87,7 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
             *(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "is_limit"),
             size=ratio(pl.col("gain").abs(), pl.col("max_points")),
         )
-        .collect(engine="in-memory")
+        .pipe(collect)
     )
 
 

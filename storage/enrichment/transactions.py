@@ -209,31 +209,42 @@ def list_transactions(
     job_id: UUID | None = None,
     page: Page | None = None,
     chosen: RowFilter | None = None,
+    *,
+    newest_first: bool = False,
 ) -> Listing:
     """Return the customer's current transactions by date and position, or only those that one job added or revised.
 
     Args:
         chosen: only these transactions, with the totals of all pages.
+        newest_first: in the opposite order.
     """
     place = find_location(r, customer)
     if place is None:
         return Listing([], 0, page, 0, None if chosen is None else NO_ROWS)
     rows = place.scan(lake)
-    starts = range(0, place.row_count, PART_ROWS)
-    if chosen is not None:
-        conditions = [current(), *chosen.conditions, *(() if job_id is None else (pl.col("job_id") == job_id.bytes,))]
-        totals = total(rows.filter(conditions))
-        parts = [rows.slice(start, PART_ROWS).filter(conditions) for start in starts]
-        selected = parts if page is None else [_page(rows.filter(conditions), page)]
-        return Listing(selected, totals.count, page, PART_ROWS if page is None else page.count, totals)
+    conditions = [current(), *(() if chosen is None else chosen.conditions)]
     if job_id is not None:
-        rows = rows.filter(current(), pl.col("job_id") == job_id.bytes).collect().lazy()
-        count = rows.select(pl.len()).collect().item()
-        return Listing([_page(rows, page)], count, page, count)
+        conditions.append(pl.col("job_id") == job_id.bytes)
+    totals = None if chosen is None and job_id is None else total(rows.filter(conditions))
+    count = customer.enriched_rows if totals is None else totals.count
     if page is not None:
-        return Listing([_page(rows.filter(current()), page)], customer.enriched_rows, page, page.count)
-    parts = [rows.slice(start, PART_ROWS).filter(current()) for start in starts]
-    return Listing(parts, customer.enriched_rows, page, PART_ROWS)
+        first, last = page.offset, page.offset + page.count
+        first, last = (count - last, count - first) if newest_first else (first, last)
+        parts = [_read_between(rows, conditions, max(first, 0), max(last, 0))]
+    else:
+        parts = [rows.slice(start, PART_ROWS).filter(conditions) for start in range(0, place.row_count, PART_ROWS)]
+    in_order = [part.reverse() for part in reversed(parts)] if newest_first else parts
+    part_rows = min(place.row_count, PART_ROWS if page is None else page.count)
+    return Listing(in_order, count, page, part_rows, None if chosen is None else totals)
+
+
+def _read_between(rows: pl.LazyFrame, conditions: Sequence[pl.Expr], start: int, stop: int) -> pl.LazyFrame:
+    """Return a range of the rows that fulfil the conditions; of all others, only the columns of these are read."""
+    places = rows.with_row_index("place").filter(conditions).select("place").slice(start, stop - start).collect()
+    if places.is_empty():
+        return rows.clear()
+    first, last = places["place"][0], places["place"][-1]
+    return rows.slice(first, last - first + 1).filter(conditions)
 
 
 def posted_rows(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
@@ -249,7 +260,3 @@ def posted_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Seque
 def _rows(r: Reading, lake: Lake, customer: Customer) -> pl.LazyFrame:
     place = find_location(r, customer)
     return pl.LazyFrame(schema=TRANSACTIONS) if place is None else place.scan(lake)
-
-
-def _page(rows: pl.LazyFrame, page: Page | None) -> pl.LazyFrame:
-    return rows if page is None else rows.slice(page.offset, page.count)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
+from api.intake.schemas.transactions import NEWEST_FIRST
 from pipelines.enrichment.flags import FLAGS
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.taxonomy import SIGNS, TAXONOMY
@@ -29,10 +30,17 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/cust
 async def list_transactions(page: SignedIn, customer_id: str, number: PageOfList = "1") -> Response:
     customer = await page.get("customer", customer_id)
     asked = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
+    sort = page.request.query_params.get("sort", NEWEST_FIRST)
     path = ("customer", customer_id, "transactions")
-    shared = {"customer": customer, "asked": asked, "categories": TAXONOMY.categories, "flags": sorted(FLAGS)}
+    shared = {
+        "customer": customer,
+        "asked": asked,
+        "sort": sort,
+        "categories": TAXONOMY.categories,
+        "flags": sorted(FLAGS),
+    }
     try:
-        found = await page.get(*path, page=number, count=LISTED, **asked)
+        found = await page.get(*path, page=number, count=LISTED, sort=sort, **asked)
     except Refused as refused:
         if not refused.faults:
             raise

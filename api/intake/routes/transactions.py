@@ -18,6 +18,7 @@ from api.http.route import Route
 from api.intake import submissions, transactions_json
 from api.intake.cursors import cursor_text
 from api.intake.schemas.transactions import (
+    NEWEST_FIRST,
     ClientTransactionListView,
     ClientTransactionsQuery,
     CustomerTransactionListView,
@@ -84,7 +85,13 @@ def list_customer_transactions(
         if query.job_id is not None:
             caller.job_of(r, customer, query.job_id)
         found = transactions.list_transactions(
-            r, caller.store.lake, customer, query.job_id, query.requested_page(), query.chosen
+            r,
+            caller.store.lake,
+            customer,
+            query.job_id,
+            query.requested_page(),
+            query.chosen,
+            newest_first=query.sort == NEWEST_FIRST,
         )
     ids = {customer.number: customer.customer_id}
     also = {} if found.totals is None else {"totals": TotalsView.of(found.totals)}

@@ -2,7 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, WithJsonSchema, field_validator
@@ -163,6 +163,9 @@ def _text_parameter(name: str, code: str, max_characters: int, description: str)
     )
 
 
+NEWEST_FIRST: Final = "-date"
+
+
 class TransactionsQuery(Paging):
     job_id: Annotated[
         UUID | None,
@@ -213,6 +216,10 @@ class TransactionsQuery(Paging):
     transaction_id: Annotated[
         UUID | None, identifier_parameter("transactionId", "Transaction.InvalidId", "Only this row.")
     ] = None
+    sort: Annotated[
+        str,
+        choice_parameter("sort", "Transaction.InvalidSort", ("date", NEWEST_FIRST), "`-date`: the newest row first."),
+    ] = "date"
 
     @property
     def chosen(self) -> RowFilter | None:

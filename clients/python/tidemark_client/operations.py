@@ -162,6 +162,7 @@ def list_customer_transactions(
     ]
     | None = None,
     transaction_id: str | None = None,
+    sort: Literal["date", "-date"] | None = None,
 ) -> PagedRequest[models.CustomerTransactionListView, models.TransactionView]:
     """List a customer's enriched transactions, by date and position: all of them, or those that a filter chooses."""
     return PagedRequest(
@@ -182,6 +183,7 @@ def list_customer_transactions(
             "maxAmount": max_amount,
             "flag": flag,
             "transactionId": transaction_id,
+            "sort": sort,
         },
         items="transactions",
     )

@@ -189,6 +189,16 @@ def test_a_submission_leads_to_the_transactions_that_it_added(lender: Lender) ->
     assert lender.transaction_id not in visitor.get(f"{lender.home}/transactions?jobId={other}").text
 
 
+def test_the_newest_transactions_come_first(lender: Lender) -> None:
+    visitor = lender.visit(Role.VIEWER)
+    for query, sort in (("", "-date"), ("?sort=date", "date"), ("?sort=-date", "-date")):
+        listed = lender.client.get(f"/v1/customer/{lender.customer_id}/transactions?sort={sort}").json()["data"]
+        text = visitor.get(f"{lender.home}/transactions{query}").text
+        shown = re.findall(rf"{lender.home}/transactions/([0-9a-f-]{{36}})", text)
+        assert shown == [each["transactionId"] for each in listed["transactions"]], query
+    assert visitor.get(f"{lender.home}/transactions?sort=amount").status_code == 400
+
+
 def test_transactions_are_filtered_with_totals(lender: Lender) -> None:
     visitor = lender.visit(Role.VIEWER)
     text = visitor.get(f"{lender.home}/transactions?direction=credit").text

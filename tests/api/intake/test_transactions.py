@@ -277,10 +277,11 @@ def test_filtered_transactions_have_totals(store: Store, client: Client, monkeyp
         "category=rent": ([], ["0.00", "0.00", "0.00"]),
     }
     for query, (right, totals) in found.items():
-        for paging in ("", "&page=1&count=2"):
+        for paging in ("", "&page=1&count=2", "&page=1&count=2&sort=-date"):
             answer = client.get(f"{path}?{query}{paging}")
             data = json.loads(answer.text, parse_float=Decimal)["data"]
-            shown = right[:2] if paging else right
+            ordered = right[::-1] if "sort" in paging else right
+            shown = ordered[:2] if paging else ordered
             assert [each["transactionId"] for each in data["transactions"]] == [
                 whole["transactions"][nth]["transactionId"] for nth in shown
             ]
@@ -300,6 +301,7 @@ def test_filtered_transactions_have_totals(store: Store, client: Client, monkeyp
         ("direction=in", "Transaction.InvalidDirection"),
         ("status=done", "Transaction.InvalidRowStatus"),
         ("minAmount=-1", "Transaction.InvalidAmount"),
+        ("sort=amount", "Transaction.InvalidSort"),
         ("maxAmount=0.001", "Transaction.InvalidAmount"),
         ("flag=red", "Transaction.InvalidFlag"),
         ("transactionId=1", "Transaction.InvalidId"),

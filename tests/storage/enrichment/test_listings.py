@@ -1,11 +1,13 @@
 """Large lists come in bounded parts, and in one order whatever the parts are."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import select
 
+from pipelines.figures.row_filter import RowFilter
 from storage.core.models import customers as customers_table
 from storage.core.paging import Page
 from storage.core.store import Store
@@ -28,6 +30,12 @@ def client_of(store: Store, number: int) -> tuple[UUID, UUID]:
     return client_id, customer_id
 
 
+def _listed(store: Store, number: int, **options: Any) -> Listing:
+    with store.db.reading() as r:
+        customer = customers.get(r, *client_of(store, number))
+        return transactions.list_transactions(r, store.lake, customer, **options)
+
+
 def rows_of(listing: Listing) -> list[str]:
     return [row for part in listing.slices() for row in part["description"]]
 
@@ -37,11 +45,27 @@ def rows_of(listing: Listing) -> list[str]:
 def test_a_long_history_is_listed_in_parts_and_in_order(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 11}, now)
-    with store.db.reading() as r:
-        listing = transactions.list_transactions(r, store.lake, customers.get(r, *client_of(store, number)))
-    parts = list(listing.slices())
+    parts = list(_listed(store, number).slices())
     assert [part.height for part in parts] == [4, 4, 3]
     assert [row for part in parts for row in part["description"]] == content(number, 1, 11)
+
+
+@pytest.mark.usefixtures("short_parts")
+@on_sqlite
+def test_a_customers_pages_are_parts_of_one_order(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 11}, now)
+    every = content(number, 1, 11)
+    pages = (None, Page(1, 3), Page(2, 5), Page(3, 5), Page(4, 5), Page(2, 11), Page(1, 50))
+    for text in ("", "row 1", every[4], "none"):
+        chosen = RowFilter(text=text) if text else None
+        rows = [row for row in every if text in row]
+        for newest_first in (False, True):
+            ordered = rows[::-1] if newest_first else rows
+            for page in pages:
+                listing = _listed(store, number, page=page, chosen=chosen, newest_first=newest_first)
+                expected = ordered if page is None else ordered[page.offset : page.offset + page.count]
+                assert (rows_of(listing), listing.total) == (expected, len(rows)), (text, newest_first, page)
 
 
 @pytest.mark.usefixtures("short_parts")

@@ -76,8 +76,13 @@ def _paydays(facts: Facts) -> pl.LazyFrame:
     )
 
 
+def expected(facts: Facts) -> pl.DataFrame:
+    """Return the rows of EXPECTED."""
+    return EXPECTED.rows(facts).pipe(collect)
+
+
 def listed_periods(facts: Facts) -> pl.LazyFrame:
-    return facts.cached(periods).lazy().pipe(due_dates.listed_periods)
+    return facts.cached(expected).lazy().pipe(due_dates.listed_periods)
 
 
 def wages(facts: Facts) -> pl.LazyFrame:
@@ -107,7 +112,7 @@ def super_by_period(facts: Facts) -> pl.DataFrame:
 
 def _owed(facts: Facts) -> pl.DataFrame:
     """Return periods as debts for `attribute_to_oldest`, with `kind`."""
-    with_habits = EXPECTED.rows(facts).join(_habits(facts), on=BY_CUSTOMER, how="left", validate="m:1")
+    with_habits = facts.cached(expected).lazy().join(_habits(facts), on=BY_CUSTOMER, how="left", validate="m:1")
     debts = with_habits.select(
         BY_CUSTOMER, PERIOD_END, "kind", begins="periodStart", until="dueDate", need=_need().fill_null(0)
     )
@@ -211,7 +216,7 @@ SUPER_OBLIGATIONS = replace(
     "it, when its super may first be paid, or after the previous payday if that is later. Payments go to the oldest "
     "open period first.",
     listed=listed_periods,
-    sources=(*EXPECTED.sources, PAID),
+    sources=(*(replace(source, is_listed=True) for source in EXPECTED.sources), PAID),
     derived=(
         *EXPECTED.derived,
         Derived(

@@ -71,8 +71,13 @@ def periods(facts: Facts) -> pl.DataFrame:
     )
 
 
+def implied(facts: Facts) -> pl.DataFrame:
+    """Return the rows of IMPLIED."""
+    return IMPLIED.rows(facts).pipe(collect)
+
+
 def listed_quarters(facts: Facts) -> pl.LazyFrame:
-    return facts.cached(periods).lazy().pipe(due_dates.listed_periods)
+    return facts.cached(implied).lazy().pipe(due_dates.listed_periods)
 
 
 def rows_by_quarter(facts: Facts) -> pl.LazyFrame:
@@ -147,7 +152,8 @@ def _unpaid(facts: Facts) -> pl.LazyFrame:
     too_little, sufficient = pl.col("in_all").fill_null(0) < enough, pl.col("after_end").fill_null(0) >= enough
     sure = pl.when(too_little).then(pl.lit(value=True)).when(sufficient).then(pl.lit(value=False))
     return (
-        IMPLIED.rows(facts)
+        facts.cached(implied)
+        .lazy()
         .join(paid, on=(BY_CUSTOMER, PERIOD_END), how="left", validate="1:1")
         .sort(BY_CUSTOMER, PERIOD_END)
         .with_columns(unpaid=sure.forward_fill().over(BY_CUSTOMER).fill_null(value=False))
@@ -244,7 +250,7 @@ TAX_OBLIGATIONS = replace(
     "anything was paid in time for the quarter before that, it is a late payment for that one.",
     listed=listed_quarters,
     sources=(
-        *IMPLIED.sources,
+        *(replace(source, is_listed=True) for source in IMPLIED.sources),
         Source(
             lambda facts: facts.cached(settlements).lazy(),
             (Total("paid", "AUD", -pl.col("amount"), meaning="paid for the quarter, minus refunds"),),

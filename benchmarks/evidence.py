@@ -16,6 +16,7 @@ from benchmarks.table import Row
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import with_interval, with_rating
+from pipelines.risk_models.coverage import find_stretches
 from pipelines.risk_models.events import CEILINGS
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
@@ -71,10 +72,13 @@ def without_balances(transactions: pl.DataFrame) -> pl.DataFrame:
 def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]:
     """Measure on enriched, current transactions of a portfolio, all of whose accounts are supplied."""
     whole = scored(transactions, until)
+    fewer_accounts = _without_an_account(transactions, seed)
+    fewer, mentioning = scored(fewer_accounts, until), _mentioning(fewer_accounts, until)
     return [
         _more_points("without any words", whole, scored(blanked(transactions, pl.lit(value=True)), until)),
         _more_points("without any balance", whole, scored(without_balances(transactions), until)),
-        _better("one account left out", whole, scored(_without_an_account(transactions, seed), until)),
+        _better("an account left out that others mention", whole, fewer.filter(mentioning)),
+        _better("an account left out that nothing mentions", whole, fewer.filter(~mentioning), ""),
         _better("a month left out between balances", whole, scored(_without_a_month(transactions, until, seed), until)),
         *_path(transactions, until, seed),
         *_interval(transactions, until, seed, whole),
@@ -86,11 +90,11 @@ def _more_points(name: str, whole: pl.DataFrame, less: pl.DataFrame) -> Row:
     return Row(f"{name}: customers with more points, largest gain", f"{(more > 0).sum()}, {more.max():.2f}", "0")
 
 
-def _better(name: str, whole: pl.DataFrame, less: pl.DataFrame) -> Row:
+def _better(name: str, whole: pl.DataFrame, less: pl.DataFrame, target: str = "≤ 0.5 %") -> Row:
     both = whole.join(less, on=BY_CUSTOMER, suffix="_less")
     better = both.filter(pl.col("rating_less") < pl.col("rating")).height
     bound = _upper_bound(better, both.height)
-    return Row(f"{name}: ratings that improve", f"{better} of {both.height}, at most {bound:.2%}", "≤ 0.5 %")
+    return Row(f"{name}: ratings that improve", f"{better} of {both.height}, at most {bound:.2%}", target)
 
 
 def _upper_bound(found: int, of: int) -> float:
@@ -110,6 +114,13 @@ def _without_an_account(transactions: pl.DataFrame, seed: int) -> pl.DataFrame:
     still = pl.col("transfer_pair_id").is_in(sides.implode())
     lost = pl.col("transfer_pair_id").is_not_null() & ~still
     return fewer.with_columns(is_transfer=pl.when(lost).then(pl.lit(value=False)).otherwise("is_transfer"))
+
+
+def _mentioning(transactions: pl.DataFrame, until: date) -> pl.Expr:
+    """Match customers whose transactions mention an account that is not supplied."""
+    stretches = find_stretches(Facts(transactions, until))
+    of_mentions = (pl.col("what") == "unsupplied") & (pl.col("rows") == pl.col("all_rows"))
+    return pl.col(BY_CUSTOMER).is_in(stretches.filter(of_mentions)[BY_CUSTOMER].implode())
 
 
 def _without_a_month(transactions: pl.DataFrame, until: date, seed: int) -> pl.DataFrame:

@@ -11,7 +11,9 @@ Days are days of expected accounts in the period. Every supplied account is expe
 period, or from its first row if it began with a balance of zero. One more account is expected
 
 - in full, if own transfers or card repayments of the last year name accounts that were not supplied, however many, or
-  if at least MIN_UNNAMED own transfers of the last year have no other side and name no account;
+  if at least MIN_UNNAMED own transfers of the last year have no other side and name no account. For readings of rows,
+  it counts for more if the supplied accounts rely on it, because what was earned and paid there isn't seen: for each
+  supplied account, by what it paid in or received, as a share of what others did (the larger, at most MAX_RELIANCE);
 - otherwise in part: by the share of last year's rows without words, because their missing words might name one.
 
 | a day of an account                                  | seen, for readings of rows     | for readings of balances |
@@ -70,6 +72,7 @@ from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 MIN_CONFIDENCE = 0.7  # of the model; calibrated, so at least seven in ten of these answers are right
 ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then; our judgement, like ½ and the next
 MIN_UNNAMED = 3  # one-sided own transfers that name no account
+MAX_RELIANCE = 9  # then a tenth of the days are seen; our judgement
 YEAR = 365  # days; also the period of readings that read all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
 _COUNTED = ("count", "per month")
@@ -388,7 +391,8 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
     ages of its last and first day; `is_cash`; `counts_unproven`, the age of the day up to which bad rows of the account
     can't be counted (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of
-    an account that was not supplied, of which the share `rows` / `all_rows` counts).
+    an account that was not supplied, which counts as `rows` / `all_rows` accounts, and for readings of rows as
+    `more_rows` / `all_rows` more).
     """
     return facts.cached(_find_stretches)
 
@@ -487,15 +491,20 @@ def _unsupplied(facts: Facts) -> pl.LazyFrame:
     last YEAR. Otherwise its signs are the `rows` without words, and only their share of it is expected.
     """
     mentioning = _mentioning(facts).select("transaction_id", mention="transaction_id")
-    is_mentioned = pl.col("mention").is_not_null().any().over(BY_CUSTOMER)
-    is_sign = pl.when("is_mentioned").then(pl.col("mention").is_not_null()).otherwise(_is_wordless())
+    is_mention, supplied = pl.col("mention").is_not_null(), pl.col("account_id").n_unique()
+    is_sign = pl.when("is_mentioned").then(is_mention).otherwise(_is_wordless())
+    of_customer = {
+        "is_mentioned": is_mention.any(),
+        "all_rows": pl.len().cast(pl.Int64),
+        "more_rows": (pl.len() * supplied * _reliance(is_mention)).cast(pl.Int64),
+    }
     return (
         facts.rows.lazy()
         .filter(pl.col("age") < YEAR)
         .join(mentioning, on="transaction_id", how="left")
-        .with_columns(is_mentioned=is_mentioned, all_rows=pl.len().over(BY_CUSTOMER).cast(pl.Int64))
+        .with_columns(each.over(BY_CUSTOMER).alias(name) for name, each in of_customer.items())
         .filter(is_sign)
-        .group_by(BY_CUSTOMER, "all_rows", "is_mentioned")
+        .group_by(BY_CUSTOMER, *of_customer)
         .agg(
             pl.col("transaction_id").max(),
             newest=pl.lit(0, pl.Int64),
@@ -510,6 +519,16 @@ def _unsupplied(facts: Facts) -> pl.LazyFrame:
         )
         .drop("is_mentioned", "wordless")
     )
+
+
+def _reliance(is_mention: pl.Expr) -> pl.Expr:
+    """Return what an unsupplied account paid in or received, as a share of what others did; the larger of the two."""
+    amount, between_supplied = pl.col("amount").cast(pl.Float64), pl.col("is_transfer").fill_null(value=False)
+    shares = list[pl.Expr]()
+    for size in (amount.clip(lower_bound=0), (-amount).clip(lower_bound=0)):
+        by_it, by_others = size.filter(is_mention).sum(), size.filter(~is_mention, ~between_supplied).sum()
+        shares.append(pl.when(by_it > 0).then((by_it / by_others).clip(upper_bound=MAX_RELIANCE)).otherwise(0))
+    return pl.max_horizontal(shares)
 
 
 def _mentioning(facts: Facts) -> pl.LazyFrame:
@@ -548,6 +567,7 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
     seen = days * pl.when(what == "proven").then(proven).when(what == "silent").then(unproven).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts
-        half_days = 2 * (need.since - need.until) * pl.col("rows") // pl.col("all_rows")
+        rows = pl.col("rows") if is_of_balances else pl.col("rows") + pl.col("more_rows")
+        half_days = 2 * (need.since - need.until) * rows // pl.col("all_rows")
         wanted = pl.when((what == "unsupplied") & (days > 0)).then(half_days).otherwise(wanted)
     return {"days": seen, "expected_days": wanted}

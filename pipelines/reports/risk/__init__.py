@@ -40,7 +40,7 @@ from pipelines.vocabulary.printing import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 
-VERSION = 7
+VERSION = 8
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:

@@ -137,6 +137,19 @@ def test_an_account_that_a_transfer_names_is_expected() -> None:
     assert coverage(both, "buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
 
 
+def test_an_account_counts_by_how_much_the_supplied_ones_rely_on_it() -> None:
+    named = {"description": "TFR 99887766", "other_account": "7766", "kind": "transfer/own_transfer"}
+    sales = {"description": "CARD TAKINGS", "kind": "revenue/card_settlement"}
+    spent = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(200, 398)]  # 198 in the last year
+    for by_it, by_others, accounts in (("0", "100", 1), ("25", "100", 1.25), ("300", "100", 4), ("5", "-1", 10),
+                                       ("-99", "100", 1.5), ("-9999", "100", 10)):  # fmt: skip
+        both = [row(398, by_it, **named), row(399, by_others, **sales)]
+        rows = chained([*spent, *both], opening=20_000)
+        seen = (D(1) / D(1 + accounts)).quantize(D("0.0001"))
+        assert coverage(rows, "collector_payments_180d") == seen, (by_it, by_others)
+        assert coverage(rows, "buffer_days_180d") == D("0.5000"), (by_it, by_others)
+
+
 def test_three_own_transfers_of_a_year_without_another_side_mention_one_account() -> None:
     rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(500)])
     own = {"kind": "transfer/own_transfer", "description": "TRANSFER"}

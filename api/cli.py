@@ -105,10 +105,10 @@ class CommandsOnDemand(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
-        return name, None if name is None else imported(name), rest
+        return name, None if name is None else import_command(name), rest
 
 
-def imported(name: str) -> Any:
+def import_command(name: str) -> Any:
     """Import a command of COMMANDS and return it as Typer runs it."""
     listed = COMMANDS[name]
     module, *_ = map(_module, (listed.module, *listed.more))
@@ -161,7 +161,7 @@ def main() -> None:
     except Exception as error:
         from api.core.commands import failures  # noqa: PLC0415  # it imports SQLAlchemy and pydantic
 
-        line = failures.explained(error)
+        line = failures.explain_failure(error)
         if line is None:
             raise
         sys.stderr.write(f"tidemark: {line}\n")

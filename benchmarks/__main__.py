@@ -48,11 +48,11 @@ from benchmarks.table import Row, Section, write
 
 @dataclass(frozen=True)
 class Part:
-    """One section of the results. `measured` takes the chosen databases and returns the rows by column."""
+    """One section of the results. `measure` takes the chosen databases and returns the rows by column."""
 
     title: str
     about: str
-    measured: Callable[[Sequence[str]], Mapping[str, Sequence[Row]]]
+    measure: Callable[[Sequence[str]], Mapping[str, Sequence[Row]]]
 
 
 class PartModule(Protocol):
@@ -135,9 +135,9 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     for name in arguments.parts or PARTS:
         part = PARTS[name]
-        section = Section(part.title, part.about, part.measured(arguments.on or DATABASES))
+        section = Section(part.title, part.about, part.measure(arguments.on or DATABASES))
         write(section, [known.title for known in PARTS.values()])
-        print(section.printed(), flush=True)  # noqa: T201  # the command's whole purpose
+        print(section.to_markdown(), flush=True)  # noqa: T201  # the command's whole purpose
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ class _ThisProcess:
 def alone(measurement: Callable[[*Arguments], Result], *arguments: *Arguments) -> tuple[Result, int]:
     """Return the result of a measurement in a fresh process, and the peak memory of that process (RSS, bytes)."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        return process.submit(_watched, partial(measurement, *arguments)).result()
+        return process.submit(_watch_memory, partial(measurement, *arguments)).result()
 
 
-def _watched(measurement: Callable[[], Result]) -> tuple[Result, int]:
+def _watch_memory(measurement: Callable[[], Result]) -> tuple[Result, int]:
     with peak_rss(_ThisProcess()) as samples:
         result = measurement()
         samples.append(int(psutil.Process().memory_info().rss))

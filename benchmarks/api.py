@@ -9,9 +9,9 @@ from typing import Any
 
 import aiohttp
 
-from api.service.commands.addresses import chosen
+from api.service.commands.addresses import choose_port
 from benchmarks.filling import UNTIL
-from benchmarks.service import Home, Service, new_home, seconds_until, started
+from benchmarks.service import Home, Service, new_home, seconds_until, start
 from benchmarks.table import Row, mebibytes, seconds
 from pipelines.synthetic import plain_rows
 
@@ -36,7 +36,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
 def _footprint(folder: Path, database: str) -> list[Row]:
     with new_home(folder, database) as home:
         began = time.monotonic()
-        with started(home, "up", "--dagster-port", str(chosen(0))) as everything:
+        with start(home, "up", "--dagster-port", str(choose_port(0))) as everything:
             answering = seconds_until(everything.base_url, "/health/live", began)
             ready = seconds_until(everything.base_url, "/health/ready", began)
             time.sleep(5)
@@ -54,7 +54,7 @@ def _footprint(folder: Path, database: str) -> list[Row]:
 @contextmanager
 def _api(home: Home, processes: int) -> Iterator[Service]:
     began = time.monotonic()
-    with started(home, "api", "--processes", str(processes)) as service:
+    with start(home, "api", "--processes", str(processes)) as service:
         seconds_until(service.base_url, "/health/live", began)
         yield service
 

@@ -24,7 +24,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
     files = [statement_pdf(layout, SEED + n, pages=PAGES) for n in range(ROUNDS) for layout in LAYOUTS]
     with new_home(folder, database) as home, running(home) as service:
         http = service.session()
-        waits = [_waited(service, http, service.customer(http), made) for made in files]
+        waits = [_measure_wait(service, http, service.customer(http), made) for made in files]
     extracted, completed = zip(*waits, strict=True)
     return [
         Row(f"submit {PAGES} pages → extracted seen, p50 of {len(files)}", seconds(median(extracted)), "≤ 1.0 s"),
@@ -34,14 +34,16 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
     ]
 
 
-def _waited(service: Service, http: requests.Session, customer_id: str, made: PrintedStatement) -> tuple[float, float]:
+def _measure_wait(
+    service: Service, http: requests.Session, customer_id: str, made: PrintedStatement
+) -> tuple[float, float]:
     """Return the seconds until the rows were read, and until they were enriched.
 
     Raises:
         RuntimeError: the job did not end `Completed`.
     """
     began = time.perf_counter()
-    job_id = _sent(service, http, customer_id, made)
+    job_id = _send(service, http, customer_id, made)
     extracted = 0.0
     while True:
         answer = http.get(f"{service.base_url}/v1/jobs/{job_id}/status", timeout=60)
@@ -57,7 +59,7 @@ def _waited(service: Service, http: requests.Session, customer_id: str, made: Pr
     return extracted, passed
 
 
-def _sent(service: Service, http: requests.Session, customer_id: str, made: PrintedStatement) -> str:
+def _send(service: Service, http: requests.Session, customer_id: str, made: PrintedStatement) -> str:
     answer = http.post(
         f"{service.base_url}/v1/customer/{customer_id}/statements",
         files={"file": (f"{made.layout}.pdf", made.content, "application/pdf")},

@@ -37,10 +37,10 @@ _IMPROVED = ("grade", "value", "limit", "verdict")
 
 
 def measure() -> Sequence[Row]:
-    return list(_rows(measured(), json.loads(FIRST.read_text())["measured"]))
+    return list(_rows(measure_trial(), json.loads(FIRST.read_text())["measured"]))
 
 
-def measured() -> dict[str, Any]:
+def measure_trial() -> dict[str, Any]:
     every: list[Manipulation] = [*attacks().values(), *lookalikes().values()]
     subjects = synthetic_subjects(CUSTOMERS, SEED)
     ratings = try_manipulations(subjects, lambda place: every if place < ATTACKED else (), SEED)
@@ -81,4 +81,4 @@ def _percent(share: float | None) -> str:
 
 
 if __name__ == "__main__":
-    FIRST.write_text(json.dumps({"commit": sys.argv[1], "measured": measured()}, indent=1) + "\n")
+    FIRST.write_text(json.dumps({"commit": sys.argv[1], "measured": measure_trial()}, indent=1) + "\n")

@@ -15,7 +15,7 @@ from benchmarks.service import Home, Service, new_home, running
 from benchmarks.table import Row, seconds
 from pipelines.intake.accounts import identify
 from pipelines.intake.lines import as_lines
-from pipelines.intake.rows import landed
+from pipelines.intake.rows import land_lines
 from pipelines.synthetic import plain_rows
 from storage.core.models import LIVE, JobStatus
 from storage.core.models import customers as customer_table
@@ -71,7 +71,7 @@ def _seed(store: Store, home: Home) -> None:
             customer.customer_id, bsb="062000", account_number="10000000", digest=store.vault.digest, **fields
         )
         rows = plain_rows(ROWS * (JOBS // CUSTOMERS), customer.number % 50, UNTIL)
-        parts = [landed(as_lines(rows[at : at + ROWS]), store.vault.digest) for at in range(0, len(rows), ROWS)]
+        parts = [land_lines(as_lines(rows[at : at + ROWS]), store.vault.digest) for at in range(0, len(rows), ROWS)]
         named = [(uuid4(), part) for part in parts]
         files = [store.lake.put_frame(f"landing/{now:%Y-%m-%d}/{job_id}.parquet", part) for job_id, part in named]
         with store.db.writing() as w:

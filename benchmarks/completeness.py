@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.labelled import accepted
-from benchmarks.mentions import Named, lone_sides, named, numbers
+from benchmarks.labelled import accept_all
+from benchmarks.mentions import Named, lone_sides, name_accounts, numbers
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
@@ -57,23 +57,23 @@ class Found:
 
 
 def measure() -> Sequence[Row]:
-    clean = _enriched(_portfolio())
+    clean = _enrich(_portfolio())
     rows = [*_of_clean(clean), *_of_clean(_without_balances(clean), "without balances, ")]
-    rows += _rows("account never supplied", _all_found(_named_in_clean(clean)), WANTED)
+    rows += _rows("account never supplied", _count_all(_named_in_clean(clean)), WANTED)
     for fault in FAULTS:
-        harmed = _enriched(_with_fault(fault))
+        harmed = _enrich(_with_fault(fault))
         if fault == "account_dropped":
-            rows += _rows(fault, _dropped_found(harmed, clean), WANTED)
+            rows += _rows(fault, _count_dropped(harmed, clean), WANTED)
         else:
-            rows += _rows(fault, _gaps_found(harmed), WANTED)
-            rows += _rows(f"without balances, {fault}", _gaps_found(_without_balances(harmed)), "")
+            rows += _rows(fault, _count_gaps(harmed), WANTED)
+            rows += _rows(f"without balances, {fault}", _count_gaps(_without_balances(harmed)), "")
     return rows
 
 
-def _rows(what: str, found: Found, asked: str) -> list[Row]:
+def _rows(what: str, found: Found, target: str) -> list[Row]:
     return [
-        Row(f"{what}: recall of {found.faults} faults", found.recall, asked),
-        Row(f"{what}: precision of {found.reported} gaps or accounts", found.precision, asked),
+        Row(f"{what}: recall of {found.faults} faults", found.recall, target),
+        Row(f"{what}: precision of {found.reported} gaps or accounts", found.precision, target),
     ]
 
 
@@ -86,13 +86,13 @@ def _with_fault(fault: Fault) -> list[Business]:
     return [with_fault(each, fault, Random(f"{SEED}/{n}/{fault}")) or each for n, each in enumerate(_portfolio())]
 
 
-def _enriched(businesses: Iterable[Business]) -> pl.DataFrame:
+def _enrich(businesses: Iterable[Business]) -> pl.DataFrame:
     """Return TRANSACTIONS and TRUTH. Customers' names are known, as sent by the client."""
     every = list(businesses)
     names = pl.DataFrame(
         [(number, each.name, each.abn) for number, each in enumerate(every, start=1)], schema=CUSTOMERS, orient="row"
     )
-    rows = accepted(every)
+    rows = accept_all(every)
     facts = rows.select(pl.exclude("^true_.*$"))
     truth = rows.select("received_seq", "position", *TRUTH)
     found = enrich(NOTHING_HELD, facts, knowledge=Knowledge(customers=names)).transactions.collect()
@@ -118,7 +118,7 @@ def _of_clean(enriched: pl.DataFrame, how: str = "") -> list[Row]:
     return [Row(f"{how}sound portfolios: accounts without any gap, of {len(accounts)}", f"{share:.4f}", "≥ 0.99")]
 
 
-def _gaps_found(enriched: pl.DataFrame) -> Found:
+def _count_gaps(enriched: pl.DataFrame) -> Found:
     """Count the gaps found. A gap is right if it begins before and ends after a labelled row of its account."""
     labelled = enriched.drop_nulls("true_injected").select("customer_number", "date", accountId=uuid_text("account_id"))
     faults = {(number, account): str(day) for number, day, account in labelled.iter_rows()}
@@ -135,7 +135,7 @@ def _gaps_found(enriched: pl.DataFrame) -> Found:
 
 
 def _named_in_clean(clean: pl.DataFrame) -> Named:
-    return named(clean, _never_handed_over(lone_sides(clean)), AS_OF)
+    return name_accounts(clean, _never_handed_over(lone_sides(clean)), AS_OF)
 
 
 def _never_handed_over(lone: pl.DataFrame) -> pl.DataFrame:
@@ -143,20 +143,20 @@ def _never_handed_over(lone: pl.DataFrame) -> pl.DataFrame:
     return lone.join(numbers(held_back), on="customer_number", validate="m:1")
 
 
-def _dropped_found(harmed: pl.DataFrame, clean: pl.DataFrame) -> Found:
+def _count_dropped(harmed: pl.DataFrame, clean: pl.DataFrame) -> Found:
     """Count the dropped accounts that are named, and the named accounts that are missing, in businesses
     with the fault.
     """
-    dropped = numbers(_dropped())
+    dropped = numbers(_dropped_accounts())
     lone, before = lone_sides(harmed), lone_sides(clean)
     by_fault = lone.join(before, on=lone.columns, how="anti").join(dropped, on="customer_number", validate="m:1")
     sides = pl.concat([_never_handed_over(lone.join(before, on=lone.columns, how="semi")), by_fault])
-    mentions = named(harmed, sides, AS_OF).among(dropped["customer_number"])
+    mentions = name_accounts(harmed, sides, AS_OF).among(dropped["customer_number"])
     found = mentions.found().join(dropped, on=dropped.columns, how="semi")
     return Found(found.height, dropped.height, mentions.right(), mentions.named.height)
 
 
-def _dropped() -> dict[int, str]:
+def _dropped_accounts() -> dict[int, str]:
     """Return the number of the account that the fault removes, by customer."""
     pairs = enumerate(zip(_portfolio(), _with_fault("account_dropped"), strict=True), start=1)
     return {
@@ -167,5 +167,5 @@ def _dropped() -> dict[int, str]:
     }
 
 
-def _all_found(mentions: Named) -> Found:
+def _count_all(mentions: Named) -> Found:
     return Found(mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height)

@@ -40,7 +40,7 @@ class Visits:
     took_s: list[float] = field(default_factory=list)
     size: int = 0  # bytes of the largest
 
-    def described(self) -> str:
+    def describe(self) -> str:
         p50, p99 = (milliseconds(percentile(self.took_s, share)) for share in (0.5, 0.99))
         return f"p50 {p50}, p99 {p99}, {self.size / 1000:,.0f} kB"
 
@@ -52,10 +52,10 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
         with running(home) as service:
             http = service.session()
             for job_id in [service.refresh(http, each) for each in customers]:
-                service.completed(http, job_id)
+                service.wait_for_job(http, job_id)
             _publish(http, service)
             visits = _visit(_signed_in(home, service), service, customers)
-    return [Row(name, each.described(), AIM) for name, each in visits.items()]
+    return [Row(name, each.describe(), AIM) for name, each in visits.items()]
 
 
 def _publish(http: requests.Session, service: Service) -> None:

@@ -11,7 +11,7 @@ from datetime import date
 
 import polars as pl
 
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.counterparties import brands, counterparties
 from pipelines.enrichment.counterparties.counterparties import Directory
@@ -39,7 +39,7 @@ def measure_debt(customers: int, months: int, seed: int, until: date) -> Sequenc
     for case, lenders, least in CASES:
         businesses = list(portfolio(customers, months, seed, until, lenders=lenders))
         true = pl.concat(facilities(number, each) for number, each in enumerate(businesses, start=1))
-        enriched, debts = _enriched(accepted(businesses), lists), _renamed_columns(true)
+        enriched, debts = _enrich(accept_all(businesses), lists), _rename_columns(true)
         rows += _measure_case(case, least, enriched, debts, until)
         rows += _measure_split_settlement(case, enriched, debts, until)
     return rows
@@ -50,7 +50,7 @@ def without_lenders() -> Directory:
     return Directory([party for party in counterparties.load_parties() if party.purpose.kind != "lender"])
 
 
-def _enriched(rows: pl.DataFrame, lists: Knowledge) -> pl.DataFrame:
+def _enrich(rows: pl.DataFrame, lists: Knowledge) -> pl.DataFrame:
     """Return TRANSACTIONS with the truth."""
     facts = rows.select(pl.exclude("^true_.*$"))
     truth = rows.select("received_seq", "position", pl.col("^true_.*$"))
@@ -58,7 +58,7 @@ def _enriched(rows: pl.DataFrame, lists: Knowledge) -> pl.DataFrame:
     return found.join(truth, on=["received_seq", "position"], validate="1:1")
 
 
-def _renamed_columns(true: pl.DataFrame) -> pl.DataFrame:
+def _rename_columns(true: pl.DataFrame) -> pl.DataFrame:
     return true.select(
         pl.col("customer").cast(pl.Int64).alias(TRUE[0]),
         pl.col("number").alias(TRUE[1]),

@@ -18,7 +18,7 @@ import polars as pl
 
 from benchmarks.alone import alone
 from benchmarks.filling import UNTIL
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
 from benchmarks.table import Row, mebibytes, seconds
 from pipelines.enrichment.counterparties.categories import SURE
@@ -74,21 +74,21 @@ class Timed:
     def rate(self) -> float:
         return self.count / self.took_s
 
-    def described(self, of: str = "rows") -> str:
+    def describe(self, of: str = "rows") -> str:
         return f"{self.rate:,.0f} {of}/s"
 
 
 def measure(scale: Scale = FULL) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-enrichment-") as folder:
-        return _measured(Path(folder), scale)
+        return _measure(Path(folder), scale)
 
 
-def _measured(folder: Path, scale: Scale) -> list[Row]:
-    new = _written(folder, scale)
+def _measure(folder: Path, scale: Scale) -> list[Row]:
+    new = _write_files(folder, scale)
     (repeating, narratives), _ = alone(_repeating, new, folder / "unsure.parquet")
-    often, _ = alone(_often, new, scale.often)
+    often, _ = alone(_measure_repeated, new, scale.often)
     distinct, _ = alone(_distinct, new, scale.distinct, folder / "distinct.parquet")
-    learned, _ = alone(_learned, folder / "unsure.parquet")
+    learned, _ = alone(_measure_learned, folder / "unsure.parquet")
     peers = [
         alone(peer, folder / "distinct.parquet", most)[0]
         for peer, most in ((_in_pandas, scale.in_pandas), (_in_duckdb, scale.in_duckdb))
@@ -100,7 +100,7 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
         *_rows_of_rules(repeating, narratives, often, distinct, learned),
         *_rows_of_peers(distinct, peers),
         Row(
-            f"`enrich()`, {taken_in.count:,} new rows: rate, peak RSS", f"{taken_in.described()}, {mebibytes(new_peak)}"
+            f"`enrich()`, {taken_in.count:,} new rows: rate, peak RSS", f"{taken_in.describe()}, {mebibytes(new_peak)}"
         ),
         *_rows_of_enrichment(scale.sizes, again),
         *_rows_of_floor(floor, again[-1][0]),
@@ -110,13 +110,13 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
 def _rows_of_rules(repeating: Timed, narratives: int, often: Timed, distinct: Timed, learned: Timed) -> list[Row]:
     share = f"{repeating.count:,} rows, {narratives:,} distinct narratives"
     return [
-        Row(f"cleaned and categorised by rules: the portfolio's {share}", repeating.described()),
+        Row(f"cleaned and categorised by rules: the portfolio's {share}", repeating.describe()),
         Row("the same by distinct narrative", f"{narratives / repeating.took_s:,.0f} narratives/s"),
-        Row(f"the same, {often.count:,} rows, each narrative {OFTEN} times", often.described(), "≥ 3,000,000 rows/s"),
-        Row(f"the same, {distinct.count:,} rows, no description twice", distinct.described(), "≥ 250,000 rows/s"),
+        Row(f"the same, {often.count:,} rows, each narrative {OFTEN} times", often.describe(), "≥ 3,000,000 rows/s"),
+        Row(f"the same, {distinct.count:,} rows, no description twice", distinct.describe(), "≥ 250,000 rows/s"),
         Row(
             f"learned model, {learned.count:,} distinct narratives of which no rule is sure",
-            learned.described("narratives"),
+            learned.describe("narratives"),
             "≥ 30,000 narratives/s",
         ),
     ]
@@ -125,16 +125,16 @@ def _rows_of_rules(repeating: Timed, narratives: int, often: Timed, distinct: Ti
 def _rows_of_peers(ours: Timed, peers: "Sequence[Peer]") -> Iterator[Row]:
     for peer in peers:
         what = f"peer: the rules in {peer.name}, {peer.timed.count:,} distinct narratives, extrapolated"
-        yield Row(what, peer.timed.described("narratives"))
+        yield Row(what, peer.timed.describe("narratives"))
         yield Row(f"narratives in which {peer.name} and we agree on the category", f"{peer.agreement:.2%}", "≥ 95 %")
         yield Row(f"ours, as a multiple of {peer.name}", f"{ours.rate / peer.timed.rate:,.1f} ×")
 
 
 def _rows_of_enrichment(sizes: Sequence[int], again: Sequence[tuple[Timed, int]]) -> Iterator[Row]:
     for rows, (timed, peak) in zip(sizes, again, strict=True):
-        asked = "≥ 300,000 rows/s, ≤ 4,096 MiB" if rows == sizes[-1] else ""
+        target = "≥ 300,000 rows/s, ≤ 4,096 MiB" if rows == sizes[-1] else ""
         yield Row(
-            f"`enrich()`, {rows:,} held rows again: rate, peak RSS", f"{timed.described()}, {mebibytes(peak)}", asked
+            f"`enrich()`, {rows:,} held rows again: rate, peak RSS", f"{timed.describe()}, {mebibytes(peak)}", target
         )
     growth = math.log(again[0][0].rate / again[-1][0].rate) / math.log(sizes[-1] / sizes[0])
     what = f"exponent of the cost per row, {sizes[0]:,} → {sizes[-1]:,} rows"
@@ -148,7 +148,7 @@ def _rows_of_floor(floor: Timed, ours: Timed) -> list[Row]:
     ]
 
 
-def _written(folder: Path, scale: Scale) -> list[Path]:
+def _write_files(folder: Path, scale: Scale) -> list[Path]:
     """Write the portfolio's slices as files of ACCEPTED."""
     files = [folder / f"new-{number}.parquet" for number in range(scale.slices)]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
@@ -157,7 +157,7 @@ def _written(folder: Path, scale: Scale) -> list[Path]:
 
 
 def _write_slice(businesses: int, seed: int, file: Path) -> None:
-    accepted(portfolio(businesses, MONTHS, seed, UNTIL)).select(ACCEPTED.names()).write_parquet(file)
+    accept_all(portfolio(businesses, MONTHS, seed, UNTIL)).select(ACCEPTED.names()).write_parquet(file)
 
 
 def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
@@ -173,7 +173,7 @@ def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
     return Timed(rows.height, took), rows.select(KEY).n_unique()
 
 
-def _often(files: Sequence[Path], most: int) -> Timed:
+def _measure_repeated(files: Sequence[Path], most: int) -> Timed:
     """Measure rows in random order whose narratives each occur OFTEN times."""
     few = _narratives(files).unique(KEY, maintain_order=True).head(most // OFTEN)
     rows = pl.concat([few] * OFTEN).sample(fraction=1, shuffle=True, seed=0)
@@ -204,7 +204,7 @@ def _narratives(files: Sequence[Path]) -> pl.DataFrame:
     )
 
 
-def _learned(unsure: Path) -> Timed:
+def _measure_learned(unsure: Path) -> Timed:
     rows = pl.read_parquet(unsure)
     load_base().predict(rows.head(WARMING))
     began = time.perf_counter()
@@ -226,7 +226,7 @@ def _in_pandas(file: Path, most: int) -> Peer:
     narratives, peer = rows.select(ASKED).to_pandas(), InPandas(Lists())
     began = time.perf_counter()
     found = peer.categories(narratives)
-    return _compared("pandas", found, rows, time.perf_counter() - began)
+    return _compare_peer("pandas", found, rows, time.perf_counter() - began)
 
 
 def _in_duckdb(file: Path, most: int) -> Peer:
@@ -235,10 +235,10 @@ def _in_duckdb(file: Path, most: int) -> Peer:
     rows.write_parquet(sample, row_group_size=max(rows.height // 16, 1))
     began = time.perf_counter()
     found = peer.categories(sample)
-    return _compared("DuckDB", found, rows, time.perf_counter() - began)
+    return _compare_peer("DuckDB", found, rows, time.perf_counter() - began)
 
 
-def _compared(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float) -> Peer:
+def _compare_peer(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float) -> Peer:
     """Compare a peer's categories with ours.
 
     Raises:

@@ -60,7 +60,7 @@ def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
 def _by(home: Home, processes: int, customers: Sequence[UUID], scale: Scale) -> "Measured":
     with running(home, processes) as service:
         _publish(service)
-        return asyncio.run(_measured(service, customers, scale))
+        return asyncio.run(_measure(service, customers, scale))
 
 
 def _together(by: str, measured: "Measured") -> list[Row]:
@@ -104,22 +104,20 @@ class Measured:
     warm: Answered
 
 
-async def _measured(service: Service, customers: Sequence[UUID], scale: Scale) -> Measured:
+async def _measure(service: Service, customers: Sequence[UUID], scale: Scale) -> Measured:
     first, *others = customers
     alone, many = others[: scale.one_client], others[scale.one_client :]
     known = list(many[-scale.again :]) * scale.rounds
     async with aiohttp.ClientSession(headers={"x-api-key": service.home.key}) as http:
-        await _evaluated(http, service, [first] * 3, 1)  # warm up the process
-        cold_alone = await _evaluated(http, service, alone, 1)
-        cold = await _evaluated(http, service, many, CLIENTS)
-        warm_alone = await _evaluated(http, service, known[: scale.one_client], 1)
-        warm = await _evaluated(http, service, known, CLIENTS)
+        await _evaluate(http, service, [first] * 3, 1)  # warm up the process
+        cold_alone = await _evaluate(http, service, alone, 1)
+        cold = await _evaluate(http, service, many, CLIENTS)
+        warm_alone = await _evaluate(http, service, known[: scale.one_client], 1)
+        warm = await _evaluate(http, service, known, CLIENTS)
     return Measured(cold_alone, cold, warm_alone, warm)
 
 
-async def _evaluated(
-    http: aiohttp.ClientSession, service: Service, customers: Sequence[UUID], clients: int
-) -> Answered:
+async def _evaluate(http: aiohttp.ClientSession, service: Service, customers: Sequence[UUID], clients: int) -> Answered:
     waiting, took = iter(customers), list[float]()
 
     async def one() -> None:

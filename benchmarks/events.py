@@ -6,7 +6,7 @@ from time import perf_counter
 
 import polars as pl
 
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from benchmarks.table import Row, seconds
 from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
@@ -32,7 +32,7 @@ def measure() -> Sequence[Row]:
         Row("by these events", _by_event(sound)),
         Row("customers that default capped", _share(known.filter("defaults"))),
         Row("by these events", _by_event(known.filter("defaults"))),
-        Row("share that defaulted by ceiling", _defaulted(known)),
+        Row("share that defaulted by ceiling", _default_share(known)),
         Row("events of all customers of a seed", seconds(known["seconds"].max())),  # pyrefly: ignore[bad-argument-type]
     ]
 
@@ -40,7 +40,7 @@ def measure() -> Sequence[Row]:
 def _of_seed(seed: int) -> pl.DataFrame:
     """Return each customer's `condition`, whether it `defaults`, its `ceiling` and the `codes` of its events."""
     businesses = list(portfolio(CUSTOMERS, MONTHS, seed, UNTIL))
-    rows = accepted(businesses).select(pl.exclude("^true_.*$"))
+    rows = accept_all(businesses).select(pl.exclude("^true_.*$"))
     facts = Facts(enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect(), UNTIL)
     _ = facts.rows
     started = perf_counter()
@@ -68,6 +68,6 @@ def _by_event(known: pl.DataFrame) -> str:
     return ", ".join(f"{code}: {count}" for code, count in counts.sort("count", "codes", descending=True).iter_rows())
 
 
-def _defaulted(known: pl.DataFrame) -> str:
+def _default_share(known: pl.DataFrame) -> str:
     by_ceiling = known.group_by(pl.col("ceiling").fill_null("none")).agg(pl.col("defaults").mean(), pl.len())
     return ", ".join(f"{name}: {share:.1%} of {count}" for name, share, count in by_ceiling.sort("ceiling").iter_rows())

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import polars as pl
 
-from benchmarks.reports import renumbered
+from benchmarks.reports import renumber
 from benchmarks.table import Row
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -33,11 +33,11 @@ _WORDS = (
 _EVENTS = ("distress", "high_risk")
 
 
-def scored(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTHING) -> pl.DataFrame:
+def score(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTHING) -> pl.DataFrame:
     """Return every customer's points, value, rating, `low` and `high`, by customer."""
     numbers = transactions[BY_CUSTOMER].unique().sort()
     parts = [
-        _scored(
+        _score(
             transactions.filter(pl.col(BY_CUSTOMER).is_in(numbers[place : place + SLICE].implode())), until, expected
         )
         for place in range(0, len(numbers), SLICE)
@@ -45,14 +45,14 @@ def scored(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTH
     return pl.concat(parts).sort(BY_CUSTOMER)
 
 
-def _scored(transactions: pl.DataFrame, until: date, expected: Expected) -> pl.DataFrame:
+def _score(transactions: pl.DataFrame, until: date, expected: Expected) -> pl.DataFrame:
     read = readings(Facts(transactions, until), METRICS, expected=expected)
     rated = with_rating(DEFAULT.score(read), DEFAULT, pl.DataFrame(schema=CEILINGS))
     shown = with_interval(rated, DEFAULT).select(BY_CUSTOMER, "points", "value", "rating", "covered", "low", "high")
     return shown.with_columns(pl.col("points", "value", "covered", "low", "high").cast(pl.Float64))
 
 
-def blanked(transactions: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
+def blank_words(transactions: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
     """Return the rows without the words of some of them."""
     unknown = pl.when(pl.col("amount") > 0).then(pl.lit("unknown_credit")).otherwise(pl.lit("unknown_debit"))
     blank = {name: pl.when(which).then(None).otherwise(pl.col(name)) for name in _WORDS}
@@ -71,15 +71,15 @@ def without_balances(transactions: pl.DataFrame) -> pl.DataFrame:
 
 def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]:
     """Measure on enriched, current transactions of a portfolio, all of whose accounts are supplied."""
-    whole = scored(transactions, until)
+    whole = score(transactions, until)
     fewer_accounts = _without_an_account(transactions, seed)
-    fewer, mentioning = scored(fewer_accounts, until), _mentioning(fewer_accounts, until)
+    fewer, mentioning = score(fewer_accounts, until), _mentioning(fewer_accounts, until)
     return [
-        _more_points("without any words", whole, scored(blanked(transactions, pl.lit(value=True)), until)),
-        _more_points("without any balance", whole, scored(without_balances(transactions), until)),
+        _more_points("without any words", whole, score(blank_words(transactions, pl.lit(value=True)), until)),
+        _more_points("without any balance", whole, score(without_balances(transactions), until)),
         _better("an account left out that others mention", whole, fewer.filter(mentioning)),
         _better("an account left out that nothing mentions", whole, fewer.filter(~mentioning), ""),
-        _better("a month left out between balances", whole, scored(_without_a_month(transactions, until, seed), until)),
+        _better("a month left out between balances", whole, score(_without_a_month(transactions, until, seed), until)),
         *_path(transactions, until, seed),
         *_interval(transactions, until, seed, whole),
     ]
@@ -146,9 +146,9 @@ def _path(transactions: pl.DataFrame, until: date, seed: int) -> Iterator[Row]:
         for blank in (0, *sorted(draws.sample(range(1, len(quiet)), 20)), len(quiet)):
             for more in (0, 1) if 0 < blank < len(quiet) else (0,):
                 which = pl.int_range(pl.len()).is_in(quiet[: blank + more])
-                pieces.append(renumbered(blanked(rows, which), len(places)))
+                pieces.append(renumber(blank_words(rows, which), len(places)))
                 places.append((customer, blank / len(quiet), more))
-    points = scored(pl.concat(pieces), until)["points"]
+    points = score(pl.concat(pieces), until)["points"]
     path = pl.DataFrame(places, schema=["customer", "at", "more"], orient="row").with_columns(points=points)
     steps = np.abs((path["points"] - path["points"].shift(1)).filter(path["more"] == 1).to_numpy())
     yield Row("largest change by one blanked row", f"{steps.max():.2f} of {steps.size} steps", "≤ 5")
@@ -171,7 +171,7 @@ def _interval(transactions: pl.DataFrame, until: date, seed: int, whole: pl.Data
     shares = {number: draws.random() for number in whole[BY_CUSTOMER]}
     chance = pl.col(BY_CUSTOMER).replace_strict(shares, return_dtype=pl.Float64)
     number = (pl.int_range(pl.len()).hash(seed) % 10_000).cast(pl.Float64) / 10_000
-    less = scored(blanked(transactions, number < chance), until)
+    less = score(blank_words(transactions, number < chance), until)
     both = less.join(whole.select(BY_CUSTOMER, truth="value", full="points"), on=BY_CUSTOMER).sort("covered")
     within = ((both["truth"] >= both["low"]) & (both["truth"] <= both["high"])).to_numpy()
     fifths = np.array_split(within, 5)

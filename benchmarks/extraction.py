@@ -35,14 +35,14 @@ def measure() -> Sequence[Row]:
     short = [statement_pdf(layout, SEED, pages=1) for layout in EVERY_LAYOUT]
     pages, rows = sum(made.pages for made in files), sum(len(made.rows) for made in files)
     spent = _cpu_of_children()
-    took, read = _extracted(files)
+    took, read = _extract(files)
     spent = _cpu_of_children() - spent
     speed = pages / sum(took)
     return [
         Row(f"{pages} pages end to end, one child per file, on one core", f"{speed:.1f} pages/s", "≥ 25 pages/s"),
         Row("the same by the processor time of the children", f"{pages / spent:.1f} pages/s"),
         Row(f"a file of {PAGES} pages: median, slowest", f"{seconds(percentile(took, 0.5))}, {seconds(max(took))}"),
-        Row("a file of 1 page, median", seconds(percentile(_extracted(short)[0], 0.5))),
+        Row("a file of 1 page, median", seconds(percentile(_extract(short)[0], 0.5))),
         Row(f"rows recovered, of {rows:,}", f"{read / rows:.4f}"),
         *_longest(),
         *_peer("columns by lines", files, {}, speed),
@@ -56,7 +56,7 @@ def _cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _extracted(files: Sequence[PrintedStatement]) -> tuple[list[float], int]:
+def _extract(files: Sequence[PrintedStatement]) -> tuple[list[float], int]:
     """Return the seconds for each file, and the number of rows that were read with their date and amount."""
     took, right = list[float](), 0
     for made in files:
@@ -100,7 +100,7 @@ def _peer(how: str, files: Sequence[PrintedStatement], settings: dict[str, str],
     tables = [_tables(made.content, settings) for made in files]
     slower = sum(made.pages for made in files) / (time.perf_counter() - began)
     rows = sum(len(made.rows) for made in files)
-    recovered = sum(_recovered(made, cells) for made, cells in zip(files, tables, strict=True))
+    recovered = sum(_count_recovered(made, cells) for made, cells in zip(files, tables, strict=True))
     return [
         Row(f"peer, {how}", f"{slower:.1f} pages/s"),
         Row(f"peer, {how}: rows recovered", f"{recovered / rows:.4f}"),
@@ -119,7 +119,7 @@ def _figures(tables: Sequence[Sequence[Sequence[str | None]]]) -> Iterator[str]:
     return (figure[1] for cell in cells if (figure := ALONE.fullmatch(cell.strip())))
 
 
-def _recovered(made: PrintedStatement, pages: Sequence[Counter[str]]) -> int:
+def _count_recovered(made: PrintedStatement, pages: Sequence[Counter[str]]) -> int:
     wanted = [Counter[str]() for _ in pages]
     for row in made.rows:
         wanted[row.page - 1][f"{abs(row.amount):,.2f}"] += 1

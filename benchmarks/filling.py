@@ -17,7 +17,7 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.lines import as_lines
-from pipelines.intake.rows import landed, validate
+from pipelines.intake.rows import land_lines, validate
 from pipelines.synthetic import plain_rows
 from pipelines.vocabulary.schemas import SORT_KEY, SUBMISSION, TRANSACTIONS
 from storage.core.models import Queue
@@ -71,12 +71,12 @@ def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFr
         "account_identified": True,
         "account_type": account.account_type,
     }
-    return _landed(rows, seed).join(pl.DataFrame([context], schema=SUBMISSION), how="cross")
+    return _land(rows, seed).join(pl.DataFrame([context], schema=SUBMISSION), how="cross")
 
 
-def _landed(rows: int, seed: int) -> pl.DataFrame:
+def _land(rows: int, seed: int) -> pl.DataFrame:
     """Return rows as landed. Only the first are written as JSON; the others repeat them with different descriptions."""
-    first = landed(as_lines(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL)), for_this_run)
+    first = land_lines(as_lines(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL)), for_this_run)
     repeated = [
         first.with_columns(pl.col("description") + f" {number}") for number in range(1, math.ceil(rows / WRITTEN_ROWS))
     ]

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich
 from pipelines.risk_models import cohorts, fitted
@@ -55,7 +55,7 @@ def _risk(scorecard: Scorecard, fresh: Sequence[Cohort]) -> NDArray[np.float64]:
 def _cohort(seed: int) -> tuple[Cohort, NDArray[np.float64]]:
     """Return a portfolio as a cohort, and each business's true probability."""
     businesses = list(portfolio(CUSTOMERS, MONTHS, seed, UNTIL))
-    rows = accepted(businesses).select(pl.exclude("^true_.*$"))
+    rows = accept_all(businesses).select(pl.exclude("^true_.*$"))
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
     truth = np.array([business.outcome.probability for business in businesses])
     return cohorts.cohort_from_transactions(enriched, list_outcomes(businesses)), truth

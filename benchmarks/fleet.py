@@ -77,7 +77,7 @@ def _measure(broker: Mapping[str, str], workers: int) -> Measured:
         with (
             _environment(shared),
             new_home(Path(folder) / "home", "PostgreSQL") as home,
-            _queues_deleted(home.settings) if broker else nullcontext(),
+            _delete_queues(home.settings) if broker else nullcontext(),
             running(home) as service,
             _further_workers(home, Path(folder), workers - 1) as others,
         ):
@@ -99,7 +99,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _queues_deleted(settings: Settings) -> Iterator[None]:
+def _delete_queues(settings: Settings) -> Iterator[None]:
     """Delete the broker's queues and their exchange at the end of the block."""
     try:
         yield

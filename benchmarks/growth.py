@@ -37,11 +37,11 @@ def _read(path: str) -> Act:
 
 def _submit(service: Service, http: requests.Session, customer: UUID) -> object:
     body = {"accountNumber": "99999999", "mode": "append", "transactions": plain_rows(20, 1, UNTIL)}
-    return service.completed(http, service.submit(http, str(customer), body))
+    return service.wait_for_job(http, service.submit(http, str(customer), body))
 
 
 def _refresh(service: Service, http: requests.Session, customer: UUID) -> object:
-    return service.completed(http, service.refresh(http, str(customer)))
+    return service.wait_for_job(http, service.refresh(http, str(customer)))
 
 
 ACTS: dict[str, Act] = {

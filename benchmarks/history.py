@@ -24,7 +24,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             http = service.session()
             body = {"accountNumber": "99999999", "transactions": plain_rows(ROWS, 1, UNTIL)}
             began = time.perf_counter()
-            service.completed(http, service.submit(http, str(customer), body))
+            service.wait_for_job(http, service.submit(http, str(customer), body))
             elapsed = time.perf_counter() - began
         written = _bytes(home.settings.home / "lake") - before
     return [

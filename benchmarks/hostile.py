@@ -19,7 +19,7 @@ import requests
 
 from api.core.commands.console import now
 from benchmarks.filling import UNTIL
-from benchmarks.service import Service, new_home, seconds_until, started
+from benchmarks.service import Service, new_home, seconds_until, start
 from benchmarks.table import Row, milliseconds, percentile
 from pipelines.synthetic import plain_rows
 from storage.access import keys
@@ -56,7 +56,7 @@ ABOUT = (
 
 
 def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
-    with new_home(folder, database) as home, started(home, "api") as service:
+    with new_home(folder, database) as home, start(home, "api") as service:
         seconds_until(service.base_url, "/health/live", time.monotonic())
         with home.store() as store, store.db.writing() as w:
             client = keys.create_client(w, "hostile", decision_policies=False, now=now())
@@ -94,10 +94,10 @@ def _of_connections(pool: ProcessPoolExecutor, service: Service, hostile: Servic
     return _of_the_other(served, f"beside {scale.slow} slow connections")
 
 
-def _of_the_other(served: Sequence[float], when: str, asked: str = "") -> list[Row]:
+def _of_the_other(served: Sequence[float], when: str, target: str = "") -> list[Row]:
     answered = [took for took in served if took < float("inf")]
     return [
-        Row(f"another client {when}, p99 of {len(served)}", milliseconds(percentile(answered, 0.99)), asked),
+        Row(f"another client {when}, p99 of {len(served)}", milliseconds(percentile(answered, 0.99)), target),
         Row(f"another client {when}, requests that failed", str(len(served) - len(answered)), "0"),
     ]
 
@@ -108,12 +108,12 @@ def _served_meanwhile(service: Service, attack: Future[Result]) -> tuple[Result,
     """
     served = list[float]()
     while not attack.done():
-        served.append(_asked(service))
+        served.append(_ask(service))
         time.sleep(ANOTHER_ASKS_EVERY_S)
     return attack.result(), served
 
 
-def _asked(service: Service) -> float:
+def _ask(service: Service) -> float:
     began = time.perf_counter()
     with suppress(requests.RequestException), service.session() as http:
         if http.get(f"{service.base_url}/v1/jobs?page=1", timeout=30).ok:
@@ -189,29 +189,29 @@ def _members(size: int, each: Callable[[int], str]) -> bytes:
     return ('{"transactions":[{' + ",".join(members) + "}]}").encode()
 
 
-def _filled(size: int, start: bytes, piece: bytes, end: bytes = b"") -> bytes:
+def _fill(size: int, start: bytes, piece: bytes, end: bytes = b"") -> bytes:
     return start + piece * ((size - len(start) - len(end)) // len(piece)) + end
 
 
 ITEM = b'"date":"2026-06-01","description":"COFFEE","amount":-4.5'
 HOSTILE: Mapping[str, Callable[[int], bytes]] = {
-    "commas, then escaped quotes": lambda size: _filled(size, b"," * 2_100_000, b'"\\'),
+    "commas, then escaped quotes": lambda size: _fill(size, b"," * 2_100_000, b'"\\'),
     "one row of many members": lambda size: _members(size, lambda number: f'"k{number:07}":1'),
     "one member many times": lambda size: _members(size, lambda _: '"k":1'),
-    "escaped quotes in one text": lambda size: _filled(size, b'{"transactions":"', b'\\"', b'"}'),
-    "surrogates in one text": lambda size: _filled(size, b'{"transactions":"', b"\\ud83d", b'"}'),
-    "a text without an end": lambda size: _filled(size, b'{"transactions":"', b"\\\\"),
-    "empty texts": lambda size: _filled(size, b"[", b'"",', b'""]'),
-    "empty texts without commas": lambda size: _filled(size, b"[", b'"" '),
-    "empty objects": lambda size: _filled(min(size, 4 * MB), b"[", b"{},", b"{}]") + b" " * (size - 4 * MB),
-    "nested lists": lambda size: _filled(size, b"", b"["),
-    "closing brackets": lambda size: _filled(size, b"[", b"]"),
-    "one number": lambda size: _filled(size, b"[", b"1", b"]"),
-    "numbers of the maximum length": lambda size: _filled(size, b"[", b"1" * 4_300 + b",", b"1]"),
-    "digits in texts": lambda size: _filled(size, b'{"transactions":"', b"1" * 4_300 + b" ", b'"}'),
-    "white space": lambda size: _filled(size, b"{", b" \n", b"}"),
-    "invalid UTF-8": lambda size: _filled(size, b'{"transactions":"', b"\xff", b'"}'),
-    "wide characters": lambda size: _filled(size, b'{"transactions":"', "🏦".encode(), b'"}'),
+    "escaped quotes in one text": lambda size: _fill(size, b'{"transactions":"', b'\\"', b'"}'),
+    "surrogates in one text": lambda size: _fill(size, b'{"transactions":"', b"\\ud83d", b'"}'),
+    "a text without an end": lambda size: _fill(size, b'{"transactions":"', b"\\\\"),
+    "empty texts": lambda size: _fill(size, b"[", b'"",', b'""]'),
+    "empty texts without commas": lambda size: _fill(size, b"[", b'"" '),
+    "empty objects": lambda size: _fill(min(size, 4 * MB), b"[", b"{},", b"{}]") + b" " * (size - 4 * MB),
+    "nested lists": lambda size: _fill(size, b"", b"["),
+    "closing brackets": lambda size: _fill(size, b"[", b"]"),
+    "one number": lambda size: _fill(size, b"[", b"1", b"]"),
+    "numbers of the maximum length": lambda size: _fill(size, b"[", b"1" * 4_300 + b",", b"1]"),
+    "digits in texts": lambda size: _fill(size, b'{"transactions":"', b"1" * 4_300 + b" ", b'"}'),
+    "white space": lambda size: _fill(size, b"{", b" \n", b"}"),
+    "invalid UTF-8": lambda size: _fill(size, b'{"transactions":"', b"\xff", b'"}'),
+    "wide characters": lambda size: _fill(size, b'{"transactions":"', "🏦".encode(), b'"}'),
     "rows of many members": lambda size: _rows(
         size, b"{" + ITEM + b"".join(b',"extra%d":1' % number for number in range(16)) + b"}"
     ),
@@ -264,11 +264,11 @@ def _hold(base_url: str, key: str, connections: int, for_s: float) -> None:
         for number, line in enumerate(held):
             if time.monotonic() > until:
                 return
-            held[number] = _dripped(line) or _opened((address.hostname, address.port), starts[number % 2])
+            held[number] = _drip(line) or _open((address.hostname, address.port), starts[number % 2])
         time.sleep(DRIPS_EVERY_S)
 
 
-def _opened(address: tuple[str, int], start: bytes) -> socket.socket | None:
+def _open(address: tuple[str, int], start: bytes) -> socket.socket | None:
     with suppress(OSError):
         line = socket.create_connection(address, timeout=5)
         line.sendall(start)
@@ -277,7 +277,7 @@ def _opened(address: tuple[str, int], start: bytes) -> socket.socket | None:
     return None
 
 
-def _dripped(line: socket.socket | None) -> socket.socket | None:
+def _drip(line: socket.socket | None) -> socket.socket | None:
     """Send a byte; return the connection unless the service has responded or closed it."""
     if line is None:
         return None

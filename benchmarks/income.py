@@ -10,7 +10,7 @@ from datetime import date
 import polars as pl
 
 from benchmarks.calibration import measure_calibration
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.income import KINDS, PAYER, PROBABILITIES
@@ -75,7 +75,7 @@ def measure_businesses(part: Part) -> list[Row]:
 
 def _facts(made: Iterable[Business | Person]) -> tuple[Facts, pl.DataFrame]:
     """Return the facts of enriched rows, and the truth by transaction."""
-    rows = accepted(made)
+    rows = accept_all(made)
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows.select(pl.exclude("^true_.*$"))).transactions.collect()
     sent = ("received_seq", "position")
     truth = enriched.select(*sent, "transaction_id", "series_id").join(

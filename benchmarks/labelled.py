@@ -41,7 +41,7 @@ def in_groups(customers: Iterable[Business | Person], rows: int) -> Iterator[pl.
         yield pl.concat(group)
 
 
-def accepted(customers: Iterable[Business | Person]) -> pl.DataFrame:
+def accept_all(customers: Iterable[Business | Person]) -> pl.DataFrame:
     """Return the rows of all customers at once."""
     return pl.concat(in_groups(customers, 1))
 

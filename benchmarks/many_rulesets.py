@@ -21,11 +21,11 @@ _CONSTANT = re.compile(r"[0-9]+(\.[0-9]+)?")
 def plan_varied(count: int) -> MonitoringPlan:
     """Return a plan of `count` rulesets. All rounds of the library read the same figures, which are computed once."""
     return plan_rulesets(
-        [VersionedRuleset(UUID(int=nth + 1), 1, ruleset, None) for nth, ruleset in enumerate(_varied(count))]
+        [VersionedRuleset(UUID(int=nth + 1), 1, ruleset, None) for nth, ruleset in enumerate(_vary(count))]
     )
 
 
-def known(customer_numbers: Sequence[int]) -> Attributes:
+def attributes_of(customer_numbers: Sequence[int]) -> Attributes:
     """Return attributes: all customers have a loan that began on the same day, and some are in hardship."""
     began = Attribute(LOAN_START.isoformat())
     return {
@@ -34,7 +34,7 @@ def known(customer_numbers: Sequence[int]) -> Attributes:
     }
 
 
-def _varied(count: int) -> list[Ruleset]:
+def _vary(count: int) -> list[Ruleset]:
     library = [each.document for each in load_library().values()]
     return [_of_round(library[nth % len(library)], nth // len(library)) for nth in range(count)]
 

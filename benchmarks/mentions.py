@@ -60,7 +60,7 @@ def numbers(of_customers: Mapping[int, str]) -> pl.DataFrame:
     return pl.DataFrame(list(of_customers.items()), {"customer_number": pl.Int64, "missing": pl.String}, orient="row")
 
 
-def named(enriched: pl.DataFrame, sides: pl.DataFrame, as_of: date) -> Named:
+def name_accounts(enriched: pl.DataFrame, sides: pl.DataFrame, as_of: date) -> Named:
     """Return the accounts that completeness names in rows with known truth.
 
     Args:

@@ -17,8 +17,8 @@ import polars as pl
 from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks import reports
 from benchmarks.alone import alone
-from benchmarks.many_rulesets import IN_HARDSHIP, known, plan_varied
-from benchmarks.peers_of_monitoring import InCel, Outcomes, asked, in_python, ready
+from benchmarks.many_rulesets import IN_HARDSHIP, attributes_of, plan_varied
+from benchmarks.peers_of_monitoring import InCel, Outcomes, conditions_of, in_python, ready
 from benchmarks.reports import AS_OF
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines.decisions.readings import Attributes
@@ -66,10 +66,10 @@ NOW = datetime(2026, 11, 1, 3, tzinfo=UTC)
 
 def measure(scale: Scale = FULL) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-monitoring-") as folder:
-        return _measured(Path(folder), scale)
+        return _measure(Path(folder), scale)
 
 
-def _measured(folder: Path, scale: Scale) -> list[Row]:
+def _measure(folder: Path, scale: Scale) -> list[Row]:
     portfolios = {rows: _portfolio(folder / str(rows), scale, rows) for rows in scale.rows_each}
     evaluations = {rows: alone(_evaluate_portfolio, files, scale.rulesets) for rows, files in portfolios.items()}
     metrics = {rows: alone(_figures_of_portfolio, files, scale.rulesets)[0] for rows, files in portfolios.items()}
@@ -108,7 +108,7 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
 def _portfolio(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
     folder.mkdir()
     size = reports.Scale(scale.businesses, rows_each, (scale.customers,), 0, 0)
-    return alone(reports.written, folder, size)[0]
+    return alone(reports.write_portfolio, folder, size)[0]
 
 
 def _shape(rulesets: int) -> str:
@@ -132,7 +132,7 @@ def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Evaluated:
     """Evaluate the rulesets for all customers from their transactions; no rule has triggered before."""
 
     def evaluated(file: Path) -> tuple[int, int]:
-        return _decided(plan, observe_customers(plan, *_read(file), NOW))
+        return _decide(plan, observe_customers(plan, *_read(file), NOW))
 
     plan, began = plan_varied(rulesets), time.perf_counter()
     found = _of_every(files, evaluated)
@@ -157,9 +157,9 @@ def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
     """Evaluate only the rules, for all customers at once."""
     plan = plan_varied(rulesets)
     described = _figures(plan, files)
-    attributes = known(described[BY_CUSTOMER].to_list())
+    attributes = attributes_of(described[BY_CUSTOMER].to_list())
     began = time.perf_counter()
-    evaluations, fired = _decided(plan, observe_figures(plan, described, attributes, NOW))
+    evaluations, fired = _decide(plan, observe_figures(plan, described, attributes, NOW))
     return Evaluated(time.perf_counter() - began, evaluations, fired)
 
 
@@ -167,16 +167,16 @@ def _one_customer(file: Path, scale: Scale) -> float:
     """Return the median seconds for one customer: the cost for a batch of one submission on an idle machine."""
     plan, rows = plan_varied(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
     mine = rows.filter(pl.col(BY_CUSTOMER) == rows[BY_CUSTOMER][0])
-    attributes = known([int(mine[BY_CUSTOMER][0])])
+    attributes = attributes_of([int(mine[BY_CUSTOMER][0])])
     took = []
     for _ in range(scale.repeats):
         began = time.perf_counter()
-        _decided(plan, observe_customers(plan, Facts(mine, AS_OF), attributes, NOW))
+        _decide(plan, observe_customers(plan, Facts(mine, AS_OF), attributes, NOW))
         took.append(time.perf_counter() - began)
     return percentile(took, 0.5)
 
 
-def _decided(plan: MonitoringPlan, seen: Observations) -> tuple[int, int]:
+def _decide(plan: MonitoringPlan, seen: Observations) -> tuple[int, int]:
     """Return the number of evaluations of a rule, and how many triggered."""
     moved = compute_transitions(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
     return seen.outcomes.height, moved.fired.height
@@ -184,7 +184,7 @@ def _decided(plan: MonitoringPlan, seen: Observations) -> tuple[int, int]:
 
 def _read(file: Path) -> tuple[Facts, Attributes]:
     facts = Facts(pl.read_parquet(file, columns=list(COLUMNS)), AS_OF)
-    return facts, known(facts.customers[BY_CUSTOMER].to_list())
+    return facts, attributes_of(facts.customers[BY_CUSTOMER].to_list())
 
 
 def _of_every(files: Sequence[Path], do: Callable[[Path], Result]) -> list[Result]:
@@ -213,33 +213,33 @@ class Judged:
 
 
 def _in_python(files: Sequence[Path], scale: Scale) -> Judged:
-    plan, described = _sampled(files, scale)
-    conditions, customers = asked(plan), ready(described)
+    plan, described = _sample(files, scale)
+    conditions, customers = conditions_of(plan), ready(described)
     began = time.perf_counter()
     outcomes = in_python(conditions, customers)
-    return _judged(plan, described, outcomes, time.perf_counter() - began)
+    return _judge(plan, described, outcomes, time.perf_counter() - began)
 
 
 def _in_cel(files: Sequence[Path], scale: Scale) -> Judged:
-    plan, described = _sampled(files, scale)
-    peer = InCel(asked(plan))
-    customers = peer.given(ready(described))
+    plan, described = _sample(files, scale)
+    peer = InCel(conditions_of(plan))
+    customers = peer.prepare(ready(described))
     began = time.perf_counter()
     outcomes = peer.outcomes(customers)
-    return _judged(plan, described, outcomes, time.perf_counter() - began)
+    return _judge(plan, described, outcomes, time.perf_counter() - began)
 
 
-def _sampled(files: Sequence[Path], scale: Scale) -> tuple[MonitoringPlan, pl.DataFrame]:
+def _sample(files: Sequence[Path], scale: Scale) -> tuple[MonitoringPlan, pl.DataFrame]:
     """Return the plan and the figures of the first customers."""
     plan = plan_varied(scale.rulesets)
     needed = -(-scale.asked_of_peers // reports.CUSTOMERS_PER_FILE)
     return plan, _figures(plan, files[:needed]).head(scale.asked_of_peers)
 
 
-def _judged(plan: MonitoringPlan, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
+def _judge(plan: MonitoringPlan, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
     """Compare a peer's outcomes with ours, without muted customers."""
     numbers = described[BY_CUSTOMER].to_list()
-    ours = observe_figures(plan, described, known(numbers), NOW).outcomes
+    ours = observe_figures(plan, described, attributes_of(numbers), NOW).outcomes
     theirs = {
         (number, ruleset_id.bytes, code): holds
         for number, of_customer in zip(numbers, outcomes, strict=True)

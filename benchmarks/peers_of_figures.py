@@ -61,7 +61,7 @@ _WINDOWS = "CREATE TEMP TABLE windows AS SELECT customer_number, " + ", ".join(
 def in_duckdb(files: Sequence[Path]) -> Totals:
     """Compute the aggregates in DuckDB, with all of its threads; each file is read once, as ours are."""
     totals = [_of_file_in_duckdb(file) for file in files]
-    return _added(totals)
+    return _add_up(totals)
 
 
 def _of_file_in_duckdb(file: Path) -> Totals:
@@ -78,7 +78,7 @@ def _of_file_in_duckdb(file: Path) -> Totals:
 
 def in_pandas(files: Sequence[Path]) -> Totals:
     """Compute the aggregates in pandas, file by file."""
-    return _added([_of_file_in_pandas(file) for file in files])
+    return _add_up([_of_file_in_pandas(file) for file in files])
 
 
 def _of_file_in_pandas(file: Path) -> Totals:
@@ -114,5 +114,5 @@ def _put_flows(rows: pd.DataFrame) -> None:
     rows["dishonours"] = (rows["category"] == "returned_payment").astype("int64")
 
 
-def _added(totals: Sequence[Totals]) -> Totals:
+def _add_up(totals: Sequence[Totals]) -> Totals:
     return {name: sum(total[name] for total in totals) for name in totals[0]}

@@ -24,18 +24,18 @@ Outcomes = Sequence[bool | None]  # of all rules, in the plan's order
 _PLACES = Decimal("1e-8")
 
 
-Operand: TypeAlias = "Asked | str | Decimal"
+Operand: TypeAlias = "Node | str | Decimal"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Node:
     """A condition or a number as plain data. Operands are others of these, names or decimals."""
 
     operator: str
     operands: Sequence[Operand]
 
 
-def asked(plan: MonitoringPlan) -> list[Asked]:
+def conditions_of(plan: MonitoringPlan) -> list[Node]:
     """Return the condition of every rule, in the plan's order."""
     return [_of_rule(plan, ruleset_id, code) for ruleset_id, code in plan.rules]
 
@@ -45,37 +45,37 @@ def ready(figures: pl.DataFrame) -> Sequence[Known]:
     return figures.select(pl.selectors.decimal()).to_dicts()
 
 
-def _of_rule(plan: MonitoringPlan, ruleset_id: UUID, code: str) -> Asked:
+def _of_rule(plan: MonitoringPlan, ruleset_id: UUID, code: str) -> Node:
     planned = plan.rulesets[ruleset_id]
     names = {slug: name for name, slug in planned.slugs.items()}
-    return _asked(planned.rules[code].rule.condition, names)
+    return _convert(planned.rules[code].rule.condition, names)
 
 
-def _asked(of: Condition | Number, names: Mapping[str, str]) -> Asked:
+def _convert(of: Condition | Number, names: Mapping[str, str]) -> Node:
     """Convert a condition. The library's rules read only metrics and combine them only in these ways."""
     assert isinstance(of, Operation)
-    return Asked(of.operator, [_operand(each, names) for each in of.operands])
+    return Node(of.operator, [_operand(each, names) for each in of.operands])
 
 
 def _operand(of: Condition | Number, names: Mapping[str, str]) -> Operand:
     if isinstance(of, str):
         return Decimal(of)
-    return names[of.metric] if isinstance(of, MetricRef) else _asked(of, names)
+    return names[of.metric] if isinstance(of, MetricRef) else _convert(of, names)
 
 
 # In plain Python
 
 
-def in_python(conditions: Sequence[Asked], customers: Sequence[Known]) -> list[Outcomes]:
+def in_python(conditions: Sequence[Node], customers: Sequence[Known]) -> list[Outcomes]:
     return [[_holds(each, known) for each in conditions] for known in customers]
 
 
-def _holds(asked: Asked, known: Known) -> bool | None:
-    if asked.operator == "all":
-        parts = [_holds(each, known) for each in asked.operands if isinstance(each, Asked)]
+def _holds(node: Node, known: Known) -> bool | None:
+    if node.operator == "all":
+        parts = [_holds(each, known) for each in node.operands if isinstance(each, Node)]
         return False if False in parts else None if None in parts else True
-    left, right = (_number(each, known) for each in asked.operands)
-    return None if left is None or right is None else bool(_COMPARED[asked.operator](left, right))
+    left, right = (_number(each, known) for each in node.operands)
+    return None if left is None or right is None else bool(_COMPARED[node.operator](left, right))
 
 
 def _number(of: Operand, known: Known) -> Decimal | None:
@@ -85,7 +85,7 @@ def _number(of: Operand, known: Known) -> Decimal | None:
         case str():
             value: Decimal | None = known[of]
             return value
-        case Asked():
+        case Node():
             operands = [_number(each, known) for each in of.operands]
             if None in operands:
                 return None
@@ -112,18 +112,18 @@ _CALCULATED: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
 class InCel:
     """Conditions in CEL. Names of the plan are not valid in CEL, so each gets a number."""
 
-    def __init__(self, conditions: Sequence[Asked]) -> None:
+    def __init__(self, conditions: Sequence[Node]) -> None:
         names = sorted({name for each in conditions for name in _names(each)})
         self._variables = {name: f"m{nth}" for nth, name in enumerate(names)}
         self._programs = [cel.compile(self._text(each)) for each in conditions]
 
-    def given(self, customers: Sequence[Known]) -> list[dict[str, float | None]]:
+    def prepare(self, customers: Sequence[Known]) -> list[dict[str, float | None]]:
         """Prepare customers for `outcomes`. This is not measured."""
         return [{variable: _double(known[name]) for name, variable in self._variables.items()} for known in customers]
 
     def outcomes(self, customers: Sequence[dict[str, float | None]]) -> list[Outcomes]:
         contexts = (cel.Context(variables=each) for each in customers)
-        return [[_executed(program, context) for program in self._programs] for context in contexts]
+        return [[_execute(program, context) for program in self._programs] for context in contexts]
 
     def _text(self, of: Operand) -> str:
         match of:
@@ -131,7 +131,7 @@ class InCel:
                 return repr(float(of))
             case str():
                 return self._variables[of]
-            case Asked():
+            case Node():
                 return f"({f' {_SIGNS[of.operator]} '.join(map(self._text, of.operands))})"
 
 
@@ -151,7 +151,7 @@ _SIGNS = {
 def _names(of: Operand) -> Iterator[str]:
     if isinstance(of, str):
         yield of
-    elif isinstance(of, Asked):
+    elif isinstance(of, Node):
         for each in of.operands:
             yield from _names(each)
 
@@ -160,7 +160,7 @@ def _double(value: Decimal | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _executed(program: Any, context: Any) -> bool | None:
+def _execute(program: Any, context: Any) -> bool | None:
     try:
         return bool(program.execute(context))
     except TypeError:  # a comparison with null that no other operand decided

@@ -31,7 +31,7 @@ class Peer(Protocol):
     def verdicts(self, customers: Sequence[Given]) -> list[Verdict]: ...
 
 
-def given(customers: Iterable[Known]) -> list[Given]:
+def prepare(customers: Iterable[Known]) -> list[Given]:
     """Return metrics and input in the form that both peers take."""
     return [
         {name: None if value is None else float(value) for name, value in (*each.items(), ("requested", REQUESTED))}
@@ -109,7 +109,7 @@ def _rows(outcome: str, limit: str, rows: Iterable[Cells]) -> list[Cells]:
     return [{**cells, "outcome": f"'{outcome}'", "limit": limit} for cells in rows]
 
 
-def _unknown(condition: str) -> list[Cells]:
+def _unknown_cells(condition: str) -> list[Cells]:
     return _rows(INDETERMINATE, "null", [{EXPRESSION: condition}])
 
 
@@ -121,11 +121,11 @@ TABLE: Sequence[Cells] = [
 ]
 GUARDED: Sequence[Cells] = [
     *_rows("blocked", "0", KNOCK_OUTS),
-    *_unknown(KNOCK_OUT_UNKNOWN),
+    *_unknown_cells(KNOCK_OUT_UNKNOWN),
     *_rows("conditional", PRICED, REFERRED),
-    *_unknown(REFERRAL_UNKNOWN),
+    *_unknown_cells(REFERRAL_UNKNOWN),
     *_rows("proceed", PRICED, [GOOD]),
-    *_unknown(GOOD_UNKNOWN),
+    *_unknown_cells(GOOD_UNKNOWN),
     *_rows("conditional", PRICED, [{}]),
 ]
 _OUTPUTS = ("outcome", "limit")
@@ -202,16 +202,16 @@ class InCel:
         self._outcome, self._limit = cel.compile(CEL_VERDICT), cel.compile(CEL_LIMIT)
 
     def verdicts(self, customers: Sequence[Given]) -> list[Verdict]:
-        return [self._decided(cel.Context(variables=each)) for each in customers]
+        return [self._decide(cel.Context(variables=each)) for each in customers]
 
-    def _decided(self, context: cel.Context) -> Verdict:
+    def _decide(self, context: cel.Context) -> Verdict:
         try:
             outcome = self._outcome.execute(context)
         except TypeError:  # a comparison with null that nothing else decided
             return Verdict(INDETERMINATE, None)
-        return _verdict(outcome, 0.0 if outcome == "blocked" else self._priced(context))
+        return _verdict(outcome, 0.0 if outcome == "blocked" else self._compute_limit(context))
 
-    def _priced(self, context: cel.Context) -> float | None:
+    def _compute_limit(self, context: cel.Context) -> float | None:
         try:
             limit: float = self._limit.execute(context)
         except TypeError:

@@ -76,7 +76,7 @@ class Lists:
         ]
 
     @cached_property
-    def _said(self) -> list[tuple[str, Party]]:
+    def _phrases(self) -> list[tuple[str, Party]]:
         """Return the phrases to search for, the longest first, each with the party that it names."""
         saying = [(phrase, party) for party in counterparties.load_parties() for phrase in party.says]
         wanted = search_literals([phrase for phrase, _ in saying])
@@ -88,7 +88,7 @@ class Lists:
         """Return the searches: one for all phrases of a length, and one for each phrase with an exception."""
         return [
             evaluate
-            for _, same in groupby(self._said, lambda each: len(each[0]))
+            for _, same in groupby(self._phrases, lambda each: len(each[0]))
             for evaluate in _evaluations(list(same))
         ]
 
@@ -97,7 +97,7 @@ class Lists:
         """Return the phrase found in a text (`said`) with COUNTERPARTY."""
         rows = [
             (_words(literal), party.purpose.slug, party.purpose.credit, party.purpose.debit)
-            for literal, party in self._said
+            for literal, party in self._phrases
         ]
         columns = ("said", *COUNTERPARTY)
         return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row").unique("said", keep="first")
@@ -148,7 +148,7 @@ class InPandas:
         cleaning = ((_APOSTROPHES, ""), (_GAPS_IN_PYTHON, " "), (_BEFORE_NUMBER_IN_PYTHON, r"\1 \2"))
         self._cleaning = [(re.compile(pattern), to) for pattern, to in cleaning]
         self._evaluations = [
-            (re.compile(f"({evaluate.says})"), _compiled(evaluate.unless)) for evaluate in lists.evaluations
+            (re.compile(f"({evaluate.says})"), _compile(evaluate.unless)) for evaluate in lists.evaluations
         ]
         self._counterparties = lists.counterparties.to_pandas().set_index("said")
         self._decisive = list(map(_CompiledClause.of, lists.clauses("decisive")))
@@ -160,22 +160,22 @@ class InPandas:
         Args:
             narratives: the columns ASKED.
         """
-        words = self._cleaned(narratives["description"])
-        found = self._counterparties.reindex(self._named(words)).set_index(words.index)
+        words = self._clean_all(narratives["description"])
+        found = self._counterparties.reindex(self._read_names(words)).set_index(words.index)
         rows = narratives.assign(words=words, purpose=found["purpose"])
         undecided = pd.Series(None, index=rows.index, dtype="object")
-        category = _tried(self._decisive, rows, undecided)
+        category = _try_clauses(self._decisive, rows, undecided)
         category = category.fillna(found["credit"].where(rows["direction"] == "credit", found["debit"]))
-        category = _tried(self._indicative, rows, category)
+        category = _try_clauses(self._indicative, rows, category)
         return category.fillna(rows["direction"].map(UNKNOWN)).to_list()
 
-    def _cleaned(self, descriptions: "pd.Series[str]") -> "pd.Series[str]":
+    def _clean_all(self, descriptions: "pd.Series[str]") -> "pd.Series[str]":
         words = descriptions.astype("object").str.normalize("NFKC").str.upper()
         for pattern, to in self._cleaning:
             words = words.str.replace(pattern, to, regex=True)
         return words.str.strip()
 
-    def _named(self, words: "pd.Series[str]") -> "pd.Series[str]":
+    def _read_names(self, words: "pd.Series[str]") -> "pd.Series[str]":
         """Return the words that name a counterparty in the lists."""
         said = pd.Series(None, index=words.index, dtype="object")
         for says, unless in self._evaluations:
@@ -195,26 +195,28 @@ class _CompiledClause:
 
     @classmethod
     def of(cls, clause: Clause) -> Self:
-        return cls(clause, re.compile(clause.any), _compiled(clause.with_), _compiled(clause.unless))
+        return cls(clause, re.compile(clause.any), _compile(clause.with_), _compile(clause.unless))
 
     def holds(self, rows: pd.DataFrame) -> pd.Index:
         """Return the rows that the clause decides."""
-        asked = rows[rows["direction"] == self.clause.side]
+        chosen = rows[rows["direction"] == self.clause.side]
         for column, values in self.clause.conditions.items():
-            asked = asked[asked[column].isin(values)]
-        asked = asked[asked["words"].str.contains(self.any)]
+            chosen = chosen[chosen[column].isin(values)]
+        chosen = chosen[chosen["words"].str.contains(self.any)]
         if self.with_ is not None:
-            asked = asked[asked["words"].str.contains(self.with_)]
+            chosen = chosen[chosen["words"].str.contains(self.with_)]
         if self.unless is not None:
-            asked = asked[~asked["words"].str.contains(self.unless)]
-        return asked.index
+            chosen = chosen[~chosen["words"].str.contains(self.unless)]
+        return chosen.index
 
 
-def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+def _compile(pattern: str | None) -> re.Pattern[str] | None:
     return None if pattern is None else re.compile(pattern)
 
 
-def _tried(clauses: Sequence[_CompiledClause], rows: pd.DataFrame, category: "pd.Series[str]") -> "pd.Series[str]":
+def _try_clauses(
+    clauses: Sequence[_CompiledClause], rows: pd.DataFrame, category: "pd.Series[str]"
+) -> "pd.Series[str]":
     decided = category.copy()
     for compiled in clauses:
         decided[compiled.holds(rows[decided.isna()])] = compiled.clause.category
@@ -243,13 +245,13 @@ class InDuckDB:
 
 def _statement(lists: Lists) -> str:
     names = " ".join(
-        f"WHEN {_matches(evaluate.says)}{_unmatched(evaluate.unless)} THEN regexp_extract(words, "
-        f"{_quoted(evaluate.says)})"
+        f"WHEN {_matches(evaluate.says)}{_no_match_sql(evaluate.unless)} THEN regexp_extract(words, "
+        f"{_quote(evaluate.says)})"
         for evaluate in lists.evaluations
     )
     unknown = f"CASE direction WHEN 'credit' THEN '{UNKNOWN['credit']}' ELSE '{UNKNOWN['debit']}' END"
     return f"""
-        WITH worded AS (SELECT *, {_cleaned("upper(description)")} AS words FROM narratives),
+        WITH worded AS (SELECT *, {_clean("upper(description)")} AS words FROM narratives),
         named AS (SELECT *, CASE {names} END AS said FROM worded),
         known AS (SELECT * FROM named LEFT JOIN counterparties USING (said))
         SELECT coalesce(
@@ -260,38 +262,38 @@ def _statement(lists: Lists) -> str:
         ) AS category FROM known ORDER BY row"""
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     cleaning = ((_APOSTROPHES, ""), (_GAPS_IN_RE2, " "), (_BEFORE_NUMBER_IN_RE2, r"\1 \2"))
     for pattern, to in cleaning:
-        text = f"regexp_replace({text}, {_quoted(pattern)}, '{to}', 'g')"
+        text = f"regexp_replace({text}, {_quote(pattern)}, '{to}', 'g')"
     return f"trim({text})"
 
 
 def _whens(clauses: Sequence[Clause]) -> str:
     return " ".join(
-        f"WHEN direction = '{clause.side}'{_meets(clause)} AND {_matches(clause.any)}{_matched(clause.with_)}"
-        f"{_unmatched(clause.unless)} THEN '{clause.category}'"
+        f"WHEN direction = '{clause.side}'{_meets(clause)} AND {_matches(clause.any)}{_match_sql(clause.with_)}"
+        f"{_no_match_sql(clause.unless)} THEN '{clause.category}'"
         for clause in clauses
     )
 
 
 def _meets(clause: Clause) -> str:
     return "".join(
-        f" AND {column} IN ({', '.join(map(_quoted, values))})" for column, values in clause.conditions.items()
+        f" AND {column} IN ({', '.join(map(_quote, values))})" for column, values in clause.conditions.items()
     )
 
 
 def _matches(pattern: str) -> str:
-    return f"regexp_matches(words, {_quoted(pattern)})"
+    return f"regexp_matches(words, {_quote(pattern)})"
 
 
-def _matched(pattern: str | None) -> str:
+def _match_sql(pattern: str | None) -> str:
     return "" if pattern is None else f" AND {_matches(pattern)}"
 
 
-def _unmatched(pattern: str | None) -> str:
+def _no_match_sql(pattern: str | None) -> str:
     return "" if pattern is None else f" AND NOT {_matches(pattern)}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

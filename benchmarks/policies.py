@@ -19,7 +19,7 @@ from assets.portfolio.portfolio_jobs import run
 from benchmarks import reports, ten_rules
 from benchmarks.alone import alone
 from benchmarks.filling import UNTIL, fill
-from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, given
+from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, prepare
 from benchmarks.reports import Timed
 from benchmarks.service import Home, new_home
 from benchmarks.table import Row, mebibytes, seconds
@@ -87,7 +87,7 @@ def _on_ready_metrics(scale: Scale) -> list[Row]:
         *(Row(f"one customer at a time: {name}", f"{rate:,.0f}/s") for name, rate in rates.items()),
         *(Row(f"ours in bulk, as a multiple of {name}", f"{bulk / rates[name]:,.0f} ×") for name in peers),
         *(
-            Row(f"wrong {about}: {name}", each.described(), "0" * (name == "ours"))
+            Row(f"wrong {about}: {name}", each.describe(), "0" * (name == "ours"))
             for name, found in mistakes.items()
             for about, each in found.items()
         ),
@@ -105,14 +105,14 @@ def _one_by_one(count: int) -> float:
 
 def _rate(customers: pl.DataFrame, at_once: int) -> float:
     plan = plan_policy(ten_rules.policy())
-    _decided(plan, customers.head(at_once))  # warm up the process
+    _decide(plan, customers.head(at_once))  # warm up the process
     began = time.perf_counter()
     for start in range(0, customers.height, at_once):
-        _decided(plan, customers.slice(start, at_once))
+        _decide(plan, customers.slice(start, at_once))
     return customers.height / (time.perf_counter() - began)
 
 
-def _decided(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
+def _decide(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
     """Return `outcome` and the limit by `metrics.values` of customers."""
     return evaluate_plan(plan, readings.read_leaves(plan, customers, {}, INPUTS, NOW)).select("outcome", "amount_0")
 
@@ -120,30 +120,30 @@ def _decided(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
 def _mistakes_of_ours(count: int) -> Mistakes:
     plan = plan_policy(ten_rules.policy())
     described = {
-        about: [Verdict(*each) for each in _decided(plan, customers).rows()]
-        for about, customers in _sampled(count).items()
+        about: [Verdict(*each) for each in _decide(plan, customers).rows()]
+        for about, customers in _sample(count).items()
     }
-    return _judged(described, count)
+    return _count_mistakes(described, count)
 
 
 def _in_a_loop(name: str, count: int) -> tuple[float, Mistakes]:
     """Return customers per second, and the mistakes."""
     peer = PEERS[name]()
-    ready = {about: given(ten_rules.known(customers)) for about, customers in _sampled(count).items()}
+    ready = {about: prepare(ten_rules.as_known(customers)) for about, customers in _sample(count).items()}
     began = time.perf_counter()
     described = {about: peer.verdicts(customers) for about, customers in ready.items()}
     took = time.perf_counter() - began
-    return sum(map(len, ready.values())) / took, _judged(described, count)
+    return sum(map(len, ready.values())) / took, _count_mistakes(described, count)
 
 
-def _sampled(count: int) -> Mapping[str, pl.DataFrame]:
+def _sample(count: int) -> Mapping[str, pl.DataFrame]:
     return {"with gaps": ten_rules.with_gaps(count, 2), "on the cent": ten_rules.on_the_cent(count, 3)}
 
 
-def _judged(described: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
+def _count_mistakes(described: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
     return {
-        about: wrong(described[about], ten_rules.right(ten_rules.known(customers)))
-        for about, customers in _sampled(count).items()
+        about: wrong(described[about], ten_rules.right(ten_rules.as_known(customers)))
+        for about, customers in _sample(count).items()
     }
 
 
@@ -151,26 +151,26 @@ def _judged(described: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
 
 
 def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
-    files, _ = alone(reports.written, folder, portfolio)
+    files, _ = alone(reports.write_portfolio, folder, portfolio)
     every, _ = alone(reports.metrics_of_portfolio, files)
-    read, _ = alone(_metrics_read, files)
+    read, _ = alone(_measure_read_metrics, files)
     whose = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
     return [
-        Row(f"all metrics of {whose}", every.described(), "≤ 15 s"),
-        Row("only the metrics that the policy reads", read.described()),
-        *_backtested(folder / "home", portfolio.customers[-1], portfolio.rows_each),
+        Row(f"all metrics of {whose}", every.describe(), "≤ 15 s"),
+        Row("only the metrics that the policy reads", read.describe()),
+        *_measure_backtest(folder / "home", portfolio.customers[-1], portfolio.rows_each),
     ]
 
 
-def _metrics_read(files: Sequence[Path]) -> Timed:
+def _measure_read_metrics(files: Sequence[Path]) -> Timed:
     return reports.metrics_of_portfolio(files, plan_policy(ten_rules.policy()).metrics)
 
 
-def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:
+def _measure_backtest(folder: Path, customers: int, rows_each: int) -> list[Row]:
     with new_home(folder, "SQLite") as home:
         with home.store() as store:
             fill(store, home.client_id, customers, rows_each)
-            job_id = _requested(store, home.client_id)
+            job_id = _request_backtest(store, home.client_id)
         (took, changed), peak = alone(_backtest, home, job_id)
     return [
         Row("backtest of two versions over as many customers, in the service's lake", seconds(took), "≤ 30 s"),
@@ -179,7 +179,7 @@ def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:
     ]
 
 
-def _requested(store: Store, client_id: UUID) -> UUID:
+def _request_backtest(store: Store, client_id: UUID) -> UUID:
     """Return the job of a backtest of two versions over the client's portfolio."""
     now = datetime.now(UTC)
     with store.db.writing() as w:

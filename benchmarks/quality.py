@@ -18,7 +18,7 @@ import polars as pl
 
 from benchmarks.calibration import measure_calibration
 from benchmarks.debt import measure_debt
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.counterparties import brands, counterparties, lists
 from pipelines.enrichment.counterparties.categories import ask_model
@@ -54,8 +54,8 @@ _PAIR = ("customer_number", "size", "account_out", "account_in", "date_out", "da
 
 
 def measure() -> Sequence[Row]:
-    rows = accepted(portfolio(CUSTOMERS, MONTHS, SEED, UNTIL))
-    enriched = _enriched(rows)
+    rows = accept_all(portfolio(CUSTOMERS, MONTHS, SEED, UNTIL))
+    enriched = _enrich(rows)
     nameless = _without_listed_brands(rows)
     return [
         *_categories(enriched, nameless),
@@ -70,7 +70,7 @@ def measure() -> Sequence[Row]:
     ]
 
 
-def _enriched(rows: pl.DataFrame) -> pl.DataFrame:
+def _enrich(rows: pl.DataFrame) -> pl.DataFrame:
     """Return TRANSACTIONS with the truth."""
     facts = rows.select(pl.exclude("^true_.*$"))
     truth = rows.select("received_seq", "position", pl.col("^true_.*$"))

@@ -74,7 +74,7 @@ def _batches(service: Service, customers: Sequence[UUID]) -> None:
     for seed in range(BATCHES):
         rows = plain_rows(ROWS_PER_BATCH, 1_000 + seed, UNTIL)
         body = {"bsb": "062000", "accountNumber": "10000000", "transactions": rows}
-        service.completed(http, service.submit(http, str(drawn.choice(customers)), body))
+        service.wait_for_job(http, service.submit(http, str(drawn.choice(customers)), body))
 
 
 @contextmanager

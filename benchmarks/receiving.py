@@ -88,7 +88,7 @@ class _Seen:
         self.unanswered += 1
         self.most_unanswered = max(self.most_unanswered, self.unanswered)
 
-    def described(self) -> tuple[Sequence[Arrival], int]:
+    def describe(self) -> tuple[Sequence[Arrival], int]:
         arrivals, most = self.arrivals, self.most_unanswered
         self.arrivals, self.most_unanswered = list[Arrival](), self.unanswered
         return arrivals, most
@@ -143,11 +143,11 @@ async def _wait(path: str, reader: asyncio.StreamReader) -> None:
 def _reporting(loop: asyncio.AbstractEventLoop, seen: _Seen) -> None:
     """Write a report for each line on standard input; at its end, the process ends."""
 
-    async def described() -> tuple[Sequence[Arrival], int]:
-        return seen.described()
+    async def describe() -> tuple[Sequence[Arrival], int]:
+        return seen.describe()
 
     for _ in sys.stdin:
-        print(json.dumps(asyncio.run_coroutine_threadsafe(described(), loop).result()), flush=True)  # noqa: T201
+        print(json.dumps(asyncio.run_coroutine_threadsafe(describe(), loop).result()), flush=True)  # noqa: T201
     os._exit(0)
 
 

@@ -20,7 +20,7 @@ import polars as pl
 from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks.alone import alone
 from benchmarks.filling import UNTIL
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from benchmarks.peers_of_figures import Totals, in_duckdb, in_pandas
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines import metrics
@@ -61,23 +61,23 @@ class Timed:
     rows: int
     took_s: float
 
-    def described(self) -> str:
+    def describe(self) -> str:
         return f"{seconds(self.took_s)}, {self.rows / self.took_s:,.0f} rows/s"
 
 
 def measure(scale: Scale = FULL) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-reports-") as folder:
-        return _measured(Path(folder), scale)
+        return _measure(Path(folder), scale)
 
 
-def _measured(folder: Path, scale: Scale) -> list[Row]:
+def _measure(folder: Path, scale: Scale) -> list[Row]:
     one, _ = alone(_one_customer, scale.repeats)
-    files, _ = alone(written, folder, scale)
+    files, _ = alone(write_portfolio, folder, scale)
     portfolios = [alone(_portfolio, files[: count // CUSTOMERS_PER_FILE or 1], count) for count in scale.customers]
     measured = [alone(metrics_of_portfolio, files)]
     peers = [
-        alone(_timed, in_duckdb, files)[0],
-        alone(_timed, in_pandas, files[: scale.in_pandas // CUSTOMERS_PER_FILE or 1])[0],
+        alone(_time, in_duckdb, files)[0],
+        alone(_time, in_pandas, files[: scale.in_pandas // CUSTOMERS_PER_FILE or 1])[0],
     ]
     floor, _ = alone(_floor, files)
     (largest, totals), peak = portfolios[-1]
@@ -88,7 +88,7 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
         *(Row(f"of these, {kind}", milliseconds(one[kind])) for kind in REPORTS),
         Row("the same customer: all metrics, p50", milliseconds(one["metrics"])),
         *(
-            Row(f"{timed.rows:,} rows: three reports and all metrics", timed.described(), "≤ 60 s" * (timed is largest))
+            Row(f"{timed.rows:,} rows: three reports and all metrics", timed.describe(), "≤ 60 s" * (timed is largest))
             for (timed, _), _ in portfolios
         ),
         Row(
@@ -97,22 +97,22 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
             "flat",
         ),
         Row("peak RSS at the largest portfolio", mebibytes(peak), "≤ 2 GiB"),
-        Row("all metrics alone, largest portfolio", measured[0][0].described(), "≤ 15 s"),
-        Row("months, categories, payers, windows in DuckDB, largest portfolio", peers[0][0].described()),
-        Row(f"the same in pandas, {peers[1][0].rows:,} rows", peers[1][0].described()),
-        Row("floor: reading the columns needed, largest portfolio", floor.described()),
+        Row("all metrics alone, largest portfolio", measured[0][0].describe(), "≤ 15 s"),
+        Row("months, categories, payers, windows in DuckDB, largest portfolio", peers[0][0].describe()),
+        Row(f"the same in pandas, {peers[1][0].rows:,} rows", peers[1][0].describe()),
+        Row("floor: reading the columns needed, largest portfolio", floor.describe()),
         Row("ours, as a multiple of the floor", f"{largest.took_s / floor.took_s:.1f} ×"),
     ]
 
 
-def _enriched(businesses: int, seed: int, months: int) -> pl.DataFrame:
-    rows = accepted(portfolio(businesses, months, seed, until=UNTIL)).select(ACCEPTED.names())
+def _enrich(businesses: int, seed: int, months: int) -> pl.DataFrame:
+    rows = accept_all(portfolio(businesses, months, seed, until=UNTIL)).select(ACCEPTED.names())
     return enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
 
 
 def _one_customer(repeats: int) -> dict[str, float]:
     """Return the median seconds over `repeats` for the reports and metrics of one customer."""
-    every = _enriched(8, 11, 24)
+    every = _enrich(8, 11, 24)
     largest = every["customer_number"].value_counts().sort("count", "customer_number")["customer_number"][-1]
     rows = every.filter(pl.col("customer_number") == largest).tail(ONE_CUSTOMER_ROWS)
     took: dict[str, list[float]] = {name: [] for name in (*REPORTS, "reports", "metrics")}
@@ -129,21 +129,21 @@ def _one_customer(repeats: int) -> dict[str, float]:
     return {name: percentile(each, 0.5) for name, each in took.items()}
 
 
-def written(folder: Path, scale: Scale) -> list[Path]:
+def write_portfolio(folder: Path, scale: Scale) -> list[Path]:
     """Write the largest portfolio as files."""
-    every = _enriched(scale.businesses, 12, 14)
+    every = _enrich(scale.businesses, 12, 14)
     originals = [each.tail(scale.rows_each) for each in every.partition_by("customer_number", maintain_order=True)]
     full = [each for each in originals if each.height == scale.rows_each]
     files = []
     for start in range(0, scale.customers[-1], CUSTOMERS_PER_FILE):
         numbers = range(start, min(start + CUSTOMERS_PER_FILE, scale.customers[-1]))
-        copies = pl.concat(renumbered(full[number % len(full)], number) for number in numbers)
+        copies = pl.concat(renumber(full[number % len(full)], number) for number in numbers)
         files.append(folder / f"{start:06d}.parquet")
         copies.sort(SORT_KEY).write_parquet(files[-1], compression="zstd", compression_level=3, row_group_size=30_000)
     return files
 
 
-def renumbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
+def renumber(rows: pl.DataFrame, number: int) -> pl.DataFrame:
     """Return the rows as another customer's, with transaction ids of their own."""
     ids = Random(number).randbytes(16 * rows.height)
     made = pl.Series("transaction_id", [ids[at : at + 16] for at in range(0, len(ids), 16)], pl.Binary)
@@ -204,7 +204,7 @@ def metrics_of_portfolio(files: Sequence[Path], wanted: metrics.Metrics = metric
     return Timed(rows, time.perf_counter() - began)
 
 
-def _timed(compute: Callable[[Sequence[Path]], Totals], files: Sequence[Path]) -> tuple[Timed, Totals]:
+def _time(compute: Callable[[Sequence[Path]], Totals], files: Sequence[Path]) -> tuple[Timed, Totals]:
     """Return the time for all files, and the totals of the first."""
     first = compute(files[:1])
     began = time.perf_counter()

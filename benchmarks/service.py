@@ -17,7 +17,7 @@ import requests
 from psycopg.sql import SQL, Identifier
 
 from api.core.commands.console import now
-from api.service.commands.addresses import chosen, wait_until_ready
+from api.service.commands.addresses import choose_port, wait_until_ready
 from storage.access import keys
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -95,7 +95,7 @@ class Service:
     def refresh(self, http: requests.Session, customer_id: str) -> str:
         return str(self._data(http.post(f"{self.base_url}/v1/customer/{customer_id}/reports/refresh"))["jobId"])
 
-    def completed(self, http: requests.Session, job_id: str) -> dict[str, Any]:
+    def wait_for_job(self, http: requests.Session, job_id: str) -> dict[str, Any]:
         """Wait for a job to end and return its status.
 
         Raises:
@@ -143,16 +143,16 @@ def _with_client(settings: Settings) -> Home:
 @contextmanager
 def running(home: Home, api_processes: int = 1) -> Iterator[Service]:
     """Run `tidemark up` for the duration of a block, from when it is ready."""
-    options = ("--api-processes", str(api_processes), "--dagster-port", str(chosen(0)))
-    with started(home, "up", *options) as service:
+    options = ("--api-processes", str(api_processes), "--dagster-port", str(choose_port(0)))
+    with start(home, "up", *options) as service:
         wait_until_ready(service.base_url, service.process, within_s=120)
         yield service
 
 
 @contextmanager
-def started(home: Home, *command: str) -> Iterator[Service]:
+def start(home: Home, *command: str) -> Iterator[Service]:
     """Run a `tidemark` command that serves the API for the duration of a block."""
-    port = chosen(0)
+    port = choose_port(0)
     with (home.settings.home / "service.log").open("ab") as sink:
         process = subprocess.Popen(
             [sys.executable, "-m", "api.cli", *command, "--port", str(port)],

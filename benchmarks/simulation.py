@@ -56,14 +56,14 @@ Fired = set[tuple[int, date, str]]  # customer, day, rule
 
 def measure(scale: Scale = FULL) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-simulation-") as folder:
-        return _measured(Path(folder), scale)
+        return _measure(Path(folder), scale)
 
 
-def _measured(folder: Path, scale: Scale) -> list[Row]:
+def _measure(folder: Path, scale: Scale) -> list[Row]:
     size = reports.Scale(scale.businesses, scale.rows_each, (scale.customers,), 0, 0)
-    files, _ = alone(reports.written, folder, size)
-    took, peak = alone(_library_tried, files, scale)
-    ours, _ = alone(_few, files[0], scale, _tried)
+    files, _ = alone(reports.write_portfolio, folder, size)
+    took, peak = alone(_try_library, files, scale)
+    ours, _ = alone(_few, files[0], scale, _try_ruleset)
     daily, _ = alone(_few, files[0], scale, _evaluated_daily)
     days = scale.customers * scale.days
     fastest, slowest = (choose(took, key=lambda slug: took[slug]) for choose in (min, max))
@@ -82,13 +82,13 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
     ]
 
 
-def _library_tried(files: Sequence[Path], scale: Scale) -> dict[str, float]:
+def _try_library(files: Sequence[Path], scale: Scale) -> dict[str, float]:
     """Return the seconds for each ruleset."""
     took = dict[str, float]()
     for slug, ruleset in _library():
         began = time.perf_counter()
         for file in files:
-            _tried(ruleset, _read(file), _days(scale))
+            _try_ruleset(ruleset, _read(file), _days(scale))
         took[slug] = time.perf_counter() - began
     return took
 
@@ -110,7 +110,7 @@ def _few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame, Seq
     return OfFew(days / (time.perf_counter() - began), fired)
 
 
-def _tried(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
+def _try_ruleset(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
     parts = simulate(Simulation(RULESET_ID, ruleset, days), rows, _past(rows), KEEP)
     return {firing for part in parts for firing in part.firings.select(BY_CUSTOMER, "date", "rule").iter_rows()}
 
@@ -121,7 +121,7 @@ def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) 
     firing, fired = FIRING.to_frame(), Fired()
     for day in days:
         known = posted_rows.filter(pl.col("date") <= day.date)
-        seen = observe_customers(plan, Facts(known, day.date), _stated(past, known, day), day.at)
+        seen = observe_customers(plan, Facts(known, day.date), _attributes_at(past, known, day), day.at)
         moved = compute_transitions(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
         now = datetime.combine(day.date, time_of_day.min, UTC)
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
@@ -131,7 +131,7 @@ def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) 
     return fired
 
 
-def _stated(past: AttributeHistories, known: pl.DataFrame, day: Day) -> Attributes:
+def _attributes_at(past: AttributeHistories, known: pl.DataFrame, day: Day) -> Attributes:
     return {
         number: {name: attribute_at(changes, day.at) for name, changes in past[number].items()}
         for number in known[BY_CUSTOMER].unique()

@@ -13,7 +13,7 @@ from typing import Any
 
 import requests
 
-from api.service.commands.addresses import chosen
+from api.service.commands.addresses import choose_port
 from benchmarks.filling import UNTIL, submission_rows
 from benchmarks.service import Service, new_home, running
 from benchmarks.table import Row, percentile, seconds
@@ -68,7 +68,7 @@ def idle_latencies(service: Service) -> list[float]:
     latencies = []
     for customer_id, body in zip(customers, bodies, strict=True):
         started = time.perf_counter()
-        _all_stored(service.completed(http, service.submit(http, customer_id, body)), IDLE_ROWS)
+        _require_all_stored(service.wait_for_job(http, service.submit(http, customer_id, body)), IDLE_ROWS)
         latencies.append(time.perf_counter() - started)
         time.sleep(0.05)
     return latencies
@@ -89,10 +89,10 @@ def _one_client(service: Service, share: range, customers: list[str], bodies: li
     http = service.session()
     jobs = [service.submit(http, customers[index], bodies[index]) for index in share]
     for job in jobs:
-        _all_stored(service.completed(http, job), LOAD_ROWS)
+        _require_all_stored(service.wait_for_job(http, job), LOAD_ROWS)
 
 
-def _all_stored(job: dict[str, Any], rows: int) -> None:
+def _require_all_stored(job: dict[str, Any], rows: int) -> None:
     if job["totalProcessedTransactions"] != rows:
         raise RuntimeError(f"a benchmark job lost rows: {job}")
 
@@ -120,7 +120,7 @@ def _stock_dagster(home: Path) -> Iterator[str]:
     (home / "workspace.yaml").write_text(
         "load_from: [{python_module: {module_name: benchmarks.peer, location_name: peer}}]\n"
     )
-    port = chosen(0)
+    port = choose_port(0)
     command = [sys.executable, "-m", "dagster_webserver", "-p", str(port), "-w", str(home / "workspace.yaml")]
     environment = os.environ | {"DAGSTER_HOME": str(home)}
     with (home / "webserver.log").open("wb") as sink:

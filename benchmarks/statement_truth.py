@@ -83,16 +83,16 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
         reconciled=sum(_is_proved(each) for each in found.statements) - doubtful,
         doubtful=doubtful,
         wrongly=sum(
-            statement is not None and _wrongly_proved(None if forged and n == 0 else account, statement)
+            statement is not None and _is_wrongly_proved(None if forged and n == 0 else account, statement)
             for n, (account, statement) in enumerate(pairs)
         ),
         details=sum(len(account.shown & set(DETAILS)) for account in made.accounts),
         details_right=sum(described),
-        flagged=_flagged(found),
+        flagged=_is_flagged(found),
     )
 
 
-def _flagged(found: Extraction) -> bool:
+def _is_flagged(found: Extraction) -> bool:
     signalled = any(signal.severity is not Severity.INFORMATION for signal in found.signals)
     return signalled or not found.statements or not all(map(_is_proved, found.statements))
 
@@ -103,7 +103,7 @@ def _is_proved(statement: Statement) -> bool:
     return statement.verdict in PROVED or (statement.verdict is Verdict.PARTIAL and all_but_oldest)
 
 
-def _wrongly_proved(account: PrintedAccount | None, statement: Statement) -> bool:
+def _is_wrongly_proved(account: PrintedAccount | None, statement: Statement) -> bool:
     """Return whether a statement is wrongly proved: it has no account, or a wrong row. Doubtful dates may be wrong."""
     if not _is_proved(statement):
         return False

@@ -24,8 +24,8 @@ ABOUT = (
 
 def measure() -> Sequence[Row]:
     usual = Total([_read(layout, seed) for layout in EVERY_LAYOUT for seed in SEEDS])
-    forged = {forgery: Total(list(_forged(forgery))) for forgery in FORGERIES}
-    stressed = {stress: Total(list(_stressed(stress))) for stress in STRESSES}
+    forged = {forgery: Total(list(_read_forged(forgery))) for forgery in FORGERIES}
+    stressed = {stress: Total(list(_read_stressed(stress))) for stress in STRESSES}
     return [
         *_all_rows(usual),
         *_each_layout(usual),
@@ -42,13 +42,13 @@ def _read(
     return reading(made, extract(made.content), forged=forgery is not None)
 
 
-def _forged(forgery: str) -> Iterator[Reading]:
+def _read_forged(forgery: str) -> Iterator[Reading]:
     for name, layout in EVERY_LAYOUT.items():
         if forgery in forgeries_of(layout):
             yield from (_read(name, seed, forgery=forgery) for seed in FORGED_SEEDS)
 
 
-def _stressed(stress: str) -> Iterator[Reading]:
+def _read_stressed(stress: str) -> Iterator[Reading]:
     return (_read(layout, seed, pages=3, stress=stress) for layout in EVERY_LAYOUT for seed in STRESSED_SEEDS)
 
 
@@ -77,7 +77,7 @@ def _rows(whose: str, total: Total) -> list[Row]:
             f"{whose}: bank, BSB, number, period, opening and closing right",
             _percent(total.share("details_right", "details")),
         ),
-        Row(f"{whose}: files flagged, all of them honest", _percent(_flagged(total))),
+        Row(f"{whose}: files flagged, all of them honest", _percent(_share_flagged(total))),
         Row(f"{whose}: descriptions right, ignoring spaces", _exactly(total.share("worded", "true"))),
         Row(f"{whose}: rows placed on their page", _exactly(total.share("placed", "true"))),
     ]
@@ -101,12 +101,12 @@ def _summary(total: Total) -> str:
 
 def _of_forgeries(forged: Mapping[str, Total]) -> list[Row]:
     return [
-        Row(f"forged, {name}: flagged, of {len(total.readings)} files", _percent(_flagged(total)), "≥ 99 %")
+        Row(f"forged, {name}: flagged, of {len(total.readings)} files", _percent(_share_flagged(total)), "≥ 99 %")
         for name, total in forged.items()
     ]
 
 
-def _flagged(total: Total) -> float:
+def _share_flagged(total: Total) -> float:
     return sum(each.flagged for each in total.readings) / len(total.readings)
 
 

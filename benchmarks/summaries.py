@@ -68,7 +68,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             list_ = _List(service)
             first = {name: [list_.read(query)[0] for _ in range(TIMES)] for name, query in PAGES.items()}
             late = {name: list_.read_on(query) for name, query in LATE.items()}
-            return [Row(name, _described(took_s), AIM) for name, took_s in (first | late).items()]
+            return [Row(name, _describe(took_s), AIM) for name, took_s in (first | late).items()]
 
 
 class _List:
@@ -94,7 +94,7 @@ class _List:
         return took_s
 
 
-def _described(took_s: Sequence[float]) -> str:
+def _describe(took_s: Sequence[float]) -> str:
     p50, p99 = (milliseconds(percentile(took_s, share)) for share in (0.5, 0.99))
     return f"p50 {p50}, p99 {p99}"
 

@@ -23,7 +23,7 @@ class Row:
 
     what: str
     figure: str
-    asked: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Section:
     about: str
     rows_of: Mapping[str, Sequence[Row]]  # by column: a database, or `measured` if the part needs none
 
-    def printed(self) -> str:
+    def to_markdown(self) -> str:
         circumstances = (
             f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, "
             f"polars {version('polars')}, dagster {version('dagster')}."
         )
         lines = "\n".join(
-            f"| {same[0].what} | {' | '.join(row.figure for row in same)} | {same[0].asked} |"
+            f"| {same[0].what} | {' | '.join(row.figure for row in same)} | {same[0].target} |"
             for same in zip(*self.rows_of.values(), strict=True)
         )
         head = f"| what | {' | '.join(self.rows_of)} | target |\n|{'---|' * (len(self.rows_of) + 2)}"
@@ -49,7 +49,7 @@ class Section:
 
 def write(section: Section, order: Sequence[str]) -> None:
     """Put a section into the results, in place of an earlier one with its title."""
-    known = {title: text for title, text in _sections() if title in order} | {section.title: section.printed()}
+    known = {title: text for title, text in _sections() if title in order} | {section.title: section.to_markdown()}
     RESULTS.write_text("\n".join([PREFACE, *(known[title] for title in order if title in known)]))
 
 

@@ -144,7 +144,7 @@ def _frame(figures: Mapping[str, Drawn]) -> pl.DataFrame:
     )
 
 
-def known(customers: pl.DataFrame) -> list[dict[str, Decimal | None]]:
+def as_known(customers: pl.DataFrame) -> list[dict[str, Decimal | None]]:
     """Return each customer's metrics."""
     return customers.select(pl.selectors.decimal()).to_dicts()
 
@@ -162,17 +162,17 @@ class Verdict:
 
 def right(customers: Iterable[Known]) -> list[Verdict]:
     """Return the right verdict for each customer, whose metrics are exact decimals."""
-    return [_decided(each) for each in customers]
+    return [_decide(each) for each in customers]
 
 
-def _decided(of: Known) -> Verdict:
+def _decide(of: Known) -> Verdict:
     outcome = _outcome(of)
     limit = {"blocked": Decimal(0), "indeterminate": None}
     return Verdict(outcome, limit[outcome] if outcome in limit else _limit(of))
 
 
 def _outcome(of: Known) -> str:
-    for outcome, matched in (("blocked", _knocked_out(of)), ("conditional", _referred(of)), ("proceed", _good(of))):
+    for outcome, matched in (("blocked", _knocked_out(of)), ("conditional", _refers(of)), ("proceed", _good(of))):
         if matched is None:
             return "indeterminate"
         if matched:
@@ -189,7 +189,7 @@ def _knocked_out(of: Known) -> bool | None:
     )
 
 
-def _referred(of: Known) -> bool | None:
+def _refers(of: Known) -> bool | None:
     return _some(
         _more(of["income_concentration_180d"], Decimal("0.6")),
         _every(
@@ -244,7 +244,7 @@ class Wrong:
     limits: int  # among those with the right verdict
     of: int
 
-    def described(self) -> str:
+    def describe(self) -> str:
         return f"{self.verdicts:,} verdicts, {self.limits:,} limits of {self.of:,}"
 
 

@@ -45,7 +45,7 @@ FLOOD, FLOODED = 10_000, 50
 IDLE = 60
 QUEUE, QUEUED_FOR = 100_000, 100
 CLAIMS = 40
-BODY = b'{"eventId": "%s", "eventType": "job.completed", "data": {"jobId": "%s", "status": "Completed"}}'
+BODY = b'{"eventId": "%s", "eventType": "job.wait_for_job", "data": {"jobId": "%s", "status": "Completed"}}'
 ABOUT = (
     "One sender, and a receiver over HTTPS in a separate process on the same two cores. The receiver keeps connections "
     "open for the next delivery, as our sender and the peers do. CPU is that of the sending process alone, without the "
@@ -61,10 +61,10 @@ Send = Callable[[str, Path, int], None]
 
 def measure(folder: Path, database: str) -> Sequence[Row]:
     with receiving(folder / "receiver") as receiver:
-        return [row for part in PARTS for row in _measured(part, folder, database, receiver)]
+        return [row for part in PARTS for row in _measure(part, folder, database, receiver)]
 
 
-def _measured(
+def _measure(
     part: Callable[[Store, Receiver], list[Row]], folder: Path, database: str, receiver: Receiver
 ) -> list[Row]:
     with new_home(folder / part.__name__, database) as home:
@@ -78,11 +78,11 @@ def _measured(
 
 def _cost(store: Store, receiver: Receiver) -> list[Row]:
     """Measure CPU and wall time of a delivery, ours and those of peers."""
-    clients = _subscribed(store, [receiver.answering()] * EACH, CLIENTS)
+    clients = _subscribe(store, [receiver.answering()] * EACH, CLIENTS)
     count = CLIENTS * EACH * EVENTS
     _happen(store, clients, EVENTS)
-    ours = _timed(lambda: _all_sent(store, count), count)
-    peers = {name: _timed(_peer(send, receiver, count), count) for name, send in PEERS.items()}
+    ours = _time(lambda: _send_all(store, count), count)
+    peers = {name: _time(_peer(send, receiver, count), count) for name, send in PEERS.items()}
     return [
         Row(f"CPU of a delivery with claim and record, mean of {count:,}", milliseconds(ours[0]), "≤ 1 ms"),
         Row("the same, wall rate", f"{1 / ours[1]:,.0f}/s"),
@@ -93,31 +93,31 @@ def _cost(store: Store, receiver: Receiver) -> list[Row]:
     ]
 
 
-def _timed(work: Callable[[], object], count: int) -> tuple[float, float]:
+def _time(work: Callable[[], object], count: int) -> tuple[float, float]:
     """Return CPU and wall seconds per delivery."""
     cpu, wall = time.process_time(), time.perf_counter()
     work()
     return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
 
 
-def _all_sent(store: Store, count: int) -> None:
+def _send_all(store: Store, count: int) -> None:
     sent = delivery.deliver_due(store, count, deadline_s=600)
-    ended = _ended(store)
+    ended = _count_by_status(store)
     if (sent, ended) != (count, {DeliveryStatus.DELIVERED: count}):
         raise RuntimeError(f"{sent} of {count} deliveries were sent: {ended}")
 
 
 def _peer(send: Send, receiver: Receiver, count: int) -> Callable[[], None]:
-    def all_sent() -> None:
+    def send_all() -> None:
         send(receiver.answering(), receiver.ca_path, count)
         if (arrived := len(receiver.report()[0])) != count:
             raise RuntimeError(f"{arrived} of {count} arrived")
 
     receiver.report()
-    return all_sent
+    return send_all
 
 
-def _signed() -> tuple[bytes, dict[str, str]]:
+def _sign() -> tuple[bytes, dict[str, str]]:
     event_id = uuid4()
     body = _body(event_id)
     return body, sign_attempt(event_id, body, b"s" * 32, datetime.now(UTC)) | {"Content-Type": "application/json"}
@@ -130,7 +130,7 @@ def _with_requests(url: str, ca: Path, count: int) -> None:
         if not hasattr(its, "http"):
             its.http = requests.Session()
             its.http.trust_env, its.http.verify = False, str(ca)
-        body, headers = _signed()
+        body, headers = _sign()
         its.http.post(url, data=body, headers=headers, timeout=30, allow_redirects=False).raise_for_status()
 
     _in_threads(one, count)
@@ -140,7 +140,7 @@ def _with_urllib3(url: str, ca: Path, count: int) -> None:
     pool = urllib3.PoolManager(maxsize=THREADS, ca_certs=str(ca), retries=False)
 
     def one(_: int) -> None:
-        body, headers = _signed()
+        body, headers = _sign()
         answer = pool.request("POST", url, body=body, headers=headers, timeout=30)
         if answer.status != 204:
             raise RuntimeError(f"answered {answer.status}")
@@ -165,7 +165,7 @@ async def _with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
 
         async def one() -> None:
             async with slots:
-                body, headers = _signed()
+                body, headers = _sign()
                 async with http.post(url, data=body, headers=headers, allow_redirects=False) as answer:
                     await answer.read()
 
@@ -184,7 +184,7 @@ async def _with_async_httpx(url: str, ca: Path, count: int) -> None:
 
         async def one() -> None:
             async with slots:
-                body, headers = _signed()
+                body, headers = _sign()
                 (await http.post(url, content=body, headers=headers)).raise_for_status()
 
         await asyncio.gather(*(one() for _ in range(count)))
@@ -195,7 +195,7 @@ def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
     urls = [receiver.answering(ANSWER_AFTER_S)] * (CLIENTS * EACH)
     for place in range(HANGING):
         urls[place * len(urls) // HANGING] = receiver.hanging
-    clients = [_subscribed(store, urls[at : at + EACH], 1)[0] for at in range(0, len(urls), EACH)]
+    clients = [_subscribe(store, urls[at : at + EACH], 1)[0] for at in range(0, len(urls), EACH)]
     receiver.report()
     happened: dict[str, float] = {}
     rounds = round(FOR_S / EVERY_S)
@@ -207,7 +207,7 @@ def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
                 happened |= _happen(store, [client], 1)
         expected = rounds * (len(urls) - HANGING)
         arrived, most = _arrivals(receiver, expected)
-        _until(lambda: _ended(store).get(DeliveryStatus.DELIVERED, 0) >= expected)
+        _until(lambda: _count_by_status(store).get(DeliveryStatus.DELIVERED, 0) >= expected)
     delays = [each.at - happened[each.event_id] for each in arrived]
     return [
         Row("beside hanging receivers: most in flight at once, theirs included", str(most), f"about {IN_FLIGHT}"),
@@ -221,12 +221,12 @@ def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
 
 def _flood(store: Store, receiver: Receiver) -> list[Row]:
     """Measure many events in one commit."""
-    clients = _subscribed(store, [receiver.answering()], FLOODED)
+    clients = _subscribe(store, [receiver.answering()], FLOODED)
     receiver.report()
     with _sending(store):
         began = time.monotonic()
         _happen(store, clients, FLOOD // FLOODED)
-        _until(lambda: _ended(store).get(DeliveryStatus.DELIVERED, 0) == FLOOD, within_s=900)
+        _until(lambda: _count_by_status(store).get(DeliveryStatus.DELIVERED, 0) == FLOOD, within_s=900)
         took = time.monotonic() - began
     with store.db.reading() as r:
         failed = r.execute(select(func.count()).where(attempts.c.error.is_not(None))).scalar_one()
@@ -238,7 +238,7 @@ def _flood(store: Store, receiver: Receiver) -> list[Row]:
 
 def _alone(store: Store, receiver: Receiver) -> list[Row]:
     """Measure one event after another on an idle system."""
-    clients = _subscribed(store, [receiver.answering()], 1)
+    clients = _subscribe(store, [receiver.answering()], 1)
     receiver.report()
     happened: dict[str, float] = {}
     with _sending(store):
@@ -258,7 +258,7 @@ def _alone(store: Store, receiver: Receiver) -> list[Row]:
 
 def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
     """Measure a sender that starts with many undelivered rows."""
-    clients = _subscribed(store, [receiver.answering()] * (QUEUED_FOR // 10), 10)
+    clients = _subscribe(store, [receiver.answering()] * (QUEUED_FOR // 10), 10)
     for _ in range(10):
         _happen(store, clients, QUEUE // QUEUED_FOR // 10)
     began, holder = time.perf_counter(), uuid4()
@@ -309,7 +309,7 @@ class Client:
         return NewEvent(event_id, self.client_id, self.customer_number, uuid4(), happened, _body(event_id), now)
 
 
-def _subscribed(store: Store, urls: Sequence[str], clients: int) -> list[Client]:
+def _subscribe(store: Store, urls: Sequence[str], clients: int) -> list[Client]:
     """Add clients, each with a subscription for every URL."""
     made = []
     for _ in range(clients):
@@ -371,7 +371,7 @@ def _until(true: Callable[[], bool], within_s: float = 120) -> None:
         time.sleep(0.2)
 
 
-def _ended(store: Store) -> dict[str, int]:
+def _count_by_status(store: Store) -> dict[str, int]:
     """Count deliveries by status."""
     with store.db.reading() as r:
         counts = select(deliveries.c.status, func.count()).group_by(deliveries.c.status)

@@ -58,12 +58,12 @@ def openapi_document() -> dict[str, Any]:
 def modules(document: Data) -> dict[str, str]:
     """Return the text of each module that is generated, by its name."""
     return {
-        "models.py": formatted(_models(document)),
-        "operations.py": formatted(_operations(document)),
+        "models.py": format_code(_models(document)),
+        "operations.py": format_code(_operations(document)),
     }
 
 
-def formatted(lines: Iterable[str]) -> str:
+def format_code(lines: Iterable[str]) -> str:
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PACKAGE / "generated.py"), "-"]
     return subprocess.run(ruff, input="\n".join(lines), stdout=subprocess.PIPE, text=True, check=True).stdout
 
@@ -123,7 +123,7 @@ def _query(operation: Data) -> dict[str, Data]:
 def _models(document: Data) -> Iterator[str]:
     schemas: Data = document["components"]["schemas"]
     sent = _names(schemas, [each["requestBody"] for _, _, each in operations(document) if "requestBody" in each])
-    received = _names(schemas, [_received(document, operation) for _, _, operation in operations(document)])
+    received = _names(schemas, [_response_schema(document, operation) for _, _, operation in operations(document)])
     yield from ('"""The models of the API, as types of JSON.', "", NOTICE, '"""', "")
     yield from ("from __future__ import annotations", "")
     yield from ("from decimal import Decimal", "from typing import Any, Literal, NotRequired, TypedDict", "")
@@ -137,7 +137,7 @@ def _models(document: Data) -> Iterator[str]:
     yield from (*classes, *aliases)
 
 
-def _received(document: Data, operation: Data) -> Data:
+def _response_schema(document: Data, operation: Data) -> Data:
     """Return the schema of `data` in an operation's first success, or of the whole response if it isn't JSON.
 
     A success has one media type; with several, this raises ValueError.
@@ -204,7 +204,7 @@ class _TypeWriter:
         else:
             body = [_docstring(schema["description"])] if "description" in schema else []
             body += [f"{member}: {type_}" for member, type_ in members.items()]
-            self.classes.append(_indented(f"class {name}(TypedDict):", body))
+            self.classes.append(_indent(f"class {name}(TypedDict):", body))
 
 
 def _union(types: Iterable[str]) -> str:
@@ -243,7 +243,7 @@ def _function(document: Data, method: str, path: str, operation: Data) -> str:
         request_arguments.append("body=body")
     if takes_idempotency_key(operation):
         request_arguments.append("takes_idempotency_key=True")
-    received = _received(document, operation)
+    received = _response_schema(document, operation)
     returned = f"Request[{_type_in_module(received)}]"
     lists = _lists(document, received)
     if "page" in query and lists:
@@ -253,7 +253,7 @@ def _function(document: Data, method: str, path: str, operation: Data) -> str:
     description = operation["description"].partition("\n\nScope: ")[0]
     body = [_docstring(description), f"return {returned.partition('[')[0]}({', '.join(request_arguments)})"]
     arguments = ", ".join([*positional, *keywords])
-    return _indented(f"def {_snake(operation['operationId'])}({arguments}) -> {returned}:", body)
+    return _indent(f"def {_snake(operation['operationId'])}({arguments}) -> {returned}:", body)
 
 
 def _path(template: str) -> str:
@@ -285,7 +285,7 @@ def _docstring(text: str) -> str:
     return f'"""{text}"""' if "\n" not in text else f'"""{text}\n"""'
 
 
-def _indented(head: str, body: Iterable[str]) -> str:
+def _indent(head: str, body: Iterable[str]) -> str:
     return "\n".join([head, *(f"    {line}" for each in body for line in each.split("\n"))])
 
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
-from api.cli import COMMANDS, imported
+from api.cli import COMMANDS, import_command
 from api.service.app import create_app
 from api.service.described import Data, fields, first_line, operations, tags, type_of, values
 from api.webhooks.event_schemas import as_json_schema
@@ -86,11 +86,11 @@ def _settings() -> Iterator[str]:
     yield "[webhooks](../how-to/webhooks.md#where-webhooks-go)."
     yield ""
     fields = Settings.model_fields.items()
-    rows = ((f"`{PREFIX}{name}`".upper(), _shown(field.default), field.description or "") for name, field in fields)
+    rows = ((f"`{PREFIX}{name}`".upper(), _default(field.default), field.description or "") for name, field in fields)
     yield from _table(("Variable", "Default", "Meaning"), rows)
 
 
-def _shown(value: object) -> str:
+def _default(value: object) -> str:
     """Write a default as in an environment variable."""
     match value:
         case bool():
@@ -129,7 +129,7 @@ def _commands() -> Iterator[str]:
     for panel, listed in groupby(COMMANDS, lambda name: COMMANDS[name].panel):
         yield from (f"## {panel}", "")
         for name in listed:
-            yield from _command(f"tidemark {name}", imported(name))
+            yield from _command(f"tidemark {name}", import_command(name))
 
 
 def _command(name: str, command: Any) -> Iterator[str]:

@@ -43,7 +43,7 @@ from isolation.messages import (
 from pipelines.intake import lines
 from pipelines.intake.lines import Rows
 from pipelines.intake.pdf.document.scanned import ScannedWord
-from pipelines.intake.pdf.page.result import Refusal, refused
+from pipelines.intake.pdf.page.result import Refusal, refused_extraction
 from pipelines.vocabulary.errors import InvalidRequest
 
 MAX_FRAMES: Final = 8  # of a bug's traceback: enough to find the line, and short enough for a log line
@@ -105,7 +105,7 @@ def main(work: Work | None = None) -> None:
             channel.send(message)
     except MemoryError:
         # Whatever the task: the parent expects this message.
-        channel.send(Extracted(refused(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
+        channel.send(Extracted(refused_extraction(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
     except Exception as error:  # a bug of ours, which the parent logs as such
         channel.send(Failed(type(error).__name__, _format_frames(error)))
 
@@ -171,7 +171,7 @@ def read_export(name: str, content: bytes) -> Iterator[msgspec.Struct]:
 def decode_document(content: bytes, rows: Rows | None = None) -> Iterator[msgspec.Struct]:
     """Yield a JSON document in parts, or the reason why it is refused."""
     try:
-        decoded = lines.decoded(content, rows)
+        decoded = lines.decode(content, rows)
     except InvalidRequest as refusal:
         yield Invalid(refusal.code, refusal.detail)
         return

@@ -49,7 +49,7 @@ from isolation.messages import (
 from isolation.process import DeadlineExceeded, Process
 from pipelines.intake.export_rows import PlainRefusal, PlainRows
 from pipelines.intake.lines import Decoded, Rows
-from pipelines.intake.pdf.page.result import Box, Extraction, Refusal, refused
+from pipelines.intake.pdf.page.result import Box, Extraction, Refusal, refused_extraction
 from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
 CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
@@ -144,10 +144,10 @@ def read_pdf_text(content: bytes, limits: ChildLimits = LIMITS, *, command: Sequ
 def decode(
     content: bytes, rows: Rows | None = None, limits: ChildLimits = DECODING, *, command: Sequence[str] = CHILD
 ) -> Decoded:
-    """Return the JSON document in `content`, like `lines.decoded`.
+    """Return the JSON document in `content`, like `lines.decode`.
 
     Raises:
-        InvalidRequest: as `lines.decoded`.
+        InvalidRequest: as `lines.decode`.
         Unavailable: the child ended without a response.
     """
     # MessagePack can be longer than JSON: a digit and its comma are two bytes of JSON, and three of MessagePack.
@@ -272,7 +272,7 @@ class _Ended(Exception):
 
     def __init__(self, refusal: Refusal, message: str) -> None:
         super().__init__(message)
-        self.extraction = refused(refusal, message)
+        self.extraction = refused_extraction(refusal, message)
 
 
 class _Child:

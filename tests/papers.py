@@ -20,7 +20,7 @@ from pipelines.intake.pdf.page.result import (
     Signal,
     Statement,
     Verdict,
-    refused,
+    refused_extraction,
 )
 from storage.core.models import Queue
 from storage.core.store import Store
@@ -89,7 +89,9 @@ class Shelf:
 
     def __call__(self, content: bytes, password: str | None, reported: Callable[[int, int], None]) -> Extraction:
         self.read.append(content)
-        answer = self._results.get(content, refused(Refusal.NOT_A_STATEMENT, "The file has no account statement."))
+        answer = self._results.get(
+            content, refused_extraction(Refusal.NOT_A_STATEMENT, "The file has no account statement.")
+        )
         found = answer if isinstance(answer, Extraction) else answer(password)
         reported(found.pages, found.pages)
         return found
@@ -100,8 +102,8 @@ def opens_with(secret: str, found: Extraction) -> Callable[[str | None], Extract
 
     def read(password: str | None) -> Extraction:
         if password is None:
-            return refused(Refusal.ENCRYPTED, "The file needs a password.")
-        return found if password == secret else refused(Refusal.WRONG_PASSWORD, "The password is wrong.")
+            return refused_extraction(Refusal.ENCRYPTED, "The file needs a password.")
+        return found if password == secret else refused_extraction(Refusal.WRONG_PASSWORD, "The password is wrong.")
 
     return read
 

@@ -22,12 +22,12 @@ PREFIX = "DecisionPolicy.Unknown"  # what is unknown follows
 DATA = ("pipelines/synthetic/", "pipelines/enrichment/", "pipelines/intake/layouts")  # brands look like codes
 REPORTS = "pipelines/reports/"  # reasons in reports: docs/explanation/completeness.md and risk.md list them
 # Functions that are called with actions of the audit trail.
-AUDITED = {"audit", "append", "_audit", "_changed", "_note", "_set_archived", "Refusal"}
+AUDITED = {"audit", "append", "_audit", "_change_state", "_note", "_set_archived", "Refusal"}
 # Functions that put an area before the reason that they are called with.
 AREAS = {
     "pipelines/vocabulary/strict_json.py": ({"_refuse"}, "Request"),
-    "pipelines/intake/exports/": ({"refused"}, "Export"),
-    "pipelines/decisions/check/": ({"finding", "_refused", "_says"}, "DecisionPolicy"),
+    "pipelines/intake/exports/": ({"refusal"}, "Export"),
+    "pipelines/decisions/check/": ({"finding", "_refusal", "_says"}, "DecisionPolicy"),
     "pipelines/monitoring/": ({"finding"}, "Ruleset"),
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from api.cli import COMMANDS, app, imported
+from api.cli import COMMANDS, app, import_command
 
 PACKAGES = ("api", "assets", "benchmarks", "isolation", "pipelines", "storage")
 TERMS = frozenset({"book", "books", "door", "doors", "lane", "lanes", "room", "rooms", "seat", "seats", "upkeep"})
@@ -59,7 +59,7 @@ def test_help_texts(subtests: pytest.Subtests) -> None:
 
 def commands() -> Iterator[tuple[str, ...]]:
     for name in COMMANDS:
-        yield from ((name, other) for other in getattr(imported(name), "commands", ()))
+        yield from ((name, other) for other in getattr(import_command(name), "commands", ()))
         yield (name,)
 
 

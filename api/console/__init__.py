@@ -20,7 +20,7 @@ place, and everything is recorded with the user's id. A page that needs more get
 - `visits.Page` is one request of a signed-in user: `get`, `post`, `put`, `delete` call the API; `may(scope)` says what
   to offer; `form()` reads a form of at most FORM_BYTES and checks its CSRF token; `show` renders a template; `to`
   redirects with a sentence that the next page shows. A refusal of the API ends the page with that problem as a page; to
-  show it beside a form instead, catch `calls.Refused`. `names` says who is meant by the ids of answers.
+  show it beside a form instead, catch `calls.Refused`. `names` says who is meant by the ids of responses.
 - Pages work without JavaScript. Attributes of htmx improve some: they fetch the same pages and select a part of them
   (`hx-select`), so there are no partial templates. The content policy allows no inline script or style.
 - `templates/layout.html` is the frame; `templates/kit.html` has the macros for forms, badges and pages of a list.

@@ -53,17 +53,17 @@ class Calls:
     request_id: str
 
     async def data(self, method: str, segments: tuple[object, ...], query: Mapping[str, Any], json: Any = None) -> Any:
-        """Return the `data` of the answer. Members of the query that are None or empty are left out.
+        """Return the `data` of the response. Members of the query that are None or empty are left out.
 
         Raises:
-            Refused: the answer is a problem.
+            Refused: the response is a problem.
         """
         content = None if json is None else _encode(json)
         headers = {} if json is None else {"content-type": "application/json"}
-        answer = await self.answer(method, segments, query, content, headers)
-        return _decode(answer.content)["data"] if answer.content else None
+        response = await self.request(method, segments, query, content, headers)
+        return _decode(response.content)["data"] if response.content else None
 
-    async def answer(
+    async def request(
         self,
         method: str,
         segments: tuple[object, ...],
@@ -71,20 +71,20 @@ class Calls:
         content: bytes | AsyncIterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Return the whole answer, for files and pages.
+        """Return the whole response, for files and pages.
 
         Raises:
-            Refused: the answer is a problem.
+            Refused: the response is a problem.
         """
         asked = {name: _text(value) for name, value in query.items() if value not in (None, "", [], ())}
         sent = {**(headers or {}), "x-request-id": self.request_id}
         transport = httpx.ASGITransport(self._as_user, client=self.address)
         async with httpx.AsyncClient(transport=transport, base_url=OWN_ADDRESS, timeout=None) as client:
             path = "/v1/" + "/".join(map(_segment, segments))
-            answer = await client.request(method, path, params=asked, content=content, headers=sent)
-        if answer.status_code >= 400:
-            raise _refusal(answer)
-        return answer
+            response = await client.request(method, path, params=asked, content=content, headers=sent)
+        if response.status_code >= 400:
+            raise _refusal(response)
+        return response
 
     async def _as_user(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"] = {"principal": self.principal}
@@ -102,10 +102,10 @@ def _text(value: object) -> str | list[str]:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _refusal(answer: httpx.Response) -> Refused:
-    problem = _decode(answer.content)
+def _refusal(response: httpx.Response) -> Refused:
+    problem = _decode(response.content)
     faults = {fault["pointer"]: reword(fault["message"]) for fault in problem.get("errors", ())}
     detail = reword(problem["detail"])
     if detail.startswith(SEVERAL):
         detail = " ".join(dict.fromkeys(faults.values()))
-    return Refused(answer.status_code, problem["code"], detail, faults)
+    return Refused(response.status_code, problem["code"], detail, faults)

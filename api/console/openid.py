@@ -2,7 +2,7 @@
 
 A user is found by the email address that the provider has verified; nobody is created. What ties the two requests of a
 browser together is one secret in a short-lived cookie: state, nonce and the PKCE verifier are derived from it, so an
-answer of the provider counts only in the browser that asked, and only once.
+response of the provider counts only in the browser that asked, and only once.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from storage.core.store import Store
 router = APIRouter(route_class=PageRoute, prefix="/sign-in/openid", include_in_schema=False)
 BACK: Final = "/sign-in/openid/back"
 COOKIE_LASTS_S: Final = 600  # as long as a person may take at the provider: our judgement
-TIMEOUT_S: Final = (5.0, 10.0)  # to connect to the provider, and between the bytes of its answer: our judgement
+TIMEOUT_S: Final = (5.0, 10.0)  # to connect to the provider, and between the bytes of its response: our judgement
 LEEWAY_S: Final = 60  # by which the provider's clock may differ: our judgement
 # Asymmetric ones only: with a symmetric one, whoever knows the provider's public key could sign.
 ALGORITHMS: Final = tuple(f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512))
@@ -64,17 +64,17 @@ class Attempt:
 
     @property
     def state(self) -> str:
-        return self._derived(b"state")
+        return self._derive(b"state")
 
     @property
     def nonce(self) -> str:
-        return self._derived(b"nonce")
+        return self._derive(b"nonce")
 
     @property
     def verifier(self) -> str:
-        return self._derived(b"verifier")
+        return self._derive(b"verifier")
 
-    def _derived(self, name: bytes) -> str:
+    def _derive(self, name: bytes) -> str:
         return hmac.new(self.secret.encode(), name, hashlib.sha256).hexdigest()
 
 
@@ -168,9 +168,9 @@ async def begin(request: Request, then: Annotated[str, Query(alias="next")] = "/
         address = await run_in_threadpool(Provider(settings).address, attempt)
     except SignInRefused as refusal:
         return sign_in_page(request, attempt.then, fault=str(refusal), status=503)
-    answer = RedirectResponse(address, 303)
+    response = RedirectResponse(address, 303)
     is_https = request.url.scheme == "https"
-    answer.set_cookie(
+    response.set_cookie(
         _cookie_name(request),
         f"{attempt.secret}.{quote(attempt.then, safe='')}",
         max_age=COOKIE_LASTS_S,
@@ -178,7 +178,7 @@ async def begin(request: Request, then: Annotated[str, Query(alias="next")] = "/
         samesite="lax",
         secure=is_https,
     )
-    return answer
+    return response
 
 
 @router.get("/back")
@@ -193,11 +193,11 @@ async def come_back(
     attempt = _attempt(request)
     try:
         token = await run_in_threadpool(_sign_in, request, Provider(settings), attempt, state, code)
-        answer = with_session(RedirectResponse(attempt.then, 303), request, token)
+        response = with_session(RedirectResponse(attempt.then, 303), request, token)
     except SignInRefused as refusal:
-        answer = sign_in_page(request, attempt.then, fault=str(refusal), status=401)
-    answer.delete_cookie(_cookie_name(request), secure=request.url.scheme == "https", httponly=True, samesite="lax")
-    return answer
+        response = sign_in_page(request, attempt.then, fault=str(refusal), status=401)
+    response.delete_cookie(_cookie_name(request), secure=request.url.scheme == "https", httponly=True, samesite="lax")
+    return response
 
 
 def _sign_in(request: Request, provider: Provider, attempt: Attempt, state: str, code: str) -> str:
@@ -241,9 +241,9 @@ def _cookie_name(request: Request) -> str:
 
 
 def _json(session: OAuth2Session, url: str) -> dict[str, Any]:
-    answer = session.get(url, withhold_token=True)
-    answer.raise_for_status()
-    found = answer.json()
+    response = session.get(url, withhold_token=True)
+    response.raise_for_status()
+    found = response.json()
     if not isinstance(found, dict):
-        raise ValueError("the provider's answer is not a JSON object")
+        raise ValueError("the provider's response is not a JSON object")
     return found

@@ -70,11 +70,11 @@ def _formula(words: str) -> str:
     return re.sub(r"\b[a-z]+[A-Z]\w*", lambda name: wording.spell_out(name[0]), words)
 
 
-def as_sent(answer: httpx.Response) -> Response:
+def as_sent(response: httpx.Response) -> Response:
     """Return a page or file of the API as it is, with its own content policy."""
     passed_on = ("content-type", "content-security-policy", "content-disposition")
-    headers = {name: value for name in passed_on if (value := answer.headers.get(name)) is not None}
-    return Response(answer.content, headers=headers)
+    headers = {name: value for name in passed_on if (value := response.headers.get(name)) is not None}
+    return Response(response.content, headers=headers)
 
 
 def as_json(value: object) -> str:

@@ -33,10 +33,10 @@ class PageRoute(APIRoute):
 
 def refusal_page(request: Request, refusal: Refused | TidemarkError) -> Response:
     values = {"status": refusal.status, "code": refusal.code, "detail": refusal.detail}
-    answer = rendering.render_page("refusal.html", values, request.app.state.store.settings.zone, refusal.status)
+    response = rendering.render_page("refusal.html", values, request.app.state.store.settings.zone, refusal.status)
     if isinstance(refusal, RateLimited):
-        answer.headers["Retry-After"] = str(refusal.retry_after_s)
-    return answer
+        response.headers["Retry-After"] = str(refusal.retry_after_s)
+    return response
 
 
 def _return_address(request: Request) -> str:

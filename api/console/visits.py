@@ -73,7 +73,7 @@ class Page:
         return await self.calls.data("DELETE", segments, query, json)
 
     async def names(self, whos: Iterable[str | None]) -> Mapping[str | None, str]:
-        """Return names for people by what `who`, `madeBy` or `setBy` says in answers. None is unknown."""
+        """Return names for people by what `who`, `madeBy` or `setBy` says in responses. None is unknown."""
         asked = sorted({who for who in whos if who})
         names: dict[str | None, str] = {None: wording.UNKNOWN}
         for start in range(0, len(asked), MAX_ACTORS):
@@ -82,8 +82,8 @@ class Page:
         return names
 
     async def file(self, *segments: object, **query: Any) -> httpx.Response:
-        """Return the whole answer of a route that returns a file."""
-        return await self.calls.answer("GET", segments, query)
+        """Return the whole response of a route that returns a file."""
+        return await self.calls.request("GET", segments, query)
 
     async def pass_on(self, *segments: object) -> httpx.Response:
         """Send the body of this request, unchanged, to `POST /v1/{segments}`.
@@ -95,7 +95,7 @@ class Page:
         self._check_token(self.request.query_params.get("csrf", ""))
         described = ("content-type", "content-length")
         headers = {name: value for name in described if (value := self.request.headers.get(name)) is not None}
-        return await self.calls.answer("POST", segments, {}, self.request.stream(), headers)
+        return await self.calls.request("POST", segments, {}, self.request.stream(), headers)
 
     async def form(self) -> FormData:
         """Return the fields of the form that was sent.
@@ -113,17 +113,17 @@ class Page:
         said = unquote(self.request.cookies.get(SAID, ""))
         frame = {"page": self, "user": self.session.user, "client_name": self.session.client_name, "said": said}
         store: Store = self.request.app.state.store
-        answer = rendering.render_page(template, frame | values, store.settings.zone, status)
+        response = rendering.render_page(template, frame | values, store.settings.zone, status)
         if said:
-            answer.delete_cookie(SAID)
-        return answer
+            response.delete_cookie(SAID)
+        return response
 
     def to(self, path: str, said: str = "") -> Response:
         """Redirect to a page of the console, which shows what was done."""
-        answer = RedirectResponse(path, 303)
+        response = RedirectResponse(path, 303)
         if said:
-            answer.set_cookie(SAID, quote(said), max_age=SAID_FOR_S, httponly=True, samesite="lax")
-        return answer
+            response.set_cookie(SAID, quote(said), max_age=SAID_FOR_S, httponly=True, samesite="lax")
+        return response
 
     def _check_token(self, sent: str) -> None:
         if not hmac.compare_digest(sent.encode(), self.csrf.encode()):
@@ -194,13 +194,13 @@ def local_path(text: str) -> str:
     return text if is_local else "/"
 
 
-def with_session(answer: Response, request: Request, token: str) -> Response:
+def with_session(response: Response, request: Request, token: str) -> Response:
     """Set the session's cookie."""
     is_https = request.url.scheme == "https"
-    answer.set_cookie(cookie_name(request), token, httponly=True, samesite="lax", secure=is_https, path="/")
-    return answer
+    response.set_cookie(cookie_name(request), token, httponly=True, samesite="lax", secure=is_https, path="/")
+    return response
 
 
-def without_session(answer: Response, request: Request) -> Response:
-    answer.delete_cookie(cookie_name(request), secure=request.url.scheme == "https", httponly=True, samesite="lax")
-    return answer
+def without_session(response: Response, request: Request) -> Response:
+    response.delete_cookie(cookie_name(request), secure=request.url.scheme == "https", httponly=True, samesite="lax")
+    return response

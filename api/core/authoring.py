@@ -19,7 +19,7 @@ def require_valid(checked: CheckedPolicy, slug: str | None = None) -> Policy:
     """
     faults = [*checked.faults, *_slug_faults(checked.policy, slug)]
     if faults or checked.policy is None:
-        raise _refused("DecisionPolicy.Invalid", f"The policy has {counted(len(faults), 'fault')}.", faults)
+        raise _refusal("DecisionPolicy.Invalid", f"The policy has {counted(len(faults), 'fault')}.", faults)
     return checked.policy
 
 
@@ -28,7 +28,7 @@ def require_acknowledged(warnings: Sequence[Finding], accepts: Callable[[Finding
     unaccepted = [each for each in warnings if not accepts(each)]
     if unaccepted:
         detail = f"The policy has {counted(len(unaccepted), 'warning')} to acknowledge by code and pointer."
-        raise _refused("DecisionPolicy.WarningsNotAcknowledged", detail, unaccepted)
+        raise _refusal("DecisionPolicy.WarningsNotAcknowledged", detail, unaccepted)
 
 
 def as_records(findings: Sequence[Finding]) -> list[dict[str, str]]:
@@ -41,5 +41,5 @@ def _slug_faults(policy: Policy | None, slug: str | None) -> list[Fault]:
     return []
 
 
-def _refused(code: str, detail: str, findings: Sequence[Finding]) -> InvalidRequest:
+def _refusal(code: str, detail: str, findings: Sequence[Finding]) -> InvalidRequest:
     return InvalidRequest(code, detail, tuple(findings))

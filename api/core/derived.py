@@ -64,14 +64,14 @@ class ConcurrencyLimit:
         self._lock = Lock()
 
     @contextmanager
-    def taken(self, asker: Asker, amount: int) -> Iterator[None]:
-        """Take the amount for the length of the block.
+    def reserve(self, asker: Asker, amount: int) -> Iterator[None]:
+        """Reserve the amount for the length of the block.
 
         Raises:
             Unavailable: it would exceed the asker's share or the whole limit.
         """
         with self._lock:
-            if not (self._shares.fits(asker, amount) or self._shares.untaken):
+            if not (self._shares.fits(asker, amount) or self._shares.is_untaken):
                 raise Unavailable("Service.Busy", "The service is busy. Try again.")
             self._shares.take(asker, amount)
         try:

@@ -49,7 +49,7 @@ class LimitState:
     count: Count
 
     @property
-    def exceeded(self) -> bool:
+    def is_exceeded(self) -> bool:
         return self.count.number > self.policy.quota.requests
 
     def write(self, headers: MutableMapping[str, str]) -> None:
@@ -89,7 +89,7 @@ class Limits:
         Raises:
             RateLimited: the key has used up its quota.
         """
-        if self._count(scope, self._key_policy, str(key_id)).exceeded:
+        if self._count(scope, self._key_policy, str(key_id)).is_exceeded:
             raise self._refusal(scope, "Request.RateLimited", "This key has sent too many requests.")
 
     def count_wrong_key(self, scope: Scope) -> None:
@@ -98,7 +98,7 @@ class Limits:
         Raises:
             RateLimited: the address has used up its quota of wrong keys.
         """
-        if self._count(scope, self._address_policy, address(scope)).exceeded:
+        if self._count(scope, self._address_policy, address(scope)).is_exceeded:
             raise self._refusal(scope, "Authentication.RateLimited", "Too many wrong keys came from this address.")
 
     def limit_state(self, scope: Scope) -> LimitState:
@@ -115,7 +115,7 @@ class Limits:
         return state
 
     def _known_count(self, name: str) -> Count:
-        return self._counters.known(f"{self._address_policy.name}:{name}", self._address_policy.quota.window_s)
+        return self._counters.local_count(f"{self._address_policy.name}:{name}", self._address_policy.quota.window_s)
 
     def _refusal(self, scope: Scope, code: str, detail: str) -> RateLimited:
         return RateLimited(code, detail, self.limit_state(scope).count.reset_s)
@@ -143,7 +143,7 @@ class Shares:
         return self._taken + amount <= self._most and mine + amount <= for_client and of_key + amount <= for_key
 
     @property
-    def untaken(self) -> bool:
+    def is_untaken(self) -> bool:
         return not self._taken
 
     def taken_by(self, asker: Asker) -> tuple[int, int]:

@@ -35,7 +35,7 @@ from pipelines.decisions import (
     decision,
     kinds_by_name,
 )
-from pipelines.decisions.numbers import rounded
+from pipelines.decisions.numbers import round_value
 from pipelines.decisions.policy import NAME
 from pipelines.decisions.sensitivity import Axis, numeric_leaves
 from pipelines.figures import facts
@@ -112,7 +112,7 @@ class Cache:
     plans: Recent[str, PlannedPolicy] = field(default_factory=lambda: Recent(PLANS))
     figures: Recent[FigureKey, pl.DataFrame] = field(default_factory=lambda: Recent(FIGURES))
 
-    def planned(self, version: PolicyVersion) -> PlannedPolicy:
+    def plan_version(self, version: PolicyVersion) -> PlannedPolicy:
         return self.plans.get(version.fingerprint, lambda: PlannedPolicy.of(version.policy))
 
 
@@ -193,7 +193,7 @@ def prepare(caller: Caller, snapshot: Snapshot, sent: SentEvaluation) -> Prepare
     Raises:
         InvalidRequest: with every fault of the inputs and overrides.
     """
-    planned = cache(caller).planned(snapshot.version)
+    planned = cache(caller).plan_version(snapshot.version)
     declared = kinds_by_name(planned.plan.policy.declared_inputs)
     inputs, faults = _read_inputs(declared, sent.inputs or {})
     overrides = sent.attribute_overrides or {}
@@ -210,7 +210,7 @@ def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepar
     """
     if snapshot.challenger is None or real.case.what_if:
         return None
-    planned = cache(caller).planned(snapshot.challenger)
+    planned = cache(caller).plan_version(snapshot.challenger)
     declared = kinds_by_name(planned.plan.policy.declared_inputs)
     inputs = {name: value for name, value in real.case.inputs.items() if name in declared}
     case = _case(caller, snapshot, snapshot.challenger, planned.plan, SentValues(inputs))
@@ -226,7 +226,7 @@ def figures(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> pl.DataFr
 
 
 def _compute_within_limit(caller: Caller, snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
-    with caller.request.app.state.memory.taken(caller.asker, snapshot.customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.asker, snapshot.customer.enriched_rows * BYTES_PER_ROW):
         return compute_figures(caller.store.lake, snapshot.place, key.customer_number, key.as_of, plan)
 
 
@@ -269,7 +269,7 @@ def cache(caller: Caller) -> Cache:
 def _case(caller: Caller, snapshot: Snapshot, version: PolicyVersion, plan: Plan, sent: SentValues) -> Case:
     """Return a new case. It is a what-if if the version isn't published or attributes are overridden."""
     stored = {name: snapshot.attributes[name] for name in plan.labels("attribute") if name in snapshot.attributes}
-    stated = {name: _stated(each) for name, each in stored.items()}
+    stated = {name: _as_stated_attribute(each) for name, each in stored.items()}
     return Case(
         evaluation_id=uuid4(),
         customer_id=snapshot.customer.customer_id,
@@ -286,7 +286,7 @@ def _case(caller: Caller, snapshot: Snapshot, version: PolicyVersion, plan: Plan
     )
 
 
-def _stated(stored: StoredAttribute) -> StatedAttribute:
+def _as_stated_attribute(stored: StoredAttribute) -> StatedAttribute:
     reading = Attribute(stored.value, stored.expires_at)
     return StatedAttribute(reading, stored.source, stored.evidence_date, stored.set_at, stored.set_by)
 
@@ -346,7 +346,7 @@ def _parse_decimal(raw: Any) -> Decimal | None:
     """Parse a number and round it to eight places, as policies calculate."""
     if not isinstance(raw, str) or not _NUMBER.fullmatch(raw):
         return None
-    number = rounded(Decimal(raw))
+    number = round_value(Decimal(raw))
     return None if number is None else Decimal(f"{number.normalize() + 0:f}")  # + 0 turns -0 into 0
 
 

@@ -29,7 +29,7 @@ PART_ROWS = 200_000  # evaluated together
 MAX_ROWS = 2_000_000  # a larger portfolio would take too long; there, a backtest shows which steps are reached
 
 
-def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> Sequence[Finding]:
+def find_unreached_steps(store: Store, client_id: UUID, policy: Policy, now: datetime) -> Sequence[Finding]:
     """Return warnings about the steps that no customer with transactions reaches."""
     plan = plan_policy(policy)
     with store.db.reading() as r:

@@ -29,19 +29,19 @@ def in_use(r: Reading, client: UUID) -> Scorecard:
 
 def compare(store: Store, r: Reading, client: UUID, after: Scorecard, now: datetime) -> pl.DataFrame:
     """Return the ratings of a client's customers by the scorecard in use and by this one (`reports.rating_changes`)."""
-    before, expected = in_use(r, client), _expected(r, client)
+    before, expected = in_use(r, client), _read_expected(r, client)
     parts = [compare_ratings(facts, before, after, expected) for facts in _slices(store, r, client, now)]
     return pl.concat(parts) if parts else pl.DataFrame(schema=RATINGS)
 
 
 def read(store: Store, r: Reading, client: UUID, metrics: list[str], now: datetime) -> pl.DataFrame:
     """Return the readings of a client's customers (`risk_models.readings`)."""
-    expected = _expected(r, client)
+    expected = _read_expected(r, client)
     parts = [readings(facts, metrics, expected=expected) for facts in _slices(store, r, client, now)]
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def _expected(r: Reading, client: UUID) -> Expected:
+def _read_expected(r: Reading, client: UUID) -> Expected:
     return risk_models.read_expected(r, [client])[client]
 
 

@@ -4,22 +4,22 @@
     Reader = Annotated[Caller, Depends(Allow("things:read", "things:write"))]
     Writer = Annotated[Caller, Depends(Allow("things:write"))]
 
-    @router.get("/{thingId}", response_model=enveloped(ThingView))
+    @router.get("/{thingId}", response_model=envelope(ThingView))
     def get_thing(caller: Reader, thing_id: ThingId, query: Annotated[VersionQuery, Query()]) -> Response:
         with caller.reading() as r:
-            return answer(ThingView.of(things.get(r, caller.client_id, as_uuid(thing_id), query.version)))
+            return respond(ThingView.of(things.get(r, caller.client_id, as_uuid(thing_id), query.version)))
 
     @router.post(
         "",
         status_code=201,
-        response_model=enveloped(ThingView),
+        response_model=envelope(ThingView),
         responses=refuses("Thing.TooMany"),
         dependencies=[IDEMPOTENT],
     )
     def create_thing(caller: Writer, sent: NewThing) -> Response:
         with caller.writing() as w:
             made = things.create(w, caller.client_id, sent.record(), caller.now)
-            return caller.store_response(w, answer(ThingView.of(made), status=201, headers=...))
+            return caller.store_response(w, respond(ThingView.of(made), status=201, headers=...))
 
 A query and a body are pydantic models whose fields have a `Rule` (`api.core.schemas.rules`), which says how a value is
 parsed and with which code and sentence it is refused. The OpenAPI document follows from the signature and the
@@ -38,8 +38,8 @@ The concepts, each in the module of its name:
 - `idempotency.IDEMPOTENT` lets a POST honour `Idempotency-Key`; `caller.store_response` stores the response in
   the transaction that creates the resource.
 - `four_eyes` requests an action instead of performing it, if the client requires a second person or key for it.
-- `answers` encodes `{data, message}`: decimals as numbers with all their digits, long lists streamed slice by slice.
-- `problems` answers every error as RFC 9457. `documented.refuses` lists in a decorator the codes that only this route
-  answers with, from the catalogue of all public codes (`pipelines/vocabulary/codes.yaml`).
+- `responses` encodes `{data, message}`: decimals as numbers with all their digits, long lists streamed slice by slice.
+- `problems` turns every error into a response (RFC 9457). `documented.refuses` lists in a decorator the codes that only
+  this route answers with, from the catalogue of all public codes (`pipelines/vocabulary/codes.yaml`).
 - `unknown` collects unknown fields and parameters, for the response's `message`.
 """

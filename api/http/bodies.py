@@ -22,7 +22,7 @@ import isolation
 from api.core.limits import Asker, Limits, Turns
 from api.core.schemas.rules import MAX_FAULTS, Rule
 from api.http import unknown
-from pipelines.intake.lines import Decoded, Rows, decoded
+from pipelines.intake.lines import Decoded, Rows, decode
 from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia, build_pointer
 from storage.core.settings import Settings
 
@@ -61,11 +61,11 @@ class Body:
         """
         body = self.decoded()
         unknown.note_fields(self.model, body.document)
-        return _validated(self.model, body.document, {"faults": Counter[str](), "caller": caller, "lines": body.lines})
+        return _validate(self.model, body.document, {"faults": Counter[str](), "caller": caller, "lines": body.lines})
 
 
 @asynccontextmanager
-async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Body]:
+async def receive_json(model: type[BaseModel], request: Request) -> AsyncIterator[Body]:
     """Receive a JSON body within the limit, and count its memory as taken for the length of the block.
 
     Faults of the content are not raised here but by `Body.read`, because 404 takes precedence over 400.
@@ -86,17 +86,17 @@ async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Bo
     rows = Rows(member, settings.max_transactions) if member else None
     with limits.bodies.held(asker) as held:
         content = await _content(request, settings.max_json_bytes, held.take)
-        yield Body(model, content, await _decoded(limits, asker, content, rows))
+        yield Body(model, content, await _prepare_decoding(limits, asker, content, rows))
 
 
-async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | None) -> Callable[[], Decoded]:
+async def _prepare_decoding(limits: Limits, asker: Asker, content: bytes, rows: Rows | None) -> Callable[[], Decoded]:
     """Decode a small body when it is read, and a larger one in its sender's turn. The largest are decoded in a child
     process, because decoding holds the GIL and would delay every other request.
     """
     if len(content) <= MAX_DECODED_AT_ONCE_BYTES:
-        return cache(partial(decoded, content, rows))
+        return cache(partial(decode, content, rows))
     if len(content) <= MAX_DECODED_HERE_BYTES:
-        return await _outcome(limits.decoding_here, asker, partial(decoded, content, rows))
+        return await _outcome(limits.decoding_here, asker, partial(decode, content, rows))
     return await _outcome(limits.decoding, asker, partial(isolation.decode, content, rows))
 
 
@@ -154,10 +154,10 @@ def parse_query(model: type[BaseModel], parameters: QueryParams) -> BaseModel:
     """
     names = [field.alias or name for name, field in model.model_fields.items()]
     sent = {name: parameters.getlist(name) for name in names if name in parameters}
-    return _validated(model, {name: each[0] if len(each) == 1 else each for name, each in sent.items()})
+    return _validate(model, {name: each[0] if len(each) == 1 else each for name, each in sent.items()})
 
 
-def _validated(model: type[BaseModel], values: object, context: Mapping[str, object] | None = None) -> BaseModel:
+def _validate(model: type[BaseModel], values: object, context: Mapping[str, object] | None = None) -> BaseModel:
     try:
         return model.model_validate(values, context=context)
     except ValidationError as error:

@@ -105,15 +105,15 @@ class Caller:
     def writing(self) -> AbstractContextManager[Writing]:
         return self.store.db.writing()
 
-    def store_response(self, w: Writing, answer: Response, again: TidemarkError | None = None) -> Response:
+    def store_response(self, w: Writing, response: Response, again: TidemarkError | None = None) -> Response:
         """Store the response under the request's Idempotency-Key, in the transaction of its changes, and return it.
 
         Args:
             again: the refusal that a repetition gets instead, for a response that mustn't be stored.
         """
         if self.keeping is not None:
-            self.keeping(w, answer if again is None else problems.from_error(self.request, again))
-        return answer
+            self.keeping(w, response if again is None else problems.from_error(self.request, again))
+        return response
 
     def audit(self, w: Writing, action: str, **resource: audit.Ids) -> None:
         """Append to the audit trail what this caller did (`Area.Action`), with ids under their public names."""

@@ -21,7 +21,7 @@ EXAMPLE_REQUEST_ID = "4f1c8f0e-8d0b-4b52-9b43-6b4f6c6a1f7e"
 
 
 @cache
-def enveloped(model: type[View]) -> type[BaseModel]:
+def envelope(model: type[View]) -> type[BaseModel]:
     """Return the model of a response whose `data` is `model`."""
     return create_model(f"{model.__name__.removesuffix('View')}Answer", __base__=Envelope, data=(model, ...))
 

@@ -17,15 +17,15 @@ from typing import Final
 from starlette.responses import Response
 
 from api.core.schemas.approvals import ApprovalView
-from api.http.answers import accepted
 from api.http.dependencies import Caller
-from api.http.documented import Responses, enveloped
+from api.http.documented import Responses, envelope
+from api.http.responses import respond_accepted
 from storage.access import approvals
 from storage.access.approvals import Request
 from storage.core.database import Writing
 from storage.core.models import ApprovalKind
 
-REQUESTED: Final[Responses] = {202: {"model": enveloped(ApprovalView)}}
+REQUESTED: Final[Responses] = {202: {"model": envelope(ApprovalView)}}
 
 
 def applies(caller: Caller, w: Writing, kind: ApprovalKind) -> bool:
@@ -52,4 +52,4 @@ def request(caller: Caller, w: Writing, asked: Request) -> Response:
     if approval.requested_at == caller.now:
         earlier = {} if superseded is None else {"supersededId": superseded.approval_id}
         caller.audit(w, "Approval.Requested", approvalId=approval.approval_id, **asked.subject, **earlier)
-    return accepted(ApprovalView.of(approval), f"/v1/approvals/{approval.approval_id}")
+    return respond_accepted(ApprovalView.of(approval), f"/v1/approvals/{approval.approval_id}")

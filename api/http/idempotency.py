@@ -46,13 +46,13 @@ def key(
         ),
     ] = None,
 ) -> None:
-    """Declare the header. `Route` handles it (`answer`) before the route's function is called."""
+    """Declare the header. `Route` handles it (`respond`) before the route's function is called."""
 
 
 IDEMPOTENT = Depends(key)
 
 
-async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
+async def respond(request: Request, content: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
     """Do the work of a request, or return the response that is stored for its key. Without a key, just do the work.
 
     Args:
@@ -100,12 +100,12 @@ def _fingerprint(caller: Caller, content: bytes) -> bytes:
     return hashlib.sha256(line + content).digest()
 
 
-def _keep(claim: Claim, w: Writing, answer: Response) -> None:
-    headers = {name: answer.headers[name] for name in STORED_HEADERS if name in answer.headers}
-    idempotency.store_response(w, claim, StoredResponse(answer.status_code, headers, bytes(answer.body)))
+def _keep(claim: Claim, w: Writing, response: Response) -> None:
+    headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
+    idempotency.store_response(w, claim, StoredResponse(response.status_code, headers, bytes(response.body)))
 
 
-def _refuse_key(_w: Writing, _answer: Response) -> None:
+def _refuse_key(_w: Writing, _response: Response) -> None:
     raise InvalidRequest("Idempotency.InvalidKey", "Send one Idempotency-Key of 1 to 255 visible ASCII characters.")
 
 

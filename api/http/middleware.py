@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.core.limits import MAX_HEAD_BYTES, Limits, unidentified_asker
 from api.http import unknown
 from api.http.dependencies import MAX_KEY_CHARACTERS
-from api.http.problems import from_error, unexpected
+from api.http.problems import from_error, unexpected_failure
 from pipelines.vocabulary.errors import HeadTooLarge, NotFound, TidemarkError
 from storage.core import logs
 
@@ -38,25 +38,25 @@ class EveryRequest:
             await self.app(scope, receive, send)
             return
         own_id = str(uuid4())
-        answer = _Answer(scope, send, request_id(Headers(scope=scope).get("x-request-id", ""), own_id))
-        scope.setdefault("state", {}).update(request_id=answer.request_id, own_request_id=own_id)
+        response = _SentResponse(scope, send, request_id(Headers(scope=scope).get("x-request-id", ""), own_id))
+        scope.setdefault("state", {}).update(request_id=response.request_id, own_request_id=own_id)
         started = time.perf_counter()
-        with logs.add_fields(requestId=answer.request_id, ownRequestId=own_id), unknown.collecting():
+        with logs.add_fields(requestId=response.request_id, ownRequestId=own_id), unknown.collecting():
             try:
-                await self._answer(scope, receive, answer)
+                await self._respond(scope, receive, response)
             finally:
-                _log_request(scope, answer, time.perf_counter() - started)
+                _log_request(scope, response, time.perf_counter() - started)
 
-    async def _answer(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+    async def _respond(self, scope: Scope, receive: Receive, response: "_SentResponse") -> None:
         try:
-            await self._within_limits(scope, receive, answer.send)
+            await self._within_limits(scope, receive, response.send)
         except TidemarkError as refusal:
-            await from_error(Request(scope), refusal)(scope, receive, answer.send)
+            await from_error(Request(scope), refusal)(scope, receive, response.send)
         except Exception:
             log.exception("a request failed")
-            if answer.status is not None:
+            if response.status is not None:
                 raise  # part of the response is sent: only cutting the connection can tell the client that it failed
-            await unexpected(Request(scope))(scope, receive, answer.send)
+            await unexpected_failure(Request(scope))(scope, receive, response.send)
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the head, and let the request into the application.
@@ -72,7 +72,7 @@ class EveryRequest:
             await self.app(scope, receive, send)
 
 
-class _Answer:
+class _SentResponse:
     """The response on its way out: adds our headers and remembers the status."""
 
     def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
@@ -121,8 +121,8 @@ def request_id(given: str, own: str) -> str:
     return given if usable else own
 
 
-def _log_request(scope: Scope, answer: _Answer, took_s: float) -> None:
+def _log_request(scope: Scope, response: _SentResponse, took_s: float) -> None:
     template = getattr(scope.get("route"), "path", "(no route)")
     level = logging.DEBUG if template.startswith(POLLED) else logging.INFO
     fields = {"ms": round(took_s * 1000, 1)}
-    log.log(level, "%s %s %s", scope["method"], template, answer.status, extra={"fields": fields})
+    log.log(level, "%s %s %s", scope["method"], template, response.status, extra={"fields": fields})

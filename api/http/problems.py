@@ -65,7 +65,7 @@ def body(
     return view.model_dump(by_alias=True, exclude_none=True)
 
 
-def unexpected(request: Request) -> Response:
+def unexpected_failure(request: Request) -> Response:
     """Return the response to an unexpected failure; the details are only in the log, under the request's id."""
     return problem(request, 500, "Service.Failure", "Something failed inside the service.")
 
@@ -73,7 +73,7 @@ def unexpected(request: Request) -> Response:
 def install(app: FastAPI) -> None:
     """Register the handlers of all known exceptions in `app`."""
     app.add_exception_handler(TidemarkError, _refusal)
-    app.add_exception_handler(HTTPException, _unrouted)
+    app.add_exception_handler(HTTPException, _respond_to_unrouted)
     app.add_exception_handler(ClientDisconnect, _cut_off)
     for error_type in UNREACHABLE:
         app.add_exception_handler(error_type, _unavailable)
@@ -98,7 +98,7 @@ def _headers(error: TidemarkError) -> dict[str, str]:
     return {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Unavailable) else {}
 
 
-async def _unrouted(request: Request, error: Exception) -> Response:
+async def _respond_to_unrouted(request: Request, error: Exception) -> Response:
     """Respond to what the router refuses: an unknown path, or a method that the path doesn't have."""
     assert isinstance(error, HTTPException)
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:

@@ -32,26 +32,26 @@ def _plain(value: Any) -> Any:
 encode = msgspec.json.Encoder(decimal_format="number", enc_hook=_plain).encode
 
 
-def answer(
+def respond(
     data: object, message: str | None = None, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     content = encode({"data": data, "message": unknown.message(message)})
     return Response(content, status, dict(headers or {}), MEDIA_TYPE)
 
 
-def accepted(data: object, location: str) -> Response:
+def respond_accepted(data: object, location: str) -> Response:
     """Return a 202: the work is stored and will be done; the client polls `location`, first after a second."""
-    return answer(data, status=202, headers={"Location": location, "Retry-After": "1"})
+    return respond(data, status=202, headers={"Location": location, "Retry-After": "1"})
 
 
-def accepted_job(job: Job) -> Response:
-    return accepted(JobView.of(job), f"/v1/jobs/{job.job_id}/status")
+def respond_accepted_job(job: Job) -> Response:
+    return respond_accepted(JobView.of(job), f"/v1/jobs/{job.job_id}/status")
 
 
-def listing(name: str, paged: Paged[Any], view: type[BaseModel] | None = None) -> Response:
+def respond_list(name: str, paged: Paged[Any], view: type[BaseModel] | None = None) -> Response:
     """Return one page, or everything, as a list called `name`; `view` is the public model of an item."""
     items = paged.items if view is None else [view.model_validate(item) for item in paged.items]
-    return answer({name: items, **totals(paged)})
+    return respond({name: items, **totals(paged)})
 
 
 def totals(paged: Paged[Any]) -> dict[str, int | None]:
@@ -63,13 +63,15 @@ def totals(paged: Paged[Any]) -> dict[str, int | None]:
     }
 
 
-def streamed(name: str, counts: Mapping[str, object], slices: Iterable[bytes], message: str | None = None) -> Response:
+def stream_list(
+    name: str, counts: Mapping[str, object], slices: Iterable[bytes], message: str | None = None
+) -> Response:
     """Stream a list of any length; each slice is its items' JSON, joined by commas."""
     return _InTurns(_pieces(name, counts, slices, unknown.message(message)), media_type=MEDIA_TYPE)
 
 
 class _InTurns(StreamingResponse):
-    """A streamed answer. Each piece is made when it is the client's turn, so that many listings of one client leave
+    """A streamed response. Each piece is made when it is the client's turn, so that many listings of one client leave
     threads to others. While the client reads a piece, it holds no turn.
 
     The first piece is made before the response begins, so that a failure can still be answered as a problem.
@@ -82,7 +84,7 @@ class _InTurns(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits: Limits = scope["app"].state.limits
         made = self._made_in_turns(limits.slicing, scope["state"]["held"].asker)
-        self.body_iterator = _continued(await anext(made), made)
+        self.body_iterator = _with_first(await anext(made), made)
         await super().__call__(scope, receive, send)
 
     async def _made_in_turns(self, turns: Turns, asker: Asker) -> AsyncGenerator[bytes, None]:
@@ -94,7 +96,7 @@ class _InTurns(StreamingResponse):
             yield piece
 
 
-async def _continued(first: bytes, rest: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def _with_first(first: bytes, rest: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for piece in rest:
         yield piece

@@ -54,15 +54,15 @@ class Route(APIRoute):
             try:
                 return await self._call(caller, body)
             except (InvalidRequest, TooLarge):
-                await run_in_threadpool(require_found, caller, request.path_params, self.named)
+                await run_in_threadpool(require_found, caller, request.path_params, self.path_resources)
                 raise
 
         async def in_order(request: Request) -> Response:
             request.state.caller = caller = await allow.admit(request, parameters)
-            async with self._received(request) as body, self._turn(request, caller):
+            async with self._receive(request) as body, self._turn(request, caller):
                 work = partial(checked, request, body)
                 content = b"" if body is None else body.content
-                return await (idempotency.answer(request, content, work) if is_idempotent else work())
+                return await (idempotency.respond(request, content, work) if is_idempotent else work())
 
         return in_order
 
@@ -116,7 +116,7 @@ class Route(APIRoute):
         return [cast("type[BaseModel]", each.field_info.annotation) for each in self.dependant.query_params]
 
     @property
-    def named(self) -> list[Named]:
+    def path_resources(self) -> list[Named]:
         """The resources that the ids in the path name, in order."""
         every = (each for parameter in self.dependant.path_params for each in parameter.field_info.metadata)
         return [each for each in every if isinstance(each, Named)]
@@ -126,12 +126,12 @@ class Route(APIRoute):
         fields = (item for model in self.query_models for item in model.model_fields.items())
         return [field.alias or name for name, field in fields]
 
-    def _received(self, request: Request) -> AbstractAsyncContextManager[Sent | None]:
+    def _receive(self, request: Request) -> AbstractAsyncContextManager[Sent | None]:
         if self.body_model is None:
             return nullcontext()
         if self.files is not None:
-            return uploads.received(self.files, request)
-        return bodies.received(self.body_model, request)
+            return uploads.receive_files(self.files, request)
+        return bodies.receive_json(self.body_model, request)
 
     def _turn(self, request: Request, caller: Caller) -> AbstractAsyncContextManager[None]:
         """Wait for the caller's turn. An async function takes no thread, so it needs no turn."""

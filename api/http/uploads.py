@@ -136,12 +136,12 @@ class FilesBody:
 
 
 @asynccontextmanager
-async def received(kind: type[Files], request: Request) -> AsyncIterator[FilesBody]:
+async def receive_files(kind: type[Files], request: Request) -> AsyncIterator[FilesBody]:
     """Receive files within the limits, and hold them for the length of the block. `read` raises their faults."""
     settings: Settings = request.app.state.store.settings
     limits: Limits = request.app.state.limits
     if is_json(request.headers):
-        async with bodies.received(kind.accepted.model, request) as body:
+        async with bodies.receive_json(kind.accepted.model, request) as body:
             yield FilesBody(kind, body.content, partial(_read_json, body, kind.accepted, settings))
         return
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
@@ -237,22 +237,22 @@ class _Form:
         try:
             self._parser = MultipartParser(boundary, self._callbacks(), max_header_size=MAX_HEADER_BYTES)
         except (MultipartParseError, ValueError):
-            self.fault = _malformed("The body has no boundary.")
+            self.fault = _malformed_form("The body has no boundary.")
         if not boundary:
-            self.fault = _malformed("The body has no boundary.")
+            self.fault = _malformed_form("The body has no boundary.")
 
     def take(self, chunk: bytes) -> None:
         try:
             self._parser.write(chunk)
         except MultipartParseError:
-            self.fault = _malformed(f"The body is not {FORM}.")
+            self.fault = _malformed_form(f"The body is not {FORM}.")
         except TidemarkError as fault:
             self.fault = fault
 
     def close(self) -> None:
         """Note that the body has ended."""
         if self.fault is None and not self._whole:
-            self.fault = _malformed(f"The body ends in the middle of its {FORM}.")
+            self.fault = _malformed_form(f"The body ends in the middle of its {FORM}.")
 
     def read(self) -> Sequence[SentFile]:
         """Return the files with their passwords.
@@ -338,7 +338,7 @@ class _Form:
         self._whole = True
 
 
-def _malformed(detail: str) -> InvalidRequest:
+def _malformed_form(detail: str) -> InvalidRequest:
     return InvalidRequest("Request.MalformedForm", detail)
 
 

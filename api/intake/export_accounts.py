@@ -24,7 +24,7 @@ _IDENTIFIED = "account_identified"
 
 
 @dataclass(frozen=True)
-class OfAccount:
+class IdentifiedStatement:
     """A statement with its account, and warnings about how the account was found."""
 
     statement: Statement
@@ -40,7 +40,9 @@ class _Known:
     rows: Statement
 
 
-def find_accounts(caller: Caller, customer: Customer, exports: Sequence[tuple[str, Statement]]) -> list[OfAccount]:
+def find_accounts(
+    caller: Caller, customer: Customer, exports: Sequence[tuple[str, Statement]]
+) -> list[IdentifiedStatement]:
     """Return the account of each statement.
 
     Args:
@@ -48,18 +50,18 @@ def find_accounts(caller: Caller, customer: Customer, exports: Sequence[tuple[st
     """
     named = name_accounts(exports)
     nameless = [each for each, (_, sent) in zip(named, exports, strict=True) if not sent.names_account]
-    known = list(_known_accounts(caller, customer)) if nameless else []
+    known = list(_read_known(caller, customer)) if nameless else []
     names = {each.bank_name for each in nameless}
     found = {name: _find_known(known, [each for each in nameless if each.bank_name == name]) for name in names}
     return [
-        _account_named(caller, customer, each)
+        _identify_named(caller, customer, each)
         if sent.names_account
-        else _account_unnamed(caller, customer, each, found)
+        else _identify_nameless(caller, customer, each, found)
         for each, (_, sent) in zip(named, exports, strict=True)
     ]
 
 
-def _account_named(caller: Caller, customer: Customer, statement: Statement) -> OfAccount:
+def _identify_named(caller: Caller, customer: Customer, statement: Statement) -> IdentifiedStatement:
     account, oddities = identify(
         customer.customer_id,
         account_name=statement.account_name,
@@ -70,22 +72,22 @@ def _account_named(caller: Caller, customer: Customer, statement: Statement) -> 
         credit_limit=statement.credit_limit,
         digest=caller.store.vault.digest,
     )
-    return OfAccount(statement, account, oddities)
+    return IdentifiedStatement(statement, account, oddities)
 
 
-def _account_unnamed(
+def _identify_nameless(
     caller: Caller, customer: Customer, statement: Statement, found: Mapping[str | None, Account | None]
-) -> OfAccount:
+) -> IdentifiedStatement:
     known = found[statement.bank_name]
     if known is not None:
         message = "The file names no account: its rows belong to a stored account that they overlap or continue."
-        return OfAccount(statement, known, (Oddity("Export.KnownAccount", message),))
+        return IdentifiedStatement(statement, known, (Oddity("Export.KnownAccount", message),))
     message = "The file names no account: its rows belong to an account with the file's name."
-    named = _account_named(caller, customer, statement)
+    named = _identify_named(caller, customer, statement)
     return replace(named, oddities=(*named.oddities, Oddity("Export.NamesNoAccount", message)))
 
 
-def _known_accounts(caller: Caller, customer: Customer) -> Iterator[_Known]:
+def _read_known(caller: Caller, customer: Customer) -> Iterator[_Known]:
     """Yield the customer's accounts with their current transactions."""
     columns = (*dict.fromkeys((*_OF_ACCOUNT, _IDENTIFIED, *SORT_KEY, *_ROW)),)
     with caller.reading() as r:

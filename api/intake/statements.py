@@ -12,8 +12,8 @@ import polars as pl
 from starlette.responses import Response
 
 import isolation
-from api.http.answers import accepted_job
 from api.http.dependencies import Caller
+from api.http.responses import respond_accepted_job
 from api.http.uploads import Files, SentFile
 from pipelines.intake.pdf.page.result import Box, Refusal
 from pipelines.intake.statement_rows import shown_name
@@ -45,7 +45,7 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
     stored = [store_file(caller, each) for each in files.sent]
     with caller.writing() as w:
         job = statements.submit(w, caller.store.lake, customer, uuid4(), stored, caller.now)
-        return caller.store_response(w, accepted_job(job))
+        return caller.store_response(w, respond_accepted_job(job))
 
 
 def is_pdf(file: SentFile) -> bool:
@@ -95,7 +95,7 @@ def draw_page(caller: Caller, customer_id: str, statement_id: str, page: str, ro
         number = _parse_page(file, page)
         marked = [] if row is None else _boxes(r, caller, statement, number, row)
     content = statements.open_original(caller.store, file)
-    with caller.request.app.state.drawing.taken(caller.asker, 1):
+    with caller.request.app.state.drawing.reserve(caller.asker, 1):
         png = isolation.draw_page(content, None, number, marked)
     if png is None and file.had_password:
         raise Conflict("Statement.PageLocked", "The file needs a password, and passwords are not stored.")

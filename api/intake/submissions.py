@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
-from api.http.answers import accepted_job
 from api.http.dependencies import Caller
+from api.http.responses import respond_accepted_job
 from api.intake.schemas.transactions import APPEND, Submission
 from pipelines.intake import rows
 from storage.intake import submissions
@@ -19,8 +19,8 @@ def submit(caller: Caller, customer_id: str, submission: Submission) -> Response
         customer = caller.customer(r, customer_id)
     digest = caller.store.vault.digest
     identified = submission.account_of(customer.customer_id, digest)
-    landing = submissions.land(caller.store, rows.landed(submission.lines, digest), caller.now)
+    landing = submissions.land(caller.store, rows.land_lines(submission.lines, digest), caller.now)
     with caller.writing() as w:
         appended = submission.mode == APPEND
         job = submissions.accept(w, caller.store, customer, identified, landing, appended=appended, now=caller.now)
-        return caller.store_response(w, accepted_job(job))
+        return caller.store_response(w, respond_accepted_job(job))

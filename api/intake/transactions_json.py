@@ -9,7 +9,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.figures.json_text import json_objects
-from pipelines.intake.accounts import masked
+from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.printing import uuid_text
 from storage.enrichment.transactions import Listing
 
@@ -41,7 +41,7 @@ def account() -> pl.Expr:
         uuid_text("account_id").alias("accountId"),
         pl.col("account_name").alias("accountName"),
         pl.col("bsb"),
-        masked(pl.col("account_number")).alias("accountNumberMasked"),
+        mask_account_number(pl.col("account_number")).alias("accountNumberMasked"),
         pl.col("bank_name").alias("bankName"),
         pl.col("account_type").alias("accountType"),
     )

@@ -14,15 +14,15 @@ from starlette.responses import Response
 import isolation
 from api.core.schemas.common import NoteView
 from api.core.schemas.jobs import JobView
-from api.http.answers import accepted
 from api.http.dependencies import Caller
+from api.http.responses import respond_accepted
 from api.http.uploads import Files, SentFile
 from api.intake import statements as pdfs
-from api.intake.export_accounts import OfAccount, find_accounts
+from api.intake.export_accounts import IdentifiedStatement, find_accounts
 from api.intake.schemas.uploads import SubmittedFileView, UploadedFileView, UploadView
 from isolation import Export
 from pipelines.intake import rows
-from pipelines.intake.exports import Statement, require_submissions, statements_of, submitted
+from pipelines.intake.exports import Statement, as_submission, require_submissions, statements_of
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Fault, InvalidRequest
@@ -60,7 +60,7 @@ class _Submission:
     """The rows of one account of an export, which are durable in their landing file."""
 
     file: _File
-    found: OfAccount
+    found: IdentifiedStatement
     landing: Landing
 
 
@@ -90,15 +90,15 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
                 w, caller.store, customer, identified, submission.landing, appended=False, now=caller.now
             )
             accepted_jobs[submission.file.number].append(job)
-        answer = _view(read, accepted_jobs)
-        return caller.store_response(w, accepted(answer, f"/v1/jobs/{answer.jobs[0].job_id}/status"))
+        response = _view(read, accepted_jobs)
+        return caller.store_response(w, respond_accepted(response, f"/v1/jobs/{response.jobs[0].job_id}/status"))
 
 
 def _read(caller: Caller, number: int, sent: SentFile) -> _File:
     if pdfs.is_pdf(sent):
         return _File(number, sent)
     try:
-        with caller.request.app.state.reading.taken(caller.asker, 1):
+        with caller.request.app.state.reading.reserve(caller.asker, 1):
             export = isolation.read_export(sent.name, sent.content())
         found = tuple(statements_of(export.rows, caller.store.vault.digest))
         require_submissions(found, caller.store.settings.max_transactions)
@@ -120,7 +120,7 @@ def _sentence(refusal: InvalidRequest) -> str:
     return f"The file {refusal.detail}."
 
 
-def _accounts(caller: Caller, customer: Customer, files: Sequence[_File]) -> list[tuple[_File, OfAccount]]:
+def _accounts(caller: Caller, customer: Customer, files: Sequence[_File]) -> list[tuple[_File, IdentifiedStatement]]:
     """Return the accounts of all exports in the order of their first rows, as a lender would have sent them."""
     each = [(file, statement) for file in files for statement in file.statements]
     found = find_accounts(caller, customer, [(PurePath(file.name).stem, statement) for file, statement in each])
@@ -128,15 +128,15 @@ def _accounts(caller: Caller, customer: Customer, files: Sequence[_File]) -> lis
     return sorted(pairs, key=lambda pair: str(pair[1].statement.rows["date"].min() or ""))
 
 
-def _land(caller: Caller, file: _File, found: OfAccount) -> _Submission:
+def _land(caller: Caller, file: _File, found: IdentifiedStatement) -> _Submission:
     """Store an account's rows durably."""
     landing = submissions.land(caller.store, found.statement.rows, caller.now)
     return _Submission(file, found, with_warnings(landing, _refused_lines(caller, file, found)))
 
 
-def _refused_lines(caller: Caller, file: _File, found: OfAccount) -> Iterator[dict[str, str]]:
+def _refused_lines(caller: Caller, file: _File, found: IdentifiedStatement) -> Iterator[dict[str, str]]:
     """Yield a warning with the lines of the rows that the job will refuse: its `errors` only have the rows' numbers."""
-    checked = rows.validate(submitted((found.statement,), caller.now).rows, caller.store.settings.timezone)
+    checked = rows.validate(as_submission((found.statement,), caller.now).rows, caller.store.settings.timezone)
     positions = checked.rejected.select("position").collect()["position"]
     if len(positions):
         lines = sorted(found.statement.lines.gather(positions))

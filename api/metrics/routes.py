@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
-from api.http.answers import answer, listing
 from api.http.dependencies import READING, Allow, Caller, CustomerId
-from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.documented import DAMAGED_FILE, envelope, refuses
+from api.http.responses import respond, respond_list
 from api.http.route import Route
 from api.metrics.schemas import MetricListView, ReadingsView
 from api.reports import replay
@@ -24,17 +24,19 @@ Anybody = Annotated[Caller, Depends(Allow(*READING))]
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 
 
-@router.get("/metrics", response_model=enveloped(MetricListView))
+@router.get("/metrics", response_model=envelope(MetricListView))
 def list_metrics(_: Anybody, query: Annotated[Paging, Query()]) -> Response:
     """List the metrics that reports, policies and rules may read, in the registry's order."""
     every = [record(metric) for metric in metrics.METRICS.values()]
     page = query.requested_page()
-    return listing("metrics", Paged(every if page is None else every[page.offset :][: page.count], len(every), page))
+    return respond_list(
+        "metrics", Paged(every if page is None else every[page.offset :][: page.count], len(every), page)
+    )
 
 
 @router.get(
     "/customer/{customerId}/metrics",
-    response_model=enveloped(ReadingsView),
+    response_model=envelope(ReadingsView),
     responses=refuses(*VERSIONS, *DAMAGED_FILE),
 )
 def read_metrics(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
@@ -42,11 +44,11 @@ def read_metrics(caller: Reader, customer_id: CustomerId, query: Annotated[Momen
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         basis = replay.find_basis(r, caller, customer, query)
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         readings = metrics.readings(facts)
     outcomes = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}
-    return answer(
+    return respond(
         {
             "asOf": basis.as_of,
             "dataThrough": facts.history["data_through"].max(),

@@ -10,11 +10,11 @@ from api.core.authoring import as_records
 from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
 from api.http import four_eyes
-from api.http.answers import answer, encode, streamed, totals
 from api.http.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
-from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.documented import DAMAGED_FILE, envelope, refuses
 from api.http.four_eyes import REQUESTED
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import encode, respond, stream_list, totals
 from api.http.route import Route
 from api.monitoring.rulesets import (
     MatchFigures,
@@ -61,7 +61,7 @@ MATCHES_PER_SLICE = 100
 @router.post(
     "/rulesets",
     status_code=201,
-    response_model=enveloped(SavedRulesetView),
+    response_model=envelope(SavedRulesetView),
     responses=REQUESTED | refuses(*UNSOUND, "Ruleset.TooMany"),
     dependencies=[IDEMPOTENT],
 )
@@ -81,38 +81,38 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
             return caller.store_response(w, four_eyes.request(caller, w, requested_activation(ruleset)))
         shown = {**with_counts(w, created, caller.today), "warnings": as_records(found.warnings)}
         location = {"Location": f"/v1/monitoring/rulesets/{created.ruleset_id}"}
-        return caller.store_response(w, answer(shown, status=201, headers=location))
+        return caller.store_response(w, respond(shown, status=201, headers=location))
 
 
-@router.post("/check", response_model=enveloped(CheckedRulesetView), responses=refuses("Ruleset.UnknownCustomer"))
+@router.post("/check", response_model=envelope(CheckedRulesetView), responses=refuses("Ruleset.UnknownCustomer"))
 def check_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     """Check a document as creating it would, and store nothing. Whether its slug is free is not checked."""
     found = check_document(sent.document())
     if found.ruleset is not None:
         with caller.reading() as r:
             rulesets.require_own_customers(r, caller.client_id, found.ruleset)
-    return answer({"faults": as_records(found.faults), "warnings": as_records(found.warnings)})
+    return respond({"faults": as_records(found.faults), "warnings": as_records(found.warnings)})
 
 
-@router.get("/rulesets", response_model=enveloped(RulesetListView), responses=refuses(CORRUPT))
+@router.get("/rulesets", response_model=envelope(RulesetListView), responses=refuses(CORRUPT))
 def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> Response:
     """List rulesets in order of their slugs, including inactive ones."""
     with caller.reading() as r:
         found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.requested_page())
         shown = [with_counts(r, each, caller.today) for each in found.items]
-    return answer({"rulesets": shown, **totals(found)})
+    return respond({"rulesets": shown, **totals(found)})
 
 
-@router.get("/rulesets/{rulesetId}", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
+@router.get("/rulesets/{rulesetId}", response_model=envelope(RulesetView), responses=refuses(CORRUPT))
 def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     """Read a ruleset, and how often its rules fired in the last 30 days."""
     with caller.reading() as r:
-        return answer(with_counts(r, caller.ruleset(r, ruleset_id), caller.today))
+        return respond(with_counts(r, caller.ruleset(r, ruleset_id), caller.today))
 
 
 @router.put(
     "/rulesets/{rulesetId}",
-    response_model=enveloped(SavedRulesetView),
+    response_model=envelope(SavedRulesetView),
     responses=REQUESTED | refuses(*UNSOUND, "Ruleset.Archived", CORRUPT),
 )
 def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
@@ -131,42 +131,42 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -
             saved = replace_document(caller, w, stored, ruleset)
         if requested and saved.updated_at == caller.now:
             return four_eyes.request(caller, w, requested_activation(ruleset, stored))
-        return answer({**with_counts(w, saved, caller.today), "warnings": as_records(found.warnings)})
+        return respond({**with_counts(w, saved, caller.today), "warnings": as_records(found.warnings)})
 
 
-@router.post("/rulesets/{rulesetId}/archive", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
+@router.post("/rulesets/{rulesetId}/archive", response_model=envelope(RulesetView), responses=refuses(CORRUPT))
 def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     """Archive a ruleset: it watches nobody. When it is unarchived, all its rules are ready to fire again."""
     with caller.writing() as w:
         stored = rulesets.archive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:
             caller.audit(w, "Ruleset.Archived", rulesetId=stored.ruleset_id)
-        return answer(with_counts(w, stored, caller.today))
+        return respond(with_counts(w, stored, caller.today))
 
 
-@router.post("/rulesets/{rulesetId}/unarchive", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
+@router.post("/rulesets/{rulesetId}/unarchive", response_model=envelope(RulesetView), responses=refuses(CORRUPT))
 def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     """Unarchive a ruleset. If it is active, it watches again."""
     with caller.writing() as w:
         stored = rulesets.unarchive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:
             caller.audit(w, "Ruleset.Unarchived", rulesetId=stored.ruleset_id)
-        return answer(with_counts(w, stored, caller.today))
+        return respond(with_counts(w, stored, caller.today))
 
 
 @router.get(
-    "/rulesets/{rulesetId}/versions", response_model=enveloped(RulesetVersionListView), responses=refuses(CORRUPT)
+    "/rulesets/{rulesetId}/versions", response_model=envelope(RulesetVersionListView), responses=refuses(CORRUPT)
 )
 def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotated[Paging, Query()]) -> Response:
     """List all versions, newest first, each with its document and time."""
     with caller.reading() as r:
         found = rulesets.find_versions(r, caller.ruleset(r, ruleset_id), query.requested_page())
-    return answer({"versions": [describe_version(each) for each in found.items], **totals(found)})
+    return respond({"versions": [describe_version(each) for each in found.items], **totals(found)})
 
 
 @router.get(
     "/matches",
-    response_model=enveloped(MatchListView),
+    response_model=envelope(MatchListView),
     responses=refuses("Customer.NotFound", "Ruleset.NotFound", CORRUPT_MATCH),
 )
 def list_matches(caller: Watcher, query: Annotated[MatchesQuery, Query()]) -> Response:
@@ -178,20 +178,20 @@ def list_matches(caller: Watcher, query: Annotated[MatchesQuery, Query()]) -> Re
         found = rule_matches.find(
             r, caller.client_id, customer=customer, ruleset=ruleset, **between, page=query.requested_page()
         )
-    return streamed("matches", totals(found), _in_slices(caller, found.items))
+    return stream_list("matches", totals(found), _in_slices(caller, found.items))
 
 
-@router.get("/matches/{matchId}", response_model=enveloped(MatchView), responses=refuses(CORRUPT_MATCH))
+@router.get("/matches/{matchId}", response_model=envelope(MatchView), responses=refuses(CORRUPT_MATCH))
 def get_match(caller: Watcher, match_id: MatchId) -> Response:
     """Read a match. Its id is the `eventId` of the webhook that reported it."""
     with caller.reading() as r:
         [shown] = describe_matches(r, [caller.match(r, match_id)])
-    return answer(shown)
+    return respond(shown)
 
 
 @router.get(
     "/matches/{matchId}/lineage",
-    response_model=enveloped(LineageView),
+    response_model=envelope(LineageView),
     responses=refuses("Report.FigureNotFound", "Report.VersionExpired", CORRUPT, CORRUPT_MATCH, *DAMAGED_FILE),
 )
 def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuery, Query()]) -> Response:
@@ -206,24 +206,26 @@ def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuer
         fired = fired_rules(rule_matches.read_record(r, found))
         figures = MatchFigures(ruleset, fired, replay.decision_basis(r, customer, found.data_version, found.as_of))
     figure = query.figure or figures.first
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         trace, facts, basis = figures.trace(figure, caller)
-        return replay.lineage_answer(caller, "match", figure, trace, facts, basis, customer, query.requested_page())
+        return replay.respond_lineage(caller, "match", figure, trace, facts, basis, customer, query.requested_page())
 
 
-@router.get("/library", response_model=enveloped(LibraryView))
+@router.get("/library", response_model=envelope(LibraryView))
 def list_library(_: Watcher) -> Response:
     """List the rulesets that come with the service. They watch customers only after you create them."""
-    return answer({"rulesets": [describe_library_ruleset(slug, each) for slug, each in library.load_library().items()]})
+    return respond(
+        {"rulesets": [describe_library_ruleset(slug, each) for slug, each in library.load_library().items()]}
+    )
 
 
-@router.get("/library/{librarySlug}", response_model=enveloped(LibraryRulesetView))
+@router.get("/library/{librarySlug}", response_model=envelope(LibraryRulesetView))
 def get_library_ruleset(_: Watcher, slug: LibrarySlug) -> Response:
     """Read a ruleset of the library: the document to send, and the same as YAML with comments."""
     found = library.load_library().get(slug)
     if found is None:
         raise NotFound("Ruleset.NotFound", "There is no such ruleset.")
-    return answer({**describe_library_ruleset(slug, found), "document": found.document, "text": found.text})
+    return respond({**describe_library_ruleset(slug, found), "document": found.document, "text": found.text})
 
 
 def _in_slices(caller: Caller, found: Sequence[Match]) -> Iterator[bytes]:

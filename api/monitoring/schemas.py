@@ -229,11 +229,11 @@ def describe_ruleset(stored: StoredRuleset, counts: Sequence[Count], fired_now: 
         "dateCreated": stored.created_at,
         "dateUpdated": stored.updated_at,
         "document": json.loads(stored.document),
-        "counts": [_counted(rule.code, by_code.get(rule.code), fired_now) for rule in stored.ruleset.rules],
+        "counts": [_describe_counts(rule.code, by_code.get(rule.code), fired_now) for rule in stored.ruleset.rules],
     }
 
 
-def _counted(code: str, count: Count | None, fired_now: Mapping[str, int]) -> dict[str, Any]:
+def _describe_counts(code: str, count: Count | None, fired_now: Mapping[str, int]) -> dict[str, Any]:
     sums = Count(code, 0, 0, 0, 0) if count is None else count
     described = {name: getattr(sums, name) for name in ("observed", "held", "unknown", "fired")}
     return {"code": code, **described, "firedNow": fired_now.get(code, 0)}
@@ -304,11 +304,11 @@ def describe_match(match: Match, record: bytes) -> dict[str, Any]:
         "asOf": match.as_of,
         "dataVersion": match.data_version,
         "cause": match.cause,
-        "rules": [_rule_shown(rule) for rule in fired_rules(record)],
+        "rules": [_describe_rule(rule) for rule in fired_rules(record)],
     }
 
 
-def _rule_shown(rule: FiredRule) -> dict[str, Any]:
+def _describe_rule(rule: FiredRule) -> dict[str, Any]:
     return {
         "code": rule.code,
         "message": rule.message,

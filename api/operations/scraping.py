@@ -49,7 +49,7 @@ class _Gauges(Collector):
         self._load = load
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        yield _labelled(
+        yield _gauge(
             "tidemark_webhook_deliveries",
             "Webhook deliveries that have not ended, by state; paused: due, but the subscription is paused.",
             ["state"],
@@ -60,7 +60,7 @@ class _Gauges(Collector):
             "For how long the oldest delivery has been due, paused subscriptions left out; 0 when none is.",
             value=self._load.oldest_due_s,
         )
-        yield _labelled(
+        yield _gauge(
             "tidemark_webhook_attempts_last_hour",
             "Attempts at deliveries that began within the last hour, by outcome.",
             ["outcome"],
@@ -71,10 +71,10 @@ class _Gauges(Collector):
             "Subscriptions that are paused, after failures or by hand.",
             value=self._load.paused_subscriptions,
         )
-        yield _labelled(
+        yield _gauge(
             "tidemark_jobs", "Jobs that have not ended, by flow and status.", ["flow", "status"], self._load.jobs
         )
-        yield _labelled(
+        yield _gauge(
             "tidemark_oldest_job_seconds",
             "For how long the oldest unfinished job has waited or run, by flow; 0 when there is none.",
             ["flow"],
@@ -82,7 +82,7 @@ class _Gauges(Collector):
         )
 
 
-def _labelled(name: str, meaning: str, labels: list[str], values: Mapping[Label, float]) -> GaugeMetricFamily:
+def _gauge(name: str, meaning: str, labels: list[str], values: Mapping[Label, float]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(name, meaning, labels=labels)
     for label, value in values.items():
         family.add_metric(label, value)

@@ -8,7 +8,7 @@ from uuid import UUID
 from starlette.responses import HTMLResponse, Response
 
 from api.core.schemas.rules import MAX_FAULTS
-from api.http.answers import encode, streamed, totals
+from api.http.responses import encode, stream_list, totals
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest
 from storage.core import audit
 from storage.core.audit import Actor
@@ -100,7 +100,7 @@ def require_done(job: PortfolioJob) -> PortfolioJob:
     return job
 
 
-def rows_answer(lake: Lake, rows: Listing, page: Page | None, name: str, public: Callable[[Row], Row]) -> Response:
+def respond_rows(lake: Lake, rows: Listing, page: Page | None, name: str, public: Callable[[Row], Row]) -> Response:
     """Respond with a page of a job's rows, read and sent slice by slice.
 
     Args:
@@ -109,7 +109,7 @@ def rows_answer(lake: Lake, rows: Listing, page: Page | None, name: str, public:
     """
     counts = totals(Paged(range(rows.total), rows.total, page))
     frames = portfolio_jobs.read_rows(lake, rows, page)
-    return streamed(name, counts, (b",".join(encode(public(row)) for row in frame.to_dicts()) for frame in frames))
+    return stream_list(name, counts, (b",".join(encode(public(row)) for row in frame.to_dicts()) for frame in frames))
 
 
 def first_rows(lake: Lake, rows: Listing, count: int, public: Callable[[Row], Row]) -> list[Row]:
@@ -118,6 +118,6 @@ def first_rows(lake: Lake, rows: Listing, count: int, public: Callable[[Row], Ro
     return [public(row) for frame in frames for row in frame.to_dicts()]
 
 
-def page_answer(content: str, policy: str) -> Response:
+def respond_page(content: str, policy: str) -> Response:
     """Respond with an HTML page and its Content-Security-Policy."""
     return HTMLResponse(content, headers={"Content-Security-Policy": policy})

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from api.http.answers import encode
+from api.http.responses import encode
 from api.monitoring.rulesets import require_valid
 from api.monitoring.schemas import ReadValue
 from api.portfolio import portfolio_jobs

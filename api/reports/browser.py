@@ -27,7 +27,7 @@ ARGUMENTS: Final = (
 )
 
 
-def installed() -> str | None:
+def find_browser() -> str | None:
     """Return the path of the first of BROWSERS that is installed."""
     return next((path for name in BROWSERS if (path := shutil.which(name)) is not None), None)
 
@@ -39,7 +39,7 @@ def print_in_turn(caller: Caller, html: str) -> bytes:
         Unavailable: too many pages are being printed.
         Unprocessable: as `pdf_of`.
     """
-    with caller.request.app.state.printing.taken(caller.asker, 1):
+    with caller.request.app.state.printing.reserve(caller.asker, 1):
         return pdf_of(html)
 
 
@@ -49,7 +49,7 @@ def pdf_of(html: str) -> bytes:
     Raises:
         Unprocessable: no browser is installed, or it printed nothing within WITHIN_S.
     """
-    browser = installed()
+    browser = find_browser()
     if browser is None:
         raise Unprocessable(
             "Browser.Missing",

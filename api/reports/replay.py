@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 from starlette.responses import Response
 
-from api.http.answers import streamed, totals
 from api.http.dependencies import READING_ROWS, Caller
+from api.http.responses import stream_list, totals
 from api.intake import transactions_json
 from api.reports.schemas.reports import Moment
 from pipelines import metrics
@@ -231,7 +231,7 @@ def _sums(trace: Trace) -> Iterator[Sum]:
                 yield from _sums(each)
 
 
-def lineage_answer(
+def respond_lineage(
     caller: Caller,
     kind: str,
     figure: str,
@@ -249,8 +249,8 @@ def lineage_answer(
     counts = totals(Paged(range(rows.height), rows.height, page))
     head = {**describe_trace(kind, figure, trace, basis), **counts}
     if not caller.may_read_rows:
-        return streamed("transactions", head, (), NO_ROWS)
-    return streamed("transactions", head, as_json(rows, customer, page))
+        return stream_list("transactions", head, (), NO_ROWS)
+    return stream_list("transactions", head, as_json(rows, customer, page))
 
 
 def as_json(rows: pl.DataFrame, customer: Customer, page: Page | None) -> Sequence[bytes]:

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.schemas.common import Paging
-from api.http.answers import answer, listing
 from api.http.dependencies import READING, Allow, Caller
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_list
 from api.http.route import Route
 from api.sandbox import creating
 from api.sandbox.schemas import (
@@ -29,7 +29,7 @@ Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 @router.post(
     "/customers",
     status_code=201,
-    response_model=enveloped(SandboxCustomerView),
+    response_model=envelope(SandboxCustomerView),
     responses=refuses("Sandbox.CustomerExists"),
     dependencies=[IDEMPOTENT],
 )
@@ -53,13 +53,13 @@ def create_sandbox_customer(caller: Submitter, sent: NewSandboxCustomer) -> Resp
             }
         )
         location = {"Location": f"/v1/customer/{customer.customer_id}"}
-        return caller.store_response(w, answer(view, status=201, headers=location))
+        return caller.store_response(w, respond(view, status=201, headers=location))
 
 
-@router.get("/profiles", response_model=enveloped(SandboxProfileListView))
+@router.get("/profiles", response_model=envelope(SandboxProfileListView))
 def list_sandbox_profiles(_: Anybody, query: Annotated[Paging, Query()]) -> Response:
     """List the profiles of synthetic businesses. Only in a sandbox."""
     every = [{"profile": slug, "summary": each.summary} for slug, each in PROFILES.items()]
     page = query.requested_page()
     shown = every if page is None else every[page.offset :][: page.count]
-    return listing("profiles", Paged(shown, len(every), page), SandboxProfileView)
+    return respond_list("profiles", Paged(shown, len(every), page), SandboxProfileView)

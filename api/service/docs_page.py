@@ -58,7 +58,7 @@ def _parts(method: str, path: str, operation: Data) -> Iterator[Part]:
                 refusals += ((status, code, _words(catalogue()[code].meaning)) for code in content["examples"])
             elif media == JSON:
                 yield Code(
-                    f"Response {status} of {method} {path}: {_type(content['schema'])}", _written(content["example"])
+                    f"Response {status} of {method} {path}: {_type(content['schema'])}", _as_json(content["example"])
                 )
             else:
                 yield Note(f"Response {status}: {media}")
@@ -71,7 +71,7 @@ def _curl(method: str, path: str, operation: Data) -> str:
     if "security" in operation:
         lines.append('-H "x-api-key: $KEY"')
     if JSON in operation.get("requestBody", {}).get("content", {}):
-        body = _written(operation["requestBody"]["content"][JSON]["example"])
+        body = _as_json(operation["requestBody"]["content"][JSON]["example"])
         lines += [f"-H 'content-type: {JSON}'", f"-d {shlex.quote(body)}"]
     return " \\\n  ".join(lines)
 
@@ -94,5 +94,5 @@ def _words(text: str) -> str:
     return text.replace("`", "")
 
 
-def _written(value: Any) -> str:
+def _as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)

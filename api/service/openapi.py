@@ -60,7 +60,7 @@ def document(
     """Return the whole document, for `/openapi.json`."""
     result = get_openapi(title=title, version=version, description=description, routes=routes, webhooks=webhooks)
     documented: dict[str, tuple[dict[str, Any], APIRoute]] = {}
-    for route in _documented(routes):
+    for route in _select_documented(routes):
         for method in route.methods or ():
             operation = result["paths"][route.path_format][method.lower()]
             documented[operation["operationId"]] = operation, route
@@ -73,7 +73,7 @@ def document(
     return result
 
 
-def _documented(routes: Sequence[BaseRoute]) -> Iterator[APIRoute]:
+def _select_documented(routes: Sequence[BaseRoute]) -> Iterator[APIRoute]:
     for context in iter_route_contexts(routes):
         route = context.original_route
         if isinstance(route, APIRoute) and route.include_in_schema:
@@ -167,7 +167,7 @@ def _headers(status: HTTPStatus, *, replayed: bool) -> dict[str, Any]:
 
 def _codes(route: Route) -> list[str | Fault]:
     """Return all error codes that can be inferred from the route's signature."""
-    codes: list[str | Fault] = [*WITH_KEY, *(each.not_found for each in route.named)]
+    codes: list[str | Fault] = [*WITH_KEY, *(each.not_found for each in route.path_resources)]
     if any(allow.needs_policies for allow in route.dependencies_of(Allow)):
         codes.append("DecisionPolicy.NotEnabled")
     if route.is_idempotent:
@@ -191,7 +191,7 @@ def _rules(model: type[BaseModel]) -> Iterator[Fault]:
 def _link(documented: Mapping[str, tuple[dict[str, Any], APIRoute]]) -> None:
     """Link each response that contains an id to all operations that take it."""
     for name, (_, route) in documented.items():
-        named = route.named if isinstance(route, Route) else []
+        named = route.path_resources if isinstance(route, Route) else []
         for each, parameter in zip(named, route.dependant.path_params, strict=True):
             operation, status, pointer = each.given_by
             link = {"operationId": name, "parameters": {parameter.alias: f"$response.body#{pointer}"}}

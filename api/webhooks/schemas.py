@@ -63,7 +63,7 @@ CustomerIdsGiven = list[
 ]
 
 
-def _counted(low: int) -> BeforeValidator:
+def _customer_count(low: int) -> BeforeValidator:
     return count_between(low, MAX_CUSTOMERS, WRONG_COUNT, f"{low} to {MAX_CUSTOMERS:,} customerIds.")
 
 
@@ -141,7 +141,7 @@ class NewSubscription(Received):
         ),
         AfterValidator(_allowed_url),
     ]
-    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0), AfterValidator(_allowed_customers)] = Field(
+    customer_ids: Annotated[CustomerIdsGiven | None, _customer_count(0), AfterValidator(_allowed_customers)] = Field(
         default=None,
         json_schema_extra={"maxItems": MAX_CUSTOMERS},
         description="Customers whose events are sent. Default, also for an empty list: all customers of the client.",
@@ -211,7 +211,7 @@ class Resending(Received):
 
 
 class ScopedCustomers(Received):
-    customer_ids: Annotated[CustomerIdsGiven, _counted(1)] = Field(
+    customer_ids: Annotated[CustomerIdsGiven, _customer_count(1)] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_CUSTOMERS}
     )
 

@@ -21,7 +21,7 @@ REACHED_WITHIN_S = 10.0
 
 
 @contextmanager
-def subscribed(
+def temporary_subscriptions(
     store: Store, receiver: Receiver, client_id: UUID, event_types: Iterable[EventType]
 ) -> Iterator[Sequence[Subscription]]:
     """Subscribe the receiver to these types, and let the service reach it. At the end the subscriptions are deleted.

@@ -47,7 +47,7 @@ def describe_entry(entry: Entry, zone: ZoneInfo) -> TimelineEntryView:
     return TimelineEntryView(kind=kind, date=entry.place.at, who=entry.who, sentence=SENTENCES[kind](shown), **ids)
 
 
-def _worked(shown: Shown) -> str:
+def _describe_work(shown: Shown) -> str:
     verb = ItemAction(shown["action"])
     what = "An alert" if shown["item_kind"] == ItemKind.ALERT else "A decision"
     done = "is assigned to nobody any more" if verb is ItemAction.ASSIGN and shown["assignee"] is None else WORKED[verb]
@@ -55,25 +55,25 @@ def _worked(shown: Shown) -> str:
     return f"{what} {done}{until}" + (f": {shown['reason']}" if shown["reason"] else ".")
 
 
-def _raised(shown: Shown) -> str:
+def _describe_alert(shown: Shown) -> str:
     rules = ", ".join(spell_out(code.lower()) for code in shown["rules"])
     return f"The ruleset {shown['name']} raised an alert: {rules}."
 
 
-def _evaluated(shown: Shown) -> str:
+def _describe_evaluation(shown: Shown) -> str:
     what = "What-if" if shown["what_if"] else "Decision"
     return f"{what} by {shown['policy_name']}, version {shown['version']}: {spell_out(shown['outcome'])}."
 
 
-def _overridden(shown: Shown) -> str:
+def _describe_override(shown: Shown) -> str:
     return f"{shown['decided_by']} overrode a decision: {spell_out(shown['outcome'])}."
 
 
-def _received(shown: Shown) -> str:
+def _describe_receipt(shown: Shown) -> str:
     return RECEIVED[Flow(shown["flow"])]
 
 
-def _ended(shown: Shown) -> str:
+def _describe_end(shown: Shown) -> str:
     flow = Flow(shown["flow"])
     if shown["status"] == JobStatus.FAILED:
         return f"{FAILED[flow]}: {shown['error']['message']}" if shown["error"] else f"{FAILED[flow]}."
@@ -105,7 +105,7 @@ def _attribute(shown: Shown) -> str:
     return f"An attribute was {'removed' if shown['value'] is None else 'set'}: {spell_out(shown['name'])}."
 
 
-def _resolved(shown: Shown) -> str:
+def _describe_resolution(shown: Shown) -> str:
     what = "An event" if shown["kind"] == "event" else "A finding"
     if shown["reason"] is None:
         return f"The resolution of {what.lower()} was revoked."
@@ -117,21 +117,21 @@ def _always(sentence: str) -> Callable[[Shown], str]:
 
 
 SENTENCES: Mapping[EntryKind, Callable[[Shown], str]] = {
-    EntryKind.WORKED: _worked,
-    EntryKind.RAISED: _raised,
-    EntryKind.OVERRIDDEN: _overridden,
-    EntryKind.EVALUATED: _evaluated,
+    EntryKind.WORKED: _describe_work,
+    EntryKind.RAISED: _describe_alert,
+    EntryKind.OVERRIDDEN: _describe_override,
+    EntryKind.EVALUATED: _describe_evaluation,
     EntryKind.NOTE_DELETED: _always("A note was deleted."),
     EntryKind.NOTE_ADDED: _always("A note was added."),
     EntryKind.ATTACHMENT_DELETED: _always("An attachment was deleted."),
     EntryKind.ATTACHMENT_ADDED: lambda shown: f"A file was attached: {shown['file_name'] or 'without a name'}.",
-    EntryKind.RESOLVED: _resolved,
+    EntryKind.RESOLVED: _describe_resolution,
     EntryKind.ATTRIBUTE_SET: _attribute,
     EntryKind.PARTIES_SET: _always("The related parties were changed."),
     EntryKind.CORRECTION_REVOKED: _correction("revoked"),
     EntryKind.CORRECTION_MADE: _correction("made"),
-    EntryKind.JOB_ENDED: _ended,
+    EntryKind.JOB_ENDED: _describe_end,
     EntryKind.STATEMENT_READ: _statement,
-    EntryKind.JOB_RECEIVED: _received,
+    EntryKind.JOB_RECEIVED: _describe_receipt,
     EntryKind.CREATED: _always("The customer was created."),
 }

@@ -33,7 +33,7 @@ KEEP_TICKS_DAYS = {"skipped": 1, "success": 7, "failure": 30}
 
 def prepare(settings: Settings) -> Mapping[str, str]:
     """Write `dagster.yaml` into the home, and return the environment variables that Dagster's processes need."""
-    home = settings.prepared().dagster_home
+    home = settings.prepare().dagster_home
     durable.make_folder(home)
     content = yaml.safe_dump(instance_settings(settings), sort_keys=False)
     durable.replace(home / "dagster.yaml", content.encode())  # atomically: another part of Tidemark may be reading it
@@ -45,7 +45,7 @@ def prepare(settings: Settings) -> Mapping[str, str]:
     }
 
 
-def workers(settings: Settings) -> str:
+def worker_role(settings: Settings) -> str:
     """Return the name under which the workers that this home's launcher reaches hold leases.
 
     With a broker it is the fleet's, otherwise this home's.

@@ -85,7 +85,7 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
         try:
-            held = self._workers.hold(run.run_id)
+            held = self._workers.has_run(run.run_id)
         except TimeoutError:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "A worker is too busy to answer.")
         if held:

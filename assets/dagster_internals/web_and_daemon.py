@@ -1,4 +1,4 @@
-"""Dagster's web server, daemon and code location in one process, which takes a third of the memory of three.
+"""Dagster's web server, daemon and code location in one process, because three would take three times the memory.
 
 They share one instance and one view of the code location. When a daemon's thread dies, the process ends, and its parent
 starts it again.

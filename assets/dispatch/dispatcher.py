@@ -92,7 +92,7 @@ def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
 
 def _is_worker_free(r: Reading, store: Store, queue: Queue, now: datetime) -> bool:
     """Return whether this home has more warm workers than the queue has open batches."""
-    return batches.count_open(r, queue) < leases.count_holders(r, dagster_home.workers(store.settings), now)
+    return batches.count_open(r, queue) < leases.count_holders(r, dagster_home.worker_role(store.settings), now)
 
 
 def dispatch(store: Store, queue: Queue, launch: Launch, leading: Callable[[], bool], stop: threading.Event) -> None:

@@ -37,7 +37,7 @@ class Retracting:
         only = pl.col("customer_number").is_in(list(customers))
         return replace(self, retracted=self.retracted.filter(only), landed=self.landed.filter(only))
 
-    def validated(self, timezone: str) -> Retractions:
+    def validate(self, timezone: str) -> Retractions:
         """Return the later submissions' accepted rows. A row that was refused stays refused under newer rules too."""
         if self.retracted.is_empty():
             return NO_RETRACTIONS
@@ -56,7 +56,7 @@ def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
     return Retracting(
         jobs=possible,
         impossible=[(job, damaged[job.customer_number]) for job in requested if job.customer_number in damaged],
-        retracted=pl.DataFrame([_retracted(job, seqs) for job in possible], schema=RETRACTED),
+        retracted=pl.DataFrame([_describe_retraction(job, seqs) for job in possible], schema=RETRACTED),
         landed=landing.rows_of(lake, [job for job in later if job.customer_number not in damaged]),
         refused=refused,
     )
@@ -75,14 +75,14 @@ def _read_refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[p
     damaged: dict[int, Corrupt] = {}
     for job in submissions:
         try:
-            lake.verified(job.landing_path or "", job.landing_sha256 or b"")
+            lake.verified_path(job.landing_path or "", job.landing_sha256 or b"")
             refused.append(outcomes.find_refused_places(r, lake, job))
         except Corrupt as error:
             damaged[job.customer_number] = error
     return pl.concat(refused), damaged
 
 
-def _retracted(job: Job, seqs: dict[UUID, int]) -> dict[str, Any]:
+def _describe_retraction(job: Job, seqs: dict[UUID, int]) -> dict[str, Any]:
     assert job.retracts is not None
     return {
         "customer_number": job.customer_number,

@@ -74,7 +74,7 @@ def enrichment(context: AssetExecutionContext, store: ResourceParam[Store]) -> I
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _PassInput:
     """The input of a pass: what the batch adds and retracts, and the value that each customer has."""
 
     jobs: Sequence[Job]
@@ -89,7 +89,7 @@ class _Reading:
     held: pl.LazyFrame  # TRANSACTIONS
     timezone: str
 
-    def of(self, customers: Sequence[int]) -> "_Reading":
+    def of(self, customers: Sequence[int]) -> "_PassInput":
         only = pl.col("customer_number").is_in(list(customers))
         return replace(
             self,
@@ -124,12 +124,12 @@ class Computed:
 
 def recompute(store: Store, work: Work) -> tuple[Computed, Committed]:
     """Enrich all rows of the batch's customers, including new rows if there are any, and commit."""
-    reading = _read(store, work)
-    computed = _compute(reading)
-    return computed, _write(store, work, reading, computed)
+    inputs = _read(store, work)
+    computed = _compute(inputs)
+    return computed, _write(store, work, inputs, computed)
 
 
-def _read(store: Store, work: Work) -> _Reading:
+def _read(store: Store, work: Work) -> _PassInput:
     """Read the new rows, and the customers' values as one snapshot."""
     readable, unreadable = landing.separate_damaged(store.lake, _submissions(work.jobs))
     with store.db.reading() as r:
@@ -142,7 +142,7 @@ def _read(store: Store, work: Work) -> _Reading:
     landed = landing.rows_of(store.lake, readable)
     for error in (*damaged.values(), *(error for _, error in (*unreadable, *retracting.impossible))):
         log.error("%s", error.detail)
-    return _Reading(
+    return _PassInput(
         jobs=readable,
         unreadable=unreadable,
         retracting=retracting,
@@ -161,11 +161,11 @@ def _submissions(batch: Sequence[Job]) -> list[Job]:
     return [job for job in batch if job.flow in SUBMISSIONS]
 
 
-def _compute(reading: _Reading) -> Computed:
+def _compute(inputs: _PassInput) -> Computed:
     """Compute all customers in one pass. If one customer's data break it, compute the others without that customer."""
-    failed = list(reading.damaged)
-    computable = [number for number in reading.versions if number not in reading.damaged]
-    passes = isolate_failures(lambda customers: [_one_pass(reading.of(customers))], computable, failed)
+    failed = list(inputs.damaged)
+    computable = [number for number in inputs.versions if number not in inputs.damaged]
+    passes = isolate_failures(lambda customers: [_run_pass(inputs.of(customers))], computable, failed)
     frames = [pl.DataFrame(schema=TRANSACTIONS), *(one.transactions for one in passes)]
     return Computed(
         transactions=pl.concat(frames),
@@ -173,37 +173,37 @@ def _compute(reading: _Reading) -> Computed:
         rejected=pl.concat([pl.DataFrame(schema=REJECTED), *(one.rejected for one in passes)]),
         changed=frozenset().union(*(one.changed for one in passes)),
         failed=frozenset(failed),
-        unreadable_files=len(reading.unreadable),
+        unreadable_files=len(inputs.unreadable),
     )
 
 
-def _one_pass(reading: _Reading) -> _Pass:
-    held = reading.held.collect()
-    validated = validate(reading.landed, reading.timezone)
+def _run_pass(inputs: _PassInput) -> _Pass:
+    held = inputs.held.collect()
+    validated = validate(inputs.landed, inputs.timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
-    enriched = enrich(held, accepted, reading.retracting.validated(reading.timezone), reading.knowledge)
+    enriched = enrich(held, accepted, inputs.retracting.validate(inputs.timezone), inputs.knowledge)
     rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
     return _Pass(rows, duplicates, rejected, frozenset(find_changed_customers(held, rows)))
 
 
-def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
+def _write(store: Store, work: Work, inputs: _PassInput, computed: Computed) -> Committed:
     """Make the files durable first, then commit them in one transaction."""
     segment, values = _write_segment(store, work, computed)
     outcomes_file = _write_outcomes(store, work, computed)
-    new_versions = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
+    new_versions = {number: inputs.versions[number] + 1 for number in sorted(computed.changed)}
     result = BatchResult(
         token=work.token,
-        versions=reading.versions,
-        knowledge_versions=reading.knowledge_versions,
+        versions=inputs.versions,
+        knowledge_versions=inputs.knowledge_versions,
         segment=segment,
         values=values,
         outcomes=outcomes_file,
-        endings=_endings(reading, computed, outcomes_file[0].path if outcomes_file else None),
-        recomputed=frozenset(reading.versions) - computed.failed,
+        endings=_endings(inputs, computed, outcomes_file[0].path if outcomes_file else None),
+        recomputed=frozenset(inputs.versions) - computed.failed,
         ruleset_evaluation=ruleset_evaluation.evaluate_batch(store, computed.transactions, new_versions)
         if values
         else None,
-        yielding=not work.jobs,  # a day materialised by hand leaves customers with unfinished jobs to these
+        yielding=not work.jobs,  # by hand: customers with unfinished jobs are left to those jobs
     )
     with store.db.writing() as w:
         return commit_values(w, store.lake, result, datetime.now(UTC))
@@ -226,22 +226,22 @@ def _write_outcomes(store: Store, work: Work, computed: Computed) -> File | None
     return store.lake.put_frame(f"outcomes/{work.day}/{uuid4()}.parquet", frame), frame.height
 
 
-def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -> list[Ending]:
+def _endings(inputs: _PassInput, computed: Computed, outcomes_path: str | None) -> list[Ending]:
     """Return how each job ends. Received = processed + rejected rows, and processed = enriched + duplicate rows."""
     rejected = _count_by_job(computed.rejected)
     duplicates = _count_by_job(computed.duplicates)
-    damaged = [*reading.unreadable, *reading.retracting.impossible]
-    return [_failed(job, damage.code, damage.detail) for job, damage in damaged] + [
-        _not_computed(job, reading.damaged.get(job.customer_number))
+    damaged = [*inputs.unreadable, *inputs.retracting.impossible]
+    return [_failure(job, damage.code, damage.detail) for job, damage in damaged] + [
+        _end_uncomputed(job, inputs.damaged.get(job.customer_number))
         if job.customer_number in computed.failed
         else _ending(
             job,
             rejected.get(job.job_id.bytes, 0),
             duplicates.get(job.job_id.bytes, 0),
-            reading.versions[job.customer_number] + (job.customer_number in computed.changed),
+            inputs.versions[job.customer_number] + (job.customer_number in computed.changed),
             outcomes_path,
         )
-        for job in (*reading.jobs, *reading.retracting.jobs, *reading.recomputing)
+        for job in (*inputs.jobs, *inputs.retracting.jobs, *inputs.recomputing)
     ]
 
 
@@ -275,13 +275,13 @@ def _status(job: Job, rejected: int) -> JobStatus:
     return JobStatus.COMPLETED_WITH_ERRORS if rejected or job.refused_files else JobStatus.COMPLETED
 
 
-def _not_computed(job: Job, damage: Corrupt | None) -> Ending:
+def _end_uncomputed(job: Job, damage: Corrupt | None) -> Ending:
     if damage is not None:
-        return _failed(job, damage.code, damage.detail)
-    return _failed(job, "Enrichment.Failed", "The customer's transactions could not be enriched.")
+        return _failure(job, damage.code, damage.detail)
+    return _failure(job, "Enrichment.Failed", "The customer's transactions could not be enriched.")
 
 
-def _failed(job: Job, code: str, message: str) -> Ending:
+def _failure(job: Job, code: str, message: str) -> Ending:
     return Ending(job, JobStatus.FAILED, data_version=None, error={"code": code, "message": message})
 
 

@@ -24,7 +24,7 @@ def separate_damaged(lake: Lake, submissions: Sequence[Job]) -> tuple[list[Job],
     damaged: list[tuple[Job, Corrupt]] = []
     for job in submissions:
         try:
-            lake.verified(job.landing_path or "", job.landing_sha256 or b"")
+            lake.verified_path(job.landing_path or "", job.landing_sha256 or b"")
         except Corrupt as error:
             damaged.append((job, error))
         else:
@@ -49,7 +49,7 @@ def _join_jobs(
     lake: Lake, submissions: Sequence[Job], facts: pl.LazyFrame, columns: Mapping[str, pl.DataType]
 ) -> pl.LazyFrame:
     """Return the rows of the landing files, each with its job's facts. Newer columns are null in older files."""
-    paths = [str(lake.verified(job.landing_path or "", job.landing_sha256 or b"")) for job in submissions]
+    paths = [str(lake.verified_path(job.landing_path or "", job.landing_sha256 or b"")) for job in submissions]
     rows = pl.scan_parquet(paths, include_file_paths="path", schema=columns, missing_columns="insert")
     joined = rows.join(facts.with_columns(pl.Series("path", paths)), on="path", validate="m:1")
     return joined.select(*SUBMISSION.names(), *LANDED.names())

@@ -26,7 +26,7 @@ from assets.core.batches import Work, batch_of, days
 from pipelines.intake import statement_rows
 from pipelines.intake.accounts import Account
 from pipelines.intake.currencies import CURRENCY
-from pipelines.intake.pdf.page.result import Extraction, Refusal, Statement, Verdict, refused
+from pipelines.intake.pdf.page.result import Extraction, Refusal, Statement, Verdict, refused_extraction
 from pipelines.intake.pdf.statement.overlaps import repeats_within
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.models import Queue
@@ -112,14 +112,14 @@ def _read_copies(store: Store, copies: Sequence[StatementFile], read: Reader, pr
 
 def _read_file(store: Store, file: StatementFile, read: Reader, on_progress: OnProgress) -> ReadFile:
     if file.refusal is not None:
-        return ReadFile(file, refused(Refusal(file.refusal), file.message or ""))
+        return ReadFile(file, refused_extraction(Refusal(file.refusal), file.message or ""))
     if (earlier := _find_earlier_reading(store, file)) is not None:
         return earlier
     try:
         content, password = statements.open_original(store, file), statements.open_password(store.vault, file)
     except Corrupt as error:
         log.error("%s", error.detail)
-        return ReadFile(file, refused(Refusal.CORRUPT, "The stored file is damaged: send it again."))
+        return ReadFile(file, refused_extraction(Refusal.CORRUPT, "The stored file is damaged: send it again."))
     return ReadFile(file, _check_storable(read(content, password, on_progress)))
 
 
@@ -138,9 +138,11 @@ def _check_storable(extraction: Extraction) -> Extraction:
     if extraction.refusal is not None:
         return extraction
     if not extraction.statements:
-        return refused(Refusal.NOT_A_STATEMENT, "The file contains no account statement.", extraction.pages)
+        return refused_extraction(Refusal.NOT_A_STATEMENT, "The file contains no account statement.", extraction.pages)
     if not all(map(statement_rows.fits, extraction.statements)):
-        return refused(Refusal.LIMITS_EXCEEDED, "The file prints amounts that no account has.", extraction.pages)
+        return refused_extraction(
+            Refusal.LIMITS_EXCEEDED, "The file prints amounts that no account has.", extraction.pages
+        )
     return extraction
 
 
@@ -173,7 +175,7 @@ def _write_rows(
     origin = {id_: file.file.file_id for file in opened for id_ in _by_id(file)}
     accounts = {id_: account for file in opened for id_, account in _accounts(store, job.customer_id, file).items()}
     rows = statement_rows.rows_of(by_id, _repeated_rows(opened, accounts), store.vault.digest)
-    landed = statement_rows.landed(rows, accounts, by_id)
+    landed = statement_rows.land_statement_rows(rows, accounts, by_id)
     return Read(
         job=job,
         files=files,

@@ -61,7 +61,7 @@ class Backtest:
         ids = self.request.customers
         return Population(self.job.client_id, None if ids is None else frozenset(ids), with_transactions=False)
 
-    def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
+    def narrow(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
         """Return the customers whose unexpired attributes now have the requested values."""
         if not (wanted := self.request.attributes):
             return numbers

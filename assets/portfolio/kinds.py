@@ -17,9 +17,9 @@ class PortfolioWork(Protocol):
 
     @property
     def population(self) -> Population:
-        """The customers of the job, before `narrowed`."""
+        """The customers of the job, before `narrow`."""
 
-    def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
+    def narrow(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
         """Return those of the customers that meet the request's further conditions."""
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:

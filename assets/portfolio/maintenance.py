@@ -27,7 +27,7 @@ POLL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Counts:
     """Counts of customers by what became of them."""
 
     customers: int = 0
@@ -35,8 +35,8 @@ class Outcome:
     failed: int = 0
     skipped: int = 0  # no longer due, or left to an unfinished job that changes their transactions
 
-    def __add__(self, other: "Outcome") -> "Outcome":
-        return Outcome(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
 def carry_out(
@@ -44,10 +44,10 @@ def carry_out(
     task: Task,
     bucket: int,
     condition: ColumnElement[bool],
-    do: Callable[[Work], Outcome],
+    do: Callable[[Work], Counts],
     *,
     skips_unfinished: bool = True,
-) -> Outcome:
+) -> Counts:
     """Do the task for each customer of the bucket that meets `condition`.
 
     None is tried again, except to find a damaged file.
@@ -61,7 +61,7 @@ def carry_out(
         maintenance.begin(w, task, bucket, datetime.now(UTC))
         due = maintenance.find_due(w, condition, bucket)
         maintenance.add_to_total(w, task, bucket, len(due))
-    total = Outcome()
+    total = Counts()
     try:
         for customers in slices(due, SLICE_CUSTOMERS, store.settings.portfolio_slice_rows):
             began = time.monotonic()
@@ -107,14 +107,14 @@ def rest(store: Store, worked_s: float) -> None:
 
 
 def _attempt_due(
-    store: Store, condition: ColumnElement[bool], customers: Sequence[int], do: Callable[[Work], Outcome]
-) -> Outcome:
+    store: Store, condition: ColumnElement[bool], customers: Sequence[int], do: Callable[[Work], Counts]
+) -> Counts:
     with store.db.reading() as r:
         mine = maintenance.select_still_due(r, condition, customers)
-    return Outcome(skipped=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Outcome())
+    return Counts(skipped=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Counts())
 
 
-def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:
+def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Counts]) -> Counts:
     """Do the task for all customers at once; if a file is damaged, for each half, and so on down to one customer."""
     try:
         with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), customers) as work:
@@ -122,7 +122,7 @@ def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcom
     except Corrupt as error:
         if len(customers) == 1:
             log.error("customer %s was left out: %s", customers[0], error.detail)
-            return Outcome(customers=1, failed=1)
+            return Counts(customers=1, failed=1)
     middle = len(customers) // 2
     return _attempt(store, customers[:middle], do) + _attempt(store, customers[middle:], do)
 

@@ -18,7 +18,7 @@ from assets.core.batches import Work
 from assets.core.runs import ASKED_TAG, MONITORED
 from assets.enrichment.transactions import enriched_transactions
 from assets.monitoring import ruleset_evaluation
-from assets.portfolio.maintenance import Outcome, carry_out
+from assets.portfolio.maintenance import Counts, carry_out
 from assets.portfolio.tables import GROUP, NIGHTLY, buckets
 from assets.reports.reports import each_slice
 from pipelines.monitoring import Cause
@@ -31,7 +31,7 @@ from storage.portfolio import maintenance
 from storage.portfolio.maintenance import Task
 
 
-def watched() -> ColumnElement[bool]:
+def is_watched() -> ColumnElement[bool]:
     """Select customers with transactions whose client has an active ruleset."""
     return and_(maintenance.has_transactions(), rulesets.has_watching_ruleset())
 
@@ -61,14 +61,14 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
     return MaterializeResult(metadata=metadata)
 
 
-def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Outcome:
+def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Counts:
     """Evaluate the bucket's customers that a ruleset watches: all of them, or those with a request.
 
     Either way, all requests made before are answered.
     """
     with store.db.reading() as r:
         requests = evaluation_requests.find_unanswered(r, bucket)
-    condition = watched() if everybody else and_(watched(), evaluation_requests.has_request(bucket))
+    condition = is_watched() if everybody else and_(is_watched(), evaluation_requests.has_request(bucket))
     do = partial(evaluate_now, store, clock=clock)
     outcome = carry_out(store, Task.MONITORING, bucket, condition, do, skips_unfinished=False)
     with store.db.writing() as w:
@@ -76,7 +76,7 @@ def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everyb
     return outcome
 
 
-def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Outcome:
+def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Counts:
     """Evaluate customers by their stored data, and apply the result."""
     with store.db.reading() as r:
         watched_customers = ruleset_evaluation.read_watched_customers(r, work.customers)
@@ -94,4 +94,4 @@ def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Out
         batches.commit(w, work.token)
         decision = apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), clock())
     left = len(decision.superseded)
-    return Outcome(len(places) - left, len(decision.matched), len(decision.failed) + len(damaged), left)
+    return Counts(len(places) - left, len(decision.matched), len(decision.failed) + len(damaged), left)

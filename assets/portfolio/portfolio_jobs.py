@@ -109,7 +109,7 @@ def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> 
         portfolio_jobs.list_slices(w, begun, slices(all_customers, SLICE_CUSTOMERS, SLICE_ROWS))
     while any(_record_if_free(store, work, each, clock) for each in _remaining_slices(store, begun)):
         pass
-    with leases.held(store.db, f"portfolio job/{begun.job_id}") as is_mine_to_end:
+    with leases.hold_if_free(store.db, f"portfolio job/{begun.job_id}") as is_mine_to_end:
         if is_mine_to_end:
             _end(store, work, begun, clock)
 
@@ -121,7 +121,7 @@ def _remaining_slices(store: Store, begun: PortfolioJob) -> Sequence[Slice]:
 
 def _record_if_free(store: Store, work: PortfolioWork, slice_: Slice, clock: Callable[[], datetime]) -> bool:
     """Compute and record a slice, unless another run computes it or has recorded it; return whether this run did."""
-    with leases.held(store.db, f"portfolio job/{slice_.job.job_id}/{slice_.number}") as is_mine:
+    with leases.hold_if_free(store.db, f"portfolio job/{slice_.job.job_id}/{slice_.number}") as is_mine:
         if not is_mine or slice_ not in _remaining_slices(store, slice_.job):
             return False
         part, failed = _compute_slice(store, work, slice_)
@@ -150,7 +150,7 @@ def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Pa
     Returns: the result, and the number of customers left out.
     """
     with store.db.reading() as r:
-        numbers = work.narrowed(r, [number for number, _ in portfolio_jobs.find_customers(r, work.population, slice_)])
+        numbers = work.narrow(r, [number for number, _ in portfolio_jobs.find_customers(r, work.population, slice_)])
         places = transactions.current_locations(r, numbers)
     good, damaged = transactions.separate_damaged(store.lake, places)
     failed = list(damaged)

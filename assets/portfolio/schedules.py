@@ -30,11 +30,11 @@ from dagster import (
 
 from assets.core.runs import ASKED_TAG, MONITORED, PARTITION_TAG, QUEUE_TAG
 from assets.dispatch.sensors import EVERY_S
-from assets.portfolio.monitoring import monitored_customers, watched
+from assets.portfolio.monitoring import is_watched, monitored_customers
 from assets.portfolio.tables import (
     compacted_transactions,
+    is_due,
     metrics_portfolio,
-    outdated,
     peer_percentiles,
     portfolio_tables,
     reenriched_transactions,
@@ -141,7 +141,7 @@ def integrity_check() -> None:
 def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request a run for each bucket with customers that were last enriched by an older version of the enrichment."""
     with store.db.reading() as r:
-        due = maintenance.find_buckets_due(r, outdated())
+        due = maintenance.find_buckets_due(r, is_due())
     return _runs(due) or SkipReason("Every customer has the current version of the enrichment.")
 
 
@@ -164,7 +164,7 @@ def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
 def nightly_ruleset_evaluation(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request a run for each bucket with customers that a ruleset watches."""
     with store.db.reading() as r:
-        due = maintenance.find_buckets_due(r, watched())
+        due = maintenance.find_buckets_due(r, is_watched())
     return _runs(due) or SkipReason("No ruleset watches any customer.")
 
 

@@ -29,7 +29,7 @@ class Simulation:
     population: Population
     definition: simulation.Simulation
 
-    def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
+    def narrow(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
         return numbers
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:

@@ -32,7 +32,7 @@ from assets.core import checks, plots
 from assets.core.batches import Work, isolate_failures
 from assets.core.runs import COMPACTED, REENRICHED, REFRESHED, REPORT_TABLE_OF
 from assets.enrichment.transactions import enriched_transactions, recompute
-from assets.portfolio.maintenance import Outcome, carry_out
+from assets.portfolio.maintenance import Counts, carry_out
 from assets.reports.reports import each_slice, refresh, report_assets
 from pipelines import metrics
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
@@ -60,7 +60,7 @@ buckets = StaticPartitionsDefinition([f"{bucket:02d}" for bucket in ALL])
 NIGHTLY = FreshnessPolicy.time_window(warn_window=timedelta(hours=30), fail_window=timedelta(hours=54))
 
 
-def outdated() -> ColumnElement[bool]:
+def is_due() -> ColumnElement[bool]:
     """Select the customers that a backfill enriches again."""
     return maintenance.is_outdated(ENRICHMENT_VERSION)
 
@@ -86,14 +86,14 @@ def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam
     changes only if its rows do. Customers whose transactions an unfinished job changes are skipped: the job enriches
     them anyway.
     """
-    outcome = carry_out(store, Task.BACKFILL, int(context.partition_key), outdated(), partial(reenrich, store))
+    outcome = carry_out(store, Task.BACKFILL, int(context.partition_key), is_due(), partial(reenrich, store))
     return MaterializeResult(metadata={**_counts(outcome), "enrichment version": ENRICHMENT_VERSION})
 
 
-def reenrich(store: Store, work: Work) -> Outcome:
+def reenrich(store: Store, work: Work) -> Counts:
     computed, committed = recompute(store, work)
     left = len(committed.superseded)
-    return Outcome(len(work.customers) - left, len(committed.replaced), len(computed.failed), left)
+    return Counts(len(work.customers) - left, len(committed.replaced), len(computed.failed), left)
 
 
 @asset(
@@ -149,14 +149,14 @@ def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store
     return MaterializeResult(metadata=_counts(outcome))
 
 
-def refresh_all(store: Store, work: Work) -> Outcome:
+def refresh_all(store: Store, work: Work) -> Counts:
     failed = {number for refreshed in refresh(store, work).values() for number in refreshed.failed}
     with store.db.writing() as w:
         batches.commit(w, work.token)
-    return Outcome(len(work.customers), len(work.customers) - len(failed), len(failed))
+    return Counts(len(work.customers), len(work.customers) - len(failed), len(failed))
 
 
-def _counts(outcome: Outcome) -> dict[str, int]:
+def _counts(outcome: Counts) -> dict[str, int]:
     return {
         "customers": outcome.customers,
         "customers changed": outcome.changed,

@@ -51,7 +51,7 @@ def _work_in_home(settings: Settings, stop: threading.Event, make_queue: Callabl
     with hold_slot(settings.dagster_home, SLOT) as (slot, holder), closing(Store.open(settings)) as store:
         ledger = BatchLedger(store, holder)
         queues = {queue: make_queue(queue, ledger) for queue in Queue}
-        head = HomeHead(store, queues, ledger, f"{dagster_home.workers(settings)}/{slot}", holder)
+        head = HomeHead(store, queues, ledger, f"{dagster_home.worker_role(settings)}/{slot}", holder)
         with answering(settings.dagster_home, slot, head.answer):
             _work(head, partial(delivery.run, store, stop, holder), queues.values(), stop)
 
@@ -63,7 +63,7 @@ def _work_in_fleet(settings: Settings, stop: threading.Event, make_queue: Callab
     with closing(Store.open(settings)) as store:
         ledger = FleetLedger(store, holder)
         queues = {queue: make_queue(queue, ledger) for queue in Queue}
-        name = f"{dagster_home.workers(settings)}/{socket.gethostname()}/{os.getpid()}-{holder.hex[:4]}"
+        name = f"{dagster_home.worker_role(settings)}/{socket.gethostname()}/{os.getpid()}-{holder.hex[:4]}"
         head = FleetHead(store, queues, ledger, name, holder)
         with receiving(settings, partial(head.execute, stop=stop), head.is_warm, stop) as head.broker_answers:
             _work(head, partial(delivery.run, store, stop, holder), queues.values(), stop)

@@ -74,12 +74,12 @@ def sign(claimed: Claimed, vault: Vault, now: datetime) -> Post | Ended:
     try:
         secret = open_secret(vault, claimed.subscription_id, claimed.sealed_secret)
     except Corrupt:
-        return _ended(claimed, sending.unsent(Failure.SECRET))
+        return _as_ended(claimed, sending.attempt_without_sending(Failure.SECRET))
     return Post(claimed.webhook_url, claimed.body, sign_attempt(claimed.event_id, claimed.body, secret, now))
 
 
-def _ended(claimed: Claimed, attempt: Attempt) -> Ended:
-    status = DeliveryStatus.DELIVERED if sending.succeeded(attempt) else DeliveryStatus.FAILED
+def _as_ended(claimed: Claimed, attempt: Attempt) -> Ended:
+    status = DeliveryStatus.DELIVERED if sending.has_succeeded(attempt) else DeliveryStatus.FAILED
     return Ended(claimed.delivery_id, status, attempt)
 
 
@@ -147,7 +147,7 @@ class _Sender:
             log.exception("a signing secret can't be opened now: the delivery is retried after its lease expires")
             return
         if isinstance(signed, Post):
-            self._ended.append(_ended(claimed, await sending.send(client, signed, self._timeout_s)))
+            self._ended.append(_as_ended(claimed, await sending.send(client, signed, self._timeout_s)))
         else:
             self._ended.append(signed)
         self._news.set()

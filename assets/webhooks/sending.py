@@ -409,12 +409,12 @@ async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> A
     )
 
 
-def unsent(failure: Failure) -> Attempt:
+def attempt_without_sending(failure: Failure) -> Attempt:
     """Return an attempt that ended before anything was sent."""
     return Attempt(uuid4(), datetime.now(UTC), 0, None, failure, None)
 
 
-def succeeded(attempt: Attempt) -> bool:
+def has_succeeded(attempt: Attempt) -> bool:
     """Return whether the response is a 2xx and complete, as far as it is read."""
     return attempt.error is None and attempt.status_code is not None and 200 <= attempt.status_code <= 299
 

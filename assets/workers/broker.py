@@ -32,9 +32,8 @@ HEARTBEAT_S = 10  # a broken connection is noticed after two
 POLL_AGAIN_S = 0.1  # while the worker is not ready yet
 STOP_WITHIN_S = 3.0  # for messages of ended runs to be acknowledged; those that aren't are delivered again
 
-MAX_THREADS = 4 * len(
-    Queue
-)  # more than runs at once: a run that is delivered again needs one, too, until it is refused
+# More than there are runs at once: a run that is delivered again needs a thread, too, until it is refused.
+MAX_THREADS = 4 * len(Queue)
 
 UNREACHABLE = (KombuError, AMQPError, MessageNacked, OSError)
 

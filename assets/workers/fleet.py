@@ -30,20 +30,20 @@ class FleetWorkers:
             raise NoWorkerError(f"The broker can't be reached: {type(error).__name__}.") from error
 
     def count(self) -> int:
-        with _answers_in_time():
+        with _translate_errors():
             now = leases.clock(self._db)
             with self._db.reading() as r:
                 return leases.count_holders(r, leases.FLEET, now)
 
-    def hold(self, run_id: str) -> bool:
-        with _answers_in_time():
+    def has_run(self, run_id: str) -> bool:
+        with _translate_errors():
             now = leases.clock(self._db)
             with self._db.reading() as r:
                 return leases.is_held(r, leases.of_run(run_id), now)
 
     def interrupt(self, run_id: str) -> bool:
         """Withdraw the run's lease. Its worker notices when it renews the lease, and stops the run."""
-        with _answers_in_time(), self._db.writing() as w:
+        with _translate_errors(), self._db.writing() as w:
             return leases.withdraw(w, leases.of_run(run_id))
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class FleetWorkers:
 
 
 @contextmanager
-def _answers_in_time() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Turn a database that can't be used into a TimeoutError."""
     try:
         yield

@@ -43,7 +43,9 @@ class BatchLedger:
         self._write_batch(run, lambda w, token, _: batches.give_back(w, token))
 
     def _is_open(self, run: Run) -> bool:
-        """Return whether the run has not committed its batch, as nearly every run has. A write would wake everybody."""
+        """Return whether the batch is still open. Nearly every run has closed it by committing, and then this read
+        saves a write, which would wake every process that waits for changes.
+        """
         try:
             with self._store.db.reading() as r:
                 return run.batch is not None and batches.is_open(r, run.batch)

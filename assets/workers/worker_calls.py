@@ -57,7 +57,7 @@ class HomeWorkers:
         except NoWorkerError:
             return 0
 
-    def hold(self, run_id: str) -> bool:
+    def has_run(self, run_id: str) -> bool:
         return self._ask_all(Call(Verb.HOLDS, run_id))
 
     def interrupt(self, run_id: str) -> bool:

@@ -30,7 +30,7 @@ class Workers(Protocol):
     def count(self) -> int:
         """Return how many workers can take runs. Raise TimeoutError if that can't be found out in time."""
 
-    def hold(self, run_id: str) -> bool:
+    def has_run(self, run_id: str) -> bool:
         """Return whether a worker has the run. Raise TimeoutError if that can't be found out in time."""
 
     def interrupt(self, run_id: str) -> bool:

@@ -67,7 +67,7 @@ def _verdict(plan: Plan, row: Row) -> Data:
     return {
         "outcome": row["outcome"],
         "recommendedActions": list(actions),
-        "reasons": list(_undecided(plan, row)),
+        "reasons": list(_undecided_reasons(plan, row)),
         "matchedRules": [_describe_reason(plan, *each) for each in decisive],
         "principalReasons": [each.customer_message for each, _ in decisive[:MAX_PRINCIPAL]],
     }
@@ -114,7 +114,7 @@ def _metric_ids(plan: Plan, conditions: Sequence[str]) -> list[Any]:
     return [plan.policy.metric_id(metric_of(plan.policy, slug)) for slug in slugs]
 
 
-def _undecided(plan: Plan, row: Row) -> Iterator[Data]:
+def _undecided_reasons(plan: Plan, row: Row) -> Iterator[Data]:
     """Yield every reason why the undecidable step could not be decided."""
     if row["outcome"] == INDETERMINATE:
         step = row["step"]
@@ -152,7 +152,7 @@ def _describe_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Da
 
 def _why_no_limit(plan: Plan, planned: PlannedLimit, row: Row) -> list[Data]:
     if row["outcome"] == INDETERMINATE:
-        return list(_undecided(plan, row))
+        return list(_undecided_reasons(plan, row))
     return _reasons(plan, row, planned.required)
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache, reduce
 import polars as pl
 
 from pipelines.decisions.nodes import LEAVES, Graph, Node
-from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS, NUMBER, constant, in_bands, rounded_down
+from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS, NUMBER, constant, in_bands, round_down
 from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedStep
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Limit
 from pipelines.decisions.readings import CACHED, column_of
@@ -62,7 +62,7 @@ def _columns(plan: Plan) -> tuple[Columns, ...]:
     return (
         *map(_level, plan.levels),
         list(_rules(plan)),
-        [_matched(nth, step) for nth, step in enumerate(plan.steps)],
+        [_step_matches(nth, step) for nth, step in enumerate(plan.steps)],
         [_outcome(plan).alias("outcome"), _step(plan).alias("step")],
         [each for nth, planned in enumerate(plan.limits) for each in _work_out(nth, planned)],
         [each for nth, planned in enumerate(plan.limits) for each in _offer(nth, planned.limit)],
@@ -106,7 +106,7 @@ def _rules(plan: Plan) -> Iterator[pl.Expr]:
             yield counted.alias(rule_column(nth, place))
 
 
-def _matched(nth: int, planned: PlannedStep) -> pl.Expr:
+def _step_matches(nth: int, planned: PlannedStep) -> pl.Expr:
     rules = [pl.col(rule_column(nth, place)) for place in range(len(planned.rules))]
     together = pl.any_horizontal if planned.step.match == "any" else pl.all_horizontal
     return together(rules).alias(step_column(nth))
@@ -143,10 +143,10 @@ def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
     wanted, ceiling, known, is_decided, is_offered = (pl.col(_working(name, nth)) for name in _WORKING)
     is_known = is_decided & known
     is_capped = is_known & is_offered & (ceiling < wanted).fill_null(value=False)
-    given = _rounded(pl.min_horizontal(wanted, ceiling), limit)
+    given = _round_limit(pl.min_horizontal(wanted, ceiling), limit)
     nothing = pl.when(is_decided & ~is_offered).then(constant("0"))
     yield nothing.when(is_known).then(given).cast(MONEY).alias(f"amount_{nth}")
-    yield pl.when(is_capped).then(rounded_down(wanted, "0.01")).cast(MONEY).alias(f"uncapped_{nth}")
+    yield pl.when(is_capped).then(round_down(wanted, "0.01")).cast(MONEY).alias(f"uncapped_{nth}")
     yield is_capped.alias(f"capped_{nth}")
 
 
@@ -168,8 +168,8 @@ def _lowest(caps: Sequence[PlannedCap]) -> pl.Expr:
     return pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps)])
 
 
-def _rounded(value: pl.Expr, limit: Limit) -> pl.Expr:
-    rounded = rounded_down(value, limit.round_down_to)
+def _round_limit(value: pl.Expr, limit: Limit) -> pl.Expr:
+    rounded = round_down(value, limit.round_down_to)
     return pl.when(rounded >= constant(limit.minimum)).then(rounded).otherwise(constant("0"))
 
 

@@ -23,7 +23,7 @@ Operands = Sequence[pl.Expr]
 Combine = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
-def bounded(value: pl.Expr) -> pl.Expr:
+def round_column(value: pl.Expr) -> pl.Expr:
     """Round a decimal of any precision to a policy's number; null if it is LARGEST or more.
 
     The value must occur once in the expression: if it occurred twice, the expression would double with every operand,
@@ -35,7 +35,7 @@ def bounded(value: pl.Expr) -> pl.Expr:
 
 def combine_from_left(combine: Combine) -> Callable[[Operands], pl.Expr]:
     """Combine operands from the left and bound each step: a sum that exceeds LARGEST on the way has no value either."""
-    return lambda operands: reduce(lambda left, right: bounded(combine(left, right)), operands)
+    return lambda operands: reduce(lambda left, right: round_column(combine(left, right)), operands)
 
 
 def _divide(top: pl.Expr, bottom: pl.Expr) -> pl.Expr:
@@ -68,7 +68,7 @@ def in_bands(operands: Operands, bounds: Sequence[str]) -> pl.Expr:
     return pl.when(number.is_not_null()).then(chosen)
 
 
-def rounded_down(value: pl.Expr, multiple: str) -> pl.Expr:
+def round_down(value: pl.Expr, multiple: str) -> pl.Expr:
     """Round a value that is not negative down to a multiple."""
     return value - value % constant(multiple)
 
@@ -101,7 +101,7 @@ EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)  # holds the exact product or
 _PLACES = Decimal(1).scaleb(-SCALE)
 
 
-def rounded(value: Decimal) -> Decimal | None:
+def round_value(value: Decimal) -> Decimal | None:
     """Round to a policy's number; None if it is LARGEST or more."""
     if value.copy_abs() >= LARGEST:
         return None

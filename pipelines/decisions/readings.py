@@ -10,7 +10,7 @@ from typing import Literal
 import polars as pl
 
 from pipelines.decisions.nodes import Graph, Node
-from pipelines.decisions.numbers import NUMBER, bounded, rounded
+from pipelines.decisions.numbers import NUMBER, round_column, round_value
 from pipelines.decisions.policy import Kind
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
@@ -90,7 +90,7 @@ def read_leaves(
 
 @lru_cache(CACHED)
 def _value_of_metric(node: Node) -> pl.Expr:
-    return bounded(pl.col(node.label)).alias(column_of(node))
+    return round_column(pl.col(node.label)).alias(column_of(node))
 
 
 @lru_cache(CACHED)
@@ -136,7 +136,7 @@ def to_reading(value: Value) -> Reading:
     """Return the value as policies read it: numbers are rounded; one that is too large has no value."""
     if not isinstance(value, Decimal):
         return value, None
-    number = rounded(value)
+    number = round_value(value)
     return number, OVERFLOW if number is None else None
 
 

@@ -33,7 +33,7 @@ def suggest_changes(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitiv
         readings: one customer's row of `readings.read_leaves`.
         found: from `find_sensitivities`.
     """
-    wanted = [list(_wanted(plan, each)) for each in found]
+    wanted = [list(_find_useful_changes(plan, each)) for each in found]
     asked = [(each.node, change) for each, changes in zip(found, wanted, strict=True) for change in changes]
     columns = [
         (node, [change.value if of.name == node.name else None for of, change in asked])
@@ -48,7 +48,7 @@ def suggest_changes(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitiv
     ]
 
 
-def _wanted(plan: Plan, found: Sensitivity) -> Iterator[Change]:
+def _find_useful_changes(plan: Plan, found: Sensitivity) -> Iterator[Change]:
     """Yield the changes that somebody can aim at, rounded."""
     metrics = every_metric(plan.policy)
     is_metric = found.node.operator == "metric"

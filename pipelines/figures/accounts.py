@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pipelines.intake.accounts import masked
+from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.printing import uuid_text
 
 BY_ACCOUNT = ("customer_number", "account_id")
@@ -22,7 +22,7 @@ def reported_details() -> tuple[pl.Expr, ...]:
         uuid_text("account_id").alias("accountId"),
         pl.col("account_name").alias("accountName"),
         pl.col("bank_name").alias("bankName"),
-        masked(pl.col("account_number")).alias("accountNumberMasked"),
+        mask_account_number(pl.col("account_number")).alias("accountNumberMasked"),
         pl.col("account_type").cast(pl.String).alias("accountType"),
         pl.col("account_identified").alias("identified"),
     )

@@ -104,12 +104,12 @@ class Facts:
 
     @property
     def shared_rows(self) -> pl.DataFrame:
-        """`rows`, or of snapshots (`shares_rows`) the rows that they share, each once."""
+        """`rows`. If customers are snapshots (`shares_rows`): the rows that they share, each once."""
         return self.rows
 
     @property
     def whole(self) -> "Facts":
-        """These facts, or of snapshots the facts of the customers whose rows they share."""
+        """These facts. If customers are snapshots: the facts of the customers whose rows they share."""
         return self
 
     @property

@@ -39,7 +39,7 @@ def _object_text(columns: Sequence[tuple[str, pl.DataType]]) -> pl.Expr:
     for plain, together in groupby(columns, lambda column: _is_plain(column[1])):
         run = dict(together)
         members = [(f'"{name}":{{}}', _plain(name, kind)) for name, kind in run.items()]
-        parts += members if plain else [("{}", _encoded(run))]
+        parts += members if plain else [("{}", _encode_members(run))]
     return pl.format("{{" + ",".join(text for text, _ in parts) + "}}", *(member for _, member in parts))
 
 
@@ -84,7 +84,7 @@ def _plain(name: str, kind: pl.DataType) -> pl.Expr:
     return quoted.fill_null("null")
 
 
-def _encoded(columns: Mapping[str, pl.DataType]) -> pl.Expr:
+def _encode_members(columns: Mapping[str, pl.DataType]) -> pl.Expr:
     """Return the columns as JSON members, without the braces around them.
 
     The regular expression below removes the quotes around decimals. It can't match inside a text, because quotes are

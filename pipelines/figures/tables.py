@@ -152,11 +152,11 @@ class Table:
     def rows(self, facts: Facts) -> pl.LazyFrame:
         """Return all customers' rows: `customer_number` and every column, hidden ones too."""
         sources = [source for source in self.sources if not source.is_listed]
-        listed = self.listed(facts) if self.listed else self._summed(sources.pop(0), facts)
+        listed = self.listed(facts) if self.listed else self._sum_source(sources.pop(0), facts)
         first = listed.pipe(collect)
         if first.is_empty():  # true of many tables of most customers
             return first.lazy().with_columns(self._not_summed)
-        summed = ((self._summed(source, facts), self.by(source)) for source in sources)
+        summed = ((self._sum_source(source, facts), self.by(source)) for source in sources)
         joined = reduce(join_by_keys, summed, first.lazy())
         return reduce(pl.LazyFrame.with_columns, self._filled_and_derived, joined)
 
@@ -228,14 +228,14 @@ class Table:
 
     def _input(self, facts: Facts, row: Mapping[str, Any], name: str) -> Trace | Constant:
         if any(column.name == name for column in self.stated):
-            constant: Constant = row[name] if name in row else self._hidden(facts, row, name)
+            constant: Constant = row[name] if name in row else self._read_hidden(facts, row, name)
             return constant
         traced = self._trace(facts, row, name)
         if isinstance(traced, Sum) and row.get(name, 0) is None:
             return None
         return traced
 
-    def _hidden(self, facts: Facts, row: Mapping[str, Any], name: str) -> Constant:
+    def _read_hidden(self, facts: Facts, row: Mapping[str, Any], name: str) -> Constant:
         """Return the value of a stated column that is not shown."""
         details = (self.listed or self.rows)(facts).filter(self._same(row, self.row_keys)).select(name).pipe(collect)
         constant: Constant = details.item()
@@ -264,7 +264,7 @@ class Table:
         source = next(source for source in self.sources if any(total is own for own in source.totals))
         return source.rows(facts).filter(self._same(row, self.by(source)))
 
-    def _summed(self, source: Source, facts: Facts) -> pl.LazyFrame:
+    def _sum_source(self, source: Source, facts: Facts) -> pl.LazyFrame:
         if source.summed:
             return source.summed(facts)
         return summed(source.rows(facts), self.by(source), source.totals)

@@ -21,16 +21,16 @@ class Tally:
     def schema(self) -> pl.Schema:
         return pl.Schema({**self.by, **self.sums})
 
-    def shaped(self, frame: pl.DataFrame) -> pl.DataFrame:
+    def cast(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the frame with the tally's columns and types."""
         return frame.select(pl.col(name).cast(kind) for name, kind in self.schema.items())
 
-    def added(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    def add_up(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
         """Add frames up, sorted by what they are counted by."""
-        rows = pl.concat([pl.DataFrame(schema=self.schema), *map(self.shaped, frames)])
+        rows = pl.concat([pl.DataFrame(schema=self.schema), *map(self.cast, frames)])
         sums = [pl.col(name).sum() for name in self.sums]
         added = rows.group_by(*self.by).agg(sums).sort(*self.by) if self.by else rows.select(sums)
-        return self.shaped(added)
+        return self.cast(added)
 
 
 Tallies = Mapping[str, pl.DataFrame]  # by the names under which a kind of work declares them
@@ -44,4 +44,4 @@ def counts(*names: str) -> pl.Schema:
 def merge(declared: Mapping[str, Tally], parts: Iterable[Tallies]) -> Tallies:
     """Add up the tallies of all parts. Without parts, they are empty, or one row of zeros if there is no `by`."""
     listed = list(parts)
-    return {name: tally.added(part[name] for part in listed) for name, tally in declared.items()}
+    return {name: tally.add_up(part[name] for part in listed) for name, tally in declared.items()}

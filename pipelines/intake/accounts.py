@@ -78,7 +78,7 @@ def identify(
     return account, _oddities(branch, number, is_masked=sent != [branch, number, bank, name, kind])
 
 
-def masked(account_number: pl.Expr) -> pl.Expr:
+def mask_account_number(account_number: pl.Expr) -> pl.Expr:
     """Replace all but the last four characters of account numbers by x; numbers of four or fewer are hidden whole."""
     compact = account_number.str.replace_all(r"[\s-]", "").str.to_uppercase()
     length = compact.str.len_chars()

@@ -40,7 +40,7 @@ class Decoded:
     lines: bytes = b""
 
 
-def decoded(body: bytes, rows: Rows | None) -> Decoded:
+def decode(body: bytes, rows: Rows | None) -> Decoded:
     """Decode a JSON document with or without rows.
 
     Raises:

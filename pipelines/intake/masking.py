@@ -93,13 +93,15 @@ def mask_text(text: str) -> str:
         return text
     plain, places = _normalise(text)
     taxed = [*_tax_file_numbers(plain)]
-    untaxed = _edited(plain, [(start, end, plain[start:end].translate(_HIDDEN)) for start, end in taxed])
+    untaxed = _apply_edits(plain, [(start, end, plain[start:end].translate(_HIDDEN)) for start, end in taxed])
     cards = _apart([*_spaced_numbers(untaxed)], [*_hyphenated_numbers(untaxed)])
     if plain is text:
-        return _edited(untaxed, cards)
+        return _apply_edits(untaxed, cards)
     as_sent = [(places[start], places[end - 1] + 1) for start, end in taxed]
     tax_file_numbers = [(start, end, _DIGIT.sub("x", text[start:end])) for start, end in as_sent]
-    return _edited(text, sorted(tax_file_numbers + [(places[i], places[j - 1] + 1, shown) for i, j, shown in cards]))
+    return _apply_edits(
+        text, sorted(tax_file_numbers + [(places[i], places[j - 1] + 1, shown) for i, j, shown in cards])
+    )
 
 
 def _apart(spaced: list[_Edit], printed: list[_Edit]) -> list[_Edit]:
@@ -114,7 +116,7 @@ def _apart(spaced: list[_Edit], printed: list[_Edit]) -> list[_Edit]:
     return edits
 
 
-def _edited(text: str, edits: Iterable[_Edit]) -> str:
+def _apply_edits(text: str, edits: Iterable[_Edit]) -> str:
     """Return a text with the edits made. They must be in order."""
     edited, rest = list[str](), 0
     for start, end, shown in edits:

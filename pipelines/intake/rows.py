@@ -1,8 +1,8 @@
 """Accept or refuse submitted rows one by one: a bad row never causes a good one to be refused.
 
-`landed` turns lines of JSON into a frame of texts as sent. `validate` decides which rows are valid, vectorised over all
-submissions of a batch, and says which field of each other row is wrong and why. Amounts are read from their digits and
-are never floats.
+`land_lines` turns lines of JSON into a frame of texts as sent. `validate` decides which rows are valid, vectorised over
+all submissions of a batch, and says which field of each other row is wrong and why. Amounts are read from their digits
+and are never floats.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ class Validated:
     rejected: pl.LazyFrame
 
 
-def landed(lines: bytes, digest: Digest) -> pl.DataFrame:
+def land_lines(lines: bytes, digest: Digest) -> pl.DataFrame:
     """Read the lines that `lines.as_lines` writes into a frame in schema LANDED, card and tax file numbers masked.
 
     Args:
@@ -190,7 +190,7 @@ class _Fault:
     holds: pl.Expr
 
 
-def _malformed(fields: Iterable[str]) -> list[_Fault]:
+def _type_faults(fields: Iterable[str]) -> list[_Fault]:
     return [
         _Fault(
             name,
@@ -248,7 +248,7 @@ def _missing(field: str) -> _Fault:
 
 # A row is refused for the first of these faults that it has.
 FAULTS: Sequence[_Fault] = (
-    *_malformed(FIELDS),
+    *_type_faults(FIELDS),
     _missing("date"),
     *_dates("date", "date"),
     _missing("description"),

@@ -16,7 +16,7 @@ import polars as pl
 from pipelines.intake.accounts import Account, identify
 from pipelines.intake.as_sent import Digest, digest_descriptions
 from pipelines.intake.masking import mask_text, masked_texts
-from pipelines.intake.pdf.page.result import Box, Entry, Extraction, Refusal, Statement, refused
+from pipelines.intake.pdf.page.result import Box, Entry, Extraction, Refusal, Statement, refused_extraction
 from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
 from pipelines.vocabulary.schemas import LANDED, STATEMENT_COLUMNS, STATEMENT_ROWS
 
@@ -52,7 +52,7 @@ def in_currency(extraction: Extraction, currency: str) -> Extraction:
     stated = {statement.currency for statement in extraction.statements if statement.currency}
     message = f"Only {currency} is accepted: the file's money in {', '.join(sorted(stated - {currency}))} was left out."
     if not own:
-        return refused(Refusal.UNSUPPORTED_CURRENCY, message, extraction.pages, extraction.signals)
+        return refused_extraction(Refusal.UNSUPPORTED_CURRENCY, message, extraction.pages, extraction.signals)
     return replace(extraction, statements=own, message=message)
 
 
@@ -139,16 +139,18 @@ def _rows(statement_id: UUID, statement: Statement) -> pl.DataFrame:
         },
         schema=STATEMENT_ROWS,
     )
-    return frame.with_columns(description=_described())
+    return frame.with_columns(description=_printed_description())
 
 
-def _described() -> pl.Expr:
+def _printed_description() -> pl.Expr:
     """Return the printed description as one line, cut to the length that rows may have."""
     line = pl.col("description").str.replace_all(r"\p{Cc}+", " ").str.strip_chars().str.head(MAX_DESCRIPTION)
     return pl.when(line != "").then(line).otherwise(pl.lit(UNDESCRIBED))
 
 
-def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Mapping[UUID, Statement]) -> pl.DataFrame:
+def land_statement_rows(
+    rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Mapping[UUID, Statement]
+) -> pl.DataFrame:
     """Return the rows (STATEMENT_ROWS) that land, each with its account, in schema LANDED and STATEMENT_COLUMNS."""
     of_statements = pl.DataFrame(
         [_account_fields(number, account, statements[number]) for number, account in accounts.items()],

@@ -2,8 +2,8 @@
 
 A receipt and a payment of equal size are a pair. How many days may lie between them depends on their parties: six weeks
 if the same party is on both sides, but only three days if a party is unknown. One pair proves nothing, because deposits
-are returned and invoices are paid twice, so each finding needs several.
-All thresholds are our judgement.
+are returned and invoices are paid twice, so each finding needs several. All
+thresholds are our judgement.
 """
 
 import polars as pl
@@ -139,7 +139,7 @@ def round_trips(facts: Facts) -> pl.LazyFrame:
 
 def similar_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips between similar names, of payers with MIN_SHARE_OF_PAYER of their receipts in trips."""
-    mine = _mostly_returned(facts, "similar")
+    mine = _find_mostly_returned(facts, "similar")
     return mine.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRIPS).pipe(_both_sides, pl.col("name"))
 
 
@@ -148,13 +148,13 @@ def related_trips(facts: Facts) -> pl.LazyFrame:
 
     Where nothing shows that the payees are related to the payer, MIN_ANY of its receipts must have been passed on.
     """
-    related, any_payee = _mostly_returned(facts, "related"), _mostly_returned(facts, "related", "other")
+    related, any_payee = _find_mostly_returned(facts, "related"), _find_mostly_returned(facts, "related", "other")
     several = related.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRIPS)
     passed_on = any_payee.filter(pl.col("gap") > 0).filter(pl.len().over(BY_CUSTOMER, "party") >= MIN_ANY)
     return pl.concat([several, passed_on]).unique(maintain_order=True).pipe(_both_sides, pl.col("name"))
 
 
-def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
+def _find_mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
     """Return trips of these relations, of payers with MIN_SHARE_OF_PAYER of their receipts in such trips."""
     receipts = (
         facts.cached(candidates)
@@ -220,7 +220,7 @@ def circles(facts: Facts) -> pl.LazyFrame:
 
 
 def _periods(*after: int) -> list[pl.Expr]:
-    """Return the periods of CIRCLE_DAYS in which a row may meet another: its own number plus each of `after`."""
+    """Return the numbers of CIRCLE_DAYS periods in which a row may meet another: its own plus each of `after`."""
     own = pl.col("date").dt.epoch("d") // CIRCLE_DAYS
     return [(own if after == (0,) else pl.concat_list(*(own + n for n in after))).alias("period")]
 

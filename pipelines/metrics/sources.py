@@ -102,7 +102,7 @@ class Sources:
 
 
 def reach(metric: Metric) -> int:
-    """Return within how many days before a customer's last row the metric needs single rows.
+    """Return for how many days before a customer's last row the metric reads single rows.
 
     0: none, because running totals suffice; ALL_DAYS: all.
     """

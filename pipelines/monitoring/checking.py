@@ -69,7 +69,7 @@ def _as_policy(ruleset: Data) -> Iterator[Fault]:
     found = [*dangling, *ranges.find_rule_faults(policy, references.pointers_of_wrong_kind(dangling))]
     in_scopes = {each.pointer: each for each in _metrics_in_scopes(policy)}
     findings = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]
-    return map(partial(_translate_back, len(_listed(ruleset, "metrics"))), findings)
+    return map(partial(_translate_back, len(_list_member(ruleset, "metrics"))), findings)
 
 
 def _policy(ruleset: Data) -> Data:
@@ -83,7 +83,7 @@ def _policy(ruleset: Data) -> Data:
     conditions = (_part(ruleset, "appliesTo").get("where"), ruleset.get("mutedWhile"), reads_since)
     return {
         "attributes": ruleset.get("attributes"),
-        "metrics": [*_listed(ruleset, "metrics"), *_listed(baseline, "metrics")],
+        "metrics": [*_list_member(ruleset, "metrics"), *_list_member(baseline, "metrics")],
         "steps": [{"rules": ruleset.get("rules")}, *({"rules": [{"condition": each}]} for each in conditions)],
     }
 
@@ -93,7 +93,7 @@ def _part(of: Data, name: str) -> Data:
     return value if isinstance(value, dict) else {}
 
 
-def _listed(of: Data, name: str) -> list[Any]:
+def _list_member(of: Data, name: str) -> list[Any]:
     value = of.get(name)
     return value if isinstance(value, list) else []
 
@@ -160,7 +160,7 @@ def _members(placed: list[tuple[str, Data]], name: str) -> set[str]:
 
 
 def _repeated_customers(ruleset: Data) -> Iterator[Finding]:
-    listed = [str(each).lower() for each in _listed(_part(ruleset, "appliesTo"), "customers")]
+    listed = [str(each).lower() for each in _list_member(_part(ruleset, "appliesTo"), "customers")]
     placed = [(f"/appliesTo/customers/{place}", {"id": each}) for place, each in enumerate(listed)]
     for each in references.find_repeated(placed, "id"):
         yield finding(each.pointer.removesuffix("/id"), "Repeated", "This customer is already listed.")

@@ -56,12 +56,14 @@ def compute_transitions(
         as_of: the day of the ruleset evaluation.
         zone: the timezone of days.
     """
-    fired = _fired(outcomes, firing, repeats, as_of, zone).select(BY_STATE).sort(BY_STATE)
+    fired = _select_rules_to_fire(outcomes, firing, repeats, as_of, zone).select(BY_STATE).sort(BY_STATE)
     reset = _select_fired(outcomes.filter(~pl.col("holds")), firing).select(BY_STATE).sort(BY_STATE)
     return Transitions(fired, reset, _counts(outcomes, fired))
 
 
-def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str) -> pl.DataFrame:
+def _select_rules_to_fire(
+    outcomes: pl.DataFrame, firing: pl.DataFrame, repeats: pl.DataFrame, as_of: date, zone: str
+) -> pl.DataFrame:
     """Return the rules with a true condition that are ready, or that fired long enough ago to fire again."""
     true = outcomes.filter("holds")
     again = _select_fired(true, firing).join(repeats, on=BY_RULE, how="left", validate="m:1")

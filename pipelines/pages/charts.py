@@ -68,7 +68,7 @@ class Chart:
     end: tuple[float, float] | None = None
 
     @property
-    def striped(self) -> list[str]:
+    def patterns(self) -> list[str]:
         """Return the patterns that the bars need."""
         return [kind for kind in STRIPED if any(bar.kind == kind for bar in self.bars)]
 

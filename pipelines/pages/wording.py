@@ -19,7 +19,7 @@ _SIZES = ((10**12, "tn"), (10**9, "b"), (10**6, "m"), (10**3, "k"))
 
 def money(amount: Decimal | None) -> str:
     """Write to the cent: `$1,234.50`, `−$1,234.50`."""
-    return UNKNOWN if amount is None else _signed(amount, f"${abs(amount):,.2f}")
+    return UNKNOWN if amount is None else _with_sign(amount, f"${abs(amount):,.2f}")
 
 
 def dollars(amount: Decimal | int | None) -> str:
@@ -27,13 +27,13 @@ def dollars(amount: Decimal | int | None) -> str:
     if amount is None:
         return UNKNOWN
     size = f"{abs(amount):,.0f}"
-    return "$0" if size == "0" else _signed(amount, f"${size}")
+    return "$0" if size == "0" else _with_sign(amount, f"${size}")
 
 
 def short_money(amount: Decimal | float) -> str:
     """Write for the scale of a chart: `$1.5k`, `−$20m`."""
     size, sign = next(((size, sign) for size, sign in _SIZES if abs(amount) >= size), (1, ""))
-    return _signed(amount, f"${abs(float(amount)) / size:,.4g}{sign}")
+    return _with_sign(amount, f"${abs(float(amount)) / size:,.4g}{sign}")
 
 
 def plain(number: Decimal | None) -> str:
@@ -41,7 +41,7 @@ def plain(number: Decimal | None) -> str:
     if number is None:
         return UNKNOWN
     text = f"{abs(number):,f}"
-    return _signed(number, text.rstrip("0").rstrip(".") if "." in text else text)
+    return _with_sign(number, text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 def percent(share: Decimal | None) -> str:
@@ -82,7 +82,7 @@ def _year_month(number: Decimal) -> str:
     """Write `Jun 2026` for 202606; other numbers without separators, as they were typed."""
     year, month_number = divmod(number, 100)
     if number % 1 or not 1 <= month_number <= 12 or not 1 <= year <= 9999:
-        return _signed(number, f"{abs(number.normalize()):f}")
+        return _with_sign(number, f"{abs(number.normalize()):f}")
     return month(date(int(year), int(month_number), 1))
 
 
@@ -159,5 +159,5 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
-def _signed(number: Decimal | float, size: str) -> str:
+def _with_sign(number: Decimal | float, size: str) -> str:
     return f"{MINUS}{size}" if number < 0 else size

@@ -47,7 +47,7 @@ def _events(facts: Facts) -> pl.DataFrame:
 
 
 def _recent_rows(facts: Facts) -> pl.LazyFrame:
-    """Return the rows that still count: at most `days` before the last row of a category that no event reads."""
+    """Return the rows that still count: those at most `days` older than the customer's last row that no event reads."""
     others = facts.rows.lazy().filter(~pl.col("category").is_in(searched_categories()))
     reference = others.group_by(BY_CUSTOMER).agg(reference=pl.col("date").max())
     return (

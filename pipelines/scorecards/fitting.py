@@ -196,7 +196,7 @@ class _Fit:
     def log_odds(self, training: TrainingCases) -> Values:
         return self.correction.log_odds(training.log_odds(), _values(self.columns, training))
 
-    def used(self) -> Iterator[tuple[_Column, float]]:
+    def used_columns(self) -> Iterator[tuple[_Column, float]]:
         """Yield the columns whose weight is not 0, and the weight of their unscaled values."""
         for column, weight in zip(self.columns, self.correction.weights, strict=True):
             if weight:
@@ -216,7 +216,7 @@ def fit(training: TrainingCases, calibration: Calibration, name: str) -> Scoreca
         **measure_on_unseen(
             training, lambda seen: _fit(seen, weights).log_odds, forecast_recalibrated, "recalibrated default scorecard"
         ),
-        "slopes": _rounded(fitted.correction.slopes, 1),
+        "slopes": _round(fitted.correction.slopes, 1),
         "coefficients": _coefficients(fitted),
         "reference": make_reference(training.scored, [feature.metric for feature in DEFAULT.features]),
         "taxonomy": TAXONOMY_VERSION,
@@ -234,14 +234,14 @@ def refuse_unlearnable(training: TrainingCases) -> None:
     defaulted, points = training.defaulted, training.log_odds()
     bad, good = int((defaulted == 1).sum()), int((defaulted == 0).sum())
     if not bad or not good:
-        raise _refused(f"all {bad + good} cases {'defaulted' if bad else 'were repaid'}; both kinds are needed")
+        raise _refusal(f"all {bad + good} cases {'defaulted' if bad else 'were repaid'}; both kinds are needed")
     if min(bad, good) < MIN_DEFAULTS:
         few = f"{bad} of {bad + good} cases defaulted" if bad < good else f"only {good} of {bad + good} did not default"
-        raise _refused(f"{few}; at least {MIN_DEFAULTS} of each kind are needed")
+        raise _refusal(f"{few}; at least {MIN_DEFAULTS} of each kind are needed")
     if np.ptp(points) == 0:
-        raise _refused("the default scorecard gives all cases the same points")
+        raise _refusal("the default scorecard gives all cases the same points")
     if recalibrate(points, defaulted).slope == 0:
-        raise _refused("the default scorecard's points contradict the outcomes: are 0 and 1 exchanged?")
+        raise _refusal("the default scorecard's points contradict the outcomes: are 0 and 1 exchanged?")
 
 
 def _fit(training: TrainingCases, weights: int) -> _Fit:
@@ -290,7 +290,7 @@ def _rank_columns(training: TrainingCases) -> Iterator[_Ranked]:
         known = np.sort(readings[~np.isnan(readings)])
         if known.size >= max(2, MIN_SHARE * readings.size) and known[0] < known[-1]:
             ranked = _rank_column(name, known, stepped=prior.step == 1)
-            yield ranked if _decide_direction(ranked, prior, training) else _reversed(ranked)
+            yield ranked if _decide_direction(ranked, prior, training) else _reverse(ranked)
 
 
 def _rank_column(name: str, known: Values, *, stepped: bool) -> _Ranked:
@@ -301,7 +301,7 @@ def _rank_column(name: str, known: Values, *, stepped: bool) -> _Ranked:
     return _Ranked(name, True, knots, below / below[-1] if below[-1] else below, stepped)
 
 
-def _reversed(ranked: _Ranked) -> _Ranked:
+def _reverse(ranked: _Ranked) -> _Ranked:
     return replace(ranked, more_is_better=False, worths=1 - ranked.worths)
 
 
@@ -361,12 +361,12 @@ def _measure_quality(training: TrainingCases, forecasts: Values) -> dict[str, An
     default_low, default_high = measures.auc_interval(defaulted, [default_risk], SEED)
     return {
         "auc": _mean([measures.auc(defaulted, forecast) for forecast in forecasts]),
-        "aucInterval": [_rounded(low), _rounded(high)],
+        "aucInterval": [_round(low), _round(high)],
         "ks": _mean([measures.ks(defaulted, forecast) for forecast in forecasts]),
         "brier": _mean([measures.brier(defaulted, forecast) for forecast in forecasts]),
-        "brierOfBaseRate": _rounded(float(defaulted.mean() * (1 - defaulted.mean()))),
-        "defaultScorecardAuc": _rounded(measures.auc(defaulted, default_risk)),
-        "defaultScorecardAucInterval": [_rounded(default_low), _rounded(default_high)],
+        "brierOfBaseRate": _round(float(defaulted.mean() * (1 - defaulted.mean()))),
+        "defaultScorecardAuc": _round(measures.auc(defaulted, default_risk)),
+        "defaultScorecardAucInterval": [_round(default_low), _round(default_high)],
         "calibrationTable": measures.calibration_table(np.tile(defaulted, REPEATS), forecasts.ravel()),
     }
 
@@ -381,11 +381,11 @@ def _coefficients(fitted: _Fit) -> list[dict[str, Any]]:
     """Return what is added to the log-odds: per point of the default scorecard, and per band of a further reading."""
     fitted_link = fitted.correction
     return [
-        {"column": "intercept", "coefficient": _rounded(fitted_link.intercept, 6)},
-        {"column": "log-odds of the default scorecard", "coefficient": _rounded(fitted_link.slope, 6)},
+        {"column": "intercept", "coefficient": _round(fitted_link.intercept, 6)},
+        {"column": "log-odds of the default scorecard", "coefficient": _round(fitted_link.slope, 6)},
         *(
-            {"column": column.name, "of": column.unit, "coefficient": _rounded(-weight, 6)}
-            for column, weight in fitted.used()
+            {"column": column.name, "of": column.unit, "coefficient": _round(-weight, 6)}
+            for column, weight in fitted.used_columns()
         ),
     ]
 
@@ -403,7 +403,7 @@ def _scorecard(
     """
     a_point = _HALVING * training.points_scale * fitted.correction.slope
     weighted = [(feature, a_point) for feature in DEFAULT.features]
-    for column, weight in fitted.used():
+    for column, weight in fitted.used_columns():
         parts = column.parts if isinstance(column, _MeanRank) else [column]
         weighted.extend((_feature(part, training.priors), weight / len(parts)) for part in parts)
     reach = sum(weight * float(feature.max_points) for feature, weight in weighted)
@@ -456,12 +456,12 @@ def to_decimal(value: float, places: int) -> Decimal:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return _rounded(sum(values) / len(values))
+    return _round(sum(values) / len(values))
 
 
-def _rounded(value: float, places: int = 4) -> float:
+def _round(value: float, places: int = 4) -> float:
     return round(float(value), places)
 
 
-def _refused(reason: str) -> Unprocessable:
+def _refusal(reason: str) -> Unprocessable:
     return Unprocessable("Risk.NothingToLearn", f"No risk model can be fitted: {reason}.")

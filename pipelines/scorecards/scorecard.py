@@ -150,7 +150,7 @@ class Feature:
             yield f"{self.metric}: points must not be negative"
 
 
-def earned(coverage: pl.Expr, worth: pl.Expr, missing: pl.Expr) -> pl.Expr:
+def points_earned(coverage: pl.Expr, worth: pl.Expr, missing: pl.Expr) -> pl.Expr:
     """Return the points of a reading with this coverage. All inputs are whole ten-thousandths (Int128)."""
     return as_points((coverage * worth + (_FINE - coverage) * pl.min_horizontal(worth, missing)) // _SMALL)
 
@@ -259,7 +259,7 @@ class Scorecard:
             .agg(pl.col("reading", "coverage", "least", "missing", "most").first(), pl.col("gain").sum())
             .select(
                 "row",
-                points=earned(physical("coverage"), known.otherwise("missing"), pl.col("missing")),
+                points=points_earned(physical("coverage"), known.otherwise("missing"), pl.col("missing")),
                 possible=pl.when(pl.col("coverage").is_not_null()).then("most"),
                 covered=physical("coverage") * physical("most"),
             )

@@ -32,12 +32,12 @@ def loads(file: bytes) -> Scorecard:
         content = json.loads(file)
         stated = content.pop("fingerprint")
         if content.get("format") != FORMAT:
-            raise _refused("it is not a scorecard file of this version of Tidemark")
+            raise _refusal("it is not a scorecard file of this version of Tidemark")
         if stated != _fingerprint(content):
-            raise _refused("it is damaged: its content differs from what was written")
+            raise _refusal("it is damaged: its content differs from what was written")
         return _scorecard(content, stated)
     except (KeyError, TypeError, ValueError, AttributeError, InvalidOperation) as error:
-        raise _refused(f"its parts don't fit together ({str(error)[:100]})") from error
+        raise _refusal(f"its parts don't fit together ({str(error)[:100]})") from error
 
 
 def fingerprint(scorecard: Scorecard) -> str:
@@ -99,5 +99,5 @@ def _fingerprint(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _refused(reason: str) -> Unprocessable:
+def _refusal(reason: str) -> Unprocessable:
     return Unprocessable("RiskModel.Unusable", f"The risk model can't be used: {reason}.")

@@ -177,15 +177,15 @@ def sandbox_business(
     """
     wanted = PROFILES[slug]
     days = window(min(months, wanted.months), until)
-    for stream, profile in _drawn(wanted, f"sandbox/{slug}/{seed}/{months}/{until}", days):
+    for stream, profile in _draw_businesses(wanted, f"sandbox/{slug}/{seed}/{months}/{until}", days):
         known = _rename(profile, name or profile.name, abn or profile.abn)
         made = settle(known, Window(days.first, days.last + FEED_DAYS), Random(stream))
         if wanted.shows(_history(made, until), until):
-            return _dressed(made, known, until, wanted.attack, stream) if wanted.attack else made
+            return _apply_attack(made, known, until, wanted.attack, stream) if wanted.attack else made
     raise AssertionError("draws never end")
 
 
-def _drawn(wanted: SandboxProfile, stream: str, days: Window) -> Iterator[tuple[str, Profile]]:
+def _draw_businesses(wanted: SandboxProfile, stream: str, days: Window) -> Iterator[tuple[str, Profile]]:
     """Yield businesses that suit the profile, each with the seed of what happens to it."""
     for n in count():
         rng = Random(f"{stream}/{n}")
@@ -206,7 +206,7 @@ def _history(made: Business, until: date) -> pl.DataFrame:
     return pl.concat(account.transactions for account in made.accounts).filter(pl.col("date") <= until)
 
 
-def _dressed(made: Business, profile: Profile, until: date, attack: str, seed: str) -> Business:
+def _apply_attack(made: Business, profile: Profile, until: date, attack: str, seed: str) -> Business:
     """Return the business with an attack in the history of its trading account."""
     account, *others = made.accounts
     history = account.transactions.filter(pl.col("date") <= until).with_row_index("row")

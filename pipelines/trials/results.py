@@ -34,9 +34,9 @@ def report(tried: pl.DataFrame, manipulations: Sequence[Manipulation]) -> dict[s
 def summarise_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:
     """Return for each attack: `customers` that it changed, and shares of them; None if there is no such customer.
 
-    `grade`, `value`, `limit`, `verdict`: improved, as shares of the customers not rated A untouched (`belowBest`).
-    `gradeShown`: a better grade, as a share of those among them where evidence remains (`belowBestShown`). `noticed`,
-    and `found` (by a new finding): as shares of all customers where evidence remains (`withEvidence`).
+    Customers not rated A untouched (`belowBest`): the shares with an improved `grade`, `value`, `limit` and `verdict`.
+    Those of them where evidence remains (`belowBestShown`): the share with a better grade (`gradeShown`). All customers
+    where evidence remains (`withEvidence`): the shares `noticed`, and `found` by a new finding.
     """
     compared = _compare_with_untouched(tried)
     return [

@@ -31,16 +31,16 @@ def score(points: pl.Expr) -> pl.Expr:
 
 def counted(count: pl.Expr, one: str, more: str) -> pl.Expr:
     """Write `1 row was`, `1,234 rows were`, given `row was` and `rows were`. Null stays null."""
-    return pl.format("{} {}", _grouped(count), pl.when(count == 1).then(pl.lit(one)).otherwise(pl.lit(more)))
+    return pl.format("{} {}", _group_digits(count), pl.when(count == 1).then(pl.lit(one)).otherwise(pl.lit(more)))
 
 
 def dollars(amount: pl.Expr) -> pl.Expr:
     """Write an amount, which has two decimals, as pages do: `$1,234.50`, `−$1,234.50`. Null stays null."""
     sign = pl.when(amount < 0).then(pl.lit("−$")).otherwise(pl.lit("$"))
-    return pl.concat_str(sign, _grouped(amount.abs()))
+    return pl.concat_str(sign, _group_digits(amount.abs()))
 
 
-def _grouped(number: pl.Expr) -> pl.Expr:
+def _group_digits(number: pl.Expr) -> pl.Expr:
     """Write a number of at most two decimals with a comma after each three digits, counted from the right."""
     in_threes = number.cast(pl.String).str.reverse().str.replace_all(r"(\d{3})", "${1},").str.reverse()
     return in_threes.str.strip_prefix(",")

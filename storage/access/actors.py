@@ -44,7 +44,7 @@ def name_actors(r: Reading, client_id: UUID, whos: Iterable[str]) -> list[NamedA
     ids = [UUID(who) for who in wanted if who not in _OTHERS and _is_id(who)]
     known = {**_OTHERS, **_users(r, client_id, ids), **_keys(r, client_id, ids)}
     if any(str(id_) not in known for id_ in ids):
-        known |= _erased(r, client_id)
+        known |= _find_erased_users(r, client_id)
     return [NamedActor(who, *known.get(who, _UNKNOWN)) for who in wanted]
 
 
@@ -59,7 +59,7 @@ def _keys(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[Ac
     return {str(row.key_id): (ActorKind.KEY, f"API key {row.hint}") for row in r.execute(query)}
 
 
-def _erased(r: Reading, client_id: UUID) -> Mapping[str, tuple[ActorKind, str]]:
+def _find_erased_users(r: Reading, client_id: UUID) -> Mapping[str, tuple[ActorKind, str]]:
     """Return the client's erased users, whose ids only the audit trail still has."""
     query = select(audit.c.resource).where(audit.c.client_id == client_id, audit.c.action == ERASED)
     return {resource["userId"]: _ERASED for resource in r.execute(query).scalars()}

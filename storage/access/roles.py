@@ -34,9 +34,9 @@ _ADDED = {
 }
 
 
-def _granted(role: Role) -> frozenset[str]:
+def _scopes_of(role: Role) -> frozenset[str]:
     roles = list(Role)
     return frozenset(scope for each in roles[: roles.index(role) + 1] for scope in _ADDED[each])
 
 
-GRANTS = MappingProxyType({role: _granted(role) for role in Role})
+GRANTS = MappingProxyType({role: _scopes_of(role) for role in Role})

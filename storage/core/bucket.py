@@ -1,7 +1,7 @@
 """A bucket of an S3-compatible object store.
 
 The library (https://developmentseed.org/obstore) repeats requests that fail with a 5xx status or whose connection
-breaks. An error that remains is an `Unreachable`, which is handled like an unreachable database
+breaks. If that doesn't help, it is an `Unreachable`, which is handled like an unreachable database
 (`database.UNREACHABLE`): the API responds with 503, and a run's jobs wait.
 """
 
@@ -21,7 +21,7 @@ ONE_REQUEST_BYTES = 16 * 2**20  # larger files are sent in parts; our judgement
 PART_BYTES = 8 * 2**20
 CHUNK_BYTES = 2**20
 PROBE_TIMEOUT = timedelta(seconds=2)  # less than a readiness check may take
-NO_BUCKET = "NoSuchBucket"  # S3's code, of a 404 that concerns no single object
+NO_BUCKET = "NoSuchBucket"  # S3's code; the library raises FileNotFoundError for it, as for a missing object
 
 
 class Unreachable(ConnectionError):
@@ -53,17 +53,17 @@ class Bucket:
             Unreachable: the object may have been written or not.
         """
         try:
-            with _translated():
+            with _translate_errors():
                 self._put(path, content)
         except AlreadyExistsError as error:
-            # The library repeats a request whose response was lost: then the object is ours.
+            # Perhaps the first try wrote the object, its response was lost, and the library tried again.
             if b"".join(self.chunks(path)) != content:
                 raise FileExistsError(path) from error
 
     def _put(self, path: str, content: bytes) -> None:
         if len(content) <= ONE_REQUEST_BYTES:
             obstore.put(self._store, path, content, mode="create", use_multipart=False)
-        elif self._exists(path):  # S3 has no create-only upload in parts; only the owner of the path's intent gets here
+        elif self._exists(path):  # S3 can't refuse this by itself. It is no race: only the path's owner writes there
             raise AlreadyExistsError(path)
         else:
             obstore.put(self._store, path, content, use_multipart=True, chunk_size=PART_BYTES)
@@ -82,19 +82,19 @@ class Bucket:
             FileNotFoundError: there is no such object.
             Unreachable: it can't be read now.
         """
-        with _translated():
+        with _translate_errors():
             for chunk in obstore.get(self._store, path).stream(min_chunk_size=CHUNK_BYTES):
                 yield bytes(chunk)
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects; missing ones are ignored."""
         if paths:
-            with _translated():
+            with _translate_errors():
                 obstore.delete(self._store, paths)
 
     def probe(self) -> None:
-        """Raise Unreachable unless the bucket answers quickly. The response that there is no such object is enough."""
-        with suppress(FileNotFoundError), _translated():
+        """Raise Unreachable unless the bucket responds quickly, if only that there is no such object."""
+        with suppress(FileNotFoundError), _translate_errors():
             obstore.get(self._impatient, ".probe")
 
     def try_writing(self) -> None:
@@ -123,7 +123,7 @@ def _connect(settings: Settings, patience: timedelta, retries: int) -> S3Store:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except AlreadyExistsError:

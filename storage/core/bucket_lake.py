@@ -55,14 +55,14 @@ class BucketLake(Lake):
         file_intents.condemn(w, [file.path for file in files], self._clock())
 
     def purge(self) -> None:
-        paths = self._condemned("")
+        paths = self._find_condemned("")
         while paths:
             self._remove(paths)
-            paths = self._condemned(paths[-1])
+            paths = self._find_condemned(paths[-1])
         with self._db.writing() as w:
             file_intents.forget_condemned(w, self._clock())
 
-    def _condemned(self, after: str) -> list[str]:
+    def _find_condemned(self, after: str) -> list[str]:
         with self._db.reading() as r:
             return file_intents.find_condemned(r, after)
 
@@ -76,7 +76,7 @@ class BucketLake(Lake):
         for path in paths:
             self._cache.drop(path)
 
-    def verified(self, path: str, sha256: bytes) -> Path:
+    def verified_path(self, path: str, sha256: bytes) -> Path:
         if not (self._is_remembered(path, sha256) and self._cache.touch(path)):
             if not self._cache.holds(path, sha256):
                 self._fetch(path, sha256)
@@ -89,7 +89,7 @@ class BucketLake(Lake):
                 return
         except FileNotFoundError as error:
             raise self._unreadable(path) from error
-        raise self._changed(path)
+        raise self._mismatch(path)
 
     def chunks(self, path: str) -> Iterator[bytes]:
         return self._bucket.chunks(path)

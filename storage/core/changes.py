@@ -84,14 +84,16 @@ class _PostgresFeed:
         if time.monotonic() - self._heard_at > CHECK_AFTER_S:
             self._connection.execute("SELECT")
             self._heard_at = time.monotonic()
-        reported = self._notified(timeout_s)
-        while self._notified(0):  # take all waiting notifications, or each would be reported as another change
+        reported = self._wait_for_notification(timeout_s)
+        while self._wait_for_notification(
+            0
+        ):  # take all waiting notifications, or each would be reported as another change
             pass
         if reported:
             self._heard_at = self._reported_at = time.monotonic()
         return reported
 
-    def _notified(self, timeout_s: float) -> bool:
+    def _wait_for_notification(self, timeout_s: float) -> bool:
         return bool(list(self._connection.notifies(timeout=timeout_s, stop_after=1)))
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ class Counters(Protocol):
     def add(self, name: str, window_s: int) -> Count:
         """Add one and return the new count."""
 
-    def known(self, name: str, window_s: int) -> Count:
+    def local_count(self, name: str, window_s: int) -> Count:
         """Return the count as this process knows it, without asking Redis."""
 
     def close(self) -> None: ...
@@ -46,7 +46,7 @@ class OwnCounters:
             self._keep(name, number + 1, end)
         return self._count(number + 1, end)
 
-    def known(self, name: str, window_s: int) -> Count:
+    def local_count(self, name: str, window_s: int) -> Count:
         with self._lock:
             return self._count(*self._window(name, window_s))
 

@@ -122,7 +122,7 @@ class Lake:
         for path in paths:
             (self.root / path).unlink(missing_ok=True)
 
-    def verified(self, path: str, sha256: bytes) -> Path:
+    def verified_path(self, path: str, sha256: bytes) -> Path:
         """Return the full path of a local file after checking that its content is what was written.
 
         Raises:
@@ -180,10 +180,10 @@ class Lake:
         except OSError as error:
             raise self._unreadable(path) from error
         if found != sha256:
-            raise self._changed(path)
+            raise self._mismatch(path)
 
     def _unreadable(self, path: str) -> Corrupt:
         return Corrupt("Lake.FileUnreadable", f"The data file {path} can't be read.")
 
-    def _changed(self, path: str) -> Corrupt:
+    def _mismatch(self, path: str) -> Corrupt:
         return Corrupt("Lake.ChecksumMismatch", f"The data file {path} is not what was written.")

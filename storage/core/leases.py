@@ -124,11 +124,11 @@ def can_process_jobs(r: Reading, now: datetime) -> bool:
 
 
 @contextmanager
-def held(db: Database, name: str) -> Iterator[bool]:
+def hold_if_free(db: Database, name: str) -> Iterator[bool]:
     """Hold a role unless another process holds it. Yield whether we hold it.
 
-    A thread renews it, unlike that of `exclusively`. If the process is killed, the role is free after `LEASE_S`
-    seconds. A process that could not renew it for so long is not told that it lost it.
+    A thread renews it, whereas the caller of `hold_or_raise` does so itself. If the process is killed, the role is free
+    after `LEASE_S` seconds. A process that fails to renew it for so long loses the role without being notified.
     """
     holder, done = uuid4(), threading.Event()
 
@@ -159,8 +159,8 @@ def held(db: Database, name: str) -> Iterator[bool]:
 
 
 @contextmanager
-def exclusively(db: Database, name: str, patience_s: float = 0.0) -> Iterator[Callable[[], None]]:
-    """Hold a role, which the caller renews: yield a function that does it, to be called every few minutes.
+def hold_or_raise(db: Database, name: str, patience_s: float = 0.0) -> Iterator[Callable[[], None]]:
+    """Hold a role. Yield a function that renews it, which the caller must call every few minutes.
 
     Args:
         patience_s: how long to wait while another process holds the role.

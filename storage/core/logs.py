@@ -45,7 +45,7 @@ def log_to_stderr(part: str, settings: Settings) -> None:
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
     logging.captureWarnings(True)
-    sys.excepthook = _uncaught
+    sys.excepthook = _log_uncaught
     threading.excepthook = _uncaught_in_thread
 
 
@@ -136,7 +136,7 @@ def _frames(error: BaseException) -> list[str]:
     return [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno} {frame.name}" for frame in reversed(frames)]
 
 
-def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if isinstance(error, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     else:

@@ -661,7 +661,7 @@ damaged_files = Table(
     Column("found_at", UtcDateTime, nullable=False),  # first
 )
 
-# Answers to POST requests with an Idempotency-Key. A row without an answer is a request in progress.
+# Responses to POST requests with an Idempotency-Key. A row without a response is a request in progress.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,

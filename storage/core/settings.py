@@ -187,7 +187,7 @@ def _check_zone(name: str) -> str:
     return name
 
 
-def _given(source: PydanticBaseSettingsSource) -> Collection[str]:
+def _names_in(source: PydanticBaseSettingsSource) -> Collection[str]:
     """Return the names of settings in the environment or in `.env`."""
     assert isinstance(source, EnvSettingsSource)
     return {name.removeprefix(PREFIX) for name in source.env_vars if name.startswith(PREFIX)}
@@ -410,8 +410,8 @@ class Settings(BaseSettings):
         home = Path(os.environ.get("TIDEMARK_HOME", "./.tidemark"))
         toml = TomlConfigSettingsSource(settings_cls, home / "tidemark.toml")
         given = (
-            (env_settings, _given(env_settings)),
-            (dotenv_settings, _given(dotenv_settings)),
+            (env_settings, _names_in(env_settings)),
+            (dotenv_settings, _names_in(dotenv_settings)),
             (toml, toml.toml_data),
         )
         for _, names in given:
@@ -535,7 +535,7 @@ class Settings(BaseSettings):
                 durable.create(self.key_file, key_text(new_key()))
         durable.sync(self.home)  # the process that created it may not have synced it yet
 
-    def prepared(self) -> Self:
+    def prepare(self) -> Self:
         """Create the home, the lake and the master key if needed, and return these settings.
 
         Raises:

@@ -63,8 +63,8 @@ class SharedCounters:
         self._own.learn(name, number, left_ms / 1000)
         return Count(number, whole_seconds(left_ms / 1000))
 
-    def known(self, name: str, window_s: int) -> Count:
-        return self._own.known(name, window_s)
+    def local_count(self, name: str, window_s: int) -> Count:
+        return self._own.local_count(name, window_s)
 
     def close(self) -> None:
         self._redis.close()

@@ -24,7 +24,7 @@ class Store:
         Raises:
             SettingsError: home, lake or master key can't be used.
         """
-        settings.prepared()
+        settings.prepare()
         db = Database(settings.database)
         try:
             if db.is_sqlite:

@@ -47,7 +47,7 @@ def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query
     """Limit a query of an indexed table to the rows whose text contains the casefolded part, found by the index."""
     key, text = of.info[_INFO]
     if r.dialect.name == "postgresql":
-        searched = _searched(part)
+        searched = _searched_trigrams(part)
         whole = () if searched == [part] else (contains(r, of, part),)
         return query.where(*(of.c[text].contains(words, autoescape=True) for words in searched), *whole)
     name = _index_name(of)
@@ -57,9 +57,9 @@ def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query
     return query.join(parts, without_index(r, parts.c.rowid) == of.c[key]).where(parts.c[name].op("MATCH")(phrase))
 
 
-def _searched(part: str) -> list[str]:
-    """Return what PostgreSQL's index is searched for. Of several words, that is where two meet: most rows with a word's
-    last three letters have all of it, and each trigram that is searched for takes time.
+def _searched_trigrams(part: str) -> list[str]:
+    """Return the texts that PostgreSQL's index is searched for: of several words, only the places where two meet. Most
+    rows that have a word's last three letters have the whole word, and each further trigram would take time.
     """
     return [f"{word[-SHORTEST:]} {following[:SHORTEST]}" for word, following in pairwise(part.split(" "))] or [part]
 
@@ -68,7 +68,7 @@ def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
     """Return the condition that a row's indexed text contains the casefolded part, which is found without the index."""
     _, text = of.info[_INFO]
     find = func.strpos if r.dialect.name == "postgresql" else func.instr
-    # Of `!= 0`, PostgreSQL assumes that most rows fulfil it, so it reads rows by the index of their order.
+    # PostgreSQL assumes that most rows fulfil `!= 0`, and therefore reads rows by the index of their order.
     return find(of.c[text], part) != 0
 
 

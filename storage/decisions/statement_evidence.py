@@ -52,7 +52,9 @@ def _submissions_behind(r: Reading, versions: Mapping[int, int]) -> set[Any]:
     )
     added_rows = {row.job_id: bool(row.enriched_rows) for row in ended if row.retracts is None}
     return (
-        set(added_rows) - set(_later_than(ended, added_rows, versions)) - set(_retracted(ended, added_rows, versions))
+        set(added_rows)
+        - set(_later_than(ended, added_rows, versions))
+        - set(_retracted_ids(ended, added_rows, versions))
     )
 
 
@@ -62,7 +64,9 @@ def _later_than(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], version
     return (row.job_id for row in mine if not _counts_in_version(row, added_rows[row.job_id], versions))
 
 
-def _retracted(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+def _retracted_ids(
+    ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]
+) -> Iterable[Any]:
     retractions = (row for row in ended if row.retracts in added_rows)
     return (row.retracts for row in retractions if _counts_in_version(row, added_rows[row.retracts], versions))
 

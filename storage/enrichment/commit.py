@@ -3,8 +3,8 @@
 The caller computes a `BatchResult` and makes its files durable first. `commit_values` then works in three steps:
 
 1. *Gather*: close the batch, which fences off runs that lost it; lock its customers, and read their current state.
-2. *Decide*: `BatchResult.superseded` names the customers that changed since the batch read them. `BatchResult.without`
-   leaves them out, and their jobs go back to the queue.
+2. *Decide*: `BatchResult.find_superseded` names the customers that changed since the batch read them.
+   `BatchResult.without` leaves them out, and their jobs go back to the queue.
 3. *Write* the rest: files, values, jobs' ends and their events, then the ruleset evaluation of the new values, the
    customers' summaries, and last the counts by day.
 
@@ -82,7 +82,7 @@ class BatchResult:
         """Customers who get a new value."""
         return frozenset(value.customer_number for value in self.values)
 
-    def superseded(self, locked: LockedCustomers) -> frozenset[int]:
+    def find_superseded(self, locked: LockedCustomers) -> frozenset[int]:
         """Return the customers that a later batch must compute again, because what this one read has changed."""
         data = {number: data_version for number, (data_version, _) in locked.versions.items()}
         knowledge = _find_differing(locked.knowledge_versions, self.knowledge_versions)
@@ -135,7 +135,7 @@ def commit_values(w: Writing, lake: Lake, computed: BatchResult, now: datetime) 
     """
     batches.commit(w, computed.token)
     locked = _lock_customers(w, computed)
-    superseded = computed.superseded(locked)
+    superseded = computed.find_superseded(locked)
     accepted = computed.without(superseded)
     _write_values(w, lake, accepted, locked, now)
     decision = _apply_rulesets(w, accepted, now)

@@ -175,7 +175,7 @@ def separate_damaged(lake: Lake, places: Iterable[Location]) -> tuple[list[Locat
     damaged: dict[int, Corrupt] = {}
     for place in places:
         try:
-            lake.verified(place.path, place.sha256)
+            lake.verified_path(place.path, place.sha256)
         except Corrupt as error:
             damaged[place.customer_number] = error
         else:
@@ -198,7 +198,7 @@ def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
 def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
     """Scan a file's rows (TRANSACTIONS). Columns that did not exist when it was written are null."""
     return pl.scan_parquet(
-        lake.verified(path, sha256), schema=TRANSACTIONS, missing_columns="insert", extra_columns="ignore"
+        lake.verified_path(path, sha256), schema=TRANSACTIONS, missing_columns="insert", extra_columns="ignore"
     )
 
 

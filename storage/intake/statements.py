@@ -157,7 +157,7 @@ def open_original(store: Store, file: StatementFile) -> bytes:
     Raises:
         Corrupt: the stored file is missing or damaged.
     """
-    path = store.lake.verified(file.path or "", file.stored_sha256 or b"")
+    path = store.lake.verified_path(file.path or "", file.stored_sha256 or b"")
     return store.vault.open(path.read_bytes(), original_context(file.file_id))
 
 
@@ -428,7 +428,7 @@ def read_rows(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFram
         .where(all_jobs.c.job_id == statement.job_id)
     )
     path, sha256 = r.execute(file).one()
-    rows = pl.scan_parquet(lake.verified(path, sha256), schema=STATEMENT_ROWS, missing_columns="insert")
+    rows = pl.scan_parquet(lake.verified_path(path, sha256), schema=STATEMENT_ROWS, missing_columns="insert")
     return rows.filter(pl.col("statement_id") == statement.statement_id.bytes).sort("row").collect()
 
 

@@ -32,7 +32,7 @@ class Landing:
 
 
 def land(store: Store, landed: pl.DataFrame, now: datetime) -> Landing:
-    """Store rows, as `pipelines.intake.rows.landed` returns them."""
+    """Store rows, as `pipelines.intake.rows.land_lines` returns them."""
     job_id = uuid4()
     file = store.lake.put_frame(f"landing/{now:%Y-%m-%d}/{job_id}.parquet", landed)
     return Landing(job_id, file, landed.height, list(rows.masked_warnings(landed)))

@@ -3,8 +3,7 @@
 A batch's token is its fencing token. A run commits only while its batch is open, so a run whose batch was released (its
 lease expired, or its worker died) changes nothing if it comes back late. The jobs of a released batch go back to the
 queue and are claimed again in smaller batches, so that a submission that breaks its run can't delay the others for
-long. From the second interruption on the jobs pause before that, because the cause, such as a full disk, may be gone by
-then.
+long. From the second interruption on, the jobs pause first: meanwhile the cause, such as a full disk, may disappear.
 """
 
 from dataclasses import dataclass
@@ -101,7 +100,7 @@ def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
         return False
     mine = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
     exhausted = w.execute(select_jobs().where(*mine, jobs.c.attempts >= settings.job_max_attempts)).all()
-    finish(w, [_abandoned(row) for row in exhausted], now)
+    finish(w, [_end_abandoned(row) for row in exhausted], now)
     pause_ends = now + timedelta(seconds=settings.job_retry_pause_s)
     requeued = {
         "status": JobStatus.QUEUED,
@@ -192,7 +191,7 @@ def _select_open(token: int) -> AnySelect:
 
 
 def lock_claiming(w: Writing) -> None:
-    """Make others that claim jobs wait until this transaction ends. SQLite's writers take turns anyway."""
+    """Let nobody else claim jobs until this transaction ends. SQLite's writers take turns anyway."""
     if w.dialect.name == "postgresql":
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
 
@@ -290,7 +289,7 @@ def _close(w: Writing, token: int, state: BatchState) -> bool:
     return w.execute(statement.values(state=state)).rowcount == 1
 
 
-def _abandoned(row: AnyRow) -> Ending:
+def _end_abandoned(row: AnyRow) -> Ending:
     job = as_job(row)
     error = {"code": "Job.Abandoned", "message": f"The work was interrupted {job.attempts} times."}
     return Ending(job, JobStatus.FAILED, data_version=None, error=error)

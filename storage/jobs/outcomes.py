@@ -57,7 +57,7 @@ def _read_outcomes(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
     if job.outcomes_path is None:
         return pl.DataFrame(schema=OUTCOMES)
     sha256 = r.execute(select(segments.c.sha256).where(segments.c.path == job.outcomes_path)).scalar_one()
-    found = pl.scan_parquet(lake.verified(job.outcomes_path, sha256))
+    found = pl.scan_parquet(lake.verified_path(job.outcomes_path, sha256))
     return found.filter(pl.col("job_id") == job.job_id.bytes).sort("position").collect()
 
 

@@ -59,7 +59,7 @@ def back_up(store: Store, folder: Path, patience_s: float = PATIENCE_S) -> Backe
         Unavailable: the snapshot can't be taken.
     """
     durable.make_folder(folder)
-    with leases.exclusively(store.db, leases.FILE_KEEPER, patience_s) as prolong:
+    with leases.hold_or_raise(store.db, leases.FILE_KEEPER, patience_s) as prolong:
         take_snapshot = _take_sqlite_snapshot if store.db.is_sqlite else _take_postgres_snapshot
         snapshot = take_snapshot(store.db, folder, prolong)
         sizes, damages = _copy_files(store.lake, Lake(folder / "lake"), snapshot.named, prolong)

@@ -1,8 +1,8 @@
 """The integrity pass: read every file that the database names, and compare its SHA-256.
 
-A process checks a file when it opens it for the first time (`Lake.verified`). The pass finds damage before the file is
-needed, while a backup still has an intact copy. It reads at a limited rate and records its position, so it may be
-stopped and started again at any time. A damaged file stays in `damaged_files` until a later pass finds it intact.
+A process checks a file when it opens it for the first time (`Lake.verified_path`). The pass finds damage before the
+file is needed, while a backup still has an intact copy. It reads at a limited rate and records its position, so it may
+be stopped and started again at any time. A damaged file stays in `damaged_files` until a later pass finds it intact.
 
 Files never change and their names are unique, so a damaged file is repaired by copying it from any backup.
 """

@@ -145,7 +145,7 @@ def _open_sealed(store: Store, path: str, sha256: bytes, context: bytes) -> byte
 
 
 def _read_content(store: Store, path: str, sha256: bytes) -> bytes:
-    return store.lake.verified(path, sha256).read_bytes()
+    return store.lake.verified_path(path, sha256).read_bytes()
 
 
 def _search_file(path: str, read: Callable[[], bytes], search: _Search) -> Iterator[Trace]:

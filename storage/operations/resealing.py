@@ -188,7 +188,7 @@ class _Pass:
     def _reseal_original(self, files: SealedFiles, file: AnyRow, now: datetime) -> None:
         context, keys, lake = files.context(file.id), self._store.vault, self._store.lake
         try:
-            content = keys.open(lake.verified(file.path, file.stored_sha256).read_bytes(), context)
+            content = keys.open(lake.verified_path(file.path, file.stored_sha256).read_bytes(), context)
         except ConnectionError:  # all files would be unreadable while the bucket can't be reached
             raise
         except (Corrupt, OSError):

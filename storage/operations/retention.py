@@ -108,7 +108,7 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
         Conflict: another sweep or a backup is in progress; or an unexpected share would be removed, without
             `confirmed`.
     """
-    with leases.exclusively(store.db, leases.FILE_KEEPER) as prolong:
+    with leases.hold_or_raise(store.db, leases.FILE_KEEPER) as prolong:
         if not confirmed and (surprise := describe_unexpected(store, clock())) is not None:
             raise Conflict(UNEXPECTED, f"Nothing was removed: {surprise} If so: tidemark sweep --confirm")
         keys = _delete_in_slices(store, lambda w: idempotency.sweep(w, clock(), SLICE), prolong)

@@ -33,7 +33,7 @@ def compute_percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.Data
     index ⌊p (n − 1) / 100⌋.
     """
     columns = {"client_id": UUID_TYPE, "metric": pl.String(), "value": FIGURE}
-    frames = [pl.scan_parquet(lake.verified(each.path, each.sha256)).select(*columns) for each in tables]
+    frames = [pl.scan_parquet(lake.verified_path(each.path, each.sha256)).select(*columns) for each in tables]
     nth = pl.int_range(101) * (pl.len().cast(pl.Int64) - 1) // 100
     return (
         pl.concat([pl.LazyFrame(schema=columns), *frames])

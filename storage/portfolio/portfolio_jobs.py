@@ -352,10 +352,10 @@ def read_listing(r: Reading, job: PortfolioJob, value: str | None = None) -> Lis
         (path, sha256, sum(counts.values()) if value is None else counts.get(value, 0)) for path, sha256, counts in rows
     ]
     total = sum(count for _, _, count in files)
-    return Listing(files, _wanted(job.kind, value), min(total, job.kind.most_listed or total))
+    return Listing(files, _is_listed_by(job.kind, value), min(total, job.kind.most_listed or total))
 
 
-def _wanted(kind: Kind, value: str | None) -> pl.Expr:
+def _is_listed_by(kind: Kind, value: str | None) -> pl.Expr:
     if kind.listed_by is None:
         return pl.lit(value=True)
     column = pl.col(kind.listed_by)
@@ -376,7 +376,7 @@ def read_rows(lake: Lake, of: Listing, page: Page | None) -> Iterator[pl.DataFra
             continue
         if left <= 0:
             return
-        rows = pl.scan_parquet(lake.verified(path, sha256)).filter(of.wanted).slice(first, left).collect()
+        rows = pl.scan_parquet(lake.verified_path(path, sha256)).filter(of.wanted).slice(first, left).collect()
         yield from rows.iter_slices(ROWS_AT_ONCE)
         first, left = 0, left - rows.height
 

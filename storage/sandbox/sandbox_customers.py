@@ -70,7 +70,7 @@ def land(store: Store, bodies: Iterable[Mapping[str, Any]], now: datetime) -> Se
     return [
         LandedBody(
             {name: value for name, value in body.items() if name != "transactions"},
-            submissions.land(store, rows.landed(as_lines(body["transactions"]), store.vault.digest), now),
+            submissions.land(store, rows.land_lines(as_lines(body["transactions"]), store.vault.digest), now),
         )
         for body in bodies
     ]

@@ -1,4 +1,4 @@
-"""Figures for a client, on one webhook subscription, and for the operator, on all of them and on unfinished jobs.
+"""Count deliveries: of one webhook subscription for its client, or of all for the operator, with unfinished jobs.
 
 Everything is counted on request, from the indexes of open deliveries, attempts and unfinished jobs. A subscription's
 summary leaves out attempts of tests, because their failures say nothing about the receiver in normal use.

@@ -122,7 +122,7 @@ def open_content(store: Store, attachment: Attachment) -> bytes:
     """
     if attachment.path is None or attachment.stored_sha256 is None:
         raise Gone("Attachment.Gone", "The attachment was deleted.")
-    path = store.lake.verified(attachment.path, attachment.stored_sha256)
+    path = store.lake.verified_path(attachment.path, attachment.stored_sha256)
     return store.vault.open(path.read_bytes(), sealing_context(attachment.attachment_id))
 
 

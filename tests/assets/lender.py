@@ -10,7 +10,7 @@ from assets.enrichment.transactions import recompute
 from assets.reports.reports import end_refreshes, refresh
 from pipelines.intake import accounts
 from pipelines.intake.lines import as_lines
-from pipelines.intake.rows import landed
+from pipelines.intake.rows import land_lines
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.models import Queue
 from storage.core.store import Store
@@ -55,7 +55,7 @@ class Lender:
             credit_limit=None,
             digest=self.store.vault.digest,
         )
-        job_id, rows = uuid4(), landed(as_lines(items), self.store.vault.digest)
+        job_id, rows = uuid4(), land_lines(as_lines(items), self.store.vault.digest)
         landing = self.store.lake.put_frame(f"landing/{job_id}.parquet", rows)
         with self.store.db.writing() as w:
             return jobs.submit_enrichment(

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks.mentions import Named, lone_sides, named, numbers
+from benchmarks.mentions import Named, lone_sides, name_accounts, numbers
 from tests.pipelines.enrichment.examples import known
 
 OWN: dict[str, Any] = {"category": "own_transfer", "is_transfer": False, "account_number": "062001111"}
@@ -19,7 +19,7 @@ def judged(missing: str, *rows: tuple[dict[str, Any], tuple[str, int | None, int
     labels = pl.DataFrame([label for _, label in rows], LABELS, orient="row")
     enriched = facts.with_columns(labels)
     sides = lone_sides(enriched).join(numbers({1: missing}), on="customer_number")
-    return named(enriched, sides, date(2026, 4, 1))
+    return name_accounts(enriched, sides, date(2026, 4, 1))
 
 
 LONE, PAIRED = ("own_transfer", None, None), ("own_transfer", 7, None)

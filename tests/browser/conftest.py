@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
-from api.reports.browser import installed
+from api.reports.browser import find_browser
 from storage.access import users
 from storage.access.roles import Role
 from tests.browser.house import House, seeded
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    found = installed()
+    found = find_browser()
     if found is None and os.environ.get("CI") == "true":
         pytest.fail(HINT)
     if found is None:

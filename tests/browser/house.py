@@ -43,13 +43,13 @@ def seeded(service: Service) -> House:
     for each in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
         customer_ids.append(lender.create(each)["customerId"])
         jobs += lender.submit(customer_ids[-1], submissions(each))
-    lender.finished(jobs)
+    lender.wait_for_jobs(jobs)
     first = customer_ids[0]
     statement = statement_pdf("nab", SEED, pages=2)
     holder = {"abn": business(CUSTOMERS, MONTHS, SEED, last_day()).abn, "name": statement.accounts[0].account_name}
     read = lender.post("/customer", holder)["customerId"]
     upload = lender.upload(read, "statement.pdf", statement.content)
-    lender.finished([upload])
+    lender.wait_for_jobs([upload])
     lender.refresh([*customer_ids, read])
     evaluation = _decide(lender, customer_ids)
     ruleset, match = _watch(lender, customer_ids[1])
@@ -59,7 +59,7 @@ def seeded(service: Service) -> House:
     [user] = lender.get("/users")["users"]
     attachment = _write_down(lender, first, match["matchId"], customer_ids[1])
     simulation = lender.post(f"/monitoring/rulesets/{ruleset['rulesetId']}/simulate", {})["jobId"]
-    lender.finished([simulation])
+    lender.wait_for_jobs([simulation])
     [listed] = lender.get(f"/customer/{read}/statements")["statements"]
     ids = {
         "customer_id": first,
@@ -132,7 +132,7 @@ def _backtest(lender: Lender) -> str:
     slug, inputs = next(iter(REQUESTS.items()))
     lender.put(f"/decision-policies/{slug}", examples.load()[slug] | {"notes": "A draft."})
     job_id: str = lender.post(f"/decision-policies/{slug}/backtest", {"inputs": inputs})["jobId"]
-    lender.finished([job_id])
+    lender.wait_for_jobs([job_id])
     return job_id
 
 
@@ -155,7 +155,7 @@ def _watch(lender: Lender, customer_id: str) -> tuple[dict[str, Any], dict[str, 
         for nth, (text, amount) in enumerate(BOUNCED)
     ]
     account = {"bsb": "062-000", "accountNumber": "44556677", "transactions": rows}
-    lender.finished(lender.submit(customer_id, [account]))
+    lender.wait_for_jobs(lender.submit(customer_id, [account]))
     for _ in range(60):
         if found := lender.get("/monitoring/matches")["matches"]:
             return ruleset, found[0]

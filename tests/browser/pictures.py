@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
-from api.reports.browser import installed
+from api.reports.browser import find_browser
 from storage.access.roles import Role
 from tests.browser.conftest import ARGUMENTS, is_page, sign_in
 from tests.browser.house import House, addresses, seeded
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
         old.unlink()
     with TemporaryDirectory() as home, sync_playwright() as playwright:
         service = Service(Path(home))
-        browser = playwright.chromium.launch(executable_path=installed(), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         try:
             service.start()
             house = seeded(service)

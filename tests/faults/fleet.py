@@ -20,7 +20,7 @@ import psutil
 import pytest
 import requests
 
-from api.service.commands.addresses import chosen
+from api.service.commands.addresses import choose_port
 from pipelines.synthetic import plain_rows
 from storage.core import leases
 from storage.core.settings import Settings, key_text, new_key
@@ -51,7 +51,7 @@ class Broker:
     """A RabbitMQ in a folder, which keeps its queues when it is killed."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = chosen(0)
+        self.port = choose_port(0)
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
@@ -63,7 +63,7 @@ class Broker:
             "RABBITMQ_NODENAME": name,
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODE_PORT": str(self.port),
-            "RABBITMQ_DIST_PORT": str(chosen(0)),
+            "RABBITMQ_DIST_PORT": str(choose_port(0)),
             "RABBITMQ_MNESIA_BASE": str(self._folder / "data"),
             "RABBITMQ_LOG_BASE": str(self._folder / "logs"),
             "RABBITMQ_CONFIG_FILE": str(self._folder / "settings"),  # there is none: not the machine's

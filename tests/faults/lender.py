@@ -86,10 +86,10 @@ class Lender(Client):
             self._submissions[job_id] = partial(self.submit, customer_id, rows, bad=bad, **account)
         return job_id
 
-    def finished(self, job_id: str) -> dict[str, Any]:
+    def wait_for_job(self, job_id: str) -> dict[str, Any]:
         """Wait until the job has ended, submit again while it fails, and return the last job."""
         until = time.monotonic() + ASK_AGAIN_FOR_S
-        while (job := super().finished(job_id))["status"] == "Failed" and job_id in self._submissions:
+        while (job := super().wait_for_job(job_id))["status"] == "Failed" and job_id in self._submissions:
             assert time.monotonic() < until, f"still fails after {ASK_AGAIN_FOR_S:.0f} s: {job}"
             self.failed_jobs.append(f"{job_id} {job['error']}")
             time.sleep(PAUSE_S)
@@ -110,7 +110,7 @@ class Lender(Client):
     def retract_everything(self, customer_id: str) -> None:
         """Retract all of the customer's submissions, including those whose answer was lost."""
         for job in self.data("GET", "/v1/jobs", customerId=customer_id, flow="Enrichment")["jobs"]:
-            if super().finished(job["jobId"])["status"] != "Failed":
+            if super().wait_for_job(job["jobId"])["status"] != "Failed":
                 self._retract(f"/v1/customer/{customer_id}/submissions/{job['jobId']}")
         self.ledger.rows[customer_id].clear()
 
@@ -119,7 +119,9 @@ class Lender(Client):
 
         def done() -> requests.Response | None:
             answer = self.call("DELETE", path)
-            return answer if super(Lender, self).finished(data_of(answer)["jobId"])["status"] == "Completed" else None
+            return (
+                answer if super(Lender, self).wait_for_job(data_of(answer)["jobId"])["status"] == "Completed" else None
+            )
 
         self._until_answered(done)
 

@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 import pytest
 
-from api.service.commands.addresses import chosen
+from api.service.commands.addresses import choose_port
 from tests.faults.faults import Fault, Repeated
 
 PROGRAMS: Final = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/local/bin"))
@@ -29,7 +29,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = chosen(0)
+        self.port = choose_port(0)
 
     @property
     def url(self) -> str:

@@ -16,26 +16,26 @@ def submits_and_refreshes(lender: Lender) -> None:
     lender.subscribe("job.completed")
     lender.subscribe("job.enrichment.completed")
     customer, rows = lender.customer(), lender.rows(30)
-    lender.finished(lender.submit(customer, rows[:20]))
+    lender.wait_for_job(lender.submit(customer, rows[:20]))
     more = lender.submit(customer, rows[10:])
     other = lender.submit(customer, lender.rows(5), accountNumber="998877665")
     for job in (more, other):
-        lender.finished(job)
-    lender.finished(lender.refresh(customer))
+        lender.wait_for_job(job)
+    lender.wait_for_job(lender.refresh(customer))
 
 
 def submits_with_keys(lender: Lender) -> None:
     """Create everything with an Idempotency-Key."""
     lender.sends_keys = True
     customer = lender.customer()
-    lender.finished(lender.submit(customer, lender.rows(20)))
-    lender.finished(lender.refresh(customer))
+    lender.wait_for_job(lender.submit(customer, lender.rows(20)))
+    lender.wait_for_job(lender.refresh(customer))
 
 
 def submits(lender: Lender) -> None:
     """Run the shortest scenario that ends with a webhook."""
     lender.subscribe("job.completed")
-    lender.finished(lender.submit(lender.customer(), lender.rows(20)))
+    lender.wait_for_job(lender.submit(lender.customer(), lender.rows(20)))
 
 
 def submits_good_and_bad(lender: Lender) -> None:
@@ -46,7 +46,7 @@ def submits_good_and_bad(lender: Lender) -> None:
     mixed = lender.submit(lender.customer(), lender.rows(10), bad=bad)
     nothing = lender.submit(lender.customer(), [], bad=bad)
     for job in (mixed, nothing):
-        lender.finished(job)
+        lender.wait_for_job(job)
 
 
 def submits_for_many(lender: Lender) -> None:
@@ -54,7 +54,7 @@ def submits_for_many(lender: Lender) -> None:
     lender.subscribe("job.completed")
     jobs = [lender.submit(lender.customer(), lender.rows(20)) for _ in range(10)]
     for job in jobs:
-        lender.finished(job)
+        lender.wait_for_job(job)
 
 
 def submits_again_for_many(lender: Lender) -> None:
@@ -63,7 +63,7 @@ def submits_again_for_many(lender: Lender) -> None:
     again = {customer: rows[customer] for i, customer in enumerate(rows) if i % 3}
     for these, some in ((rows, slice(20)), (again, slice(10, None))):
         for job in [lender.submit(customer, these[customer][some]) for customer in these]:
-            lender.finished(job)
+            lender.wait_for_job(job)
 
 
 def retracts(lender: Lender) -> None:
@@ -71,9 +71,9 @@ def retracts(lender: Lender) -> None:
     lender.subscribe("job.completed")
     customer, rows = lender.customer(), lender.rows(20)
     for some in (rows[:15], rows[5:]):
-        lender.finished(lender.submit(customer, some))
+        lender.wait_for_job(lender.submit(customer, some))
     lender.retract_everything(customer)
-    lender.finished(lender.submit(customer, rows[10:]))
+    lender.wait_for_job(lender.submit(customer, rows[10:]))
 
 
 LONG_HISTORY = [{"date": day, "description": "SALE", "amount": 10.0} for day in ("2026-06-01", "2026-10-30")]
@@ -92,6 +92,6 @@ def is_watched(lender: Lender) -> None:
     customer = lender.customer()
     short, more = ([{"date": day, "description": "SALE", "amount": 5.0}] for day in ("2026-10-31", "2026-10-29"))
     for rows in (short, LONG_HISTORY, more):
-        lender.finished(lender.submit(customer, rows))
+        lender.wait_for_job(lender.submit(customer, rows))
     lender.retract_everything(customer)
-    lender.finished(lender.submit(customer, LONG_HISTORY))
+    lender.wait_for_job(lender.submit(customer, LONG_HISTORY))

@@ -41,7 +41,7 @@ def test_a_part_dies_and_the_clock_is_set_back_before_its_lease_expires(clock_wo
     with KillAtWrite(clock_world, part, nth=2) as kill:
         job = lender.submit(customer, lender.rows(20))
         set_clock(clock_world.folder.parent, "-2h")
-        lender.finished(job)
+        lender.wait_for_job(job)
     assert kill.injected or part in ("api", "platform"), "those may have fewer writes here"
     assert survives(clock_world, submits, ClockJump(clock_world, "-2h"), seed=3)
 
@@ -53,5 +53,5 @@ def test_everything_dies_and_starts_again_with_the_clock_set_back(clock_world: W
     clock_world.service.kill_everything()
     set_clock(clock_world.folder.parent, "-2h")
     clock_world.service.start()
-    lender.finished(job)
+    lender.wait_for_job(job)
     assert survives(clock_world, submits, ClockJump(clock_world, "-2h"), seed=5)

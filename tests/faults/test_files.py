@@ -75,12 +75,12 @@ def test_a_damaged_segment_is_noticed_and_affects_no_other_customer(world: World
     assert len(lender.transactions(spared)) == ROWS
 
     jobs = {customer: lender.submit(customer, lender.rows(5), accountNumber="770010023") for customer in (hit, spared)}
-    failed = Client.finished(lender, jobs[hit])
+    failed = Client.wait_for_job(lender, jobs[hit])
     assert (failed["status"], file.name in failed["error"]["message"]) == ("Failed", True)
-    assert lender.finished(jobs[spared])["status"] == "Completed"
+    assert lender.wait_for_job(jobs[spared])["status"] == "Completed"
 
     shutil.copy(retained, file)
-    lender.finished(jobs[hit])  # the lender submits again
+    lender.wait_for_job(jobs[hit])  # the lender submits again
     world.drain()
     found = violations(Aftermath(world, lender))
     assert not found, "\n  ".join([damage, *found])
@@ -89,7 +89,7 @@ def test_a_damaged_segment_is_noticed_and_affects_no_other_customer(world: World
 
 def customer_with_rows(lender: Lender) -> str:
     customer = lender.customer()
-    lender.finished(lender.submit(customer, lender.rows(ROWS)))
+    lender.wait_for_job(lender.submit(customer, lender.rows(ROWS)))
     return customer
 
 

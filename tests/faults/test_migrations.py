@@ -35,7 +35,7 @@ Empty = Callable[[], Settings]  # an empty database with each call, or one with 
 @pytest.fixture
 def empty_sqlite(tmp_path: Path) -> Empty:
     number = count(1)
-    return lambda: Settings(home=tmp_path / f"home-{next(number)}").prepared()
+    return lambda: Settings(home=tmp_path / f"home-{next(number)}").prepare()
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def empty_postgres(cluster: Server, tmp_path: Path) -> Empty:
         name = f"empty_{uuid4().hex}"
         cluster.execute(f"CREATE DATABASE {name}", database="postgres")
         url = f"postgresql+psycopg://{USER}@127.0.0.1:{cluster.port}/{name}"
-        return Settings(home=tmp_path / "home", database_url=url).prepared()
+        return Settings(home=tmp_path / "home", database_url=url).prepare()
 
     return empty
 

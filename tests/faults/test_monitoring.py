@@ -63,7 +63,7 @@ def test_killed_while_the_portfolio_evaluates_rulesets(world: World, nth: int) -
     def is_watched_afterwards(lender: Lender) -> None:
         watched = [lender.customer() for _ in range(2)]
         for job in [lender.submit(each, LONG_HISTORY) for each in watched]:
-            lender.finished(job)
+            lender.wait_for_job(job)
         lender.subscribe("monitoring.rule.triggered")
         watches(lender)
         until(lambda: len(reported(world, lender)) == len(watched), EVALUATED_WITHIN_S)

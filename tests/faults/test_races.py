@@ -12,7 +12,7 @@ import pytest
 import requests
 from sqlalchemy import select
 
-from api.service.commands.addresses import chosen, is_ready
+from api.service.commands.addresses import choose_port, is_ready
 from api.webhooks.listen import Receiver
 from assets.access.gate_tokens import Role
 from assets.core.graphql import DagsterGraphQL, RefusedError
@@ -36,7 +36,7 @@ LONGER_THAN_LEASES_S = 14.0
 @pytest.fixture(scope="module")
 def other_api(world: World) -> Iterator[str]:
     """Run a second API process on the same home, and return its address."""
-    port = chosen(0)
+    port = choose_port(0)
     with world.service.another("api", "--port", str(port)):
         address = f"http://127.0.0.1:{port}"
         while not is_ready(address):
@@ -48,7 +48,7 @@ def test_one_of_many_concurrent_refreshes_over_two_processes_is_accepted(world: 
     lender = world.lender(seed=1)
     customers = [lender.customer() for _ in range(2)]
     for customer in customers:
-        lender.finished(lender.submit(customer, lender.rows(20)))
+        lender.wait_for_job(lender.submit(customer, lender.rows(20)))
     for customer in customers:
         together = threading.Barrier(REFRESHES)
 
@@ -62,7 +62,7 @@ def test_one_of_many_concurrent_refreshes_over_two_processes_is_accepted(world: 
             answers = list(threads.map(ask, range(REFRESHES)))
         assert Counter(answer.status_code for answer in answers) == {202: 1, 409: REFRESHES - 1}
         accepted = next(answer for answer in answers if answer.ok)
-        lender.finished(accepted.json()["data"]["jobId"])
+        lender.wait_for_job(accepted.json()["data"]["jobId"])
 
 
 def test_writers_and_readers_over_two_processes_never_get_a_lock_error(world: World, other_api: str) -> None:

@@ -13,7 +13,7 @@ import psutil
 import requests
 
 from api.core.commands.console import now
-from api.service.commands.addresses import chosen, wait_until_ready
+from api.service.commands.addresses import choose_port, wait_until_ready
 from assets.access.gate_tokens import Role, token
 from storage.access import keys
 from storage.core.settings import Settings
@@ -27,7 +27,7 @@ class Service:
 
     def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
-        self.port, self.dagster_port = chosen(0), chosen(0)
+        self.port, self.dagster_port = choose_port(0), choose_port(0)
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.environment = os.environ | {"TIDEMARK_HOME": str(home)} | environment
         self._process: subprocess.Popen[bytes] | None = None
@@ -126,7 +126,7 @@ class Service:
         if store.settings.has_bucket:
             for entry in entries:
                 path = entry["path"].removeprefix(store.lake.url_of(""))
-                entry["path"] = str(store.lake.verified(path, bytes.fromhex(entry["sha256"])))
+                entry["path"] = str(store.lake.verified_path(path, bytes.fromhex(entry["sha256"])))
         store.close()
         return entries
 
@@ -180,7 +180,7 @@ class Client:
         job_id: str = self.data("POST", f"/v1/customer/{customer_id}/reports/refresh")["jobId"]
         return job_id
 
-    def finished(self, job_id: str) -> dict[str, Any]:
+    def wait_for_job(self, job_id: str) -> dict[str, Any]:
         """Wait until the job has ended, and return it. Calls that fail during a restart are repeated."""
         for _ in range(60):
             job: dict[str, Any] = self.data("GET", f"/v1/jobs/{job_id}/status", wait=2)

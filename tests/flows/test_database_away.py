@@ -67,7 +67,7 @@ def test_a_service_survives_an_unavailable_database(service: Service, line: Netw
 def works(client: Client) -> bool:
     """Return whether a customer gets from a submission to a report."""
     customer = client.customer()
-    ended = [client.finished(client.submit(customer, ROWS)), client.finished(client.refresh(customer))]
+    ended = [client.wait_for_job(client.submit(customer, ROWS)), client.wait_for_job(client.refresh(customer))]
     return [job["status"] for job in ended] == ["Completed", "Completed"]
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from api.service.commands.addresses import chosen
+from api.service.commands.addresses import choose_port
 from tests.root import ROOT
 
 TUTORIALS = sorted(path.name for path in (ROOT / "docs" / "tutorials").glob("*.md") if path.name != "README.md")
@@ -76,7 +76,7 @@ def test_commands_of_page_work_in_a_fresh_folder(page: str, tmp_path: Path) -> N
     tools.mkdir()
     (tools / "duckdb").write_text(DUCKDB.format(python=sys.executable))
     (tools / "duckdb").chmod(0o755)
-    ports = {port: str(chosen(0)) for port in ("8000", "3000", "8443", "9000")}
+    ports = {port: str(choose_port(0)) for port in ("8000", "3000", "8443", "9000")}
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
     environment = clean | {
         "PATH": f"{tools}:{os.environ['PATH']}",

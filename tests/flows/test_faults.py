@@ -35,7 +35,7 @@ def submit_many(client: Client, customers: int) -> dict[str, str]:
 def assert_all_completed_once(client: Client, jobs: dict[str, str]) -> None:
     """Assert that each job is completed and each of its rows is visible exactly once."""
     for customer, job in jobs.items():
-        ended = client.finished(job)
+        ended = client.wait_for_job(job)
         assert (ended["status"], ended["enrichedCount"], ended["duplicateCount"]) == ("Completed", ROWS, 0)
         ids = [row["transactionId"] for row in client.transactions(customer)]
         assert len(ids) == len(set(ids)) == ROWS

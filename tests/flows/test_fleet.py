@@ -92,7 +92,7 @@ def test_a_fleet_shares_jobs_replaces_a_killed_worker_within_ten_seconds_and_dra
     client, customer = fleet.client, fleet.client.customer()
     began = set()
     while len(began) < 2:  # the broker sends to both in turn
-        assert client.finished(client.submit(client.customer(), ROWS))["status"] == "Completed"
+        assert client.wait_for_job(client.submit(client.customer(), ROWS))["status"] == "Completed"
         began.add(fleet.last_worker())
 
     suspended = fleet.warm_processes()
@@ -114,7 +114,7 @@ def test_a_fleet_shares_jobs_replaces_a_killed_worker_within_ten_seconds_and_dra
             process.resume()
     until(lambda: fleet.last_worker() not in (first, None))
     assert time.monotonic() - killed_at < 10
-    ended = client.finished(job)
+    ended = client.wait_for_job(job)
     assert (ended["status"], ended["enrichedCount"] + ended["duplicateCount"]) == ("Completed", len(ROWS))
     ids = [row["transactionId"] for row in client.transactions(customer)]
     assert len(ids) == len(set(ids)) == len(ROWS)
@@ -126,4 +126,4 @@ def test_a_fleet_shares_jobs_replaces_a_killed_worker_within_ten_seconds_and_dra
     head.terminate()
     assert psutil.wait_procs([head], timeout=30)[1] == []
     assert leaving not in fleet.counted()
-    assert client.finished(client.submit(client.customer(), ROWS))["status"] == "Completed"
+    assert client.wait_for_job(client.submit(client.customer(), ROWS))["status"] == "Completed"

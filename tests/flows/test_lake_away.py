@@ -47,7 +47,7 @@ def test_jobs_wait_for_an_object_store_that_is_away(service: Service, line: Netw
     service.start()
     client = service.client()
     customer = client.customer()
-    client.finished(client.submit(customer, ROWS))
+    client.wait_for_job(client.submit(customer, ROWS))
 
     accepted = client.submit(customer, ROWS, accountNumber="87654321")
     line.cut()
@@ -58,11 +58,11 @@ def test_jobs_wait_for_an_object_store_that_is_away(service: Service, line: Netw
     assert len(client.transactions(customer)) >= len(ROWS), "from the local copy"
     time.sleep(AWAY_S)
     line.mend()
-    assert client.finished(accepted)["status"] == "Completed"
+    assert client.wait_for_job(accepted)["status"] == "Completed"
     service.wait_until_ready()
 
     emulator.faults.extend([500, 503] * 100)
-    assert client.finished(submitted_after_all(client, customer))["status"] == "Completed"
+    assert client.wait_for_job(submitted_after_all(client, customer))["status"] == "Completed"
     assert len(client.transactions(customer)) == 3 * len(ROWS)
 
 

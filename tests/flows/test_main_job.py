@@ -28,7 +28,7 @@ def rows(count: int = 40, seed: int = 1) -> list[dict[str, Any]]:
 @on_each_database
 def test_submitted_rows_are_read_back_enriched(client: Client) -> None:
     customer, sent = client.customer(), rows()
-    ended = client.finished(client.submit(customer, sent))
+    ended = client.wait_for_job(client.submit(customer, sent))
     assert (ended["status"], ended["enrichedCount"], ended["rejectedCount"]) == ("Completed", 40, 0)
     listed = client.transactions(customer)
     assert sum(Decimal(str(row["amount"])) for row in listed) == sum(Decimal(str(row["amount"])) for row in sent)
@@ -38,9 +38,9 @@ def test_submitted_rows_are_read_back_enriched(client: Client) -> None:
 
 def test_submitting_the_same_rows_again_lists_them_as_duplicates(client: Client) -> None:
     customer = client.customer()
-    client.finished(client.submit(customer, rows()))
+    client.wait_for_job(client.submit(customer, rows()))
     before = client.transactions(customer)
-    again = client.finished(client.submit(customer, rows()))
+    again = client.wait_for_job(client.submit(customer, rows()))
     assert (again["status"], again["enrichedCount"], again["duplicateCount"]) == ("Completed", 0, 40)
     assert client.transactions(customer) == before
     repeated = client.data("GET", f"/v1/jobs/{again['jobId']}/duplicates")["duplicates"]
@@ -52,10 +52,10 @@ def test_after_a_retraction_data_is_as_if_the_submission_was_never_sent(client: 
     first = client.submit(customer, sent[:30])
     second = client.submit(customer, sent[20:])
     for job in (first, second, client.submit(other, sent[20:])):
-        client.finished(job)
+        client.wait_for_job(job)
     before = {row["transactionId"] for row in client.transactions(customer)}
     retraction = client.data("DELETE", f"/v1/customer/{customer}/submissions/{first}")
-    assert client.finished(retraction["jobId"])["status"] == "Completed"
+    assert client.wait_for_job(retraction["jobId"])["status"] == "Completed"
 
     listed = client.transactions(customer)
     own = ("transactionId", "customerId", "jobId", "account", "transferPairId", "recurrence", "facilityId")
@@ -66,14 +66,14 @@ def test_after_a_retraction_data_is_as_if_the_submission_was_never_sent(client: 
     assert facts[0] == facts[1]
     assert {row["jobId"] for row in listed} == {second}
     assert {row["transactionId"] for row in listed} < before
-    again = client.finished(client.submit(customer, sent[:30]))
+    again = client.wait_for_job(client.submit(customer, sent[:30]))
     assert (again["enrichedCount"], again["duplicateCount"]) == (20, 10)
 
 
 def test_good_rows_are_accepted_next_to_bad_ones(client: Client) -> None:
     customer = client.customer()
     bad = {"date": "2026-02-30", "description": "RENT", "amount": -1}
-    ended = client.finished(client.submit(customer, [*rows(10), bad]))
+    ended = client.wait_for_job(client.submit(customer, [*rows(10), bad]))
     assert (ended["status"], ended["enrichedCount"], ended["rejectedCount"]) == ("CompletedWithErrors", 10, 1)
     assert [(error["index"], error["field"]) for error in ended["errors"]] == [(10, "date")]
     assert len(client.transactions(customer)) == 10
@@ -81,7 +81,7 @@ def test_good_rows_are_accepted_next_to_bad_ones(client: Client) -> None:
 
 def test_a_job_of_only_bad_rows_fails_and_adds_nothing(client: Client) -> None:
     customer = client.customer()
-    ended = client.finished(client.submit(customer, [{"date": "no", "description": "x", "amount": 1}]))
+    ended = client.wait_for_job(client.submit(customer, [{"date": "no", "description": "x", "amount": 1}]))
     assert (ended["status"], ended["totalProcessedTransactions"]) == ("Failed", 0)
     assert client.transactions(customer) == []
 
@@ -89,15 +89,15 @@ def test_a_job_of_only_bad_rows_fails_and_adds_nothing(client: Client) -> None:
 @on_each_database
 def test_reports_are_pending_then_ready_then_stale_then_ready(client: Client) -> None:
     customer = client.customer()
-    client.finished(client.submit(customer, rows()))
+    client.wait_for_job(client.submit(customer, rows()))
     assert statuses(client, customer) == ["pending"] * 3
-    assert client.finished(client.refresh(customer))["status"] == "Completed"
+    assert client.wait_for_job(client.refresh(customer))["status"] == "Completed"
     assert statuses(client, customer) == ["ready"] * 3
-    client.finished(client.submit(customer, rows(5, seed=2), accountNumber="999"))
+    client.wait_for_job(client.submit(customer, rows(5, seed=2), accountNumber="999"))
     assert statuses(client, customer) == ["stale"] * 3
-    client.finished(client.refresh(customer))
+    client.wait_for_job(client.refresh(customer))
     assert statuses(client, customer) == ["ready"] * 3
-    client.finished(client.submit(customer, rows()))
+    client.wait_for_job(client.submit(customer, rows()))
     assert statuses(client, customer) == ["ready"] * 3, "duplicates alone change no version"
 
 
@@ -108,8 +108,8 @@ def statuses(client: Client, customer: str) -> list[str]:
 
 def test_reports_have_the_members_of_the_contract(client: Client) -> None:
     customer = client.customer()
-    client.finished(client.submit(customer, rows()))
-    client.finished(client.refresh(customer))
+    client.wait_for_job(client.submit(customer, rows()))
+    client.wait_for_job(client.refresh(customer))
     bundle = client.data("GET", f"/v1/customer/{customer}/reports")
     summary = bundle["completeness"]["data"]["summary"]
     assert {"completenessScore", "completenessTier", "totalMissingness"} <= summary.keys()
@@ -122,13 +122,13 @@ def test_reports_have_the_members_of_the_contract(client: Client) -> None:
 
 def test_a_replay_of_the_day_is_the_stored_report_byte_for_byte(client: Client) -> None:
     customer = client.customer()
-    client.finished(client.submit(customer, rows()))
-    client.finished(client.refresh(customer))
+    client.wait_for_job(client.submit(customer, rows()))
+    client.wait_for_job(client.refresh(customer))
     path = f"/v1/customer/{customer}/reports"
     stored = client.data("GET", path)
     moment = {"asOf": stored["risk"]["asOf"], "dataVersion": stored["risk"]["dataVersion"]}
     again = client.call("GET", path, **moment)
-    client.finished(client.submit(customer, rows(5, seed=2), accountNumber="999"))
+    client.wait_for_job(client.submit(customer, rows(5, seed=2), accountNumber="999"))
     much_later = client.call("GET", path, **moment)
     assert again.content == much_later.content
     for kind, member in again.json()["data"].items():
@@ -137,8 +137,8 @@ def test_a_replay_of_the_day_is_the_stored_report_byte_for_byte(client: Client) 
 
 def test_a_new_row_changes_figures_and_the_diff_lists_them(client: Client) -> None:
     customer = client.customer()
-    client.finished(client.submit(customer, rows()))
-    client.finished(client.submit(customer, rows(5, seed=2), accountNumber="999"))
+    client.wait_for_job(client.submit(customer, rows()))
+    client.wait_for_job(client.submit(customer, rows(5, seed=2), accountNumber="999"))
     found = client.data("GET", f"/v1/customer/{customer}/reports/diff")
     assert (found["from"], found["to"], found["rowsAdded"]) == (1, 2, 5)
     assert any("rows" in figure["causes"] for figure in found["figures"])
@@ -147,11 +147,11 @@ def test_a_new_row_changes_figures_and_the_diff_lists_them(client: Client) -> No
 def test_a_second_refresh_is_refused_while_the_first_runs(client: Client) -> None:
     customer = client.customer()
     assert client.call("POST", f"/v1/customer/{customer}/reports/refresh").status_code == 422
-    client.finished(client.submit(customer, rows()))
+    client.wait_for_job(client.submit(customer, rows()))
     answers = [client.call("POST", f"/v1/customer/{customer}/reports/refresh") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [202, 409]
     assert answers[0].json()["data"]["flow"] == "ReportRefresh"
-    client.finished(answers[0].json()["data"]["jobId"])
+    client.wait_for_job(answers[0].json()["data"]["jobId"])
 
 
 @on_each_database
@@ -195,9 +195,9 @@ def test_a_refresh_sends_no_event(client: Client, receiver: Receiver) -> None:
     receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
     customer = client.customer()
     first = client.submit(customer, rows())
-    client.finished(first)
+    client.wait_for_job(first)
     refresh = client.refresh(customer)
-    client.finished(refresh)
+    client.wait_for_job(refresh)
     marker = client.submit(customer, rows(3, seed=9))
     assert receiver.wait_for(lambda each: each.json.get("jobId") == marker, timeout_s=20) is not None
     assert refresh not in {each.json.get("jobId") for each in receiver.received}
@@ -207,11 +207,11 @@ def test_the_readmes_query_reads_the_lake_through_the_manifest(
     service: Service, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    client.finished(client.submit(client.customer(), rows()))  # an empty lake has nothing to read
+    client.wait_for_job(client.submit(client.customer(), rows()))  # an empty lake has nothing to read
     before = count_as_documented(service)
     customer, sent = client.customer(), rows()
     for part in (sent[:30], sent[10:]):  # two segments, of which one is replaced
-        client.finished(client.submit(customer, part))
+        client.wait_for_job(client.submit(customer, part))
     assert count_as_documented(service) == before + len(sent)
 
 
@@ -248,8 +248,8 @@ def test_neither_logs_nor_dagster_hold_submitted_data(service: Service, client: 
     secret = client.data("POST", "/v1/webhooks/subscriptions", hook)["secret"]
     receiver.learn(secret)
     job = client.submit(customer, [*described, bad], **account)
-    assert client.finished(job)["status"] == "CompletedWithErrors"
-    client.finished(client.refresh(customer))
+    assert client.wait_for_job(job)["status"] == "CompletedWithErrors"
+    client.wait_for_job(client.refresh(customer))
     assert receiver.wait_for(lambda each: each.json.get("jobId") == job, timeout_s=20) is not None
 
     for method, path, body in [

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 import psutil
 import pytest
 
-from api.service.commands.addresses import chosen, is_ready
+from api.service.commands.addresses import choose_port, is_ready
 from assets.dagster_internals import dagster_home
 from pipelines.synthetic import plain_rows
 from storage.core import leases
@@ -37,7 +37,7 @@ def second_worker(service: Service, store: Store) -> Iterator[psutil.Process]:
 
 @pytest.fixture(scope="module")
 def second_api(service: Service) -> Iterator[str]:
-    port = chosen(0)
+    port = choose_port(0)
     with service.another("api", "--port", str(port)):
         address = f"http://127.0.0.1:{port}"
         until(lambda: is_ready(address))
@@ -52,7 +52,7 @@ def other(client: Client, second_api: str) -> Client:
 
 def warm_workers(store: Store) -> int:
     with store.db.reading() as r:
-        return leases.count_holders(r, dagster_home.workers(store.settings), datetime.now(UTC))
+        return leases.count_holders(r, dagster_home.worker_role(store.settings), datetime.now(UTC))
 
 
 @pytest.mark.usefixtures("second_worker")
@@ -65,16 +65,16 @@ def test_a_free_worker_takes_runs_while_the_other_is_busy(service: Service, clie
     try:
         stuck = client.submit(slow, ROWS)
         until(lambda: client.data("GET", f"/v1/jobs/{stuck}/status")["status"] == "Running")
-        assert client.finished(client.submit(quick, ROWS))["status"] == "Completed"
+        assert client.wait_for_job(client.submit(quick, ROWS))["status"] == "Completed"
         assert client.data("GET", f"/v1/jobs/{stuck}/status")["status"] == "Running"
     finally:
         busy.resume()
-    assert client.finished(stuck)["status"] == "Completed"
+    assert client.wait_for_job(stuck)["status"] == "Completed"
 
 
 def test_one_of_twenty_concurrent_refreshes_over_two_api_processes_is_accepted(client: Client, other: Client) -> None:
     customer = client.customer()
-    client.finished(other.submit(customer, ROWS))
+    client.wait_for_job(other.submit(customer, ROWS))
     with ThreadPoolExecutor(20) as threads:
         path = f"/v1/customer/{customer}/reports/refresh"
         asked = [threads.submit(api.call, "POST", path) for api in (client, other) * 10]
@@ -93,7 +93,7 @@ def test_jobs_of_two_api_processes_complete_although_a_worker_is_killed(
         accepted = [threads.submit(submit, api) for api in (client, other)]
         second_worker.kill()
     for customer, job in [pair for pairs in accepted for pair in pairs.result()]:
-        ended = other.finished(job)
+        ended = other.wait_for_job(job)
         assert ended["status"] == "Completed"
         assert ended["enrichedCount"] + ended["duplicateCount"] == len(ROWS)
         ids = [row["transactionId"] for row in other.transactions(customer)]

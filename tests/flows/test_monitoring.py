@@ -59,12 +59,12 @@ def test_each_trigger_is_one_signed_delivery(client: Client, receiver: Receiver)
     customer, other = client.customer(), client.customer()
     ruleset_id = watch(client, LONG=LONG)
     subscribe(client, receiver, customer)
-    client.finished(client.submit(customer, [row(1)]))
+    client.wait_for_job(client.submit(customer, [row(1)]))
     assert matches(client, customer) == []
 
     long = client.submit(customer, [row(60), row(2)])
-    client.finished(long)
-    client.finished(client.submit(other, [row(60), row(2)]))
+    client.wait_for_job(long)
+    client.wait_for_job(client.submit(other, [row(60), row(2)]))
     until(lambda: len(heard(receiver, customer)) == 1, HEARD_WITHIN_S)
     [reported] = heard(receiver, customer)
     assert reported.verified
@@ -74,10 +74,10 @@ def test_each_trigger_is_one_signed_delivery(client: Client, receiver: Receiver)
     assert (match["customerId"], match["cause"], match["dataVersion"]) == (customer, "data", 2)
     assert [rule["code"] for rule in match["rules"]] == ["LONG"]
 
-    client.finished(client.submit(customer, [row(3, "COFFEE")]))
+    client.wait_for_job(client.submit(customer, [row(3, "COFFEE")]))
     assert [each["matchId"] for each in matches(client, customer)] == [reported.json["eventId"]]
-    client.finished(client.data("DELETE", f"/v1/customer/{customer}/submissions/{long}")["jobId"])
-    client.finished(client.submit(customer, [row(60), row(2)]))
+    client.wait_for_job(client.data("DELETE", f"/v1/customer/{customer}/submissions/{long}")["jobId"])
+    client.wait_for_job(client.submit(customer, [row(60), row(2)]))
     until(lambda: len(heard(receiver, customer)) == 2, HEARD_WITHIN_S)
     ids = [each.json["eventId"] for each in heard(receiver, customer)]
     assert [each["matchId"] for each in matches(client, customer)] == ids[::-1]
@@ -100,7 +100,7 @@ def test_a_rule_triggered_by_an_attribute_is_reported_before_the_nightly_run(
     client: Client, receiver: Receiver
 ) -> None:
     customer = client.customer()
-    client.finished(client.submit(customer, [row(1)]))
+    client.wait_for_job(client.submit(customer, [row(1)]))
     watch(client, LOW=LOW_SCORE)
     subscribe(client, receiver)
     client.data("PUT", f"/v1/customer/{customer}/attributes", {"attributes": {"score": 400}})

@@ -76,9 +76,9 @@ def bucket(client: Client, store: Store) -> list[str]:
             renumber(w, 1 + nth, BUCKET + 64 * nth)
     jobs = [client.submit(each, rows(seed)) for seed, each in enumerate(ids, start=1)]
     for job in jobs:
-        client.finished(job)
+        client.wait_for_job(job)
     for job in [client.refresh(each) for each in ids[:-1]]:
-        client.finished(job)
+        client.wait_for_job(job)
     return ids
 
 
@@ -121,7 +121,7 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_queue_and_l
     service: Service, client: Client, bucket: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert portfolio_processes(service) == [], "started only when there is work"
-    client.finished(client.submit(bucket[0], rows(seed=9), accountNumber="999"))
+    client.wait_for_job(client.submit(bucket[0], rows(seed=9), accountNumber="999"))
     assert report_status(client, bucket[0]) == "stale"
 
     tags = materialised(service, "compacted_transactions", "refreshed_reports", "risk_portfolio", "metrics_portfolio")
@@ -158,7 +158,7 @@ def test_a_live_job_ends_while_a_backfill_runs(
         w.execute(update(customers).values(enrichment_version=0))
     with start_backfill(service) as command:
         until(lambda: is_in_progress(store))
-        live = client.finished(client.submit(client.customer(), rows(seed=7)))
+        live = client.wait_for_job(client.submit(client.customer(), rows(seed=7)))
         assert live["status"] == "Completed"
         assert is_in_progress(store), "the live job ended first"
         printed, _ = command.communicate(timeout=120)

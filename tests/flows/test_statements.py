@@ -56,7 +56,7 @@ def test_statements_become_transactions_and_every_stage_sends_its_event(client: 
     subscribed(client, receiver, *EVENTS, *FAILURES)
     customer, made = client.customer(), statement_pdf("westpac", seed=7, pages=2)
     job_id = submitted(client, customer, ("june.pdf", made.content), ("letter.pdf", b"%PDF-1.7 no more"))
-    ended = client.finished(job_id)
+    ended = client.wait_for_job(job_id)
     assert (ended["status"], ended["flow"]) == ("CompletedWithErrors", "Extraction")
     assert [(stage["stage"], stage["status"]) for stage in ended["stages"]] == [
         ("extraction", "CompletedWithErrors"),
@@ -79,7 +79,7 @@ def test_statements_become_transactions_and_every_stage_sends_its_event(client: 
 
 def test_a_transaction_leads_back_to_its_row_on_the_page(client: Client) -> None:
     customer, made = client.customer(), statement_pdf("westpac", seed=7, pages=2)
-    client.finished(submitted(client, customer, ("june.pdf", made.content)))
+    client.wait_for_job(submitted(client, customer, ("june.pdf", made.content)))
     path = f"/v1/customer/{customer}"
     [listed] = client.data("GET", f"{path}/statements")["statements"]
     whole = client.data("GET", f"{path}/statements/{listed['statementId']}")
@@ -99,7 +99,7 @@ def test_a_submission_without_a_readable_file_fails_with_a_reason(client: Client
     subscribed(client, receiver, *EVENTS, *FAILURES)
     customer = client.customer()
     job_id = submitted(client, customer, ("letter.pdf", b"%PDF-1.7 no more"))
-    ended = client.finished(job_id)
+    ended = client.wait_for_job(job_id)
     assert (ended["status"], ended["error"]["code"]) == ("Failed", "Statement.Corrupt")
     assert [stage["stage"] for stage in ended["stages"]] == ["extraction"]
     for kind in FAILURES:
@@ -115,14 +115,14 @@ def test_a_row_in_both_feed_and_statement_is_stored_once(client: Client) -> None
     fed = [
         {"date": str(row.date), "description": row.description, "amount": str(row.amount)} for row in account.rows[:20]
     ]
-    client.finished(client.submit(customer, fed, bsb=account.bsb, accountNumber=account.account_number))
-    ended = client.finished(submitted(client, customer, ("june.pdf", made.content)))
-    again = client.finished(submitted(client, customer, ("june again.pdf", made.content)))
+    client.wait_for_job(client.submit(customer, fed, bsb=account.bsb, accountNumber=account.account_number))
+    ended = client.wait_for_job(submitted(client, customer, ("june.pdf", made.content)))
+    again = client.wait_for_job(submitted(client, customer, ("june again.pdf", made.content)))
     assert (ended["duplicateCount"], ended["enrichedCount"]) == (20, len(made.rows) - 20)
     assert (again["duplicateCount"], again["enrichedCount"]) == (len(made.rows), 0)
     assert facts(client.transactions(customer)) == printed(made)
     retraction = client.data("DELETE", f"/v1/customer/{customer}/submissions/{ended['jobId']}")
-    client.finished(retraction["jobId"])
+    client.wait_for_job(retraction["jobId"])
     assert facts(client.transactions(customer)) == printed(made)
     assert len(client.data("GET", f"/v1/customer/{customer}/statements")["statements"]) == 1
 
@@ -131,7 +131,7 @@ def test_neither_logs_nor_dagster_hold_the_content_of_pdfs(service: Service, cli
     """Canary values: file names, right and wrong passwords, and a statement's account."""
     customer, made = client.customer(), statement_pdf("westpac", seed=9, pages=2)
     files = [("KANARIE.pdf", made.content), ("KANARIE-2.pdf", b"%PDF-1.7 KANARIENVOGEL")]
-    client.finished(submitted(client, customer, *files, password="KANARIE-PASSWORD"))
+    client.wait_for_job(submitted(client, customer, *files, password="KANARIE-PASSWORD"))
     path = f"{client.base_url}/v1/customer/{customer}/statements"
     for form in ({"password": ["KANARIE-PASSWORD"] * 3}, {"password": "KANARIE" * 500}):
         refused = client.http.post(path, files=[("file", files[0])], data=form, timeout=60)
@@ -152,6 +152,6 @@ def test_a_kill_while_pdfs_are_read_loses_and_duplicates_nothing(service: Servic
     for process in service.processes("assets.dagster_internals.warm"):
         if "extraction" in process.cmdline():
             process.kill()
-    ended = client.finished(job_id)
+    ended = client.wait_for_job(job_id)
     assert (ended["status"], ended["enrichedCount"]) == ("Completed", len(made.rows))
     assert facts(client.transactions(customer)) == printed(made)

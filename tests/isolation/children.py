@@ -16,7 +16,7 @@ import msgspec
 
 from isolation.child import Channel, main
 from isolation.messages import LENGTH, Extracted, Progress, Task
-from pipelines.intake.pdf.page.result import Extraction, Kind, Refusal, Statement, Verdict, refused
+from pipelines.intake.pdf.page.result import Extraction, Kind, Refusal, Statement, Verdict, refused_extraction
 
 Messages = Iterator[msgspec.Struct]
 MIB: Final = 1024 * 1024
@@ -30,7 +30,7 @@ class Given(NamedTuple):
 
 def answer(value: object) -> Extracted:
     """Return an answer whose message is the value as JSON."""
-    return Extracted(refused(Refusal.NOT_A_STATEMENT, json.dumps(value)))
+    return Extracted(refused_extraction(Refusal.NOT_A_STATEMENT, json.dumps(value)))
 
 
 def is_killed(_: Given) -> Messages:

@@ -1,4 +1,4 @@
-"""A child decodes a JSON document like this process would; without memory for it, the service answers "busy"."""
+"""A child decodes a JSON document like this process would. Without memory for it, the service responds "busy"."""
 
 import json
 from dataclasses import replace

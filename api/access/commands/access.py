@@ -90,7 +90,7 @@ def create_key(
     with opened_store() as store, store.db.writing() as w:
         key, text = keys.create_key(w, client, scopes, expires, store.settings.key_prefix, created)
         audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, created, client_id=client)
-    print_record(_issued(key, text), as_json=as_json)
+    print_record(_describe_issued_key(key, text), as_json=as_json)
 
 
 @api_keys.command("list")
@@ -125,7 +125,7 @@ def rotate_key(
         key, text = keys.rotate(w, key_id, lasting, store.settings.key_prefix, rotated)
         resource = {"keyId": key_id, "successorKeyId": key.key_id}
         audit.append(w, OPERATOR, "Key.Rotated", resource, rotated, client_id=key.client_id)
-    print_record(_issued(key, text), as_json=as_json)
+    print_record(_describe_issued_key(key, text), as_json=as_json)
 
 
 @api_keys.command("revoke")
@@ -168,7 +168,7 @@ def _client(client: keys.Client) -> dict[str, Any]:
     }
 
 
-def _issued(key: keys.Key, text: str) -> dict[str, Any]:
+def _describe_issued_key(key: keys.Key, text: str) -> dict[str, Any]:
     return {"keyId": key.key_id, "key": text, "scopes": list(key.scopes), "expiresAt": key.expires_at}
 
 

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from api.core.schemas.approvals import ApprovalListView, ApprovalsQuery, ApprovalView, SentDecline
 from api.decisions import actions
-from api.http.answers import answer, totals
 from api.http.dependencies import Allow, ApprovalId, Caller
-from api.http.documented import enveloped, refuses, shows
+from api.http.documented import envelope, refuses, shows
+from api.http.responses import respond, totals
 from api.http.route import Route
 from api.monitoring import rulesets
 from storage.access import approvals
@@ -46,26 +46,26 @@ Requester = Reader
 Approver = Annotated[Caller, Depends(Allow(*SCOPES))]
 
 
-@router.get("", response_model=enveloped(ApprovalListView))
+@router.get("", response_model=envelope(ApprovalListView))
 def list_approvals(caller: Reader, query: Annotated[ApprovalsQuery, Query()]) -> Response:
     """List requests for actions that need a second person or key, newest first, with what became of them."""
     with caller.reading() as r:
         subject_id = None if query.evaluation_id is None else str(query.evaluation_id)
         which = {"kind": query.kind, "status": query.status, "subject_id": subject_id}
         found = approvals.find(r, caller.client_id, **which, page=query.requested_page())
-    return answer({"approvals": [ApprovalView.of(each) for each in found.items], **totals(found)})
+    return respond({"approvals": [ApprovalView.of(each) for each in found.items], **totals(found)})
 
 
-@router.get("/{approvalId}", response_model=enveloped(ApprovalView))
+@router.get("/{approvalId}", response_model=envelope(ApprovalView))
 def get_approval(caller: Reader, approval_id: ApprovalId) -> Response:
     """Read a request for an action, and what became of it."""
     with caller.reading() as r:
-        return answer(ApprovalView.of(caller.approval(r, approval_id)))
+        return respond(ApprovalView.of(caller.approval(r, approval_id)))
 
 
 @router.post(
     "/{approvalId}/approve",
-    response_model=enveloped(ApprovalView),
+    response_model=envelope(ApprovalView),
     responses=shows(200, "approved") | refuses(*REFUSED, *NO_LONGER),
 )
 def approve_request(caller: Approver, approval_id: ApprovalId) -> Response:
@@ -80,12 +80,12 @@ def approve_request(caller: Approver, approval_id: ApprovalId) -> Response:
         performing = replace(caller, performs=approved)
         performing.audit(w, "Approval.Approved")
         ACTIONS[approved.kind].perform(performing, w, approved)
-        return answer(ApprovalView.of(approved))
+        return respond(ApprovalView.of(approved))
 
 
 @router.post(
     "/{approvalId}/decline",
-    response_model=enveloped(ApprovalView),
+    response_model=envelope(ApprovalView),
     responses=shows(200, "declined") | refuses(*REFUSED),
 )
 def decline_request(caller: Approver, approval_id: ApprovalId, sent: SentDecline) -> Response:
@@ -97,12 +97,12 @@ def decline_request(caller: Approver, approval_id: ApprovalId, sent: SentDecline
         found = _require_action(caller, caller.approval(w, approval_id))
         declined = approvals.decline(w, found, sent.reason, caller.actor.who, caller.now)
         replace(caller, performs=declined).audit(w, "Approval.Declined")
-        return answer(ApprovalView.of(declined))
+        return respond(ApprovalView.of(declined))
 
 
 @router.post(
     "/{approvalId}/withdraw",
-    response_model=enveloped(ApprovalView),
+    response_model=envelope(ApprovalView),
     responses=shows(200, "withdrawn") | refuses("Approval.OtherPerson", "Approval.Decided"),
 )
 def withdraw_request(caller: Requester, approval_id: ApprovalId) -> Response:
@@ -110,7 +110,7 @@ def withdraw_request(caller: Requester, approval_id: ApprovalId) -> Response:
     with caller.writing() as w:
         withdrawn = approvals.withdraw(w, caller.approval(w, approval_id), caller.who, caller.now)
         caller.audit(w, "Approval.Withdrawn", approvalId=withdrawn.approval_id)
-        return answer(ApprovalView.of(withdrawn))
+        return respond(ApprovalView.of(withdrawn))
 
 
 def _require_action(caller: Caller, found: Approval) -> Approval:

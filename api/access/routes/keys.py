@@ -9,9 +9,9 @@ from starlette.responses import Response
 from api.access.routes.granting import NOT_HELD, USER_NEEDED, require_held, require_user
 from api.access.schemas import IssuedKeyView, KeyListView, KeyView, NewKey, Rotation
 from api.core.schemas.common import Paging
-from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, KeyId
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
+from api.http.responses import respond, respond_list
 from api.http.route import Route
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.access import keys
@@ -23,17 +23,17 @@ Admin = Annotated[Caller, Depends(Allow("access:manage"))]
 EXPIRED = "Key.ExpiryPast"
 
 
-@router.get("", response_model=enveloped(KeyListView))
+@router.get("", response_model=envelope(KeyListView))
 def list_keys(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     """List API keys, newest first, including those that have ended. The keys themselves are not stored."""
     with caller.reading() as r:
-        return listing("keys", keys.find_page(r, caller.client_id, query.requested_page()), KeyView)
+        return respond_list("keys", keys.find_page(r, caller.client_id, query.requested_page()), KeyView)
 
 
 @router.post(
     "",
     status_code=201,
-    response_model=enveloped(IssuedKeyView),
+    response_model=envelope(IssuedKeyView),
     responses=refuses(USER_NEEDED, NOT_HELD, EXPIRED),
 )
 def create_key(caller: Admin, new: NewKey) -> Response:
@@ -47,19 +47,19 @@ def create_key(caller: Admin, new: NewKey) -> Response:
     with caller.writing() as w:
         key, secret = keys.create_key(w, caller.client_id, new.scopes, new.expires_at, prefix, caller.now)
         caller.audit(w, "Key.Created", keyId=key.key_id)
-    return answer(_issued(key, secret), status=201, headers={"Location": f"/v1/keys/{key.key_id}"})
+    return respond(_issued_key_view(key, secret), status=201, headers={"Location": f"/v1/keys/{key.key_id}"})
 
 
-@router.get("/{keyId}", response_model=enveloped(KeyView))
+@router.get("/{keyId}", response_model=envelope(KeyView))
 def get_key(caller: Admin, key_id: KeyId) -> Response:
     """Read one API key, without its text."""
     with caller.reading() as r:
-        return answer(KeyView.of(caller.key(r, key_id)))
+        return respond(KeyView.of(caller.key(r, key_id)))
 
 
 @router.post(
     "/{keyId}/rotate",
-    response_model=enveloped(IssuedKeyView),
+    response_model=envelope(IssuedKeyView),
     responses=refuses(USER_NEEDED, NOT_HELD, "Key.AlreadyRotated"),
 )
 def rotate_key(caller: Admin, key_id: KeyId, wanted: Rotation) -> Response:
@@ -73,17 +73,17 @@ def rotate_key(caller: Admin, key_id: KeyId, wanted: Rotation) -> Response:
         overlap = timedelta(hours=wanted.overlap_hours)
         key, secret = keys.rotate(w, old.key_id, overlap, caller.store.settings.key_prefix, caller.now)
         caller.audit(w, "Key.Rotated", keyId=old.key_id, successorKeyId=key.key_id)
-    return answer(_issued(key, secret))
+    return respond(_issued_key_view(key, secret))
 
 
-@router.post("/{keyId}/revoke", response_model=enveloped(KeyView), responses=refuses(USER_NEEDED))
+@router.post("/{keyId}/revoke", response_model=envelope(KeyView), responses=refuses(USER_NEEDED))
 def revoke_key(caller: Admin, key_id: KeyId) -> Response:
     """Revoke an API key. Only signed-in users may. The next request with it is refused; this can't be undone."""
     with caller.writing() as w:
         key = _key_to_change(w, caller, key_id)
         keys.revoke(w, key.key_id, caller.now)
         caller.audit(w, "Key.Revoked", keyId=key.key_id)
-        return answer(KeyView.of(keys.get(w, caller.client_id, key.key_id)))
+        return respond(KeyView.of(keys.get(w, caller.client_id, key.key_id)))
 
 
 def _key_to_change(w: Writing, caller: Caller, key_id: str) -> Key:
@@ -93,5 +93,5 @@ def _key_to_change(w: Writing, caller: Caller, key_id: str) -> Key:
     return key
 
 
-def _issued(key: Key, secret: str) -> IssuedKeyView:
+def _issued_key_view(key: Key, secret: str) -> IssuedKeyView:
     return IssuedKeyView.of(vars(key) | {"key": secret})

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.access.schemas import ActorListView, ActorsQuery, ActorView, EntryView, TrailQuery, TrailView, cursor_text
-from api.http.answers import answer
 from api.http.dependencies import Allow, Caller
-from api.http.documented import enveloped
+from api.http.documented import envelope
+from api.http.responses import respond
 from api.http.route import Route
 from storage.access import actors
 from storage.access.keys import SCOPES
@@ -20,17 +20,17 @@ Admin = Annotated[Caller, Depends(Allow("access:manage"))]
 Anybody = Annotated[Caller, Depends(Allow(*SCOPES))]
 
 
-@router.get("/audit", response_model=enveloped(TrailView))
+@router.get("/audit", response_model=envelope(TrailView))
 def list_audit_entries(caller: Admin, query: Annotated[TrailQuery, Query()]) -> Response:
     """List what was done by or for the client, newest first. Entries are never changed or deleted."""
     wanted = Filter(query.who, query.action, query.since)
     with caller.reading() as r:
         found, following = audit.find_page(r, caller.client_id, wanted, query.cursor, query.count)
     cursor = None if following is None else cursor_text(following)
-    return answer(TrailView(entries=[EntryView.of(entry) for entry in found], next_cursor=cursor))
+    return respond(TrailView(entries=[EntryView.of(entry) for entry in found], next_cursor=cursor))
 
 
-@router.get("/actors", response_model=enveloped(ActorListView))
+@router.get("/actors", response_model=envelope(ActorListView))
 def list_actors(caller: Anybody, query: Annotated[ActorsQuery, Query()]) -> Response:
     """Return the names behind values of `who`, `madeBy` or `setBy`: of users, API keys, the operator or the service.
 
@@ -38,4 +38,4 @@ def list_actors(caller: Anybody, query: Annotated[ActorsQuery, Query()]) -> Resp
     """
     with caller.reading() as r:
         found = actors.name_actors(r, caller.client_id, query.who)
-    return answer(ActorListView(actors=[ActorView.of(each) for each in found]))
+    return respond(ActorListView(actors=[ActorView.of(each) for each in found]))

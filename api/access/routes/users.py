@@ -19,9 +19,9 @@ from api.access.schemas import (
     UserView,
 )
 from api.core.schemas.common import Paging
-from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, UserId
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
+from api.http.responses import respond, respond_list
 from api.http.route import Route
 from storage.access import users
 from storage.access.keys import SCOPES
@@ -35,24 +35,24 @@ LINK_LASTS = timedelta(hours=24)  # our judgement
 LAST_ADMIN = "User.LastAdmin"
 
 
-@router.get("/roles", response_model=enveloped(RoleListView))
+@router.get("/roles", response_model=envelope(RoleListView))
 def list_roles(caller: Admin) -> Response:  # noqa: ARG001  # checks the scope
     """List the roles and the scopes that each grants."""
     roles = [RoleView(role=role, scopes=sorted(granted, key=SCOPES.index)) for role, granted in GRANTS.items()]
-    return answer(RoleListView(roles=roles))
+    return respond(RoleListView(roles=roles))
 
 
-@router.get("/users", response_model=enveloped(UserListView))
+@router.get("/users", response_model=envelope(UserListView))
 def list_users(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     """List users by email address, including disabled ones."""
     with caller.reading() as r:
-        return listing("users", users.find(r, caller.client_id, query.requested_page()), UserView)
+        return respond_list("users", users.find(r, caller.client_id, query.requested_page()), UserView)
 
 
 @router.post(
     "/users",
     status_code=201,
-    response_model=enveloped(InvitedUserView),
+    response_model=envelope(InvitedUserView),
     responses=refuses(USER_NEEDED, NOT_HELD, "User.AddressTaken"),
 )
 def create_user(caller: Admin, new: NewUser) -> Response:
@@ -64,18 +64,18 @@ def create_user(caller: Admin, new: NewUser) -> Response:
         caller.audit(w, "User.Created", userId=user.user_id)
         link, expires_at = _new_link(w, caller, user)
     shown = InvitedUserView.of(vars(user) | {"link": link, "link_expires_at": expires_at})
-    return answer(shown, status=201, headers={"Location": f"/v1/users/{user.user_id}"})
+    return respond(shown, status=201, headers={"Location": f"/v1/users/{user.user_id}"})
 
 
-@router.get("/users/{userId}", response_model=enveloped(UserView))
+@router.get("/users/{userId}", response_model=envelope(UserView))
 def get_user(caller: Admin, user_id: UserId) -> Response:
     """Read one user."""
     with caller.reading() as r:
-        return answer(UserView.of(caller.user(r, user_id)))
+        return respond(UserView.of(caller.user(r, user_id)))
 
 
 @router.patch(
-    "/users/{userId}", response_model=enveloped(UserView), responses=refuses(USER_NEEDED, NOT_HELD, LAST_ADMIN)
+    "/users/{userId}", response_model=envelope(UserView), responses=refuses(USER_NEEDED, NOT_HELD, LAST_ADMIN)
 )
 def change_user(caller: Admin, user_id: UserId, sent: ChangedUser) -> Response:
     """Change a user's name or role. Only signed-in users may. A role applies from the user's next request on."""
@@ -90,10 +90,10 @@ def change_user(caller: Admin, user_id: UserId, sent: ChangedUser) -> Response:
                 users.require_other_admin(w, user)
             users.set_role(w, user, sent.role)
             caller.audit(w, "User.RoleChanged", userId=user.user_id)
-        return answer(UserView.of(users.get(w, user.user_id)))
+        return respond(UserView.of(users.get(w, user.user_id)))
 
 
-@router.post("/users/{userId}/disable", response_model=enveloped(UserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
+@router.post("/users/{userId}/disable", response_model=envelope(UserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
 def disable_user(caller: Admin, user_id: UserId) -> Response:
     """Disable a user. Only signed-in users may. The sessions end; what the user did stays recorded."""
     with caller.writing() as w:
@@ -101,10 +101,10 @@ def disable_user(caller: Admin, user_id: UserId) -> Response:
         users.require_other_admin(w, user)
         users.disable(w, user, caller.now)
         caller.audit(w, "User.Disabled", userId=user.user_id)
-        return answer(UserView.of(users.get(w, user.user_id)))
+        return respond(UserView.of(users.get(w, user.user_id)))
 
 
-@router.post("/users/{userId}/enable", response_model=enveloped(UserView), responses=refuses(USER_NEEDED, NOT_HELD))
+@router.post("/users/{userId}/enable", response_model=envelope(UserView), responses=refuses(USER_NEEDED, NOT_HELD))
 def enable_user(caller: Admin, user_id: UserId) -> Response:
     """Enable a user who is disabled, or locked out after wrong passwords. Only signed-in users may."""
     with caller.writing() as w:
@@ -112,10 +112,10 @@ def enable_user(caller: Admin, user_id: UserId) -> Response:
         require_held(caller, GRANTS[user.role])
         users.enable(w, user)
         caller.audit(w, "User.Enabled", userId=user.user_id)
-        return answer(UserView.of(users.get(w, user.user_id)))
+        return respond(UserView.of(users.get(w, user.user_id)))
 
 
-@router.delete("/users/{userId}", response_model=enveloped(ErasedUserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
+@router.delete("/users/{userId}", response_model=envelope(ErasedUserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
 def erase_user(caller: Admin, user_id: UserId) -> Response:
     """Erase a user's name, email address and password. Only signed-in users may. The sessions end.
 
@@ -127,10 +127,10 @@ def erase_user(caller: Admin, user_id: UserId) -> Response:
         users.require_other_admin(w, user)
         users.erase(w, user)
         caller.audit(w, users.ERASED, userId=user.user_id)
-    return answer(ErasedUserView(user_id=user.user_id))
+    return respond(ErasedUserView(user_id=user.user_id))
 
 
-@router.post("/users/{userId}/link", response_model=enveloped(LinkView), responses=refuses(USER_NEEDED, NOT_HELD))
+@router.post("/users/{userId}/link", response_model=envelope(LinkView), responses=refuses(USER_NEEDED, NOT_HELD))
 def make_link(caller: Admin, user_id: UserId) -> Response:
     """Make a link that signs a user in once, for example after a forgotten password. Only signed-in users may."""
     with caller.writing() as w:
@@ -138,7 +138,7 @@ def make_link(caller: Admin, user_id: UserId) -> Response:
         require_held(caller, GRANTS[user.role])
         link, expires_at = _new_link(w, caller, user)
         caller.audit(w, "User.LinkMade", userId=user.user_id)
-    return answer(LinkView(user_id=user.user_id, link=link, expires_at=expires_at))
+    return respond(LinkView(user_id=user.user_id, link=link, expires_at=expires_at))
 
 
 def _user_to_change(w: Writing, caller: Caller, user_id: str) -> User:

@@ -30,7 +30,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Kind:
-    """How the things of a kind are found: the route and the page that take the id, and the name in the answer."""
+    """How the things of a kind are found: the route and the page that take the id, and the name in the response."""
 
     route: tuple[str, ...]
     page: str

@@ -53,7 +53,7 @@ async def show_new_policy(page: SignedIn) -> Response:
 
 @router.post("/policies/new")
 async def create_policy(page: SignedIn) -> Response:
-    return await _edited(page, None)
+    return await _check_or_save(page, None)
 
 
 @router.get("/policies/{slug}")
@@ -70,7 +70,7 @@ async def show_policy_editor(page: SignedIn, slug: str, version: Annotated[str, 
 
 @router.post("/policies/{slug}/edit")
 async def edit_policy(page: SignedIn, slug: str) -> Response:
-    return await _edited(page, slug)
+    return await _check_or_save(page, slug)
 
 
 @router.post("/policies/{slug}/publish")
@@ -80,7 +80,7 @@ async def publish_policy(page: SignedIn, slug: str) -> Response:
     try:
         done = await page.post("decision-policies", slug, "publish", json={"version": version})
     except Refused as refusal:
-        return await _refused(page, slug, refusal)
+        return await _show_refusal(page, slug, refusal)
     if "approvalId" in done:
         return page.to(f"/policies/{slug}", "The publication is requested: somebody else must approve it.")
     return page.to(f"/policies/{slug}", f"Version {done['version']} is published: it decides from now on.")
@@ -97,7 +97,7 @@ async def set_challenger(page: SignedIn, slug: str) -> Response:
             return page.to(f"/policies/{slug}", "No draft decides beside the published version any more.")
         await page.put("decision-policies", slug, "challenger", json={"version": version, "percent": percent})
     except Refused as refusal:
-        return await _refused(page, slug, refusal)
+        return await _show_refusal(page, slug, refusal)
     said = f"Version {version} decides beside the published version for {percent} % of the customers, without effect."
     return page.to(f"/policies/{slug}", said)
 
@@ -161,7 +161,7 @@ async def show_backtest_page(page: SignedIn, slug: str, backtest_id: str) -> Res
     return as_sent(await page.file("decision-policies", slug, "backtests", backtest_id, "page.html"))
 
 
-async def _refused(page: Page, slug: str, refusal: Refused) -> Response:
+async def _show_refusal(page: Page, slug: str, refusal: Refused) -> Response:
     """Show the policy with what was refused."""
     if refusal.is_about_access:
         raise refusal
@@ -207,7 +207,7 @@ def _text_of(version: Mapping[str, Any]) -> str:
     return as_yaml(Policy.model_validate_json(as_json(version["document"])))
 
 
-async def _edited(page: Page, slug: str | None) -> Response:
+async def _check_or_save(page: Page, slug: str | None) -> Response:
     """Check or save the text of a form. Warnings that the form accepts are acknowledged."""
     form = await page.form()
     text, is_saved = str(form.get("document", "")), form.get("action") == "save"

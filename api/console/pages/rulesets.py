@@ -60,7 +60,7 @@ async def show_new_ruleset(page: SignedIn, adopted: Annotated[str, Query(alias="
 
 @router.post("/rulesets/new")
 async def create_ruleset(page: SignedIn) -> Response:
-    return await _edited(page, None)
+    return await _check_or_save(page, None)
 
 
 @router.get("/rulesets/{ruleset_id}")
@@ -76,7 +76,7 @@ async def show_ruleset_editor(page: SignedIn, ruleset_id: str) -> Response:
 
 @router.post("/rulesets/{ruleset_id}/edit")
 async def edit_ruleset(page: SignedIn, ruleset_id: str) -> Response:
-    return await _edited(page, ruleset_id)
+    return await _check_or_save(page, ruleset_id)
 
 
 @router.post("/rulesets/{ruleset_id}/active")
@@ -154,7 +154,7 @@ async def _ruleset_page(page: Page, ruleset_id: str, refusal: Refused | None = N
     return page.show("ruleset.html", status, ruleset=ruleset, **shown)
 
 
-async def _edited(page: Page, ruleset_id: str | None) -> Response:
+async def _check_or_save(page: Page, ruleset_id: str | None) -> Response:
     """Check or save the text of a form."""
     form = await page.form()
     text, is_saved = str(form.get("document", "")), form.get("action") == "save"

@@ -42,12 +42,12 @@ async def _upload_page(page: Page, customer_id: str, number: str = "1", refused:
 async def upload_files(page: SignedIn, customer_id: str) -> Response:
     """Pass the files on, and lead to the job; to the list of jobs if there are several."""
     try:
-        answer = await page.pass_on("customer", customer_id, "uploads")
+        response = await page.pass_on("customer", customer_id, "uploads")
     except Refused as refused:
         if refused.status == 404:
             raise
         return await _upload_page(page, customer_id, refused=refused)
-    jobs = msgspec.json.decode(answer.content)["data"]["jobs"]
+    jobs = msgspec.json.decode(response.content)["data"]["jobs"]
     if len(jobs) == 1:
         return page.to(f"/customers/{customer_id}/uploads/{jobs[0]['jobId']}")
     return page.to(f"/customers/{customer_id}/upload", f"{len(jobs)} submissions were accepted.")

@@ -9,7 +9,7 @@ from pipelines.vocabulary.errors import TidemarkError
 from storage.core.settings import SettingsError
 
 
-def explained(error: Exception) -> str | None:
+def explain_failure(error: Exception) -> str | None:
     """Return one line that explains an expected error, or None for any other."""
     match error:
         case TidemarkError():

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import choice_parameter, identifier_parameter, masked, required_text
+from api.core.schemas.rules import choice_parameter, identifier_parameter, masked_text, required_text
 from storage.core.models import ApprovalKind, ApprovalStatus
 
 MAX_REASON = 2_000  # characters
@@ -60,4 +60,4 @@ class ApprovalsQuery(Paging):
 
 
 class SentDecline(Received):
-    reason: Annotated[str, required_text("reason", "Approval.InvalidReason", MAX_REASON, parse=masked)]
+    reason: Annotated[str, required_text("reason", "Approval.InvalidReason", MAX_REASON, parse=masked_text)]

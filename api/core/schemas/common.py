@@ -75,7 +75,7 @@ class Problem(View):
     status: int
     detail: str
     code: str = Field(description="Stable: programs should branch on this.")
-    request_id: str = Field(description="The header X-Request-Id; in a replayed answer, that of the first request.")
+    request_id: str = Field(description="The header X-Request-Id; in a replayed response, that of the first request.")
     errors: Sequence[Fault] | None = Field(None, description="Every fault of the request, at most 100.")
     parts: Mapping[str, PartView] | None = Field(None, description="For Service.NotReady: the state of each part.")
 

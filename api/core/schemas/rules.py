@@ -52,7 +52,7 @@ class Rule:
     schema: dict[str, Any]
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._parsed)
+        return core_schema.no_info_plain_validator_function(self._parse)
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return dict(self.schema)
@@ -65,7 +65,7 @@ class Rule:
             return self.message
         return f"{self.message} Valid values: {', '.join(allowed)}."
 
-    def _parsed(self, value: Any) -> object:
+    def _parse(self, value: Any) -> object:
         try:
             return self.parse(value)
         except (ValueError, OverflowError):
@@ -76,8 +76,8 @@ class Rule:
 class Parameter(Rule):
     """The rule of a query parameter. If it is given twice, it arrives as a list (`api.http.route`) and is refused."""
 
-    def _parsed(self, value: str | list[str]) -> object:
-        return super()._parsed(None if isinstance(value, list) else value)
+    def _parse(self, value: str | list[str]) -> object:
+        return super()._parse(None if isinstance(value, list) else value)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class UncheckedObject:
     """A JSON object that is accepted unchecked. The documentation shows `model`, the form of a valid one."""
 
     model: type[BaseModel]
-    otherwise: str
+    otherwise: str  # what happens to an object of another form
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.is_instance_schema(dict)
@@ -99,10 +99,10 @@ class ListItem:
     """An item of a list. Once more faults are known than are reported, the remaining items are skipped."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_wrap_validator_function(self._validated, handler(source))
+        return core_schema.with_info_wrap_validator_function(self._validate, handler(source))
 
     @staticmethod
-    def _validated(value: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+    def _validate(value: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
         assert info.context is not None
         known: Counter[str] = info.context["faults"]
         if known.total() > MAX_FAULTS:
@@ -136,7 +136,7 @@ def optional_text(
         optional((parse or text)(max_characters)),
         code,
         f"{name} must be text of at most {max_characters:,} characters.",
-        _described({"type": ["string", "null"], "maxLength": max_characters}, description),
+        _add_description({"type": ["string", "null"], "maxLength": max_characters}, description),
     )
 
 
@@ -148,7 +148,7 @@ def required_text(
         (parse or text)(max_characters),
         code,
         f"{name} must be text of 1 to {max_characters:,} characters.",
-        _described({"type": "string", "minLength": 1, "maxLength": max_characters}, description),
+        _add_description({"type": "string", "minLength": 1, "maxLength": max_characters}, description),
     )
 
 
@@ -175,7 +175,7 @@ def number_rule(name: str, code: str, low: int, high: int, description: str) -> 
 
 def flag_rule(name: str, code: str, description: str = "") -> Rule:
     """Return the rule of a JSON true or false."""
-    return Rule(flag, code, f"{name} is true or false.", _described({"type": "boolean"}, description))
+    return Rule(flag, code, f"{name} is true or false.", _add_description({"type": "boolean"}, description))
 
 
 def whole_parameter(name: str, code: str, low: int, high: int, description: str) -> Parameter:
@@ -221,7 +221,7 @@ def flag_parameter(name: str, code: str, description: str) -> Parameter:
     )
 
 
-def _described(schema: dict[str, Any], description: str) -> dict[str, Any]:
+def _add_description(schema: dict[str, Any], description: str) -> dict[str, Any]:
     return schema | {"description": description} if description else schema
 
 
@@ -239,7 +239,7 @@ def text(max_characters: int) -> Callable[[Any], str]:
     return parse
 
 
-def masked(max_characters: int) -> Callable[[Any], str]:
+def masked_text(max_characters: int) -> Callable[[Any], str]:
     """Parse text of 1 to `max_characters`, with card and tax file numbers masked."""
     parse = text(max_characters)
     return lambda value: mask_text(parse(value))

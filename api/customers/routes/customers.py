@@ -20,10 +20,10 @@ from api.customers.schemas.summaries import (
     SummariesQuery,
     describe_summary,
 )
-from api.http.answers import answer, listing, totals
 from api.http.dependencies import READING, Allow, Caller, CustomerId
-from api.http.documented import enveloped
+from api.http.documented import envelope
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_list, totals
 from api.http.route import Route
 from storage.core.database import Reading
 from storage.core.paging import Page, Paged
@@ -42,33 +42,33 @@ MAX_NAMED = customers.MAX_OTHERS - 1  # one more is read, only to learn whether 
 @router.post(
     "/customer",
     status_code=201,
-    response_model=enveloped(CreatedCustomerView),
-    responses={200: {"model": enveloped(CreatedCustomerView)}},
+    response_model=envelope(CreatedCustomerView),
+    responses={200: {"model": envelope(CreatedCustomerView)}},
     dependencies=[IDEMPOTENT],
 )
 def create_customer(caller: Submitter, sent: NewCustomer) -> Response:
     """Create a customer, or find the existing one with this ABN and reference."""
     with caller.writing() as w:
         creation = customers.create(w, caller.client_id, sent.record(), caller.now)
-        return caller.store_response(w, _created(creation))
+        return caller.store_response(w, _creation_response(creation))
 
 
-@router.get("/customer/{customerId}", response_model=enveloped(CustomerView))
+@router.get("/customer/{customerId}", response_model=envelope(CustomerView))
 def get_customer(caller: Reader, customer_id: CustomerId) -> Response:
     """Read one customer."""
     with caller.reading() as r:
-        return answer(CustomerView.of(caller.customer(r, customer_id)))
+        return respond(CustomerView.of(caller.customer(r, customer_id)))
 
 
-@router.get("/customers", response_model=enveloped(CustomerListView))
+@router.get("/customers", response_model=envelope(CustomerListView))
 def list_customers(caller: Reader, query: Annotated[CustomersQuery, Query()]) -> Response:
     """List customers in order of creation: all of them, or those with an ABN or a reference."""
     with caller.reading() as r:
         found = customers.find(r, caller.client_id, query.abn, query.reference, query.requested_page())
-    return listing("customers", found, CustomerView)
+    return respond_list("customers", found, CustomerView)
 
 
-@router.get("/customers/summaries", response_model=enveloped(CustomerSummaryListView))
+@router.get("/customers/summaries", response_model=envelope(CustomerSummaryListView))
 def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQuery, Query()]) -> Response:
     """List customers with their rating, completeness, last decision and open alerts, and search them.
 
@@ -83,7 +83,7 @@ def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQue
     also = {"hasMore": found.has_more, "nextCursor": following and cursor_text(query.order, following)}
     if query.cursor is not None:
         also["currentPage"] = None
-    return answer({"customers": shown, **totals(found), **also})
+    return respond({"customers": shown, **totals(found), **also})
 
 
 def _find_summaries(r: Reading, client_id: UUID, query: SummariesQuery) -> tuple[Paged[Summary], Place | None]:
@@ -91,26 +91,26 @@ def _find_summaries(r: Reading, client_id: UUID, query: SummariesQuery) -> tuple
     page = query.requested_page()
     if query.cursor is not None:
         _, place = query.cursor
-        return summary_listing.find_page(r, client_id, query.wanted, query.order, Page(1, query.count), place)
+        return summary_listing.find_page(r, client_id, query.filter, query.order, Page(1, query.count), place)
     if page is not None:
-        return summary_listing.find_page(r, client_id, query.wanted, query.order, page)
-    return summary_listing.find(r, client_id, query.wanted, query.order), None
+        return summary_listing.find_page(r, client_id, query.filter, query.order, page)
+    return summary_listing.find(r, client_id, query.filter, query.order), None
 
 
-@router.get("/customer/{customerId}/summary", response_model=enveloped(CustomerSummaryView))
+@router.get("/customer/{customerId}/summary", response_model=envelope(CustomerSummaryView))
 def get_customer_summary(caller: SummaryReader, customer_id: CustomerId) -> Response:
     """Read what is known of one customer, as the list of summaries shows it."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         summary = summary_listing.get(r, customer)
         unfinished = jobs.find_with_unfinished_change(r, [customer.number])
-    return answer(describe_summary(summary, unfinished))
+    return respond(describe_summary(summary, unfinished))
 
 
-def _created(creation: Creation) -> Response:
+def _creation_response(creation: Creation) -> Response:
     view = CreatedCustomerView.of(vars(creation.customer) | {"created": creation.created})
     location = {"Location": f"/v1/customer/{view.customer_id}"}
-    return answer(view, _others(creation.others), 201 if creation.created else 200, location)
+    return respond(view, _others(creation.others), 201 if creation.created else 200, location)
 
 
 def _others(customer_ids: tuple[UUID, ...]) -> str | None:

@@ -14,9 +14,9 @@ from api.customers.schemas.attributes import (
     describe_attributes,
 )
 from api.customers.schemas.related_parties import PartiesView, PartyHistoryView, PartyListView, PartyView, SentParties
-from api.http.answers import answer, totals
 from api.http.dependencies import Allow, Caller, CustomerId
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
+from api.http.responses import respond, totals
 from api.http.route import Route
 from storage.enrichment import related_parties
 from storage.monitoring import attributes
@@ -28,7 +28,7 @@ PartiesCaller = Annotated[Caller, Depends(Allow("transactions:enrich", "transact
 
 @router.put(
     "/attributes",
-    response_model=enveloped(AttributesView),
+    response_model=envelope(AttributesView),
     responses=refuses("Attribute.InvalidName", "Attribute.InvalidCount", "Attribute.TooMany"),
 )
 def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: SentAttributes) -> Response:
@@ -38,10 +38,10 @@ def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: Sent
         attributes.put(w, customer, sent.records(), caller.actor.who, caller.now)
         caller.audit(w, "Customer.AttributesSet", customerId=customer.customer_id)
         found = attributes.read_current(w, customer)
-    return answer(AttributesView(attributes=describe_attributes(found, caller.now)))
+    return respond(AttributesView(attributes=describe_attributes(found, caller.now)))
 
 
-@router.get("/attributes", response_model=enveloped(AttributeHistoryView))
+@router.get("/attributes", response_model=envelope(AttributeHistoryView))
 def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """Read the current attributes, and the history of all changes."""
     with caller.reading() as r:
@@ -49,10 +49,10 @@ def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Ann
         changes = attributes.find_history(r, customer, query.requested_page())
         found = attributes.read_current(r, customer)
     history = [AttributeChangeView.of(change) for change in changes.items]
-    return answer({"attributes": describe_attributes(found, caller.now), "history": history, **totals(changes)})
+    return respond({"attributes": describe_attributes(found, caller.now), "history": history, **totals(changes)})
 
 
-@router.put("/related-parties", response_model=enveloped(PartiesView), responses=refuses("RelatedParty.TooMany"))
+@router.put("/related-parties", response_model=envelope(PartiesView), responses=refuses("RelatedParty.TooMany"))
 def set_related_parties(caller: PartiesCaller, customer_id: CustomerId, sent: SentParties) -> Response:
     """Replace the list of the customer's directors, guarantors, group companies and other related parties."""
     parties = sent.records()
@@ -60,10 +60,10 @@ def set_related_parties(caller: PartiesCaller, customer_id: CustomerId, sent: Se
         customer = caller.customer(w, customer_id)
         related_parties.put(w, customer, parties, caller.actor.who, caller.now)
         caller.audit(w, "Customer.RelatedPartiesSet", customerId=customer.customer_id)
-    return answer(PartiesView.of({"related_parties": parties}))
+    return respond(PartiesView.of({"related_parties": parties}))
 
 
-@router.get("/related-parties", response_model=enveloped(PartyHistoryView))
+@router.get("/related-parties", response_model=envelope(PartyHistoryView))
 def get_related_parties(caller: PartiesCaller, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """Read the current list, and the history of earlier lists."""
     with caller.reading() as r:
@@ -71,4 +71,4 @@ def get_related_parties(caller: PartiesCaller, customer_id: CustomerId, query: A
         lists = related_parties.find_history(r, customer, query.requested_page())
         parties = [PartyView.of(party) for party in related_parties.read_current(r, customer)]
     history = [PartyListView.of(each) for each in lists.items]
-    return answer({"relatedParties": parties, "history": history, **totals(lists)})
+    return respond({"relatedParties": parties, "history": history, **totals(lists)})

@@ -20,7 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import MOMENT, Rule, day, masked, moment, optional, optional_text, refusal
+from api.core.schemas.rules import MOMENT, Rule, day, masked_text, moment, optional, optional_text, refusal
 from pipelines.vocabulary.strict_json import Number
 from storage.monitoring.attributes import MAX_PER_CUSTOMER, Attribute, NewAttribute, Value
 
@@ -36,7 +36,7 @@ def plain_value(given: Any) -> Any:
     """Parse text, true or false, or a number exactly as it was written."""
     if type(given) is bool:
         return given
-    return _exact(given) if type(given) is Number else masked(MAX_TEXT)(given)
+    return _exact(given) if type(given) is Number else masked_text(MAX_TEXT)(given)
 
 
 def _exact(number: Number) -> Decimal:
@@ -92,7 +92,9 @@ class SentAttribute(Received):
     value: Annotated[Value, VALUE]
     source: Annotated[
         str | None,
-        optional_text("source", "Attribute.InvalidSource", MAX_SOURCE, "Where the value comes from.", parse=masked),
+        optional_text(
+            "source", "Attribute.InvalidSource", MAX_SOURCE, "Where the value comes from.", parse=masked_text
+        ),
     ] = None
     evidence_date: Annotated[
         date | None,

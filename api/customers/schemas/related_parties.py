@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import ListItem, Rule, count_between, masked, one_of, optional, required_text
+from api.core.schemas.rules import ListItem, Rule, count_between, masked_text, one_of, optional, required_text
 from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
 from storage.enrichment.related_parties import Party
 
@@ -20,7 +20,7 @@ MAX_NAME = 200  # characters
 class SentParty(Received):
     name: Annotated[
         str,
-        required_text("name", "RelatedParty.InvalidName", MAX_NAME, parse=masked),
+        required_text("name", "RelatedParty.InvalidName", MAX_NAME, parse=masked_text),
     ]
     abn: Annotated[
         str | None,

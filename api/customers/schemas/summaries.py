@@ -99,7 +99,7 @@ class SummariesQuery(Paging):
         return cursor
 
     @property
-    def wanted(self) -> Filter:
+    def filter(self) -> Filter:
         return Filter(self.search, self.rating, self.outcome, self.report_status, self.open_alerts)
 
     @property

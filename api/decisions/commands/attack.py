@@ -61,7 +61,7 @@ def attack(
 
     Example: tidemark attack round_trip loans_stacked --synthetic --customers 50
     """
-    chosen = _chosen(names or [])
+    chosen = _select_manipulations(names or [])
     if list_only:
         _describe(chosen, as_json=as_json)
         return
@@ -124,7 +124,7 @@ def _read_subjects(transactions: Path, outcomes: Path | None) -> tuple[Iterable[
     return subjects, len(subjects)
 
 
-def _chosen(names: Sequence[str]) -> list[Manipulation]:
+def _select_manipulations(names: Sequence[str]) -> list[Manipulation]:
     known: Mapping[str, Manipulation] = {**attacks(), **lookalikes()}
     if unknown := [name for name in names if name not in known]:
         raise complaint(f"unknown {', '.join(unknown)}; choose from {', '.join(known)}")

@@ -89,7 +89,7 @@ def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
     Example: tidemark evaluations replay 5b0e…
     """
     with opened_store() as store:
-        found, again = _replayed(store, evaluation_id)
+        found, again = _replay(store, evaluation_id)
     reported = {
         "evaluationId": found.evaluation_id,
         "reproduced": again.reproduced,
@@ -103,7 +103,7 @@ def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
+def _replay(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
     with store.db.reading() as r:
         found = stored_evaluations.get_of_any_client(r, evaluation_id)
         earlier = stored_evaluations.read_record(r, found)

@@ -12,7 +12,7 @@ from api.core.authoring import as_records, require_acknowledged, require_valid
 from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
-from api.decisions.reach import unreached
+from api.decisions.reach import find_unreached_steps
 from pipelines.decisions import Policy, check, examples
 from pipelines.decisions.authoring import diff, schema, statement, text
 from pipelines.decisions.canonical import fingerprint
@@ -69,7 +69,7 @@ def push(
             stored_policies.require_enabled(r, client)
         with printing_faults(as_json=as_json):
             policy = require_valid(checked)
-            warnings = [*checked.warnings, *unreached(store, client, policy, now())]
+            warnings = [*checked.warnings, *find_unreached_steps(store, client, policy, now())]
             require_acknowledged(warnings, lambda warning: warning.code in (acknowledge or ()))
         with store.db.writing() as w:
             stored, saved = _save(w, client, policy, as_records(warnings))

@@ -26,11 +26,11 @@ from api.decisions.schemas.evaluations import (
     SentSensitivity,
 )
 from api.http import four_eyes
-from api.http.answers import answer, listing, totals
 from api.http.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug
-from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.documented import DAMAGED_FILE, envelope, refuses
 from api.http.four_eyes import REQUESTED
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_list, totals
 from api.http.route import Route, heavy
 from api.reports import replay
 from api.reports.schemas.reports import FigureQuery, LineageView
@@ -54,7 +54,7 @@ REFUSED = (
 
 @router.post(
     "/customer/{customerId}/decision-policies/{slug}/evaluate",
-    response_model=enveloped(EvaluationView),
+    response_model=envelope(EvaluationView),
     responses=refuses(*REFUSED),
     dependencies=[IDEMPOTENT],
 )
@@ -74,12 +74,12 @@ def evaluate_decision_policy(
     with caller.writing() as w:
         for each in (new, *shadows):
             evaluations.save(w, each)
-        return caller.store_response(w, answer(decision.answer, real.message))
+        return caller.store_response(w, respond(decision.answer, real.message))
 
 
 @router.post(
     "/customer/{customerId}/decision-policies/{slug}/sensitivity",
-    response_model=enveloped(SensitivitiesView),
+    response_model=envelope(SensitivitiesView),
     responses=refuses(*REFUSED, "DecisionPolicy.UnknownNumber", "DecisionPolicy.SameNumber"),
 )
 @heavy
@@ -105,10 +105,10 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
         "sensitivities": [_sensitivity(plan, *each) for each in zip(found, suggested, strict=True)],
         "grid": None if axes is None else _grid(plan, sensitivity.evaluate_grid(plan, read, *axes).to_dicts(), *axes),
     }
-    return answer(reported, prepared.message)
+    return respond(reported, prepared.message)
 
 
-@router.get("/customer/{customerId}/evaluations", response_model=enveloped(EvaluationListView))
+@router.get("/customer/{customerId}/evaluations", response_model=envelope(EvaluationListView))
 def list_evaluations(
     caller: Evaluator, customer_id: CustomerId, query: Annotated[EvaluationPaging, Query()]
 ) -> Response:
@@ -120,10 +120,10 @@ def list_evaluations(
         customer = caller.customer(r, customer_id)
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
         found = evaluations.find(r, caller.client_id, customer=customer, policy=policy, page=query.requested_page())
-    return listing("evaluations", found, EvaluationSummaryView)
+    return respond_list("evaluations", found, EvaluationSummaryView)
 
 
-@router.get("/evaluations", response_model=enveloped(AllEvaluationsView))
+@router.get("/evaluations", response_model=envelope(AllEvaluationsView))
 def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Query()]) -> Response:
     """List evaluations of all customers, newest first, without those by challengers."""
     with caller.reading() as r:
@@ -132,12 +132,12 @@ def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Q
         wanted = Filter(policy, query.outcome, *times, decisions_only=query.decisions_only)
         found = evaluations.find_filtered(r, caller.client_id, wanted, query.requested_page())
     items = [EvaluationSummaryView.of(each) for each in found.items]
-    return answer({"evaluations": items, **totals(found), "hasMore": found.has_more})
+    return respond({"evaluations": items, **totals(found), "hasMore": found.has_more})
 
 
 @router.get(
     "/evaluations/{evaluationId}",
-    response_model=enveloped(RecordedEvaluationView),
+    response_model=envelope(RecordedEvaluationView),
     responses=refuses("Evaluation.Corrupt"),
 )
 def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
@@ -155,12 +155,12 @@ def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
         "sha256": found.sha256.hex(),
         "record": msgspec.Raw(record),
     }
-    return answer(reported)
+    return respond(reported)
 
 
 @router.get(
     "/evaluations/{evaluationId}/lineage",
-    response_model=enveloped(LineageView),
+    response_model=envelope(LineageView),
     responses=refuses("Report.FigureNotFound", "Report.VersionExpired", *DAMAGED_FILE),
 )
 def explain_evaluation(
@@ -175,12 +175,12 @@ def explain_evaluation(
         customer = caller.customer(r, str(found.customer_id))
         version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
         basis = replay.decision_basis(r, customer, found.data_version, found.as_of)
-    plan = deciding.cache(caller).planned(version).plan
+    plan = deciding.cache(caller).plan_version(version).plan
     figure = query.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         trace = replay.trace_metric(figure, facts, plan.metrics)
-        return replay.lineage_answer(
+        return replay.respond_lineage(
             caller, "evaluation", figure, trace, facts, basis, customer, query.requested_page()
         )
 
@@ -188,7 +188,7 @@ def explain_evaluation(
 @router.post(
     "/evaluations/{evaluationId}/override",
     status_code=201,
-    response_model=enveloped(DecisionOverrideView),
+    response_model=envelope(DecisionOverrideView),
     responses=REQUESTED | refuses("Evaluation.NotADecision"),
     dependencies=[IDEMPOTENT],
 )
@@ -207,7 +207,7 @@ def override_decision(caller: Overrider, evaluation_id: EvaluationId, sent: Sent
         if requested:
             return caller.store_response(w, four_eyes.request(caller, w, _requested_override(found, sent)))
         location = {"Location": f"/v1/evaluations/{found.evaluation_id}"}
-        return caller.store_response(w, answer(DecisionOverrideView.of(stored), status=201, headers=location))
+        return caller.store_response(w, respond(DecisionOverrideView.of(stored), status=201, headers=location))
 
 
 def _requested_override(found: Evaluation, sent: SentOverride) -> Request:

@@ -12,7 +12,7 @@ from api.core.authoring import as_records, require_acknowledged, require_valid
 from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
 from api.decisions import actions
-from api.decisions.reach import PART_ROWS, unreached
+from api.decisions.reach import PART_ROWS, find_unreached_steps
 from api.decisions.schemas.policies import (
     CheckedPolicyView,
     DiffQuery,
@@ -33,10 +33,10 @@ from api.decisions.schemas.policies import (
     describe_version,
 )
 from api.http import four_eyes
-from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, NewPolicySlug, PolicySlug
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
 from api.http.four_eyes import REQUESTED
+from api.http.responses import respond, respond_list
 from api.http.route import Route
 from pipelines.decisions import Policy, check
 from pipelines.decisions.authoring import diff, schema
@@ -69,7 +69,7 @@ UNSOUND = ("DecisionPolicy.Invalid", "DecisionPolicy.WarningsNotAcknowledged")
 TOO_MANY = ("DecisionPolicy.TooMany", "DecisionPolicy.TooManyVersions")
 
 
-@router.get("", response_model=enveloped(PolicyListView))
+@router.get("", response_model=envelope(PolicyListView))
 def list_decision_policies(caller: Lister, query: Annotated[PolicyPaging, Query()]) -> Response:
     """List the policies that have been published, in order of their slugs."""
     with caller.reading() as r:
@@ -77,20 +77,20 @@ def list_decision_policies(caller: Lister, query: Annotated[PolicyPaging, Query(
         found = policies.find(r, caller.client_id, **which, page=query.requested_page())
     items = [describe_policy(stored, version) for stored, version in found.items]
     page = found.current_page or 1
-    return answer({"items": items, "page": page, "pageSize": found.page_size, "totalCount": found.total})
+    return respond({"items": items, "page": page, "pageSize": found.page_size, "totalCount": found.total})
 
 
-@router.get("/schema", response_model=enveloped(PolicySchemaView))
+@router.get("/schema", response_model=envelope(PolicySchemaView))
 def get_decision_policy_schema(_: Reader) -> Response:
     """Read the JSON Schema of a policy's document, for editors."""
-    return answer({"schema": schema.as_json_schema()})
+    return respond({"schema": schema.as_json_schema()})
 
 
 @router.put(
     "/{slug:policy}",
     status_code=201,
-    response_model=enveloped(SavedPolicyView),
-    responses={200: {"model": enveloped(SavedPolicyView)}} | refuses(ARCHIVED, *UNSOUND, *TOO_MANY),
+    response_model=envelope(SavedPolicyView),
+    responses={200: {"model": envelope(SavedPolicyView)}} | refuses(ARCHIVED, *UNSOUND, *TOO_MANY),
 )
 def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) -> Response:
     """Save a document as a new draft; if it equals the newest version, get that version again (200).
@@ -111,37 +111,37 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
             _audit(caller, w, "Policy.Saved", stored, saved.version)
     reported = {**describe_version(stored, saved), "warnings": warnings}
     location = {"Location": f"/v1/decision-policies/{slug}?version={saved.version}"}
-    return answer(reported, status=201, headers=location) if is_new else answer(reported)
+    return respond(reported, status=201, headers=location) if is_new else respond(reported)
 
 
-@router.post("/{slug}/check", response_model=enveloped(CheckedPolicyView))
+@router.post("/{slug}/check", response_model=envelope(CheckedPolicyView))
 def check_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) -> Response:
     """Check a document as saving it would, and store nothing."""
     checked = check.check_document(sent.document(slug))
     try:
         policy = require_valid(checked, slug)
     except InvalidRequest as refusal:
-        return answer({"faults": as_records(refusal.faults), "warnings": []})
-    return answer({"faults": [], "warnings": as_records(_warnings(caller, checked, policy))})
+        return respond({"faults": as_records(refusal.faults), "warnings": []})
+    return respond({"faults": [], "warnings": as_records(_warnings(caller, checked, policy))})
 
 
-@router.get("/{slug:policy}", response_model=enveloped(PolicyVersionView), responses=refuses(NO_VERSION))
+@router.get("/{slug:policy}", response_model=envelope(PolicyVersionView), responses=refuses(NO_VERSION))
 def get_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[VersionQuery, Query()]) -> Response:
     """Read a policy's published version, or any other version."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
-        return answer(describe_version(stored, policies.version(r, stored, query.version)))
+        return respond(describe_version(stored, policies.version(r, stored, query.version)))
 
 
-@router.get("/{slug}/versions", response_model=enveloped(VersionListView))
+@router.get("/{slug}/versions", response_model=envelope(VersionListView))
 def list_decision_policy_versions(caller: Reader, slug: PolicySlug, query: Annotated[Paging, Query()]) -> Response:
     """List all versions, newest first, with the times when each was in force."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
-        return listing("versions", policies.versions(r, stored, query.requested_page()), VersionView)
+        return respond_list("versions", policies.versions(r, stored, query.requested_page()), VersionView)
 
 
-@router.get("/{slug}/diff", response_model=enveloped(PolicyDiffView), responses=refuses(NO_VERSION))
+@router.get("/{slug}/diff", response_model=envelope(PolicyDiffView), responses=refuses(NO_VERSION))
 def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[DiffQuery, Query()]) -> Response:
     """Describe in words how two versions differ."""
     with caller.reading() as r:
@@ -149,12 +149,12 @@ def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[Diff
         before = policies.version(r, stored, query.from_)
         after = policies.newest(r, stored) if query.to is None else policies.version(r, stored, query.to)
     changes = diff.describe_changes(before.policy, after.policy)
-    return answer({"from": before.version, "to": after.version, "changes": changes})
+    return respond({"from": before.version, "to": after.version, "changes": changes})
 
 
 @router.post(
     "/{slug}/publish",
-    response_model=enveloped(PolicyVersionView),
+    response_model=envelope(PolicyVersionView),
     responses=REQUESTED | refuses(NO_VERSION, ARCHIVED, "DecisionPolicy.VersionRetired"),
 )
 def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPublication) -> Response:
@@ -172,24 +172,24 @@ def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPubli
             policy_id = str(stored.policy_id)
             subject, what = {"policyId": policy_id, "slug": slug}, {"version": version.version}
             return four_eyes.request(caller, w, Request(ApprovalKind.PUBLISH, policy_id, subject, what))
-        return answer(describe_version(caller.policy(w, slug), version))
+        return respond(describe_version(caller.policy(w, slug), version))
 
 
-@router.post("/{slug}/archive", response_model=enveloped(PolicyStateView))
+@router.post("/{slug}/archive", response_model=envelope(PolicyStateView))
 def archive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     """Archive a policy: it decides nothing, and no version can be saved, until it is unarchived."""
-    return _changed(caller, slug, "Policy.Archived", policies.archive)
+    return _change_state(caller, slug, "Policy.Archived", policies.archive)
 
 
-@router.post("/{slug}/unarchive", response_model=enveloped(PolicyStateView))
+@router.post("/{slug}/unarchive", response_model=envelope(PolicyStateView))
 def unarchive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     """Unarchive a policy. Its published version decides again."""
-    return _changed(caller, slug, "Policy.Unarchived", policies.unarchive)
+    return _change_state(caller, slug, "Policy.Unarchived", policies.unarchive)
 
 
 @router.put(
     "/{slug}/challenger",
-    response_model=enveloped(PolicyStateView),
+    response_model=envelope(PolicyStateView),
     responses=refuses(NO_VERSION, ARCHIVED, *NO_CHALLENGER),
 )
 def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Response:
@@ -199,22 +199,22 @@ def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Re
     challenger.
     """
     change = partial(policies.set_challenger, number=sent.version, percent=sent.percent)
-    return _changed(caller, slug, "Policy.ChallengerSet", change, sent.version)
+    return _change_state(caller, slug, "Policy.ChallengerSet", change, sent.version)
 
 
-@router.delete("/{slug}/challenger", response_model=enveloped(PolicyStateView))
+@router.delete("/{slug}/challenger", response_model=envelope(PolicyStateView))
 def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
     """Remove the challenger, so that it no longer decides beside the published version."""
-    return _changed(caller, slug, "Policy.ChallengerRemoved", policies.remove_challenger)
+    return _change_state(caller, slug, "Policy.ChallengerRemoved", policies.remove_challenger)
 
 
 def _warnings(caller: Caller, checked: CheckedPolicy, policy: Policy) -> list[Finding]:
     """Return the warnings about a sound document, also those about steps that no customer reaches."""
-    with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_PER_ROW):
-        return [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
+    with caller.request.app.state.memory.reserve(caller.asker, PART_ROWS * BYTES_PER_ROW):
+        return [*checked.warnings, *find_unreached_steps(caller.store, caller.client_id, policy, caller.now)]
 
 
-def _changed(
+def _change_state(
     caller: Author,
     slug: str,
     action: str,
@@ -227,7 +227,7 @@ def _changed(
         stored = change(w, before)
         if stored != before:
             _audit(caller, w, action, stored, version)
-    return answer(PolicyStateView.of(stored))
+    return respond(PolicyStateView.of(stored))
 
 
 def _audit(caller: Caller, w: Writing, action: str, stored: StoredPolicy, version: int | None = None) -> None:

@@ -12,7 +12,7 @@ from api.core.schemas.rules import (
     Rule,
     choice_parameter,
     flag_parameter,
-    masked,
+    masked_text,
     moment_parameter,
     number,
     one_of,
@@ -125,11 +125,11 @@ class SentOverride(Received):
     ]
     reason: Annotated[
         str,
-        required_text("reason", "Evaluation.InvalidReason", MAX_REASON, parse=masked),
+        required_text("reason", "Evaluation.InvalidReason", MAX_REASON, parse=masked_text),
     ]
     decided_by: Annotated[
         str,
-        required_text("decidedBy", "Evaluation.InvalidPerson", MAX_PERSON, "Who decided.", parse=masked),
+        required_text("decidedBy", "Evaluation.InvalidPerson", MAX_PERSON, "Who decided.", parse=masked_text),
     ]
 
 
@@ -354,7 +354,7 @@ class RecordedEvaluationView(EvaluationSummaryView):
     shadow_of: UUID | None = Field(description="The evaluation for which this challenger evaluation was run.")
     shadows: list[UUID] = Field(description="A challenger's evaluations of the same case.")
     overrides: list[DecisionOverrideView] = Field(description="Oldest first; the last one applies.")
-    sha256: str = Field(description="SHA-256 of the record's bytes as in this answer.")
+    sha256: str = Field(description="SHA-256 of the record's bytes as in this response.")
     record: Any = Field(
         description="Everything the evaluation read, with causes; the versions of policy, metrics, data and engine; "
         "the trace: each rule's comparisons of values with thresholds; and the response."

@@ -77,7 +77,7 @@ class SentPolicy(Received):
     acknowledge: list[Annotated[SentAcknowledgement, ListItem()]] = Field(
         default=list[SentAcknowledgement](),
         max_length=MAX_ACKNOWLEDGED,
-        description="Warnings from an earlier answer, by code and pointer.",
+        description="Warnings from an earlier response, by code and pointer.",
     )
 
     def document(self, slug: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from pipelines.enrichment.knowledge import Activated, Knowledge
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.model import Model, read_held_accuracy
 from pipelines.enrichment.training import deciding, labelled
-from pipelines.intake.exports import CURRENCY, InOneCurrency, in_one_currency, job_id, submitted
+from pipelines.intake.exports import CURRENCY, InOneCurrency, as_submission, in_one_currency, job_id
 from pipelines.intake.masking import masked_texts
 from pipelines.intake.rows import validate
 from pipelines.pages.wording import counted
@@ -152,7 +152,7 @@ def _read_for_training(path: Path, currency: str | None) -> _Reading:
 
 def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
     """Return the valid rows in the order of the file, and the refused rows."""
-    validated = validate(submitted(money.statements, now()).rows, Settings().timezone)
+    validated = validate(as_submission(money.statements, now()).rows, Settings().timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     sent = [each.rows.select("position", line=each.lines) for each in money.statements]
     numbered = (rows.with_columns(pl.lit(job_id(number)).alias("job_id")) for number, rows in enumerate(sent))
@@ -221,7 +221,7 @@ def train(
     print_record(
         {**saved, "fingerprint": fingerprint, "bytes": len(content), **_describe_facts(facts)}, as_json=as_json
     )
-    if read_held_accuracy(model).worthless:
+    if read_held_accuracy(model).is_worthless:
         warn(_WORTHLESS)
 
 
@@ -242,10 +242,10 @@ def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJso
     day = None if split_date is None else split_date.date()
     measured = evaluation.evaluate(rows, day, report=_report_steps(as_json=as_json))
     if as_json:
-        print_json({**asdict(measured), "worthless": measured.worthless})
+        print_json({**asdict(measured), "worthless": measured.is_worthless})
     else:
         _print_evaluation(measured)
-    if measured.worthless:
+    if measured.is_worthless:
         warn(_WORTHLESS)
 
 
@@ -283,12 +283,12 @@ def activate(
     with opened_store() as store:
         with store.db.reading() as r:
             content = _usable(r, store, model, client)
-            concerned = _concerned(r, client)
+            concerned = _find_concerned_customers(r, client)
         warn_of_taxonomy(content.name, content.facts)
         change = Sides(change=partial(_with_model, content, concerned))
         impact = show_before(store, concerned, change, sample, now(), f"model {content.name}", quiet=as_json)
         with store.db.writing() as w:
-            chosen = _chosen(w, model, client)
+            chosen = _get_or_store_model(w, model, client)
             category_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
             resource = {"modelId": chosen.model_id}
             audit.append(w, OPERATOR, "Model.Activated", resource, now(), client_id=client)
@@ -321,10 +321,10 @@ def _usable(r: Reading, store: "Store", model: str, client: UUID | None) -> Mode
     content = model_file.loads(_content_of(r, model))
     if not deciding.has_taxonomy_labels(content):
         raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
-    if read_held_accuracy(content).worthless:
+    if read_held_accuracy(content).is_worthless:
         raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
-    if missing := _unfilled(r, store, content, client):
-        raise Unprocessable("Model.UnfilledColumns", _say_unfilled(missing))
+    if missing := _find_unfilled_columns(r, store, content, client):
+        raise Unprocessable("Model.UnfilledColumns", _describe_unfillable(missing))
     return content
 
 
@@ -335,7 +335,7 @@ def _content_of(r: Reading, model: str) -> bytes:
     return category_models.read_content(r, category_models.get(r, model_id).model_id)
 
 
-def _concerned(r: Reading, client: UUID | None) -> dict[int, int]:
+def _find_concerned_customers(r: Reading, client: UUID | None) -> dict[int, int]:
     """Return the customers for whom a model of the client, or for all clients, would decide, with their versions."""
     stored = versions.read_enrichment_versions(r, client)
     if client is not None:
@@ -348,14 +348,14 @@ def _with_model(model: Model, concerned: Mapping[int, int], known: Knowledge) ->
     return replace(known, models=[Activated(frozenset(concerned), model)])
 
 
-def _unfilled(r: Reading, store: "Store", model: Model, client: UUID | None) -> list[str]:
+def _find_unfilled_columns(r: Reading, store: "Store", model: Model, client: UUID | None) -> list[str]:
     """Return the model's columns that the client's submissions can't fill, judging by those that are stored."""
     if not find_unfillable(model.contexts, set()):
         return []
     return find_unfillable(model.contexts, transactions.find_own_columns(r, store.lake, client))
 
 
-def _say_unfilled(columns: Sequence[str]) -> str:
+def _describe_unfillable(columns: Sequence[str]) -> str:
     return (
         f"The model needs columns that no stored transaction has: {', '.join(columns)}. "
         "Send each as a field of the transactions first, or train the model without it."
@@ -409,7 +409,7 @@ def _report_steps(*, as_json: bool) -> Callable[[str], None]:
     return report
 
 
-def _chosen(w: Writing, model: str, client: UUID | None) -> StoredModel:
+def _get_or_store_model(w: Writing, model: str, client: UUID | None) -> StoredModel:
     """Return the model with this id, or store the model in this file and return it."""
     model_id = ids.CATEGORY_MODEL.or_file(w, model)
     if model_id is None:
@@ -438,10 +438,10 @@ def _describe_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: value for name, value in facts.items() if name != "held"},
         "heldRows": held["rows"],
-        "accuracy": _rounded(held["accuracy"]),
-        "accuracySeenMerchants": _rounded(held["seen"]),
-        "accuracyUnseenMerchants": _rounded(held["unseen"]),
-        "commonestLabelShare": _rounded(held["majority"]),
+        "accuracy": _round(held["accuracy"]),
+        "accuracySeenMerchants": _round(held["seen"]),
+        "accuracyUnseenMerchants": _round(held["unseen"]),
+        "commonestLabelShare": _round(held["majority"]),
     }
 
 
@@ -453,7 +453,9 @@ def _print_evaluation(measured: "Evaluation") -> None:
     ):
         out.print(line, soft_wrap=True, highlight=False)
     print_records(
-        [_scored("learned model", measured.model), _scored("baseline", measured.baseline)], as_json=False, empty=""
+        [_describe_score("learned model", measured.model), _describe_score("baseline", measured.baseline)],
+        as_json=False,
+        empty="",
     )
     out.print(f"\nAlways the most common label: {measured.majority:.4f}\n")
     print_records(
@@ -469,14 +471,14 @@ def _print_evaluation(measured: "Evaluation") -> None:
     print_records([_bin(each) for each in measured.bins], as_json=False, empty="")
 
 
-def _scored(name: str, score: "Score") -> dict[str, Any]:
+def _describe_score(name: str, score: "Score") -> dict[str, Any]:
     return {
         "": name,
-        "accuracy": _rounded(score.accuracy),
-        "seen merchants": _rounded(score.seen),
-        "unseen merchants": _rounded(score.unseen),
-        "new customers": _rounded(score.new_customers),
-        "macro-F1": _rounded(score.macro_f1),
+        "accuracy": _round(score.accuracy),
+        "seen merchants": _round(score.seen),
+        "unseen merchants": _round(score.unseen),
+        "new customers": _round(score.new_customers),
+        "macro-F1": _round(score.macro_f1),
     }
 
 
@@ -484,10 +486,10 @@ def _bin(each: "Bin") -> dict[str, Any]:
     return {
         "confidence": f"from {each.from_:.2f}",
         "rows": each.rows,
-        "said": _rounded(each.confidence),
-        "right": _rounded(each.accuracy),
+        "said": _round(each.confidence),
+        "right": _round(each.accuracy),
     }
 
 
-def _rounded(share: float | None) -> float | None:
+def _round(share: float | None) -> float | None:
     return None if share is None else round(share, 4)

@@ -17,19 +17,19 @@ from api.enrichment.commands.impact import (
     Compared,
     Named,
     Sides,
+    change_nothing,
     compare_stored,
     describe_impact,
     print_impact,
     show_before,
     show_chosen,
-    unchanged,
 )
 from api.enrichment.commands.options import ACTIVATING_SAMPLE, RulesOption, SampleOfActivation, read_rules
 from api.intake.commands.exports import ColumnsFileOption, ColumnsOption, CurrencyOption, ExportFile, open_exports
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, enrich
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.enrichment.own_rules import OwnRules, load_own_rules
-from pipelines.intake.exports import in_one_currency, name_accounts, submitted
+from pipelines.intake.exports import as_submission, in_one_currency, name_accounts
 from pipelines.intake.rows import validate
 from pipelines.pages.wording import counted
 from pipelines.portfolio.impact import compare
@@ -129,7 +129,7 @@ def diff(
         compared = _on_files(open_exports(files, columns, columns_file, None), own, currency)
         _show({"from": to_version, "to": to_version}, f"Shipped rules → rules of {rules}", compared, as_json=as_json)
         return
-    change = unchanged if own is None else partial(_with_rules, own)
+    change = change_nothing if own is None else partial(_with_rules, own)
     with opened_store() as store:
         with store.db.reading() as r:
             stored = versions.read_enrichment_versions(r, client)
@@ -241,7 +241,7 @@ def _show(about: Mapping[str, Any], title: str, compared: Compared, *, as_json: 
 def _on_files(files: Sequence[ExportFile], own: OwnRules, currency: str | None) -> Compared:
     """Compare the rows of bank exports without and with own rules."""
     named = name_accounts([(file.path.stem, each) for file in files for each in file.contents.statements])
-    sent = submitted(in_one_currency(named, currency).statements, now())
+    sent = as_submission(in_one_currency(named, currency).statements, now())
     settings = Settings()
     accepted = validate(sent.rows, settings.timezone).accepted.collect()
     nothing_held = pl.DataFrame(schema=TRANSACTIONS)

@@ -39,7 +39,7 @@ SHOWN_TEXT = 60  # characters of a description
 ChangeKnowledge = Callable[[Knowledge], Knowledge]
 
 
-def unchanged(known: Knowledge) -> Knowledge:
+def change_nothing(known: Knowledge) -> Knowledge:
     return known
 
 
@@ -74,14 +74,14 @@ class Sides:
 
     before: int | None = None
     after: int = ENRICHMENT_VERSION
-    change: ChangeKnowledge = unchanged
+    change: ChangeKnowledge = change_nothing
 
 
 def compare_stored(
     store: Store, stored: Mapping[int, int], sides: Sides, sample: int | None, now: datetime, *, quiet: bool
 ) -> Compared:
     """Compare stored customers (number → version of the stored value). Nothing is written."""
-    chosen = _sampled(list(stored), sample)
+    chosen = _sample(list(stored), sample)
     with store.db.reading() as r:
         parts = _parts(r, {number: stored[number] for number in chosen})
         ids = customers.ids_of(r, chosen)
@@ -137,7 +137,7 @@ def _compare_part(
     return compare(*pair, today, decide)
 
 
-def _sampled(numbers: Sequence[int], sample: int | None) -> list[int]:
+def _sample(numbers: Sequence[int], sample: int | None) -> list[int]:
     """Return every n-th customer: the same portfolio gives the same sample."""
     if sample is None or sample >= len(numbers):
         return list(numbers)
@@ -156,7 +156,7 @@ def _pair(store: Store, stored: Mapping[int, int], sides: Sides) -> tuple[pl.Dat
     if not both:
         return None
     old, new = (_rows(store, [chosen[number] for number in both]) for chosen in (olds, news))
-    return old, _computed(new, sides.change(known)) if computed else new
+    return old, _enrich_again(new, sides.change(known)) if computed else new
 
 
 def _stored_under(
@@ -187,7 +187,7 @@ def _rows(store: Store, places: Sequence[Location]) -> pl.DataFrame:
     return pl.concat(scans).collect()
 
 
-def _computed(held: pl.DataFrame, known: Knowledge) -> pl.DataFrame:
+def _enrich_again(held: pl.DataFrame, known: Knowledge) -> pl.DataFrame:
     nothing_new = pl.DataFrame(schema=ACCEPTED)
     return enrich(held, nothing_new, knowledge=known).transactions.collect()
 

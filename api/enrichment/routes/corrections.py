@@ -16,10 +16,10 @@ from api.enrichment.schemas.corrections import (
     describe_correction,
     describe_made,
 )
-from api.http.answers import accepted, accepted_job, answer, totals
 from api.http.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
-from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.documented import DAMAGED_FILE, envelope, refuses, shows
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_accepted, respond_accepted_job, totals
 from api.http.route import Route
 from pipelines.vocabulary.errors import InvalidRequest, NotFound
 from storage.customers.customers import Customer
@@ -35,8 +35,8 @@ Corrector = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 @router.post(
     "",
     status_code=202,
-    response_model=enveloped(MadeCorrectionView),
-    responses={200: {"model": enveloped(MadeCorrectionView)}}
+    response_model=envelope(MadeCorrectionView),
+    responses={200: {"model": envelope(MadeCorrectionView)}}
     | refuses(*FAULTS, "Transaction.NotFound", "Correction.TooMany", *DAMAGED_FILE),
     dependencies=[IDEMPOTENT],
 )
@@ -54,14 +54,14 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentC
     offered = corrections.suggest_similar(caller.store.lake, stored, new, row) if sent.preview and row else None
     with caller.writing() as w:
         if sent.preview:
-            return caller.store_response(w, answer(describe_made(reached, None, offered)))
+            return caller.store_response(w, respond(describe_made(reached, None, offered)))
         correction, job = corrections.make(w, customer, new, (stored, reached), caller.actor.who, caller.now)
         ids = {"correction_id": correction.correction_id, "job_id": job.job_id}
         caller.audit(w, "Correction.Made", customerId=customer.customer_id, correctionId=correction.correction_id)
-        return caller.store_response(w, accepted(describe_made(reached, ids), f"/v1/jobs/{job.job_id}/status"))
+        return caller.store_response(w, respond_accepted(describe_made(reached, ids), f"/v1/jobs/{job.job_id}/status"))
 
 
-@router.get("", response_model=enveloped(CorrectionListView), responses=refuses(*DAMAGED_FILE))
+@router.get("", response_model=envelope(CorrectionListView), responses=refuses(*DAMAGED_FILE))
 def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List the corrections for the customer and for all customers, newest first, including revoked ones."""
     with caller.reading() as r:
@@ -70,13 +70,13 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
         stored = corrections.read_stored_rows(r, caller.store.lake, customer, client_wide=False)
     counts = corrections.count_decided_rows(caller.store.lake, stored)
     items = [describe_correction(each, counts.get(each.correction_id, 0)) for each in found.items]
-    return answer({"corrections": items, **totals(found)})
+    return respond({"corrections": items, **totals(found)})
 
 
 @router.delete(
     "/{correctionId}",
     status_code=202,
-    response_model=enveloped(JobView),
+    response_model=envelope(JobView),
     responses=shows(202, "correction") | refuses(*DAMAGED_FILE),
 )
 def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id: CorrectionId) -> Response:
@@ -93,7 +93,7 @@ def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id:
     with caller.writing() as w:
         job = corrections.revoke(w, customer, correction, found_rows, caller.actor.who, caller.now)
         caller.audit(w, "Correction.Revoked", customerId=customer.customer_id, correctionId=correction.correction_id)
-    return accepted_job(job)
+    return respond_accepted_job(job)
 
 
 def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[StoredRows, Reach, CorrectedRow | None]:

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.enrichment.schemas.taxonomy import TaxonomyView
-from api.http.answers import answer
 from api.http.dependencies import READING, Allow, Caller
-from api.http.documented import enveloped
+from api.http.documented import envelope
+from api.http.responses import respond
 from api.http.route import Route
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
@@ -16,8 +16,8 @@ router = APIRouter(route_class=Route, prefix="/v1/taxonomy", tags=["Transactions
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 
 
-@router.get("", response_model=enveloped(TaxonomyView))
+@router.get("", response_model=envelope(TaxonomyView))
 def get_taxonomy(_: Reader) -> Response:
     """List the categories with their groups and what they mean for a lender."""
     groups, categories = [*TAXONOMY.groups.values()], [*TAXONOMY.categories.values()]
-    return answer(TaxonomyView(version=TAXONOMY.version, groups=groups, categories=categories))
+    return respond(TaxonomyView(version=TAXONOMY.version, groups=groups, categories=categories))

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import Rule, flag_rule, identifier, masked, one_of, optional
+from api.core.schemas.rules import Rule, flag_rule, identifier, masked_text, one_of, optional
 from api.intake.schemas.transactions import Money
 from pipelines.enrichment.counterparties.corrections import MAX_WORDS, key_of
 from pipelines.vocabulary.errors import Fault, InvalidRequest
@@ -25,7 +25,7 @@ def _with_letters(max_characters: int) -> Callable[[Any], str]:
     """Parse text with at least one letter or digit, masked as descriptions are."""
 
     def parse(given: Any) -> str:
-        words = masked(max_characters)(given)
+        words = masked_text(max_characters)(given)
         if not key_of(words):
             raise ValueError
         return words
@@ -44,7 +44,7 @@ def _text_schema(description: str) -> dict[str, Any]:
     return {"type": ["string", "null"], "maxLength": MAX_NAME, "description": description}
 
 
-def _filled(name: str) -> JsonDict:
+def _require_text(name: str) -> JsonDict:
     return {"required": [name], "properties": {name: {"type": "string", "minLength": 1}}}
 
 
@@ -62,7 +62,7 @@ class SentCorrection(Received):
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [_only(target) for target in TARGETS],
-            "anyOf": [_filled("category"), _filled("counterpartyName")],
+            "anyOf": [_require_text("category"), _require_text("counterpartyName")],
         }
     )
 

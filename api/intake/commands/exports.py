@@ -75,7 +75,7 @@ def open_exports(
 ) -> list[ExportFile]:
     """Read files with the given columns, and save the columns if requested. A failure exits with one line."""
     layout = _layout(columns, columns_file)
-    files = [_opened(path, layout) for path in paths]
+    files = [_open_export(path, layout) for path in paths]
     if save_columns is not None:
         _save(files, save_columns)
     return files
@@ -93,7 +93,7 @@ def _layout(columns: str | None, file: Path | None) -> Layout | None:
         raise complaint(f"{'--columns' if file is None else file} {error.detail}") from None
 
 
-def _opened(path: Path, layout: Layout | None) -> ExportFile:
+def _open_export(path: Path, layout: Layout | None) -> ExportFile:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise complaint(f"{path} is larger than {MAX_BYTES:,} bytes")

@@ -84,7 +84,7 @@ def extract(
     password = None if password_file is None else _first_line(password_file)
     read = [_read_with_password(file) for file in _read([(path, content_of(path)) for path in files], password)]
     if currency is not None:
-        read = [replace(file, extraction=_declared(file.extraction, currency)) for file in read]
+        read = [replace(file, extraction=_select_currency(file.extraction, currency)) for file in read]
     if explain is not None:
         _draw(read, explain)
     if as_json:
@@ -100,7 +100,7 @@ def extract(
         raise typer.Exit(1)
 
 
-def _declared(extraction: Extraction, currency: str) -> Extraction:
+def _select_currency(extraction: Extraction, currency: str) -> Extraction:
     """Keep the statements in this currency. It is assumed for those that name none and, unless it is AUD, for those
     whose currency is unknown, because that is never AUD.
     """
@@ -168,7 +168,7 @@ def _names(files: Sequence[_File]) -> Iterator[str]:
 
 
 def _as_json(file: _File) -> dict[str, Any]:
-    found = replace(file.extraction, statements=tuple(map(_masked, file.extraction.statements)))
+    found = replace(file.extraction, statements=tuple(map(_mask, file.extraction.statements)))
     plain = msgspec.to_builtins(found, builtin_types=(Decimal,))
     return {"file": str(file.path), **_camel(plain)}
 
@@ -189,7 +189,7 @@ def _as_csv(files: Sequence[_File]) -> str:
     rows = [
         _row(file, statement, entry)
         for file in files
-        for statement in map(_masked, file.extraction.statements)
+        for statement in map(_mask, file.extraction.statements)
         for entry in statement.entries
     ]
     return as_csv(pl.DataFrame(rows, schema=COLUMNS, orient="row", infer_schema_length=None))
@@ -216,7 +216,7 @@ def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
     ]
 
 
-def _masked(statement: Statement) -> Statement:
+def _mask(statement: Statement) -> Statement:
     """Mask card and tax file numbers in a statement. An account number is only masked for a card."""
     number = _last_digits(statement) if statement.account_type == CARD else statement.account_number
     entries = tuple(replace(entry, description=mask_text(entry.description)) for entry in statement.entries)

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
 from api.core.schemas.jobs import JobView
-from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, CustomerId, Named, StatementId, TransactionId, as_uuid
-from api.http.documented import DAMAGED_FILE, Picture, enveloped, refuses, sends, shows
+from api.http.documented import DAMAGED_FILE, Picture, envelope, refuses, sends, shows
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_list
 from api.http.route import Route
 from api.http.uploads import Files
 from api.intake import statements
@@ -40,7 +40,7 @@ FILE_ERRORS = ("Statement.WrongCount", "Statement.NotPdf", "Statement.FileTooLar
 @router.post(
     "/statements",
     status_code=202,
-    response_model=enveloped(JobView),
+    response_model=envelope(JobView),
     responses=shows(202, "extraction") | refuses(*FORM_ERRORS, *FILE_ERRORS),
     dependencies=[IDEMPOTENT],
 )
@@ -53,7 +53,7 @@ def submit_statements(caller: Submitter, customer_id: CustomerId, files: Files) 
     return statements.submit(caller, customer_id, files)
 
 
-@router.get("/statements", response_model=enveloped(StatementListView), responses=refuses("Job.NotFound"))
+@router.get("/statements", response_model=envelope(StatementListView), responses=refuses("Job.NotFound"))
 def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[StatementsQuery, Query()]) -> Response:
     """List a customer's statements, most recently read first, without those of retracted submissions."""
     with caller.reading() as r:
@@ -61,14 +61,14 @@ def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[St
         if query.job_id is not None:
             caller.job_of(r, customer, query.job_id)
         found = stored.find(r, customer, query.requested_page(), query.job_id)
-    return listing("statements", found, StatementView)
+    return respond_list("statements", found, StatementView)
 
 
-@router.get("/statements/{statementId}", response_model=enveloped(WholeStatementView), responses=refuses(*DAMAGED_FILE))
+@router.get("/statements/{statementId}", response_model=envelope(WholeStatementView), responses=refuses(*DAMAGED_FILE))
 def get_statement(caller: Reader, customer_id: CustomerId, statement_id: StatementId) -> Response:
     """Read a statement with its rows, their places on the pages, and signals about its file."""
     fields = statements.describe_statement(caller, customer_id, as_uuid(statement_id))
-    return answer(WholeStatementView.model_validate(fields))
+    return respond(WholeStatementView.model_validate(fields))
 
 
 @router.get(
@@ -90,9 +90,9 @@ def get_statement_page(
 
 @router.get(
     "/transactions/{transactionId}/source",
-    response_model=enveloped(SourceView),
+    response_model=envelope(SourceView),
     responses=refuses("Transaction.NoSource", "Statement.NotFound", *DAMAGED_FILE),
 )
 def get_transaction_source(caller: Reader, customer_id: CustomerId, transaction_id: TransactionId) -> Response:
     """Find a transaction on the pages of its statement; 404 if it was sent as JSON."""
-    return answer(SourceView.model_validate(statements.find_source(caller, customer_id, as_uuid(transaction_id))))
+    return respond(SourceView.model_validate(statements.find_source(caller, customer_id, as_uuid(transaction_id))))

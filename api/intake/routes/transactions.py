@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from api.core.derived import BYTES_PER_LISTED_ROW
 from api.core.schemas.jobs import JobView
-from api.http.answers import accepted_job, streamed, totals
 from api.http.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
-from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.documented import DAMAGED_FILE, envelope, refuses, shows
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond_accepted_job, stream_list, totals
 from api.http.route import Route
 from api.intake import submissions, transactions_json
 from api.intake.cursors import cursor_text
@@ -42,7 +42,7 @@ Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:ex
 @router.post(
     "/customer/{customerId}/transactions",
     status_code=202,
-    response_model=enveloped(JobView),
+    response_model=envelope(JobView),
     responses=refuses("Submission.WrongCount"),
     dependencies=[IDEMPOTENT],
 )
@@ -54,7 +54,7 @@ def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submis
 @router.delete(
     "/customer/{customerId}/submissions/{jobId}",
     status_code=202,
-    response_model=enveloped(JobView),
+    response_model=envelope(JobView),
     responses=shows(202, "retraction") | refuses("Submission.Unfinished", "Submission.Failed"),
 )
 def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
@@ -68,12 +68,12 @@ def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId
         submission = caller.job_of(w, customer, as_uuid(job_id))
         retraction = jobs.request_retraction(w, customer, submission, caller.now)
         caller.audit(w, "Submission.Retracted", customerId=customer.customer_id, jobId=submission.job_id)
-    return accepted_job(retraction)
+    return respond_accepted_job(retraction)
 
 
 @router.get(
     "/customer/{customerId}/transactions",
-    response_model=enveloped(CustomerTransactionListView),
+    response_model=envelope(CustomerTransactionListView),
     responses=refuses("Job.NotFound", *DAMAGED_FILE),
 )
 def list_customer_transactions(
@@ -90,7 +90,7 @@ def list_customer_transactions(
             customer,
             query.job_id,
             query.requested_page(),
-            query.chosen,
+            query.row_filter,
             newest_first=query.sort == NEWEST_FIRST,
         )
     ids = {customer.number: customer.customer_id}
@@ -98,7 +98,7 @@ def list_customer_transactions(
     return _listing(caller, found, lambda _: ids, also)
 
 
-@router.get("/transactions", response_model=enveloped(ClientTransactionListView), responses=refuses(*DAMAGED_FILE))
+@router.get("/transactions", response_model=envelope(ClientTransactionListView), responses=refuses(*DAMAGED_FILE))
 def list_transactions(caller: Reader, query: Annotated[ClientTransactionsQuery, Query()]) -> Response:
     """List the enriched transactions of all customers, by date, in pages or from a cursor.
 
@@ -131,10 +131,10 @@ def _listing(
     """
     counts = {**totals(Paged(range(found.total), found.total, found.page)), **also}
     rows = transactions_json.in_slices(found, ids_of)
-    return streamed("transactions", counts, hold_memory(caller, found.part_rows * BYTES_PER_LISTED_ROW, rows))
+    return stream_list("transactions", counts, hold_memory(caller, found.part_rows * BYTES_PER_LISTED_ROW, rows))
 
 
 def hold_memory(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
     """Yield the slices. From the first to the last of them, `amount` bytes of memory count as taken."""
-    with caller.request.app.state.memory.taken(caller.asker, amount):
+    with caller.request.app.state.memory.reserve(caller.asker, amount):
         yield from slices

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.schemas.common import Paging
-from api.http.answers import listing
 from api.http.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
-from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.documented import DAMAGED_FILE, envelope, refuses
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond_list
 from api.http.route import Route
 from api.http.uploads import Files
 from api.intake import uploads
@@ -27,7 +27,7 @@ FILE_ERRORS = ("Statement.WrongCount", "Statement.FileTooLarge", "Upload.Nothing
 @router.post(
     "/uploads",
     status_code=202,
-    response_model=enveloped(UploadView),
+    response_model=envelope(UploadView),
     responses=refuses(*FORM_ERRORS, *FILE_ERRORS, *DAMAGED_FILE),
     dependencies=[IDEMPOTENT],
 )
@@ -41,7 +41,7 @@ def submit_upload(caller: Submitter, customer_id: CustomerId, files: Files) -> R
     return uploads.submit(caller, customer_id, files)
 
 
-@router.get("/submissions/{jobId}/files", response_model=enveloped(SubmittedFileListView))
+@router.get("/submissions/{jobId}/files", response_model=envelope(SubmittedFileListView))
 def list_submission_files(
     caller: Reader, customer_id: CustomerId, job_id: JobId, query: Annotated[Paging, Query()]
 ) -> Response:
@@ -50,4 +50,4 @@ def list_submission_files(
         job = caller.job_of(r, caller.customer(r, customer_id), as_uuid(job_id))
         found = statements.find_files(r, job, query.requested_page())
     files = [uploads.describe_file(file) for file in found.items]
-    return listing("files", Paged(files, found.total, found.page))
+    return respond_list("files", Paged(files, found.total, found.page))

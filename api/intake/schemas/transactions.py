@@ -115,7 +115,7 @@ class Submission(Received):
 
     @field_validator("transactions", mode="before")
     @classmethod
-    def _counted(cls, value: Any, info: ValidationInfo) -> Any:
+    def _check_count(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse a wrong count before any item is checked."""
         assert info.context is not None
         max_rows = info.context["caller"].store.settings.max_transactions
@@ -222,7 +222,7 @@ class TransactionsQuery(Paging):
     ] = "date"
 
     @property
-    def chosen(self) -> RowFilter | None:
+    def row_filter(self) -> RowFilter | None:
         """The filter, or None if no parameter of it is given."""
         chosen = RowFilter(
             self.from_,

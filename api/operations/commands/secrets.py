@@ -59,7 +59,7 @@ def rotate(reseal: Reseal = False, as_json: AsJson = False) -> None:
     if reseal:
         _reseal(as_json)
         return
-    settings = Settings().prepared()
+    settings = Settings().prepare()
     db = Database(settings.database)
     try:
         rotated = vault_keys.rotate_master_key(db, settings, now())
@@ -102,7 +102,7 @@ def abandon(yes: Yes = False, as_json: AsJson = False) -> None:
     """
     if not yes:
         raise Conflict("Key.NotConfirmed", "What the lost key encrypted cannot be decrypted again. Confirm with --yes.")
-    settings = Settings().prepared()
+    settings = Settings().prepare()
     db = Database(settings.database)
     try:
         vault_keys.abandon(db, settings, now())

@@ -4,21 +4,21 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from api.core.schemas.common import PartView
-from api.http.answers import answer
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
 from api.http.problems import RETRY_AFTER_S, problem
+from api.http.responses import respond
 from api.operations.schemas.health import LiveView, ReadyView
 
 router = APIRouter(prefix="/health", tags=["Health"])
 
 
-@router.get("/live", response_model=enveloped(LiveView))
+@router.get("/live", response_model=envelope(LiveView))
 async def get_liveness() -> Response:
     """Check that the process answers."""
-    return answer(LiveView(status="live"))
+    return respond(LiveView(status="live"))
 
 
-@router.get("/ready", response_model=enveloped(ReadyView), responses=refuses("Service.NotReady"))
+@router.get("/ready", response_model=envelope(ReadyView), responses=refuses("Service.NotReady"))
 async def get_readiness(request: Request) -> Response:
     """Check that the service can do its work.
 
@@ -30,4 +30,4 @@ async def get_readiness(request: Request) -> Response:
     if failing:
         detail, later = f"Not ready: {', '.join(failing)}.", {"Retry-After": str(RETRY_AFTER_S)}
         return problem(request, 503, "Service.NotReady", detail, headers=later, parts=parts)
-    return answer(ReadyView(status="ready", parts={name: PartView.of(part) for name, part in parts.items()}))
+    return respond(ReadyView(status="ready", parts={name: PartView.of(part) for name, part in parts.items()}))

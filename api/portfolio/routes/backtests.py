@@ -8,13 +8,13 @@ from starlette.responses import Response
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
 from api.decisions.schemas.policies import VersionQuery
-from api.http.answers import accepted_job, answer, totals
 from api.http.dependencies import Allow, BacktestId, Caller, PolicySlug
-from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
+from api.http.documented import DAMAGED_FILE, Page, envelope, refuses, shows
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_accepted_job, totals
 from api.http.route import Route, heavy
 from api.portfolio import backtesting
-from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished_code
+from api.portfolio.portfolio_jobs import require_done, respond_page, respond_rows, start, unfinished_code
 from api.portfolio.schemas.backtests import (
     BacktestListView,
     BacktestResultView,
@@ -37,7 +37,7 @@ UNFINISHED = unfinished_code(BACKTEST)
 @router.post(
     "/backtest",
     status_code=202,
-    response_model=enveloped(JobView),
+    response_model=envelope(JobView),
     responses=shows(202, "backtest") | refuses(NO_VERSION, *backtesting.REFUSES),
     dependencies=[IDEMPOTENT],
 )
@@ -49,37 +49,37 @@ def backtest_decision_policy(caller: Author, slug: PolicySlug, sent: SentBacktes
     with caller.reading() as r:
         new = backtesting.new_job(r, caller.policy(r, slug), sent, caller.today)
     with caller.writing() as w:
-        return caller.store_response(w, accepted_job(start(w, new, caller.actor, caller.now)))
+        return caller.store_response(w, respond_accepted_job(start(w, new, caller.actor, caller.now)))
 
 
-@router.get("/backtests", response_model=enveloped(BacktestListView))
+@router.get("/backtests", response_model=envelope(BacktestListView))
 def list_backtests(caller: Author, slug: PolicySlug, query: Annotated[Paging, Query()]) -> Response:
     """List the policy's backtests, newest first."""
     with caller.reading() as r:
         found = portfolio_jobs.find(r, caller.policy(r, slug).policy_id, query.requested_page())
-    return answer({"backtests": [backtesting.describe(each) for each in found.items], **totals(found)})
+    return respond({"backtests": [backtesting.describe(each) for each in found.items], **totals(found)})
 
 
-@router.get("/backtests/{backtestId}", response_model=enveloped(BacktestResultView))
+@router.get("/backtests/{backtestId}", response_model=envelope(BacktestResultView))
 def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> Response:
     """Read a backtest: its request, its progress, and its result for each day."""
     with caller.reading() as r:
         job = caller.backtest(r, slug, backtest_id)
-        return answer(backtesting.describe_result(r, job))
+        return respond(backtesting.describe_result(r, job))
 
 
-@router.get("/coverage", response_model=enveloped(PolicyCoverageView), responses=refuses(NO_VERSION))
+@router.get("/coverage", response_model=envelope(PolicyCoverageView), responses=refuses(NO_VERSION))
 def get_policy_coverage(caller: Author, slug: PolicySlug, query: Annotated[VersionQuery, Query()]) -> Response:
     """Read which rules of a version were reached, and which decided, in the newest finished backtest that used it."""
     with caller.reading() as r:
         policy = caller.policy(r, slug)
         version = policies.version(r, policy, query.version)
-        return answer(backtesting.describe_version_coverage(r, policy, version.version))
+        return respond(backtesting.describe_version_coverage(r, policy, version.version))
 
 
 @router.get(
     "/backtests/{backtestId}/customers",
-    response_model=enveloped(ChangedListView),
+    response_model=envelope(ChangedListView),
     responses=refuses(UNFINISHED, *DAMAGED_FILE),
 )
 def list_changed_customers(
@@ -89,7 +89,7 @@ def list_changed_customers(
     with caller.reading() as r:
         job = caller.backtest(r, slug, backtest_id)
         changed = portfolio_jobs.read_listing(r, require_done(job), query.change)
-    return rows_answer(caller.store.lake, changed, query.requested_page(), "customers", backtesting.describe_change)
+    return respond_rows(caller.store.lake, changed, query.requested_page(), "customers", backtesting.describe_change)
 
 
 @router.get("/backtests/{backtestId}/page.html", response_class=Page, responses=refuses(UNFINISHED, *DAMAGED_FILE))
@@ -100,4 +100,4 @@ def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId)
         job = require_done(caller.backtest(r, slug, backtest_id))
         policy = caller.policy(r, slug)
         days, changes = portfolio_jobs.read_result(r, job), portfolio_jobs.read_listing(r, job)
-    return page_answer(backtesting.render_page(caller.store, job, policy, days, changes), CONTENT_POLICY)
+    return respond_page(backtesting.render_page(caller.store, job, policy, days, changes), CONTENT_POLICY)

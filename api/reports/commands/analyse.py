@@ -45,10 +45,10 @@ from pipelines.intake.exports import (
     Basis,
     InOneCurrency,
     Statement,
+    as_submission,
     in_one_currency,
     name_accounts,
     statement_number,
-    submitted,
 )
 from pipelines.intake.rows import validate
 from pipelines.pages import Grid, Note
@@ -165,7 +165,7 @@ def analyse(
     today = now().astimezone(settings.zone).date() if as_of is None else as_of.date()
     opened = open_exports(files, columns, columns_file, save_columns)
     statements = _select_customer(_statements(opened, one_account=one_account), customer)
-    analysed = _analysed(opened, statements, currency, settings.timezone, today, name, own_rules)
+    analysed = _analyse(opened, statements, currency, settings.timezone, today, name, own_rules)
     if analysed.facts.rows.is_empty():
         show_refused(out, analysed.refused)
         raise complaint(f"no row of these files could be used for reports as of {today}")
@@ -211,7 +211,7 @@ def _select_customer(
     return found
 
 
-def _analysed(
+def _analyse(
     files: Sequence[ExportFile],
     statements: Sequence[tuple[ExportFile, Statement]],
     currency: str | None,
@@ -222,7 +222,7 @@ def _analysed(
 ) -> _Analysed:
     """Validate, match and enrich the statements in one currency, as the service does."""
     money = in_one_currency([statement for _, statement in statements], currency)
-    sent = submitted(money.statements, now())
+    sent = as_submission(money.statements, now())
     validated = validate(sent.rows, timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     named = [(number, name, None) for number in sent.customers if name is not None]
@@ -239,9 +239,9 @@ def _analysed(
         files=files,
         statements=in_file,
         money=money,
-        refused=[*unreadable_rows(files), *_in_other_currency(in_file, money), *_rejected(in_file, rejected)],
+        refused=[*unreadable_rows(files), *_in_other_currency(in_file, money), *_describe_rejected(in_file, rejected)],
         used=_by_statement(transactions.filter(posted(), pl.col("date") <= today)),
-        unused=_unused(money, rejected, duplicates, transactions, today),
+        unused=_count_unused(money, rejected, duplicates, transactions, today),
     )
 
 
@@ -249,7 +249,7 @@ def _by_statement(rows: pl.DataFrame) -> Mapping[int, int]:
     return Counter(map(statement_number, rows["job_id"]))
 
 
-def _unused(
+def _count_unused(
     money: InOneCurrency, rejected: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame, today: date
 ) -> Mapping[str, Mapping[int, int]]:
     """Count the rows of each statement that the reports don't use, by reason. Each row has one reason."""
@@ -287,7 +287,9 @@ def _in_other_currency(
             yield RefusedRow(str(file.path), line, field, code, message)
 
 
-def _rejected(statements: Sequence[tuple[ExportFile, Statement]], rejected: pl.DataFrame) -> Iterator[RefusedRow]:
+def _describe_rejected(
+    statements: Sequence[tuple[ExportFile, Statement]], rejected: pl.DataFrame
+) -> Iterator[RefusedRow]:
     for job, position, field, code, message in rejected.iter_rows():
         file, statement = statements[statement_number(job)]
         yield RefusedRow(str(file.path), statement.lines[position], field, code, message)

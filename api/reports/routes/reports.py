@@ -8,10 +8,10 @@ from starlette.responses import Response
 from api.core.derived import BYTES_PER_ROW, BYTES_PER_ROW_OF_DIFF
 from api.core.schemas.jobs import JobView
 from api.http import unknown
-from api.http.answers import accepted_job, answer
 from api.http.dependencies import Allow, Caller, CustomerId
-from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.documented import DAMAGED_FILE, envelope, refuses, shows
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_accepted_job
 from api.http.route import Route, heavy
 from api.reports import replay
 from api.reports.schemas.reports import (
@@ -41,7 +41,7 @@ CompletenessReader = Annotated[Caller, Depends(Allow("customer:completeness", "c
 @router.post(
     "/refresh",
     status_code=202,
-    response_model=enveloped(JobView),
+    response_model=envelope(JobView),
     responses=shows(202, "refresh") | refuses(*REFUSALS),
     dependencies=[IDEMPOTENT],
 )
@@ -50,10 +50,10 @@ def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
     unknown.forget()
     with caller.writing() as w:
         job = jobs.request_refresh(w, caller.customer(w, customer_id), caller.now)
-        return caller.store_response(w, accepted_job(job))
+        return caller.store_response(w, respond_accepted_job(job))
 
 
-@router.get("", response_model=enveloped(ReportBundleView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
+@router.get("", response_model=envelope(ReportBundleView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
 def get_reports(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
     """Read the three reports together. Check each one's `status` before its `data`.
 
@@ -61,21 +61,21 @@ def get_reports(caller: Reader, customer_id: CustomerId, query: Annotated[Moment
     and formulas give the same bytes.
     """
     _, found = read_bundle(caller, customer_id, query)
-    return answer({kind: member(report) for kind, report in found.items()})
+    return respond({kind: member(report) for kind, report in found.items()})
 
 
 @router.get(
-    "/completeness", response_model=enveloped(CompletenessReportView), responses=refuses(*VERSIONS, *DAMAGED_FILE)
+    "/completeness", response_model=envelope(CompletenessReportView), responses=refuses(*VERSIONS, *DAMAGED_FILE)
 )
 def get_completeness(
     caller: CompletenessReader, customer_id: CustomerId, query: Annotated[Moment, Query()]
 ) -> Response:
     """Read the completeness report alone."""
     _, found = read_bundle(caller, customer_id, query)
-    return answer(member(found["completeness"]))
+    return respond(member(found["completeness"]))
 
 
-@router.get("/diff", response_model=enveloped(DiffView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
+@router.get("/diff", response_model=envelope(DiffView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
 @heavy
 def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQuery, Query()]) -> Response:
     """List the figures that changed between two versions of the customer's transactions, and why."""
@@ -85,7 +85,7 @@ def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQ
         before = max(to - 1, 0) if query.from_ is None else query.from_
         versions = (Moment.at(version, query.as_of) for version in (before, to))
         sides = [replay.find_basis(r, caller, customer, moment) for moment in versions]
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
+    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
         earlier, later = (side.facts(caller) for side in sides)
         found = diff(earlier.transactions, later.transactions, later.as_of, later.context)
     counts = {
@@ -105,7 +105,7 @@ def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQ
         }
         for each in found.figures
     ]
-    return answer({"from": before, "to": to, "asOf": later.as_of, **counts, "figures": figures})
+    return respond({"from": before, "to": to, "asOf": later.as_of, **counts, "figures": figures})
 
 
 def _add_explanation(kind: str) -> None:
@@ -114,7 +114,7 @@ def _add_explanation(kind: str) -> None:
     @router.get(
         f"/{kind}/lineage",
         name=f"explain_{kind}",
-        response_model=enveloped(LineageView),
+        response_model=envelope(LineageView),
         responses=refuses("Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE),
     )
     def explain(caller: Reader, customer_id: CustomerId, query: Annotated[LineageQuery, Query()]) -> Response:
@@ -126,10 +126,10 @@ def _add_explanation(kind: str) -> None:
             customer = caller.customer(r, customer_id)
             figure = query.figure or replay.DEFAULT_FIGURES[kind]
             basis = replay.find_basis(r, caller, customer, query, kind)
-        with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+        with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
             facts = basis.facts(caller)
             trace = replay.trace_figure(kind, facts, figure)
-            return replay.lineage_answer(caller, kind, figure, trace, facts, basis, customer, query.requested_page())
+            return replay.respond_lineage(caller, kind, figure, trace, facts, basis, customer, query.requested_page())
 
 
 for _kind in replay.DEFAULT_FIGURES:
@@ -143,5 +143,5 @@ def read_bundle(caller: Caller, customer_id: str, moment: Moment) -> tuple[Custo
         if not moment.is_given:
             return customer, reports.read_bundle(r, customer)
         basis = replay.find_basis(r, caller, customer, moment)
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         return customer, dict(replay.compute_reports(basis.facts(caller), basis.data_version))

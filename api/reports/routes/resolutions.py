@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.schemas.common import Paging
-from api.http.answers import answer, totals
 from api.http.dependencies import Allow, Caller, CustomerId
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
+from api.http.responses import respond, totals
 from api.http.route import Route
 from api.reports.schemas.resolutions import ResolutionHistoryView, ResolutionsView, ResolutionView, SentResolution
 from storage.reports import resolutions
@@ -20,7 +20,7 @@ Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 
 @router.put(
     "",
-    response_model=enveloped(ResolutionsView),
+    response_model=envelope(ResolutionsView),
     responses=refuses("Resolution.NothingFound", "Report.RefreshRunning"),
 )
 def resolve_finding(caller: Resolver, customer_id: CustomerId, sent: SentResolution) -> Response:
@@ -34,10 +34,10 @@ def resolve_finding(caller: Resolver, customer_id: CustomerId, sent: SentResolut
         resolutions.put(w, customer, sent.kind, sent.key, sent.reason, caller.actor.who, caller.now)
         caller.audit(w, "Customer.ResolutionSet", customerId=customer.customer_id, key=sent.key)
         found = resolutions.read_current(w, customer)
-    return answer(ResolutionsView(resolutions=[ResolutionView.of(each) for each in found]))
+    return respond(ResolutionsView(resolutions=[ResolutionView.of(each) for each in found]))
 
 
-@router.get("", response_model=enveloped(ResolutionHistoryView))
+@router.get("", response_model=envelope(ResolutionHistoryView))
 def list_resolutions(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """Read the resolutions in force, and the history of all changes."""
     with caller.reading() as r:
@@ -45,4 +45,4 @@ def list_resolutions(caller: Reader, customer_id: CustomerId, query: Annotated[P
         changes = resolutions.find_history(r, customer, query.requested_page())
         found = [ResolutionView.of(each) for each in resolutions.read_current(r, customer)]
     history = [ResolutionView.of(each) for each in changes.items]
-    return answer({"resolutions": found, "history": history, **totals(changes)})
+    return respond({"resolutions": found, "history": history, **totals(changes)})

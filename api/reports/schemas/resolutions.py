@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import Rule, masked, one_of, or_null
+from api.core.schemas.rules import Rule, masked_text, one_of, or_null
 from storage.reports.resolutions import KINDS
 
 MAX_REASON = 1_000  # characters
@@ -45,7 +45,7 @@ class SentResolution(Received):
     reason: Annotated[
         str | None,
         Rule(
-            or_null(masked(MAX_REASON)),
+            or_null(masked_text(MAX_REASON)),
             "Resolution.InvalidReason",
             f"reason must be text of 1 to {MAX_REASON:,} characters, or null.",
             {

@@ -12,7 +12,7 @@ from api.core.commands.console import err
 POLL_EVERY_S = 0.1
 
 
-def chosen(port: int) -> int:
+def choose_port(port: int) -> int:
     """Return the port, or a free one for 0."""
     if port:
         return port

@@ -79,9 +79,9 @@ def demo(
     home = _fresh_home()
     with Receiver(home=home) as receiver:
         environment = _environment(home, receiver)
-        ports = addresses.chosen(port), addresses.chosen(dagster_port)
+        ports = addresses.choose_port(port), addresses.choose_port(dagster_port)
         with _service(environment, host, *ports) as base_url:
-            with _opened(home) as store:
+            with _open_store(home) as store:
                 client_id, key = issue_key(store)
             lender = Lender(base_url, key)
             customers = _run_chapters(lender, receiver, home)
@@ -130,7 +130,7 @@ def _service(environment: Mapping[str, str], host: str, port: int, dagster_port:
 
 
 @contextmanager
-def _opened(home: Path) -> Iterator[Store]:
+def _open_store(home: Path) -> Iterator[Store]:
     store = Store.open(Settings(home=home, database_url="", lake_url=""))
     try:
         yield store
@@ -142,7 +142,7 @@ def _prepare_console(home: Path, lender: Lender, client_id: UUID, key: str) -> A
     """Add a customer of each profile, with decisions, and return how to look at them."""
     with out.status("Filling the console …"):
         seed.fill(lender)
-    with _opened(home) as store:
+    with _open_store(home) as store:
         return grant_access(store, client_id, lender.base_url, key)
 
 
@@ -194,7 +194,7 @@ def _submit_all(lender: Lender) -> list[dict[str, Any]]:
         sent, done = progress.add_task("submitted", total=total), progress.add_task("enriched", total=total)
         for customer, business in zip(customers, businesses, strict=True):
             jobs += lender.submit(customer["customerId"], bodies[business.abn], partial(progress.advance, sent))
-        ended = lender.finished(jobs, partial(progress.advance, done))
+        ended = lender.wait_for_jobs(jobs, partial(progress.advance, done))
     _show_jobs(ended)
     return customers
 
@@ -251,7 +251,7 @@ def _show_limits(customers: Iterable[Mapping[str, Any]], bundles: Iterable[Mappi
 
 def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
     """Show the transactions whose sum is the revenue of the second-to-last month."""
-    nth = len(_table_named(bundle, "monthly")["values"]) - 2
+    nth = len(_find_table(bundle, "monthly")["values"]) - 2
     figure = f"/tables/monthly_cash_flow/values/{nth}/revenue"
     path = f"/customer/{customer['customerId']}/reports/aggregate/lineage"
     found = lender.get(path, figure=figure, page=1, count=5)
@@ -275,12 +275,14 @@ def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
     }
     table = _table("Decisions, AUD", "customer", *SHORT.values())
     for customer in customers:
-        table.add_row(_cut(customer["name"], 18), *(_decided(decisions[customer["name"], slug]) for slug in SHORT))
+        table.add_row(
+            _cut(customer["name"], 18), *(_describe_decision(decisions[customer["name"], slug]) for slug in SHORT)
+        )
     out.print(table)
     _show_reasons(decisions)
 
 
-def _decided(evaluation: Mapping[str, Any]) -> str:
+def _describe_decision(evaluation: Mapping[str, Any]) -> str:
     """Describe the outcome and the highest limit that is offered."""
     offered = [each["amount"] for each in evaluation["computedLimits"] if each["kind"] == "computed"]
     outcome: str = evaluation["verdict"]["outcome"]
@@ -307,7 +309,7 @@ def _show_statement(lender: Lender, home: Path) -> None:
     account = pdf.accounts[0]
     abn = business(CUSTOMERS, MONTHS, SEED, last_day()).abn
     path = f"/customer/{lender.post('/customer', {'abn': abn, 'name': account.account_name})['customerId']}"
-    [job] = lender.finished([lender.upload(path.rpartition("/")[2], "statement.pdf", pdf.content)])
+    [job] = lender.wait_for_jobs([lender.upload(path.rpartition("/")[2], "statement.pdf", pdf.content)])
     [listed] = lender.get(f"{path}/statements")["statements"]
     out.print(
         f"{listed['bankName']}, {account.account_name}, {listed['periodStart']} to {listed['periodEnd']}: "
@@ -328,7 +330,7 @@ def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> N
     table = _table(
         f"Cash flow of {customer['name']}", "month", "money in >", "money out >", "net >", "count >", "at month's end >"
     )
-    for row in _table_named(bundle, "monthly")["values"]:
+    for row in _find_table(bundle, "monthly")["values"]:
         money = (row["moneyIn"], row["moneyOut"], row["net"])
         count = row["creditCount"] + row["debitCount"]
         table.add_row(row["month"][:7], *map(_money, money), str(count), _money(row["closingBalance"]))
@@ -356,18 +358,18 @@ def _money(value: float | None) -> str:
     return "–" if value is None else f"{value:,.2f}"
 
 
-def _table_named(bundle: Mapping[str, Any], start: str) -> dict[str, Any]:
+def _find_table(bundle: Mapping[str, Any], start: str) -> dict[str, Any]:
     tables: list[dict[str, Any]] = bundle["aggregate"]["data"]["tables"]
     return next(table for table in tables if table["id"].lower().startswith(start))
 
 
 def _show_webhook(receiver: Receiver, subscription: Mapping[str, Any]) -> None:
-    _show_delivery(subscription, _delivered(receiver, "job.completed"))
+    _show_delivery(subscription, _wait_for_delivery(receiver, "job.completed"))
     verified = sum(each.verified is True for each in receiver.received)
     out.print(f"{verified} of {len(receiver.received)} deliveries verified so far")
 
 
-def _delivered(receiver: Receiver, event_type: str) -> Received:
+def _wait_for_delivery(receiver: Receiver, event_type: str) -> Received:
     """Return the first delivery of this type with a verified signature."""
     found = receiver.wait_for(lambda each: each.verified is True and each.json["eventType"] == event_type, timeout_s=20)
     if found is None:
@@ -390,12 +392,12 @@ def _show_watching(lender: Lender, receiver: Receiver, customers: list[dict[str,
     nth = _soundest(lender, customers)
     customer = customers[nth]
     subscription = _watch(lender, receiver, customer)
-    body = _bounced(nth)
-    lender.finished(lender.submit(customer["customerId"], [body]))
+    body = _bounced_repayment(nth)
+    lender.wait_for_jobs(lender.submit(customer["customerId"], [body]))
     out.print(f"POST …/transactions → a repayment of {customer['name']} comes back:")
     for row in body["transactions"]:
         out.print(f"  {row['date']} {row['description']} {row['amount']}", soft_wrap=True)
-    delivery = _delivered(receiver, "monitoring.rule.triggered")
+    delivery = _wait_for_delivery(receiver, "monitoring.rule.triggered")
     _show_delivery(subscription, delivery)
     _show_match(lender, delivery.json["eventId"])
 
@@ -423,7 +425,7 @@ def _watch(lender: Lender, receiver: Receiver, customer: Mapping[str, Any]) -> d
     return subscription
 
 
-def _bounced(nth: int) -> dict[str, Any]:
+def _bounced_repayment(nth: int) -> dict[str, Any]:
     """Return a submission of the returned repayment for the n-th business's first account."""
     account = next(submissions(business(nth, MONTHS, SEED, last_day())))
     days = (last_day() + timedelta(days=day) for day in range(len(BOUNCED)))

@@ -60,14 +60,14 @@ class Lender:
     def upload(self, customer_id: str, name: str, content: bytes) -> str:
         """Send a PDF statement and return the id of its job."""
         url = f"{self.base_url}/v1/customer/{customer_id}/statements"
-        answer = self._http.post(url, files={"file": (name, content, "application/pdf")}, timeout=60)
-        job_id: str = self._data(answer)["jobId"]
+        response = self._http.post(url, files={"file": (name, content, "application/pdf")}, timeout=60)
+        job_id: str = self._data(response)["jobId"]
         return job_id
 
     def content(self, path: str, **query: Any) -> bytes:
         """Return a response that is not JSON: a page, a picture."""
-        answer = self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60)
-        return self._checked(answer).content
+        response = self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60)
+        return self._check(response).content
 
     def create(self, business: Business) -> dict[str, Any]:
         """Create the customer. Return the service's response, with the business's name and trade added."""
@@ -86,7 +86,7 @@ class Lender:
         """Create a sandbox customer of each profile, with reports, and return their ids."""
         listed = self.get("/sandbox/profiles")["profiles"]
         made = [self.post("/sandbox/customers", {"profile": each["profile"], "months": months}) for each in listed]
-        self.finished([job_id for each in made for job_id in each["jobIds"]])
+        self.wait_for_jobs([job_id for each in made for job_id in each["jobIds"]])
         customer_ids = [each["customerId"] for each in made]
         self.refresh(customer_ids)
         return customer_ids
@@ -107,17 +107,17 @@ class Lender:
     def refresh(self, customer_ids: Iterable[str]) -> None:
         """Refresh the customers' reports, and wait for them."""
         jobs = [self.post(f"/customer/{customer_id}/reports/refresh")["jobId"] for customer_id in customer_ids]
-        self.finished(jobs)
+        self.wait_for_jobs(jobs)
 
-    def finished(self, job_ids: Sequence[str], each: Progress = lambda: None) -> list[dict[str, Any]]:
+    def wait_for_jobs(self, job_ids: Sequence[str], each: Progress = lambda: None) -> list[dict[str, Any]]:
         """Return the jobs' statuses when all are terminal."""
         ended = []
         for job_id in job_ids:
-            ended.append(self._finished(job_id))
+            ended.append(self._wait_for_job(job_id))
             each()
         return ended
 
-    def _finished(self, job_id: str) -> dict[str, Any]:
+    def _wait_for_job(self, job_id: str) -> dict[str, Any]:
         """Return a job's status when it is terminal. The service delays its response until then, at most WAIT_S."""
         for _ in range(JOB_WITHIN_S // WAIT_S):
             job = self.get(f"/jobs/{job_id}/status", wait=WAIT_S)
@@ -125,15 +125,15 @@ class Lender:
                 return job
         raise complaint(f"job {job_id} has not ended within {JOB_WITHIN_S} s")
 
-    def _data(self, answer: requests.Response) -> dict[str, Any]:
-        data: dict[str, Any] = self._checked(answer).json()["data"]
+    def _data(self, response: requests.Response) -> dict[str, Any]:
+        data: dict[str, Any] = self._check(response).json()["data"]
         return data
 
     @staticmethod
-    def _checked(answer: requests.Response) -> requests.Response:
-        if not answer.ok:
-            raise complaint(f"{answer.request.method} {answer.url}: {answer.status_code} {answer.text}")
-        return answer
+    def _check(response: requests.Response) -> requests.Response:
+        if not response.ok:
+            raise complaint(f"{response.request.method} {response.url}: {response.status_code} {response.text}")
+        return response
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def issue_key(store: Store) -> tuple[UUID, str]:
     with store.db.writing() as w:
         client = keys.create_client(w, NAME, decision_policies=True, now=now())
         audit.append(w, OPERATOR, "Client.Created", {}, now(), client_id=client.client_id)
-        return client.client_id, _issued(store, w, client.client_id)
+        return client.client_id, _issue_key(store, w, client.client_id)
 
 
 def issue_key_for(store: Store, client_id: UUID) -> str:
@@ -208,10 +208,10 @@ def issue_key_for(store: Store, client_id: UUID) -> str:
         NotFound: no such client.
     """
     with store.db.writing() as w:
-        return _issued(store, w, client_id)
+        return _issue_key(store, w, client_id)
 
 
-def _issued(store: Store, w: Writing, client_id: UUID) -> str:
+def _issue_key(store: Store, w: Writing, client_id: UUID) -> str:
     key, text = keys.create_key(w, client_id, keys.SCOPES, None, store.settings.key_prefix, now())
     audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, now(), client_id=client_id)
     return text

@@ -74,9 +74,8 @@ def api(
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
     store = _open_store()
     if end_with_parent:
-        heartbeat.send_heartbeats(
-            STANDARD_INPUT
-        )  # only now, so that a process that can't open its store is not restarted
+        # Not before, or a process that can't open its store would be restarted.
+        heartbeat.send_heartbeats(STANDARD_INPUT)
     from api.service import app  # noqa: PLC0415
 
     app.serve(store, socket.socket(fileno=listener))
@@ -109,7 +108,7 @@ def _open_store() -> "Store":
     """Open the store, and bring the tables up to date. The API does this before the other processes start, so a problem
     of the settings or the database is reported once.
 
-    A database that is down is not a problem: the service waits for it.
+    A database that is down is no such problem: the service waits for it.
     """
     from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # the process that only starts others needs no store
 

@@ -190,7 +190,7 @@ class _Clock:
         jobs: list[str] = []
         for customer_id, business in self._customers:
             jobs += self._lender.submit(customer_id, submissions(business, after, through))
-        self.rows += sum(job["enrichedCount"] for job in self._lender.finished(jobs))
+        self.rows += sum(job["enrichedCount"] for job in self._lender.wait_for_jobs(jobs))
         self.today = through
 
 

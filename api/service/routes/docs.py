@@ -20,11 +20,11 @@ router = APIRouter(include_in_schema=False)
 @router.get("/docs")
 def get_docs(request: Request) -> Response:
     """Return the OpenAPI document as a page."""
-    return Page(_rendered(request.app), headers={"Content-Security-Policy": CONTENT_POLICY})
+    return Page(_render_docs(request.app), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 
 @lru_cache(1)  # the application of this process
-def _rendered(app: FastAPI) -> str:
+def _render_docs(app: FastAPI) -> str:
     return render(docs_page.page(app.openapi()))
 
 

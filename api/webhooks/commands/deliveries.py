@@ -70,21 +70,21 @@ def resend(
         raise typer.BadParameter("--subscription, --customer and --event-type go with --failed-since")
     with opened_store() as store:
         if delivery is not None:
-            print_record(_record(_resent(store, delivery)), as_json=as_json)
+            print_record(_record(_resend(store, delivery)), as_json=as_json)
         elif failed_since is not None:
             print_record(
-                {"resent": _all_resent(store, failed_since, subscription, customer, event_type)}, as_json=as_json
+                {"resent": _resend_all(store, failed_since, subscription, customer, event_type)}, as_json=as_json
             )
 
 
-def _resent(store: Store, delivery: UUID) -> Delivery:
+def _resend(store: Store, delivery: UUID) -> Delivery:
     with store.db.writing() as w:
         due = delivery_log.resend(w, None, delivery, now())
         audit.append(w, OPERATOR, "Delivery.Resent", {"deliveryId": delivery}, now(), client_id=due.client_id)
     return due
 
 
-def _all_resent(
+def _resend_all(
     store: Store, since: datetime, subscription: UUID | None, customer: UUID | None, event_type: EventType | None
 ) -> int:
     """Resend the failed deliveries, a limited number in each transaction, and return their number."""

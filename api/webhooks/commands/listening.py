@@ -12,7 +12,7 @@ from api.core.commands import ids
 from api.core.commands.console import AsJson, complaint, opened_store, out, print_json, warn
 from api.webhooks import listen as receiver
 from api.webhooks.listen import Behaviour, Receiver
-from api.webhooks.subscribing import is_reached, subscribed
+from api.webhooks.subscribing import is_reached, temporary_subscriptions
 from pipelines.webhooks.events import EventType, decode_secret
 from storage.access import keys
 from storage.core.settings import Environment, Settings
@@ -54,7 +54,7 @@ def listen(
     behaviour = Behaviour(status=status, forward_to=forward_to, hang=hang, drip=drip)
     _check_behaviour(behaviour)
     _check_secrets(secret or [])
-    settings = Settings().prepared()
+    settings = Settings().prepare()
     if not subscribe and (client or event_type):
         raise typer.BadParameter("--client and --event-type go with --subscribe")
     if not subscribe:
@@ -73,7 +73,7 @@ def _subscribing(
     store: Store, client: UUID, event_types: Sequence[EventType], as_json: bool, to: Receiver
 ) -> Iterator[None]:
     """Subscribe the receiver, and report whether a test event arrives."""
-    with subscribed(store, to, client, event_types) as made:
+    with temporary_subscriptions(store, to, client, event_types) as made:
         if as_json:
             print_json({"subscriptionIds": [each.subscription_id for each in made]})
         else:

@@ -51,7 +51,7 @@ def summary(subscription: Which, as_json: AsJson = False) -> None:
     if as_json:
         print_json(SummaryView.of(found).model_dump(by_alias=True))
         return
-    print_record(_summed(found), as_json=False)
+    print_record(_describe_summary(found), as_json=False)
     print_records([_period(each) for each in found.periods], as_json=False, empty="")
 
 
@@ -102,7 +102,7 @@ def _record(subscription: Subscription) -> dict[str, Any]:
     }
 
 
-def _summed(found: Summary) -> dict[str, Any]:
+def _describe_summary(found: Summary) -> dict[str, Any]:
     waits = {"waiting": found.waiting, "retrying": found.retrying, "dateOldestWaiting": found.oldest_waiting_at}
     return _record(found.subscription) | waits
 

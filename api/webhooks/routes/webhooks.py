@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.schemas.common import Paging
-from api.http.answers import accepted, answer, encode, listing, streamed, totals
 from api.http.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
-from api.http.documented import enveloped, refuses, shows
+from api.http.documented import envelope, refuses, shows
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import encode, respond, respond_accepted, respond_list, stream_list, totals
 from api.http.route import Route
 from api.webhooks import samples
 from api.webhooks.schemas import (
@@ -52,7 +52,7 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 @router.post(
     "/subscriptions",
     status_code=201,
-    response_model=enveloped(CreatedSubscriptionView),
+    response_model=envelope(CreatedSubscriptionView),
     responses=refuses(
         *REFUSED_SCOPES,
         "Webhook.UrlNotHttps",
@@ -77,39 +77,39 @@ def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
         )
         caller.audit(w, "Subscription.Created", subscriptionId=subscription.subscription_id)
         location = {"Location": f"/v1/webhooks/subscriptions/{subscription.subscription_id}"}
-        shown = answer(
+        shown = respond(
             CreatedSubscriptionView.of(vars(subscription) | {"secret": secret}), status=201, headers=location
         )
         return caller.store_response(w, shown, again=_not_replayable(subscription))
 
 
-@router.get("/subscriptions", response_model=enveloped(SubscriptionListView))
+@router.get("/subscriptions", response_model=envelope(SubscriptionListView))
 def list_subscriptions(caller: Subscriber, query: Annotated[Paging, Query()]) -> Response:
     """List subscriptions in order of creation."""
     with caller.reading() as r:
-        return listing(
+        return respond_list(
             "subscriptions", subscriptions.find(r, caller.client_id, query.requested_page()), SubscriptionView
         )
 
 
-@router.get("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
+@router.get("/subscriptions/{subscriptionId}", response_model=envelope(SubscriptionView))
 def get_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Read one subscription."""
     with caller.reading() as r:
-        return answer(SubscriptionView.of(caller.subscription(r, subscription_id)))
+        return respond(SubscriptionView.of(caller.subscription(r, subscription_id)))
 
 
-@router.patch("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
+@router.patch("/subscriptions/{subscriptionId}", response_model=envelope(SubscriptionView))
 def change_subscription(caller: Subscriber, subscription_id: SubscriptionId, sent: ChangedSubscription) -> Response:
     """Change how failures are handled: `maxRetries`, `pauseAfterFailures`. A field that isn't sent stays unchanged."""
     known = as_uuid(subscription_id)
     with caller.writing() as w:
         changed = subscriptions.change(w, caller.client_id, known, sent.changes())
         caller.audit(w, "Subscription.Changed", subscriptionId=known)
-    return answer(SubscriptionView.of(changed))
+    return respond(SubscriptionView.of(changed))
 
 
-@router.post("/subscriptions/{subscriptionId}/pause", response_model=enveloped(SubscriptionView))
+@router.post("/subscriptions/{subscriptionId}/pause", response_model=envelope(SubscriptionView))
 def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Pause a subscription: nothing is sent until it is resumed.
 
@@ -120,31 +120,31 @@ def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> R
         paused, changed = subscriptions.pause(w, *which, subscriptions.BY_CLIENT, caller.now)
         if changed:
             caller.audit(w, "Subscription.Paused", subscriptionId=paused.subscription_id)
-    return answer(SubscriptionView.of(paused))
+    return respond(SubscriptionView.of(paused))
 
 
-@router.post("/subscriptions/{subscriptionId}/resume", response_model=enveloped(SubscriptionView))
+@router.post("/subscriptions/{subscriptionId}/resume", response_model=envelope(SubscriptionView))
 def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Resume a subscription: waiting events are sent in their order, and new ones again. Failures count from zero."""
     with caller.writing() as w:
         resumed, changed = subscriptions.resume(w, caller.client_id, as_uuid(subscription_id))
         if changed:
             caller.audit(w, "Subscription.Resumed", subscriptionId=resumed.subscription_id)
-    return answer(SubscriptionView.of(resumed))
+    return respond(SubscriptionView.of(resumed))
 
 
-@router.get("/subscriptions/{subscriptionId}/summary", response_model=enveloped(SummaryView))
+@router.get("/subscriptions/{subscriptionId}/summary", response_model=envelope(SummaryView))
 def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Summarise the deliveries of the last 24 hours and 7 days, and those that are waiting."""
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
-        return answer(SummaryView.of(delivery_figures.read_summary(r, known, caller.now)))
+        return respond(SummaryView.of(delivery_figures.read_summary(r, known, caller.now)))
 
 
 @router.post(
     "/subscriptions/{subscriptionId}/test",
     status_code=202,
-    response_model=enveloped(DeliveryView),
+    response_model=envelope(DeliveryView),
     responses=shows(202, "test") | refuses(TEST_UNDER_WAY),
     dependencies=[IDEMPOTENT],
 )
@@ -158,13 +158,13 @@ def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Re
         made = outbox.enqueue_test(w, samples.event_for(receiver, caller.now), receiver.subscription_id)
         queued = delivery_log.get(w, caller.client_id, made)
         caller.audit(w, "Subscription.Tested", subscriptionId=receiver.subscription_id, deliveryId=queued.delivery_id)
-        return caller.store_response(w, accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))
+        return caller.store_response(w, respond_accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))
 
 
 @router.post(
     "/subscriptions/{subscriptionId}/resend",
     status_code=202,
-    response_model=enveloped(ResentView),
+    response_model=envelope(ResentView),
     responses=refuses(UNKNOWN_CUSTOMER),
     dependencies=[IDEMPOTENT],
 )
@@ -183,19 +183,19 @@ def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, wante
             status=wanted.status,
         )
         caller.audit(w, "Delivery.AllResent", subscriptionId=receiver)
-        return caller.store_response(w, accepted(ResentView(resent=resent, more=more), _log_of(receiver)))
+        return caller.store_response(w, respond_accepted(ResentView(resent=resent, more=more), _log_of(receiver)))
 
 
-@router.delete("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
+@router.delete("/subscriptions/{subscriptionId}", response_model=envelope(SubscriptionView))
 def delete_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Delete a subscription. Nothing more is sent to it; a delivery under way may still arrive, within 30 s."""
     with caller.writing() as w:
         deleted = subscriptions.delete(w, caller.client_id, as_uuid(subscription_id))
         caller.audit(w, "Subscription.Deleted", subscriptionId=deleted.subscription_id)
-    return answer(SubscriptionView.of(deleted))
+    return respond(SubscriptionView.of(deleted))
 
 
-@router.post("/subscriptions/{subscriptionId}/secret/rotate", response_model=enveloped(RotatedSecretView))
+@router.post("/subscriptions/{subscriptionId}/secret/rotate", response_model=envelope(RotatedSecretView))
 def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Replace the signing secret. Everything sent from now on is signed with the new one, older events too.
 
@@ -205,12 +205,12 @@ def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Respon
     with caller.writing() as w:
         secret = subscriptions.rotate(w, caller.client_id, rotated, caller.store.vault)
         caller.audit(w, "Subscription.SecretRotated", subscriptionId=rotated)
-    return answer(RotatedSecretView(webhook_subscription_id=rotated, secret=secret))
+    return respond(RotatedSecretView(webhook_subscription_id=rotated, secret=secret))
 
 
 @router.post(
     "/subscriptions/{subscriptionId}/customers",
-    response_model=enveloped(SubscriptionView),
+    response_model=envelope(SubscriptionView),
     responses=refuses(*REFUSED_SCOPES),
 )
 def add_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: ScopedCustomers) -> Response:
@@ -219,12 +219,12 @@ def add_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: Sco
     with caller.writing() as w:
         scoped = subscriptions.add_customers(w, caller.client_id, *scope)
         caller.audit(w, "Subscription.CustomersAdded", subscriptionId=scope[0], customerIds=scope[1])
-    return answer(SubscriptionView.of(scoped))
+    return respond(SubscriptionView.of(scoped))
 
 
 @router.delete(
     "/subscriptions/{subscriptionId}/customers",
-    response_model=enveloped(SubscriptionView),
+    response_model=envelope(SubscriptionView),
     responses=refuses(*REFUSED_SCOPES),
 )
 def remove_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: ScopedCustomers) -> Response:
@@ -233,12 +233,12 @@ def remove_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: 
     with caller.writing() as w:
         scoped = subscriptions.remove_customers(w, caller.client_id, *scope)
         caller.audit(w, "Subscription.CustomersRemoved", subscriptionId=scope[0], customerIds=scope[1])
-    return answer(SubscriptionView.of(scoped))
+    return respond(SubscriptionView.of(scoped))
 
 
 @router.get(
     "/subscriptions/{subscriptionId}/deliveries",
-    response_model=enveloped(DeliveryListView),
+    response_model=envelope(DeliveryListView),
     responses=refuses(*REFUSED_FILTERS),
 )
 def list_deliveries(
@@ -248,21 +248,21 @@ def list_deliveries(
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
         found = _find_deliveries(r, caller, query, known.subscription_id)
-    return streamed("deliveries", totals(found), _in_slices(caller, found.items))
+    return stream_list("deliveries", totals(found), _in_slices(caller, found.items))
 
 
-@router.get("/deliveries", response_model=enveloped(DeliveryListView), responses=refuses(*REFUSED_FILTERS))
+@router.get("/deliveries", response_model=envelope(DeliveryListView), responses=refuses(*REFUSED_FILTERS))
 def list_all_deliveries(caller: Subscriber, query: Annotated[DeliveriesQuery, Query()]) -> Response:
     """List the deliveries of all subscriptions, including deleted ones, newest first, with every attempt."""
     with caller.reading() as r:
         found = _find_deliveries(r, caller, query, None)
-    return streamed("deliveries", totals(found), _in_slices(caller, found.items))
+    return stream_list("deliveries", totals(found), _in_slices(caller, found.items))
 
 
 @router.post(
     "/deliveries/{deliveryId}/resend",
     status_code=202,
-    response_model=enveloped(DeliveryView),
+    response_model=envelope(DeliveryView),
     responses=refuses("Webhook.DeliveryInFlight", "Webhook.SubscriptionDeleted"),
     dependencies=[IDEMPOTENT],
 )
@@ -271,7 +271,7 @@ def resend_delivery(caller: Subscriber, delivery_id: DeliveryId) -> Response:
     with caller.writing() as w:
         due = delivery_log.resend(w, caller.client_id, as_uuid(delivery_id), caller.now)
         caller.audit(w, "Delivery.Resent", deliveryId=due.delivery_id)
-        return caller.store_response(w, accepted(DeliveryView.of(due), _log_of(due.subscription_id)))
+        return caller.store_response(w, respond_accepted(DeliveryView.of(due), _log_of(due.subscription_id)))
 
 
 def _log_of(subscription_id: UUID) -> str:

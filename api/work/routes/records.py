@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.schemas.common import Paging
-from api.http.answers import answer, listing
 from api.http.dependencies import Allow, AttachmentId, Caller, CustomerId, NoteId, as_uuid
-from api.http.documented import DAMAGED_FILE, File, enveloped, refuses
+from api.http.documented import DAMAGED_FILE, File, envelope, refuses
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import respond, respond_list
 from api.http.route import Route
 from api.http.uploads import AttachedFile
 from api.intake.statements import sealing
@@ -38,7 +38,7 @@ FILE_ERRORS = ("Request.MalformedForm", "Attachment.WrongCount", "Attachment.Fil
 
 
 @router.get(
-    "/notes", response_model=enveloped(NoteListView), responses=refuses("Evaluation.NotFound", "RuleMatch.NotFound")
+    "/notes", response_model=envelope(NoteListView), responses=refuses("Evaluation.NotFound", "RuleMatch.NotFound")
 )
 def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[WhichNotes, Query()]) -> Response:
     """List notes on a customer, newest first. A deleted note has no text, only who wrote and deleted it, and when."""
@@ -49,13 +49,13 @@ def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[WhichNo
         if query.match_id is not None:
             caller.match(r, str(query.match_id))
         found = notes.find(r, customer, query.evaluation_id, query.match_id, query.requested_page())
-    return listing("notes", found, WrittenNoteView)
+    return respond_list("notes", found, WrittenNoteView)
 
 
 @router.post(
     "/notes",
     status_code=201,
-    response_model=enveloped(NewNoteView),
+    response_model=envelope(NewNoteView),
     responses=refuses("Note.UnknownSubject"),
     dependencies=[IDEMPOTENT],
 )
@@ -66,10 +66,10 @@ def add_note(caller: Worker, customer_id: CustomerId, sent: SentNote) -> Respons
         made = notes.add(w, customer, sent.record(), caller.actor.who, caller.now)
         caller.audit(w, "Note.Added", customerId=customer.customer_id, noteId=made.note_id)
         location = {"Location": f"/v1/customer/{customer.customer_id}/notes"}
-        return caller.store_response(w, answer(NewNoteView.of(made), status=201, headers=location))
+        return caller.store_response(w, respond(NewNoteView.of(made), status=201, headers=location))
 
 
-@router.delete("/notes/{noteId}", response_model=enveloped(WrittenNoteView))
+@router.delete("/notes/{noteId}", response_model=envelope(WrittenNoteView))
 def delete_note(caller: Worker, customer_id: CustomerId, note_id: NoteId) -> Response:
     """Delete a note's text. That there was a note stays on the record."""
     with caller.writing() as w:
@@ -77,21 +77,21 @@ def delete_note(caller: Worker, customer_id: CustomerId, note_id: NoteId) -> Res
         deleted = notes.delete(w, customer, as_uuid(note_id), caller.actor.who, caller.now)
         if deleted.deleted_at == caller.now:
             caller.audit(w, "Note.Deleted", customerId=customer.customer_id, noteId=deleted.note_id)
-    return answer(WrittenNoteView.of(deleted))
+    return respond(WrittenNoteView.of(deleted))
 
 
-@router.get("/attachments", response_model=enveloped(AttachmentListView))
+@router.get("/attachments", response_model=envelope(AttachmentListView))
 def list_attachments(caller: Worker, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List the files attached to a customer, newest first, also those that were deleted."""
     with caller.reading() as r:
         found = attachments.find(r, caller.customer(r, customer_id), query.requested_page())
-    return listing("attachments", found, AttachmentView)
+    return respond_list("attachments", found, AttachmentView)
 
 
 @router.post(
     "/attachments",
     status_code=201,
-    response_model=enveloped(NewAttachmentView),
+    response_model=envelope(NewAttachmentView),
     responses=refuses(*FILE_ERRORS),
     dependencies=[IDEMPOTENT],
 )
@@ -107,7 +107,7 @@ def attach_file(caller: Worker, customer_id: CustomerId, file: AttachedFile) -> 
         attachment = attachments.add(w, caller.store.lake, customer, sealed, caller.actor.who, caller.now)
         caller.audit(w, "Attachment.Added", customerId=customer.customer_id, attachmentId=attachment.attachment_id)
         location = {"Location": f"/v1/customer/{customer.customer_id}/attachments/{attachment.attachment_id}/content"}
-        return caller.store_response(w, answer(NewAttachmentView.of(attachment), status=201, headers=location))
+        return caller.store_response(w, respond(NewAttachmentView.of(attachment), status=201, headers=location))
 
 
 @router.get(
@@ -124,7 +124,7 @@ def download_attachment(caller: Worker, customer_id: CustomerId, attachment_id: 
     return File(content, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"})
 
 
-@router.delete("/attachments/{attachmentId}", response_model=enveloped(AttachmentView))
+@router.delete("/attachments/{attachmentId}", response_model=envelope(AttachmentView))
 def delete_attachment(caller: Worker, customer_id: CustomerId, attachment_id: AttachmentId) -> Response:
     """Delete an attached file and its name. That there was one stays on the record."""
     with caller.writing() as w:
@@ -135,14 +135,14 @@ def delete_attachment(caller: Worker, customer_id: CustomerId, attachment_id: At
             caller.audit(w, "Attachment.Deleted", customerId=customer.customer_id, attachmentId=deleted.attachment_id)
     if path is not None:
         caller.store.lake.discard(path)
-    return answer(AttachmentView.of(deleted))
+    return respond(AttachmentView.of(deleted))
 
 
-@router.get("/timeline", response_model=enveloped(TimelineView))
+@router.get("/timeline", response_model=envelope(TimelineView))
 def get_timeline(caller: Worker, customer_id: CustomerId, query: Annotated[TimelineQuery, Query()]) -> Response:
     """Read what happened to a customer, newest first: submissions, reports, decisions, alerts and people's work."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         entries, following = timeline.read_page(r, customer, query.cursor, query.count)
     shown = [describe_entry(each, caller.store.settings.zone) for each in entries]
-    return answer({"entries": shown, "nextCursor": None if following is None else cursor_text(following)})
+    return respond({"entries": shown, "nextCursor": None if following is None else cursor_text(following)})

@@ -7,10 +7,10 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.http.answers import answer, encode, streamed, totals
 from api.http.dependencies import Allow, Caller, EvaluationId, MatchId
-from api.http.documented import enveloped, refuses
+from api.http.documented import envelope, refuses
 from api.http.idempotency import IDEMPOTENT
+from api.http.responses import encode, respond, stream_list, totals
 from api.http.route import Route
 from api.monitoring.rulesets import describe_matches
 from api.work.schemas.work import (
@@ -53,7 +53,7 @@ AUDITED = {
 SUMMARISED = ("code", "message", "severity", "recommendedActions")
 
 
-@router.get("/work", response_model=enveloped(WorkListView))
+@router.get("/work", response_model=envelope(WorkListView))
 def list_work(caller: Worker, query: Annotated[WhichWork, Query()]) -> Response:
     """List what waits for people, newest first: alerts that are neither closed nor snoozed, and decisions.
 
@@ -65,22 +65,22 @@ def list_work(caller: Worker, query: Annotated[WhichWork, Query()]) -> Response:
         found = items.find_waiting(
             r, caller.client_id, caller.now, kind=query.kind, assignee=who, page=query.requested_page()
         )
-    return answer({"items": [describe_item(each, caller.now) for each in found.items], **totals(found)})
+    return respond({"items": [describe_item(each, caller.now) for each in found.items], **totals(found)})
 
 
-@router.get("/colleagues", response_model=enveloped(ColleagueListView))
+@router.get("/colleagues", response_model=envelope(ColleagueListView))
 def list_colleagues(caller: Worker) -> Response:
     """List the client's users to whom work can be assigned, by name."""
     with caller.reading() as r:
         found = users.find(r, caller.client_id)
     able = [each for each in found.items if each.disabled_at is None and SCOPE in GRANTS[each.role]]
     able.sort(key=lambda each: each.name.casefold())
-    return answer(ColleagueListView(colleagues=[ColleagueView.of(each) for each in able]))
+    return respond(ColleagueListView(colleagues=[ColleagueView.of(each) for each in able]))
 
 
 @router.put(
     "/evaluations/{evaluationId}/assignee",
-    response_model=enveloped(WorkItemView),
+    response_model=envelope(WorkItemView),
     responses=refuses("Evaluation.NotWaiting", UNKNOWN_ASSIGNEE),
 )
 def assign_decision(caller: Worker, evaluation_id: EvaluationId, sent: SentAssignee) -> Response:
@@ -92,12 +92,12 @@ def assign_decision(caller: Worker, evaluation_id: EvaluationId, sent: SentAssig
         items.act(w, caller.client_id, found.evaluation_id, action, caller.actor.who, caller.now)
         caller.audit(w, "Decision.Assigned", evaluationId=found.evaluation_id)
         shown = items.get(w, caller.client_id, found.evaluation_id, caller.now)
-        return answer(describe_item(shown, caller.now))
+        return respond(describe_item(shown, caller.now))
 
 
 @router.get(
     "/alerts",
-    response_model=enveloped(AlertListView),
+    response_model=envelope(AlertListView),
     responses=refuses("Customer.NotFound", "Ruleset.NotFound", CORRUPT),
 )
 def list_alerts(caller: Worker, query: Annotated[WhichAlerts, Query()]) -> Response:
@@ -111,20 +111,20 @@ def list_alerts(caller: Worker, query: Annotated[WhichAlerts, Query()]) -> Respo
         ruleset_id = None if query.ruleset_id is None else caller.ruleset(r, str(query.ruleset_id)).ruleset_id
         of = {"state": query.state, "customer": customer, "ruleset_id": ruleset_id}
         found = items.find_alerts(r, caller.client_id, caller.now, assignee=who, **of, page=query.requested_page())
-    return streamed("alerts", totals(found), _in_slices(caller, found.items))
+    return stream_list("alerts", totals(found), _in_slices(caller, found.items))
 
 
-@router.get("/alerts/{matchId}", response_model=enveloped(AlertView), responses=refuses(CORRUPT))
+@router.get("/alerts/{matchId}", response_model=envelope(AlertView), responses=refuses(CORRUPT))
 def get_alert(caller: Worker, match_id: MatchId) -> Response:
     """Read an alert with the values that its rules read, and what people did with it."""
     with caller.reading() as r:
-        return answer(_alert(r, caller, caller.match(r, match_id)))
+        return respond(_alert(r, caller, caller.match(r, match_id)))
 
 
 @router.post(
     "/alerts/{matchId}/actions",
     status_code=201,
-    response_model=enveloped(AlertView),
+    response_model=envelope(AlertView),
     responses=refuses(UNKNOWN_ASSIGNEE, CORRUPT),
     dependencies=[IDEMPOTENT],
 )
@@ -143,7 +143,7 @@ def act_on_alert(caller: Worker, match_id: MatchId, sent: SentAlertAction) -> Re
         items.act(w, caller.client_id, match.match_id, action, caller.actor.who, caller.now)
         caller.audit(w, AUDITED[action.action], matchId=match.match_id)
         location = {"Location": f"/v1/alerts/{match.match_id}"}
-        return caller.store_response(w, answer(_alert(w, caller, match), status=201, headers=location))
+        return caller.store_response(w, respond(_alert(w, caller, match), status=201, headers=location))
 
 
 def _require_assignable(r: Reading, caller: Caller, assignee: UUID | None) -> None:

@@ -13,7 +13,7 @@ from api.core.schemas.rules import (
     Rule,
     identifier,
     identifier_parameter,
-    masked,
+    masked_text,
     optional,
     required_text,
     whole_parameter,
@@ -40,7 +40,7 @@ def _subject(name: str, of: str) -> Rule:
 class SentNote(Received):
     """A note on a customer, or on one of its evaluations or matches."""
 
-    text: Annotated[str, required_text("text", "Note.InvalidText", MAX_TEXT, parse=masked)]
+    text: Annotated[str, required_text("text", "Note.InvalidText", MAX_TEXT, parse=masked_text)]
     evaluation_id: Annotated[UUID | None, _subject("evaluationId", "evaluation")] = None
     match_id: Annotated[UUID | None, _subject("matchId", "match")] = None
 

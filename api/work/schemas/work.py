@@ -15,7 +15,7 @@ from api.core.schemas.rules import (
     choice_parameter,
     identifier,
     identifier_parameter,
-    masked,
+    masked_text,
     moment,
     one_of,
     optional,
@@ -115,13 +115,15 @@ class SentAlertAction(Received):
     ] = Field(None, validate_default=True)
     reason: Annotated[
         str | None,
-        optional_text("reason", "Alert.InvalidReason", MAX_REASON, "In your words; needed to close.", parse=masked),
+        optional_text(
+            "reason", "Alert.InvalidReason", MAX_REASON, "In your words; needed to close.", parse=masked_text
+        ),
     ] = Field(None, validate_default=True)
     assignee: Annotated[UUID | None, ASSIGNEE] = None
 
     @field_validator("until", "reason")
     @classmethod
-    def _given_if_needed(cls, given: Any, info: ValidationInfo) -> Any:
+    def _require_if_needed(cls, given: Any, info: ValidationInfo) -> Any:
         action, code = NEEDED[str(info.field_name)]
         if given is None and info.data.get("action") is action:
             raise refusal(code, f"{info.field_name} is needed to {action}.")

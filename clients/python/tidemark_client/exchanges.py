@@ -55,7 +55,7 @@ class Exchanges:
         """Send a request, retry it while the failure is temporary, and return the response's `data`."""
         headers = {"Idempotency-Key": idempotency_key or str(uuid4())} if request.takes_idempotency_key else {}
         for retry in range(self.retries + 1):
-            outcome = yield self._built(request, headers)
+            outcome = yield self._build_request(request, headers)
             if isinstance(outcome, httpx.Response) and outcome.is_success:
                 data: Data = _data(outcome)
                 return data
@@ -82,7 +82,7 @@ class Exchanges:
             if left <= 0:
                 raise TimeoutError(f"job {job_id} has not ended: {job['status']}")
 
-    def _built(self, request: Request[Any], headers: dict[str, str]) -> httpx.Request:
+    def _build_request(self, request: Request[Any], headers: dict[str, str]) -> httpx.Request:
         query = {name: _plain(value) for name, value in request.query.items() if value is not None}
         content = None if request.body is None else json.dumps(request.body, default=_plain).encode()
         if content is not None:

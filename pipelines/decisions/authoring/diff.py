@@ -22,9 +22,9 @@ def describe_changes(before: Policy, after: Policy) -> list[str]:
         *_parts("Metric", before.metrics, after.metrics, "slug"),
         *_parts("Product", before.products, after.products, "slug"),
         *_steps(before, after),
-        *_moved(before, after),
+        *_describe_moved(before, after),
         *_changes("Rule", _rules(before), _rules(after), "code", frozenset()),
-        *_reordered(before, after),
+        *_describe_reordered(before, after),
         *_parts("Limit of", before.limits, after.limits, "product", frozenset({"caps"})),
         *_caps(before, after),
         *_parts("Indicator", before.indicators, after.indicators, "metric"),
@@ -135,7 +135,7 @@ def _rules(policy: Policy) -> list[Rule]:
     return [rule for step in policy.steps for rule in step.rules]
 
 
-def _moved(before: Policy, after: Policy) -> Iterator[str]:
+def _describe_moved(before: Policy, after: Policy) -> Iterator[str]:
     old, new = _steps_by_rule(before), _steps_by_rule(after)
     for code in old:
         if code in new and old[code] != new[code]:
@@ -146,7 +146,7 @@ def _steps_by_rule(policy: Policy) -> Mapping[str, str]:
     return {rule.code: step.name for step in policy.steps for rule in step.rules}
 
 
-def _reordered(before: Policy, after: Policy) -> Iterator[str]:
+def _describe_reordered(before: Policy, after: Policy) -> Iterator[str]:
     old, new = ({step.name: _names(step.rules, "code") for step in policy.steps} for policy in (before, after))
     for name in old:
         if name in new:

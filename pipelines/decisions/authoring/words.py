@@ -51,7 +51,7 @@ def describe_condition(condition: Condition) -> str:
         case Not(not_=inner):
             return f"not ({describe_condition(inner)})"
         case OneOf(one_of=membership):
-            return f"{describe_number(membership.of)} is one of {', '.join(map(_quoted, membership.texts))}"
+            return f"{describe_number(membership.of)} is one of {', '.join(map(_quote, membership.texts))}"
         case IsTrue(is_true=of):
             return f"{describe_number(of)} is true"
         case IsKnown(is_known=of):
@@ -81,5 +81,5 @@ _COMPARISONS: Mapping[str, str] = {
 }
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f"“{text}”"

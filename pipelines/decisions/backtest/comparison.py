@@ -7,7 +7,7 @@ from functools import reduce
 import polars as pl
 
 from pipelines.decisions.backtest.sides import UNDECIDABLE, Side
-from pipelines.decisions.backtest.tallies import AFTER, BEFORE, OF_A_SIDE, SIDE, UP_TO, bare, shaped
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, OF_A_SIDE, SIDE, UP_TO, as_tally, empty_tally
 from pipelines.decisions.evaluate import MONEY, OUTCOME
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
@@ -43,27 +43,27 @@ def compare(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> t
         before, after: each may lack a decision for some customers. Its tallies count all that it decides.
         outcomes: KNOWN_OUTCOMES; for other customers it is unknown whether they defaulted.
     """
-    priced = _paired_limits(before, after)
-    rows = _paired(before, after, outcomes).pipe(_with_limits, priced).with_columns(as_of=pl.lit(as_of))
+    limits = _pair_limits(before, after)
+    rows = _pair_decisions(before, after, outcomes).pipe(_add_limits, limits).with_columns(as_of=pl.lit(as_of))
     comparison = rows.select(pl.col(name).cast(kind) for name, kind in COMPARISON.items()).sort(BY_CUSTOMER)
-    pairs = priced.join(rows.select(BY_CUSTOMER, "before", "after"), on=BY_CUSTOMER, how="inner", validate="m:1")
+    limits = limits.join(rows.select(BY_CUSTOMER, "before", "after"), on=BY_CUSTOMER, how="inner", validate="m:1")
     sides = {BEFORE: before, AFTER: after}
-    described = {
-        "transitions": _transitions(comparison),
-        "limits": _limit_totals(pairs),
-        "bands": pl.concat([_banded(pairs, side) for side in sides]),
-        "changes": _changes(comparison),
+    tallies = {
+        "transitions": _count_transitions(comparison),
+        "limits": _sum_limits(limits),
+        "bands": pl.concat([_count_by_band(limits, side) for side in sides]),
+        "changes": _count_changes(comparison),
         **{
-            name: pl.concat([bare(name).with_columns(side=pl.lit(None, SIDE)), *_sided(sides, name)])
+            name: pl.concat([empty_tally(name).with_columns(side=pl.lit(None, SIDE)), *_tallies_of_sides(sides, name)])
             for name in OF_A_SIDE
         },
     }
     return comparison, {
-        name: shaped(name, frame.with_columns(as_of=pl.lit(as_of))) for name, frame in described.items()
+        name: as_tally(name, frame.with_columns(as_of=pl.lit(as_of))) for name, frame in tallies.items()
     }
 
 
-def _paired(before: Side, after: Side, outcomes: pl.DataFrame) -> pl.DataFrame:
+def _pair_decisions(before: Side, after: Side, outcomes: pl.DataFrame) -> pl.DataFrame:
     earlier = before.decisions.rename({"outcome": "before", "step": "before_step", "decisive": "before_rules"})
     later = after.decisions.rename({"outcome": "after", "step": "after_step", "decisive": "after_rules"})
     both = earlier.join(later, on=BY_CUSTOMER, how="inner", suffix="_after", validate="1:1")
@@ -79,23 +79,23 @@ def _changed_by() -> pl.Expr:
     return pl.when(pl.col("before") != pl.col("after")).then(codes).otherwise(pl.lit([], pl.List(pl.String())))
 
 
-def _paired_limits(before: Side, after: Side) -> pl.DataFrame:
+def _pair_limits(before: Side, after: Side) -> pl.DataFrame:
     """Join both sides' limits: `customer_number, product`, each side's amount (AUD), and whether it has a limit."""
     sides = (
-        side.limits.rename({"amount": f"{name}_amount"}).with_columns(pl.lit(value=True).alias(f"{name}_priced"))
+        side.limits.rename({"amount": f"{name}_amount"}).with_columns(pl.lit(value=True).alias(f"{name}_has_limit"))
         for name, side in ((BEFORE, before), (AFTER, after))
     )
     earlier, later = sides
     return earlier.join(later, on=[BY_CUSTOMER, "product"], how="full", coalesce=True, validate="1:1").with_columns(
-        pl.col("before_priced", "after_priced").fill_null(value=False)
+        pl.col("before_has_limit", "after_has_limit").fill_null(value=False)
     )
 
 
-def _with_limits(rows: pl.DataFrame, priced: pl.DataFrame) -> pl.DataFrame:
+def _add_limits(rows: pl.DataFrame, limits: pl.DataFrame) -> pl.DataFrame:
     pair = pl.struct("product", pl.col("before_amount").alias(BEFORE), pl.col("after_amount").alias(AFTER))
     differs = pl.col("before_amount").ne_missing(pl.col("after_amount"))
-    limits = (
-        priced.sort(BY_CUSTOMER, "product")
+    by_customer = (
+        limits.sort(BY_CUSTOMER, "product")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(limits=pair, differ=differs.any())
     )
@@ -105,11 +105,11 @@ def _with_limits(rows: pl.DataFrame, priced: pl.DataFrame) -> pl.DataFrame:
         .when(pl.col("differ"))
         .then(pl.lit(LIMITS_CHANGED, CHANGE))
     )
-    joined = rows.join(limits, on=BY_CUSTOMER, how="left", validate="1:1")
+    joined = rows.join(by_customer, on=BY_CUSTOMER, how="left", validate="1:1")
     return joined.with_columns(pl.col("limits").fill_null([]), change=change)
 
 
-def _transitions(comparison: pl.DataFrame) -> pl.DataFrame:
+def _count_transitions(comparison: pl.DataFrame) -> pl.DataFrame:
     return comparison.group_by("before", "after").agg(
         customers=pl.len(),
         limits_changed=(pl.col("limits").list.eval(_differs()).list.any()).sum(),
@@ -118,7 +118,7 @@ def _transitions(comparison: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _changes(comparison: pl.DataFrame) -> pl.DataFrame:
+def _count_changes(comparison: pl.DataFrame) -> pl.DataFrame:
     """Count customers with another outcome by the rules that cause it; null: no rule has another result."""
     changed = comparison.filter(pl.col("change") == OUTCOME_CHANGED)
     return (
@@ -133,8 +133,8 @@ def _differs() -> pl.Expr:
     return pl.element().struct.field(BEFORE).ne_missing(pl.element().struct.field(AFTER))
 
 
-def _limit_totals(pairs: pl.DataFrame) -> pl.DataFrame:
-    return pairs.group_by("before", "after", "product").agg(
+def _sum_limits(limits: pl.DataFrame) -> pl.DataFrame:
+    return limits.group_by("before", "after", "product").agg(
         customers=pl.len(),
         before_known=pl.col("before_amount").count(),
         before_amount=pl.col("before_amount").sum(),
@@ -143,19 +143,19 @@ def _limit_totals(pairs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _banded(pairs: pl.DataFrame, side: str) -> pl.DataFrame:
+def _count_by_band(limits: pl.DataFrame, side: str) -> pl.DataFrame:
     amount = pl.col(f"{side}_amount")
     band = reduce(
         lambda higher, bound: pl.when(amount <= bound).then(pl.lit(bound, pl.Int64)).otherwise(higher),
         reversed(UP_TO),
         pl.lit(None, pl.Int64),
     )
-    priced = pairs.filter(pl.col(f"{side}_priced"))
-    by_band = priced.group_by("product", up_to=band).agg(customers=pl.len(), amount=amount.sum())
+    computed = limits.filter(pl.col(f"{side}_has_limit"))
+    by_band = computed.group_by("product", up_to=band).agg(customers=pl.len(), amount=amount.sum())
     return by_band.with_columns(side=pl.lit(side, SIDE))
 
 
-def _sided(sides: Mapping[str, Side], name: str) -> Iterator[pl.DataFrame]:
+def _tallies_of_sides(sides: Mapping[str, Side], name: str) -> Iterator[pl.DataFrame]:
     for side, of in sides.items():
         if name in of.tallies:
             yield of.tallies[name].with_columns(side=pl.lit(side, SIDE))

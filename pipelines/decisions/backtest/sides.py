@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipelines.decisions.backtest import causes
-from pipelines.decisions.backtest.tallies import bare
+from pipelines.decisions.backtest.tallies import empty_tally
 from pipelines.decisions.evaluate import MONEY, OUTCOME, rule_column, step_column
 from pipelines.decisions.plan import Plan, PlannedLimit
 from pipelines.decisions.policy import INDETERMINATE
@@ -108,7 +108,7 @@ def _count_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
         )
         for nth, planned in enumerate(plan.steps)
     ]
-    return pl.concat([bare("steps"), *described])
+    return pl.concat([empty_tally("steps"), *described])
 
 
 def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
@@ -126,7 +126,7 @@ def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
         for nth, planned in enumerate(plan.steps)
         for place, each in enumerate(planned.rules)
     ]
-    return pl.concat([bare("rules"), *described])
+    return pl.concat([empty_tally("rules"), *described])
 
 
 def _causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:

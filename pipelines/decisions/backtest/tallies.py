@@ -48,11 +48,11 @@ def merge(parts: Iterable[Tallies]) -> Tallies:
     return tallies.merge(TALLIES, parts)
 
 
-def shaped(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+def as_tally(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame as the tally of that name."""
-    return TALLIES[name].shaped(frame).sort(*TALLIES[name].by)
+    return TALLIES[name].cast(frame).sort(*TALLIES[name].by)
 
 
-def bare(name: str) -> pl.DataFrame:
+def empty_tally(name: str) -> pl.DataFrame:
     """Return an empty tally of one side."""
     return pl.DataFrame(schema={each: kind for each, kind in TALLIES[name].schema.items() if each not in _SIDE})

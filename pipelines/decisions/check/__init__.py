@@ -47,7 +47,7 @@ def check_document(document: object) -> CheckedPolicy:
     dangling = list(islice(references.find_faults(data), MAX_FAULTS))
     wrong_kind = references.pointers_of_wrong_kind(dangling)
     faults = sort_findings([*misshapen, *dangling, *ranges.find_faults(data, wrong_kind)])[:MAX_FAULTS]
-    own = [] if policy is None else [*leniency.find_warnings(policy), *_unpriced(policy)]
+    own = [] if policy is None else [*leniency.find_warnings(policy), *_find_products_without_limit(policy)]
     warnings = sort_findings([*own, *ranges.find_warnings(data, wrong_kind)])
     return CheckedPolicy(None if faults else policy, faults, warnings)
 
@@ -61,7 +61,7 @@ def _sort_key(pointer: str) -> list[tuple[int, str]]:
     return [(int(step), "") if step.isdecimal() else (-1, step) for step in pointer.split("/")]
 
 
-def _unpriced(policy: Policy) -> Iterable[Finding]:
+def _find_products_without_limit(policy: Policy) -> Iterable[Finding]:
     priced = {limit.product for limit in policy.limits}
     for nth, product in enumerate(policy.products):
         if product.slug not in priced:

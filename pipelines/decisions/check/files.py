@@ -13,13 +13,13 @@ Read = tuple[object, Finding | None]  # the document, or what is wrong with the 
 
 def parse_file(text: str, yaml: bool) -> Read:
     if len(text) > MAX_CHARACTERS:
-        return _refused("TooLarge", f"The file may have at most {MAX_CHARACTERS:,} characters.")
+        return _refusal("TooLarge", f"The file may have at most {MAX_CHARACTERS:,} characters.")
     try:
         return _parse_yaml(text) if yaml else (strict_json.parse(text.encode()), None)
     except (RuleError, library.YAMLError) as error:
-        return _refused("NotYaml", f"The file is not valid YAML: {_place_in_yaml(error, text)}.")
+        return _refusal("NotYaml", f"The file is not valid YAML: {_place_in_yaml(error, text)}.")
     except InvalidRequest as error:
-        return _refused("NotJson", f"The file is not valid JSON. {error.detail}")
+        return _refusal("NotJson", f"The file is not valid JSON. {error.detail}")
 
 
 def _place_in_yaml(error: RuleError | library.YAMLError, text: str) -> str:
@@ -49,5 +49,5 @@ def _beyond_bounds(text: str) -> Finding | None:
             return finding("", "TooLarge", "The file is nested too deeply or contains too many values.")
 
 
-def _refused(code: str, says: str) -> Read:
+def _refusal(code: str, says: str) -> Read:
     return None, finding("", code, says)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import TypeAlias
 
-from pipelines.decisions.numbers import EXACT, rounded
+from pipelines.decisions.numbers import EXACT, round_value
 from pipelines.decisions.policy import Number, Operation, Tiers
 
 
@@ -48,7 +48,7 @@ def _calculate(operator: str, operands: Sequence[Folded]) -> Folded:
 def _step(operator: str, left: Folded, right: Folded) -> Folded:
     if isinstance(left, Open) or isinstance(right, Open):
         return Open.NO_VALUE if Open.NO_VALUE in {left, right} else Open.DEPENDS
-    value = rounded(_STEPS[operator](left, right))
+    value = round_value(_STEPS[operator](left, right))
     return Open.NO_VALUE if value is None else value
 
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipelines.decisions.check.findings import Finding, finding
 from pipelines.decisions.check.folding import Open, fold, upper_bound
 from pipelines.decisions.check.references import Data, entries
-from pipelines.decisions.check.spans import Box, both, excluded
+from pipelines.decisions.check.spans import Box, both, exclude_each_other
 from pipelines.decisions.check.truth import ANYTHING, Truth, all_true, any_true, truth
 from pipelines.decisions.policy import OUTCOMES, AllOf, AnyOf, Between, Condition, Limit, Not, Number, Operation, Tiers
 
@@ -98,7 +98,7 @@ def _read_rule(pointer: str, rule: Data, wrong_kind: Collection[str]) -> ReadRul
     constant = [each for each in _find_constant_parts(condition, at) if not _is_above_any(each.pointer, wrong_kind)]
     own = [*_check_numbers(condition, at), *constant]
     holds = ANYTHING if _is_above_any(at, wrong_kind) else truth(condition)
-    return ReadRule(pointer, holds, _counted(holds, rule.get("onUnavailable")), own)
+    return ReadRule(pointer, holds, _apply_on_unavailable(holds, rule.get("onUnavailable")), own)
 
 
 def _is_above_any(pointer: str, wrong_kind: Collection[str]) -> bool:
@@ -106,7 +106,7 @@ def _is_above_any(pointer: str, wrong_kind: Collection[str]) -> bool:
     return any(each.startswith(f"{pointer}/") for each in wrong_kind)
 
 
-def _counted(holds: Truth, on_unavailable: object) -> Truth:
+def _apply_on_unavailable(holds: Truth, on_unavailable: object) -> Truth:
     """Return when a rule counts as matched and when not; an unknown condition may occur for any values."""
     match on_unavailable:
         case "matched":
@@ -213,11 +213,11 @@ def _find_unreachable(steps: list[ReadStep]) -> Iterator[Finding]:
 
 
 def _find_never_matching(step: ReadStep, left: Box) -> Iterator[Finding]:
-    if excluded(left, step.matched.true):
+    if exclude_each_other(left, step.matched.true):
         yield finding(step.pointer, "StepUnreachable", _NEVER_MATCHES)
         return
     for rule in step.rules:
-        if excluded(left, rule.counted.true):
+        if exclude_each_other(left, rule.counted.true):
             says = "No customer meets this rule here: a step before decides for all who would."
             yield finding(rule.pointer, "RuleUnreachable", says)
 
@@ -244,12 +244,12 @@ def _find_idle(step: ReadStep) -> Iterator[Finding]:
 
 def _implies(one: ReadRule, other: ReadRule) -> bool:
     """Return whether the second condition holds wherever the first does."""
-    return excluded(one.condition.true, other.condition.false)
+    return exclude_each_other(one.condition.true, other.condition.false)
 
 
 def _decides(one: ReadRule, other: ReadRule) -> bool:
     """Return whether the second rule counts as matched wherever the first does, including unknown values."""
-    return excluded(one.counted.true, other.counted.false)
+    return exclude_each_other(one.counted.true, other.counted.false)
 
 
 # Limits

@@ -25,9 +25,9 @@ def find_faults(document: object) -> Iterator[Finding]:
     """Yield the faults of names and references in a plain document that `bounds` has passed."""
     policy = document if isinstance(document, dict) else {}
     for check in (
-        _reserved,
+        _find_reserved_slug,
         _default_without_reason,
-        _repeated,
+        _find_repeated_names,
         _shadowing,
         _operands,
         _circles,
@@ -52,7 +52,7 @@ def rules(policy: Data) -> list[tuple[str, Data]]:
 # The policy as a whole
 
 
-def _reserved(policy: Data) -> Iterator[Finding]:
+def _find_reserved_slug(policy: Data) -> Iterator[Finding]:
     if policy.get("slug") in RESERVED_SLUGS:
         yield finding("/slug", "ReservedSlug", "This slug is reserved: choose another.")
 
@@ -69,7 +69,7 @@ def _default_without_reason(policy: Data) -> Iterator[Finding]:
 # Names
 
 
-def _repeated(policy: Data) -> Iterator[Finding]:
+def _find_repeated_names(policy: Data) -> Iterator[Finding]:
     for name, member in _NAMED:
         yield from find_repeated(entries(policy, name), member)
     yield from find_repeated([*rules(policy), *_default(policy)], "code")

@@ -41,7 +41,7 @@ def plain(document: Any) -> Any:
 
 
 def parse_shape(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
-    """Return a plain document that `bounds` has passed as the model, or all faults of its shape."""
+    """Return the document as the model, or all faults of its shape. It must be plain, and within `bounds`."""
     try:
         return model.model_validate_json(json.dumps(document), strict=True), []
     except ValidationError as error:
@@ -59,7 +59,7 @@ def _in_words(document: Any, details: Mapping[str, Any]) -> Finding | None:
         return finding(build_pointer((*path, "source")), "Missing", "`source` is missing.")
     if details["loc"] and details["loc"][-1] == documents.CONSTANT_FORM:
         return finding(build_pointer(path), *_not_a_constant(value, _is_compared(path)))
-    return finding(build_pointer(path), *_WORDS.get(kind, _unexpected)(details, value))
+    return finding(build_pointer(path), *_WORDS.get(kind, _describe_unexpected)(details, value))
 
 
 def _path(document: Any, loc: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:
@@ -143,7 +143,7 @@ def _own_message(details: Mapping[str, Any], _: object) -> Problem:
     return "InvalidValue", f"{words[:1].upper()}{words[1:]}."
 
 
-def _unexpected(_details: object, _value: object) -> Problem:
+def _describe_unexpected(_details: object, _value: object) -> Problem:
     return "InvalidValue", "This value is not valid here."
 
 

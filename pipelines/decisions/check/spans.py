@@ -55,7 +55,7 @@ def overlaps(left: Spans, right: Spans) -> Iterator[Span]:
             other += 1
 
 
-def excluded(left: Box | None, right: Box | None) -> bool:
+def exclude_each_other(left: Box | None, right: Box | None) -> bool:
     """Return whether the two can't hold at once."""
     if left is None or right is None:
         return True

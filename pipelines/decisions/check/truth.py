@@ -91,7 +91,7 @@ def _compare(operator: str, left: Number, right: Number) -> Truth:
     if isinstance(first, Decimal):
         return _compare(_MIRRORED[operator], right, left)
     if isinstance(second, Decimal):
-        return _compare_with_constant(operator, left, units(second), _needed(left))
+        return _compare_with_constant(operator, left, units(second), _find_needed(left))
     return _compare_difference(operator, left, right)
 
 
@@ -108,7 +108,7 @@ def _compare_difference(operator: str, left: Number, right: Number) -> Truth:
         return _compare_constants(operator, Decimal(0), Decimal(0))
     if repr(left) > repr(right):
         left, right, operator = right, left, _MIRRORED[operator]
-    return _compare_with_constant(operator, (left, right), 0, [*_needed(left), *_needed(right)])
+    return _compare_with_constant(operator, (left, right), 0, [*_find_needed(left), *_find_needed(right)])
 
 
 def _compare_with_constant(operator: str, subject: Hashable, at: int, read: Iterable[Reference]) -> Truth:
@@ -144,16 +144,16 @@ def _is_known_key(leaf: Reference) -> Hashable:
     return ("known", leaf)
 
 
-def _needed(number: Number) -> Iterator[Reference]:
+def _find_needed(number: Number) -> Iterator[Reference]:
     """Yield the readings that must be known for the number to have a value."""
     match number:
         case MetricRef() | AttributeRef() | InputRef():
             yield number
         case Tiers(tiers=tiers):
-            yield from _needed(tiers.of)
+            yield from _find_needed(tiers.of)
         case Operation():
             for each in number.operands:
-                yield from _needed(each)
+                yield from _find_needed(each)
 
 
 def _hash(text: str) -> int:

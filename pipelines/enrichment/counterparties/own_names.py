@@ -1,13 +1,13 @@
 """Find payments with the customer's own name on the other side: they go to or from an account of its own.
 
 Money that a business sends itself from another bank looks like a payment by one of its customers. Counted as revenue,
-it would make every report too good. So unless another sign is sure, a payment with the customer's own name is a
+it would make every report too good. So unless there is better evidence, a payment with the customer's own name is a
 transfer between own accounts, even if the other account was not supplied.
 
-The other side is the customer if its name was read as the counterparty's. A name that is cut, or made of words with
-another meaning, may be read wrongly (`EASTERN ICE CREA TRANSFER`). So a text also counts if it is the name (perhaps cut
-to the width of a bank's field), followed by at most a word for a transfer. A customer's name after somebody else's name
-does not count: that payer wrote it as the purpose.
+The other side is the customer if the customer's name was read as the counterparty's. A name that is cut, or made of
+words with another meaning, may be read wrongly (`EASTERN ICE CREA TRANSFER`). So a text also counts if it is the name
+(perhaps cut to the width of a bank's field), followed by at most a word for a transfer. A customer's name after
+somebody else's name does not count: that payer wrote it as the purpose.
 """
 
 from functools import cache, reduce

@@ -15,7 +15,7 @@ from pipelines.enrichment.learned.vectors import Weights
 
 Numbers = NDArray[np.float64]
 EVIDENCE = ("lead", "share", "pieces", "words", "phrases", "spoken", "agreed")
-HIGHEST = 0.995  # confidence of a model is never certainty (our judgement)
+HIGHEST = 0.995  # a model is never certain (our judgement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,8 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The best labels of each row, best first: `labels` (numbers), `scores` and `shares`, each rows × labels kept."""
+    """The best labels of each row, best first: `labels` (numbers), `scores` and `shares`. Each has
+    a row for each row and a column for each of its best labels."""
 
     labels: NDArray[np.int64]
     scores: Numbers

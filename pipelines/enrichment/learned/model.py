@@ -34,7 +34,7 @@ PREDICTED = pl.Schema({"category": pl.String(), "confidence": pl.Float64(), "alt
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOutAccuracy:
     """The accuracy of a model on rows held out from training.
 
     `seen` and `unseen` are the accuracies for merchants that training knew and for others (None without rows);
@@ -48,7 +48,7 @@ class Held:
     majority: float
 
     @property
-    def worthless(self) -> bool:
+    def is_worthless(self) -> bool:
         return is_no_better(self.accuracy, self.majority, self.rows)
 
 
@@ -148,19 +148,19 @@ class Model:
 
 def measure_evidence(found: Ranked, known: Weights, best: pl.Series, rows: pl.DataFrame) -> Numbers:
     """Return the inputs of the confidence in each row's best label."""
-    said = _category_by_rules(rows)
-    agreed = (said == best).fill_null(value=False)
-    return gather_evidence(found, known, said.is_not_null().to_numpy(), agreed.to_numpy())
+    by_rules = _category_by_rules(rows)
+    agreed = (by_rules == best).fill_null(value=False)
+    return gather_evidence(found, known, by_rules.is_not_null().to_numpy(), agreed.to_numpy())
 
 
 def _category_by_rules(rows: pl.DataFrame) -> pl.Series:
     """Return the category that a rule or a list gave each row; null where none did."""
     if not {"category", "category_source"} <= set(rows.columns):
         return pl.Series([None], dtype=pl.String).new_from_index(0, rows.height)
-    spoke = pl.col("category_source").cast(pl.String).is_in(["pattern", "counterparty"])
-    return rows.select(pl.when(spoke).then(pl.col("category").cast(pl.String)))["category"]
+    decided = pl.col("category_source").cast(pl.String).is_in(["pattern", "counterparty"])
+    return rows.select(pl.when(decided).then(pl.col("category").cast(pl.String)))["category"]
 
 
-def read_held_accuracy(model: Model) -> Held:
+def read_held_accuracy(model: Model) -> HeldOutAccuracy:
     """Return a model's accuracy on the rows held out in its training."""
-    return Held(**model.facts["held"])
+    return HeldOutAccuracy(**model.facts["held"])

@@ -77,7 +77,7 @@ class Evaluation:
     chance_error: float  # what a perfectly calibrated model would show on as many rows
 
     @property
-    def worthless(self) -> bool:
+    def is_worthless(self) -> bool:
         return is_no_better(self.model.accuracy, self.majority, self.tested_rows)
 
 

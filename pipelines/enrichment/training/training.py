@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from pipelines.enrichment.counterparties.categories import SURE
 from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numbers, find_sharpness, rank_labels
 from pipelines.enrichment.learned.features import Block, build_fact_block, build_narrative_blocks, prepare_narratives
-from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, measure_evidence
+from pipelines.enrichment.learned.model import HeldOutAccuracy, Linear, Model, commonest_share, measure_evidence
 from pipelines.enrichment.learned.vectors import Vocabulary, Weights, build_vocabulary, round_as_stored
 from pipelines.enrichment.training.labelled import CUSTOMER, Unfamiliar, assign_customer_tenth, assign_tenth, merchants
 from pipelines.vocabulary.errors import Unprocessable
@@ -238,11 +238,11 @@ def _row_weights(rows: pl.DataFrame) -> pl.Series:
     return rows["weight"] if "weight" in rows.columns else pl.Series([1.0]).new_from_index(0, rows.height)
 
 
-def _measure_held_back(trials: Sequence[_Trial]) -> Held:
+def _measure_held_back(trials: Sequence[_Trial]) -> HeldOutAccuracy:
     right = np.concatenate([trial.right for trial in trials])
     seen = np.concatenate([trial.seen for trial in trials])
     label = pl.concat([trial.rows["label"] for trial in trials])
-    return Held(
+    return HeldOutAccuracy(
         rows=len(right),
         accuracy=float(right.mean()),
         seen=float(right[seen].mean()) if seen.any() else None,
@@ -251,7 +251,7 @@ def _measure_held_back(trials: Sequence[_Trial]) -> Held:
     )
 
 
-def _describe_training(labelled: pl.DataFrame, labels: Sequence[str], measured: Held) -> dict[str, Any]:
+def _describe_training(labelled: pl.DataFrame, labels: Sequence[str], measured: HeldOutAccuracy) -> dict[str, Any]:
     return {
         "rows": labelled.height,
         "labels": len(labels),

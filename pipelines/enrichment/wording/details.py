@@ -140,7 +140,7 @@ def _details() -> list[pl.Expr]:
         pl.col("stated_day", "stated_month", "stated_year"),
         parse_amount(pl.col("foreign")).alias("foreign_amount"),
         parse_currency(pl.col("foreign")).alias("foreign_currency"),
-        _last_four(pl.coalesce("account", pl.when(_between_own()).then("code"))).alias("other_account"),
+        _last_four(pl.coalesce("account", pl.when(_is_between_own()).then("code"))).alias("other_account"),
     ]
 
 
@@ -165,7 +165,7 @@ def _add_labelled(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Add the fields that a label or a typical form marks anywhere in the text, and `bare`, the text without them."""
     marked = pl.when(pl.col("bare").str.len_bytes() < pl.col("text").str.len_bytes()).then("text")
     return (
-        frame.with_columns(bare=pl.col("text").str.replace_all(_labelled(), ""))
+        frame.with_columns(bare=pl.col("text").str.replace_all(_pattern_to_cut(), ""))
         .with_columns(marked=marked)
         .with_columns(
             card=pl.col("marked").str.extract(any_of(_CARD, EDGE + _CARD_OF_LLOYDS), 0),
@@ -177,7 +177,7 @@ def _add_labelled(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 @cache
-def _labelled() -> str:
+def _pattern_to_cut() -> str:
     """Return a pattern for what is cut before the rail is searched for.
 
     It may occur inside the rail, or must not be taken for a code.
@@ -246,13 +246,13 @@ def _by_card() -> pl.Expr:
 def _reference() -> pl.Expr:
     """Return the reference: an invoice's number, else a biller's or merchant's code, else the bank's own number."""
     of_account = pl.col("account").str.contains(pl.col("code"), literal=True).fill_null(value=False)
-    code = pl.when(~of_account & ~_between_own()).then(pl.col("code").str.strip_prefix("#"))
+    code = pl.when(~of_account & ~_is_between_own()).then(pl.col("code").str.strip_prefix("#"))
     by_bank = pl.coalesce("receipt", pl.col("rail").str.extract(_BANK_NUMBER, 0)).str.extract("[A-Z]?[0-9]+$", 0)
     return pl.coalesce("invoice", code, by_bank).alias("reference")
 
 
 @cache
-def _between_own() -> pl.Expr:
+def _is_between_own() -> pl.Expr:
     """Return whether the code in the text is an account: ING prints it as other banks print a biller's code."""
     return pl.col("rail").str.starts_with("INTERNAL TRANSFER").fill_null(value=False)
 

@@ -15,7 +15,7 @@ from pipelines.intake.exports.documents import contents_of_json
 from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
 from pipelines.intake.exports.plain import plain_refusals, plain_rows, require_submissions, statements_of
-from pipelines.intake.exports.sheet import refused, sheet, text_of
+from pipelines.intake.exports.sheet import refusal, sheet, text_of
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import (
     NO_ROW,
@@ -26,7 +26,7 @@ from pipelines.intake.exports.statements import (
     contents_of,
     name_accounts,
 )
-from pipelines.intake.exports.submitting import Submitted, job_id, statement_number, submitted
+from pipelines.intake.exports.submitting import Submitted, as_submission, job_id, statement_number
 from pipelines.vocabulary.errors import InvalidRequest
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Statement",
     "Submitted",
     "are_same_account",
+    "as_submission",
     "in_one_currency",
     "job_id",
     "name_accounts",
@@ -53,7 +54,6 @@ __all__ = [
     "require_submissions",
     "statement_number",
     "statements_of",
-    "submitted",
 ]
 
 
@@ -86,7 +86,7 @@ def read_unmasked(name: str, content: bytes) -> Contents:
     """
     text = text_of(content)
     if is_json(text):
-        raise refused("IsJson", "is JSON: send its transactions as a submission")
+        raise refusal("IsJson", "is JSON: send its transactions as a submission")
     return _contents_of_text(name, text, None, None)
 
 

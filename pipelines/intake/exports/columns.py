@@ -14,7 +14,7 @@ from pipelines.intake.currencies import CODES, UNKNOWN
 from pipelines.intake.exports.currency import stated_in_heading, stated_in_line
 from pipelines.intake.exports.headings import roles_in
 from pipelines.intake.exports.layout import Layout
-from pipelines.intake.exports.sheet import SAMPLE, Sheet, refused, transactions
+from pipelines.intake.exports.sheet import SAMPLE, Sheet, refusal, transactions
 from pipelines.intake.exports.values import (
     exact,
     groups_by_points,
@@ -80,7 +80,7 @@ def find_columns(sheet: Sheet, layout: Layout | None = None) -> Columns:
     found = columns if layout is not None else _add_roles_by_values(columns, rows, sheet.columns)
     for role, what in (("date", "dates"), ("amount", "amounts")):
         if not _has_role(found.roles, role):
-            raise refused("NoColumn", f"has no column that clearly contains {what}: give the column a heading")
+            raise refusal("NoColumn", f"has no column that clearly contains {what}: give the column a heading")
     found = found if headed is not None else replace(found, first_row=_first_transaction(sheet, found))
     return replace(found, currency=found.currency or _stated_currency(sheet, found))
 
@@ -88,7 +88,7 @@ def find_columns(sheet: Sheet, layout: Layout | None = None) -> Columns:
 def _declared_roles(sheet: Sheet, layout: Layout) -> dict[str, str]:
     for role, number in layout.columns.items():
         if number > len(sheet.columns):
-            raise refused("NoColumn", f"has {len(sheet.columns)} columns: no column {number} for {role}")
+            raise refusal("NoColumn", f"has {len(sheet.columns)} columns: no column {number} for {role}")
     return {role: f"column_{number}" for role, number in layout.columns.items()}
 
 

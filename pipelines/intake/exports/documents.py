@@ -7,11 +7,11 @@ from decimal import Decimal, InvalidOperation
 import polars as pl
 
 from pipelines.intake.as_sent import for_this_run
-from pipelines.intake.exports.sheet import refused
+from pipelines.intake.exports.sheet import refusal
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement
 from pipelines.intake.lines import as_lines
-from pipelines.intake.rows import landed
+from pipelines.intake.rows import land_lines
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.strict_json import parse
 
@@ -34,10 +34,10 @@ def contents_of_json(content: bytes) -> Contents:
     try:
         document = parse(content.removeprefix(b"\xef\xbb\xbf"))
     except InvalidRequest as error:
-        raise refused("NotJson", f"is not valid JSON: {error.detail}") from None
+        raise refusal("NotJson", f"is not valid JSON: {error.detail}") from None
     statements = tuple(_statements(document))
     if not statements:
-        raise refused("Empty", "has no submission")
+        raise refusal("Empty", "has no submission")
     items = sum(statement.rows.height for statement in statements)
     return Contents(
         statements,
@@ -61,7 +61,7 @@ def _statements(document: object) -> Iterator[Statement]:
 def _statements_of_body(body: object) -> Iterator[Statement]:
     items = body.get("transactions") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise refused("NoTransactions", "has no `transactions`: it is neither a submission nor a response of this API")
+        raise refusal("NoTransactions", "has no `transactions`: it is neither a submission nor a response of this API")
     if any(isinstance(item.get("account"), dict) for item in items):
         yield from _statements_of_response(items)
     else:
@@ -70,7 +70,7 @@ def _statements_of_body(body: object) -> Iterator[Statement]:
 
 def _statement_of_submission(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
     return Statement(
-        rows=landed(as_lines(items), for_this_run),
+        rows=land_lines(as_lines(items), for_this_run),
         lines=pl.int_range(1, len(items) + 1, dtype=pl.UInt32, eager=True),
         **{name: _text(body, field) for field, name in _ACCOUNT_FIELDS.items()},
         credit_limit=_credit_limit(body),
@@ -80,7 +80,7 @@ def _statement_of_submission(body: Mapping[str, object], items: Sequence[Mapping
 def _text(body: Mapping[str, object], field: str) -> str | None:
     value = body.get(field)
     if value is not None and type(value) is not str:
-        raise refused("WrongType", f"has a {field} that is not text")
+        raise refusal("WrongType", f"has a {field} that is not text")
     return value or None
 
 
@@ -93,7 +93,7 @@ def _credit_limit(body: Mapping[str, object]) -> Decimal | None:
     except InvalidOperation:
         limit = Decimal("NaN")
     if not (limit.is_finite() and 0 <= limit < 10**13):
-        raise refused("WrongType", "has a creditLimit that is not an amount of at least 0")
+        raise refusal("WrongType", "has a creditLimit that is not an amount of at least 0")
     return limit.quantize(Decimal("0.01"))
 
 
@@ -112,7 +112,7 @@ def _statements_of_response(items: Sequence[Mapping[str, object]]) -> Iterator[S
         fields = account if isinstance(account, dict) else {}
         number = _text(fields, "accountNumberMasked")
         yield Statement(
-            rows=landed(as_lines(list(_as_submitted([item for _, item in group]))), for_this_run),
+            rows=land_lines(as_lines(list(_as_submitted([item for _, item in group]))), for_this_run),
             lines=pl.Series([number for number, _ in group], dtype=pl.UInt32),
             customer=customer,
             account_name=_text(fields, "accountName"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.intake.currencies import CODES
 from pipelines.intake.exports.headings import synonyms
-from pipelines.intake.exports.sheet import MAX_COLUMNS, refused
+from pipelines.intake.exports.sheet import MAX_COLUMNS, refusal
 
 _PART = re.compile(r"([a-z_]+)\s*=\s*([+-]?)([0-9]{1,3}|[A-Za-z]{3})")
 
@@ -44,30 +44,30 @@ def parse_layout(text: str) -> Layout:
     for part in filter(None, map(str.strip, re.split(r"[,\n]", re.sub(r"#.*", "", text)))):
         role, its_sign, value = _parse_part(part)
         if role in columns or (role == "currency" and currency is not None):
-            raise refused("Columns", f"names the column {role} twice")
+            raise refusal("Columns", f"names the column {role} twice")
         if not value.isdigit():
             currency = value.upper()
         else:
             columns[role] = int(value)
         sign = its_sign or sign
     if "date" not in columns or not columns.keys() & {"amount", "debit", "credit"}:
-        raise refused("Columns", "must name the columns date and amount (or debit and credit)")
+        raise refusal("Columns", "must name the columns date and amount (or debit and credit)")
     return Layout(columns, sign, currency)
 
 
 def _parse_part(part: str) -> tuple[str, str, str]:
     found = _PART.fullmatch(part)
     if found is None:
-        raise refused("Columns", f"has a part that is not ROLE=NUMBER, such as date=1 or amount=-3: {part[:40]}")
+        raise refusal("Columns", f"has a part that is not ROLE=NUMBER, such as date=1 or amount=-3: {part[:40]}")
     role, sign, value = found.groups()
     if role not in synonyms():
-        raise refused("Columns", f"has an unknown role {role}; the roles are {', '.join(synonyms())}")
+        raise refusal("Columns", f"has an unknown role {role}; the roles are {', '.join(synonyms())}")
     if sign and role != "amount":
-        raise refused("Columns", f"has a sign before {role}: only amount can have one")
+        raise refusal("Columns", f"has a sign before {role}: only amount can have one")
     if not value.isdigit() and (role != "currency" or value.upper() not in CODES):
-        raise refused("Columns", f"must give {role} as a column's number{_or_code(role)}, not {value}")
+        raise refusal("Columns", f"must give {role} as a column's number{_or_code(role)}, not {value}")
     if value.isdigit() and not 1 <= int(value) <= MAX_COLUMNS:
-        raise refused("Columns", f"must number columns from 1 to {MAX_COLUMNS}, not {value}")
+        raise refusal("Columns", f"must number columns from 1 to {MAX_COLUMNS}, not {value}")
     return role, sign, value
 
 

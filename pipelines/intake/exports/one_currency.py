@@ -8,7 +8,7 @@ from enum import StrEnum
 import polars as pl
 
 from pipelines.intake.currencies import CODES, CURRENCY, UNKNOWN
-from pipelines.intake.exports.sheet import refused
+from pipelines.intake.exports.sheet import refusal
 from pipelines.intake.exports.statements import REFUSED, Statement
 
 
@@ -43,7 +43,7 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
     stated = Counter(code for statement in statements for code in statement.rows["currency"] if code in CODES)
     if declared is None and len(stated) > 1:
         counts = ", ".join(f"{code} ({count:,})" for code, count in stated.most_common())
-        raise refused("SeveralCurrencies", f"The rows are in several currencies: {counts}. Choose one with --currency.")
+        raise refusal("SeveralCurrencies", f"The rows are in several currencies: {counts}. Choose one with --currency.")
     currency = declared or next(iter(stated), CURRENCY)
     basis = Basis.DECLARED if declared else Basis.STATED if stated else Basis.ASSUMED
     return InOneCurrency(

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipelines.intake.as_sent import Digest, mask_rows
 from pipelines.intake.export_rows import PlainAccount, PlainRefusal, PlainRow, PlainRows
-from pipelines.intake.exports.sheet import refused
+from pipelines.intake.exports.sheet import refusal
 from pipelines.intake.exports.statements import MASKED, Contents, Statement
 from pipelines.vocabulary.schemas import LANDED
 
@@ -58,15 +58,15 @@ def require_submissions(statements: Sequence[Statement], most_rows: int) -> None
             are several customers'; the detail is the end of a sentence about the file.
     """
     if not statements:
-        raise refused("NoTransactions", "holds no transactions")
+        raise refusal("NoTransactions", "holds no transactions")
     if len({statement.customer for statement in statements}) > 1:
-        raise refused("SeveralCustomers", "names several customers: send the rows of each on their own")
+        raise refusal("SeveralCustomers", "names several customers: send the rows of each on their own")
     if any(statement.rows.height > most_rows for statement in statements):
-        raise refused("TooManyRows", f"has more than {most_rows:,} rows of one account: send it in parts")
+        raise refusal("TooManyRows", f"has more than {most_rows:,} rows of one account: send it in parts")
     if len(statements) > MAX_ACCOUNTS:
-        raise refused("TooManyAccounts", f"names more than {MAX_ACCOUNTS} accounts: send them in several files")
+        raise refusal("TooManyAccounts", f"names more than {MAX_ACCOUNTS} accounts: send them in several files")
     if any(len(text) > LONGEST_TEXT for statement in statements for text in _account_texts(statement)):
-        raise refused("LongAccount", f"describes an account in more than {LONGEST_TEXT} characters")
+        raise refusal("LongAccount", f"describes an account in more than {LONGEST_TEXT} characters")
 
 
 def _account_texts(statement: Statement) -> Iterator[str]:

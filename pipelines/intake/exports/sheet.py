@@ -38,7 +38,7 @@ class Sheet:
         return self.cells.columns[1:]
 
 
-def refused(reason: str, detail: str) -> InvalidRequest:
+def refusal(reason: str, detail: str) -> InvalidRequest:
     """Return the error for a file that can't be read."""
     return InvalidRequest(f"Export.{reason}", detail)
 
@@ -51,12 +51,12 @@ def text_of(content: bytes) -> str:
     """
     for beginning, what in _NOT_TEXT.items():
         if content.startswith(beginning):
-            raise refused("NotText", what)
+            raise refusal("NotText", what)
     text = _decode(content)
     if not text.strip():
-        raise refused("Empty", "is empty")
+        raise refusal("Empty", "is empty")
     if "\0" in text:
-        raise refused("NotText", "is not a text file")
+        raise refusal("NotText", "is not a text file")
     return text
 
 
@@ -79,7 +79,7 @@ def sheet(text: str) -> Sheet:
     hits = {delimiter: transactions(sample).height for delimiter, sample in samples.items()}
     best = max(DELIMITERS, key=lambda delimiter: hits[delimiter])
     if not hits[best]:
-        raise refused("NoTransactions", "has no line with a date and an amount in separate columns")
+        raise refusal("NoTransactions", "has no line with a date and an amount in separate columns")
     records = [*_parse(text, best)]
     return Sheet(
         _cells([(line, cells) for line, cells in records if any(cells)]),
@@ -110,13 +110,13 @@ def _parse(text: str, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
     try:
         for cells in reader:
             if len(cells) > MAX_COLUMNS:
-                raise refused("TooWide", f"has more than {MAX_COLUMNS} columns on line {line}")
+                raise refusal("TooWide", f"has more than {MAX_COLUMNS} columns on line {line}")
             if reader.line_num > line:
                 _refuse_open_quote(cells, delimiter, line)
             yield line, cells
             line = reader.line_num + 1
     except csv.Error:
-        raise refused("OpenQuote", f"has a quoted text on line {line} that never ends") from None
+        raise refusal("OpenQuote", f"has a quoted text on line {line} that never ends") from None
 
 
 def _refuse_open_quote(cells: Sequence[str], delimiter: str, line: int) -> None:
@@ -124,7 +124,7 @@ def _refuse_open_quote(cells: Sequence[str], delimiter: str, line: int) -> None:
     inner = [part for cell in cells if "\n" in cell for part in cell.splitlines()[1:]]
     within = [(line, part.replace('"', "").split(delimiter)) for part in inner[:SAMPLE]]
     if any(len(cells) > 1 for _, cells in within) and transactions(_cells(within)).height:
-        raise refused("OpenQuote", f"has a quote on line {line} that is never closed")
+        raise refusal("OpenQuote", f"has a quote on line {line} that is never closed")
 
 
 def _cells(records: Sequence[tuple[int, Sequence[str]]]) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from pipelines.intake.exports.values import exact, negated
+from pipelines.intake.exports.values import exact, negate
 
 OF_ONE_ACCOUNT = ("customer", "bsb", "account", "account_name")  # as printed
 OUT, IN = ("debit", "dr", "d", "withdrawal"), ("credit", "cr", "c", "deposit")
@@ -72,7 +72,7 @@ def balance_steps(direction: int) -> pl.Expr:
 
 def negated_where(condition: pl.Expr) -> pl.Expr:
     is_amount = exact(pl.col("amount")).is_not_null()
-    return pl.when(condition & is_amount).then(negated(pl.col("amount"))).otherwise("amount")
+    return pl.when(condition & is_amount).then(negate(pl.col("amount"))).otherwise("amount")
 
 
 def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
@@ -202,6 +202,6 @@ def _balances_as_held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes:
     if not judged["is_owed"].any():
         return Signed(judged, signs, notes)
     is_balance = exact(pl.col("balance")).is_not_null()
-    turned = pl.when(pl.col("is_owed") & is_balance).then(negated(pl.col("balance"))).otherwise("balance")
+    turned = pl.when(pl.col("is_owed") & is_balance).then(negate(pl.col("balance"))).otherwise("balance")
     note = "The balance rises when money goes out: it was read as the amount owed on a card or loan."
     return Signed(judged.with_columns(balance=turned), signs, (*notes, note))

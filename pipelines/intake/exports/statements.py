@@ -26,7 +26,7 @@ from pipelines.intake.exports.values import (
     is_ambiguous_day,
     may_group_by_a_point,
     money,
-    negated,
+    negate,
 )
 from pipelines.intake.lines import FIELDS
 from pipelines.vocabulary.own_columns import PREFIX, normalise_heading
@@ -151,7 +151,7 @@ def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None
         NO_AMOUNT: read.filter(_fault().is_null(), _is_footer())["line"],
     }
     return Contents(
-        statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_landed, columns, digest))),
+        statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_land, columns, digest))),
         refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
         no_rows=_with_reasons(no_rows),
         headings=(columns.heading is not None) + body.filter(repeats_heading).height,
@@ -228,7 +228,7 @@ def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> 
         for name in ("amount", "debit", "credit", "balance")
     }
     read = rows.with_columns(**{f"plain_{name}": expression for name, expression in plain.items()})
-    debit, credit = (_filled(f"plain_{name}") for name in ("debit", "credit"))
+    debit, credit = (_nonzero_digits(f"plain_{name}") for name in ("debit", "credit"))
     in_two = _split_amount(debit_negative=_mostly_negative(read["plain_debit"]))
     return read.with_columns(
         date=pl.coalesce(day(pl.col("date"), month_first=month_first), "date"),
@@ -253,13 +253,13 @@ def _split_amount(*, debit_negative: bool) -> pl.Expr:
     """Return the amount of a row with a debit and a credit column. Zero counts as empty. A text that can't be read
     becomes the amount, for `validate` to refuse.
     """
-    debit, credit = _filled("plain_debit"), _filled("plain_credit")
+    debit, credit = _nonzero_digits("plain_debit"), _nonzero_digits("plain_credit")
     unparsed = (pl.when(pl.col(f"plain_{name}").is_null()).then(pl.col(name)) for name in ("debit", "credit"))
-    out = debit if debit_negative else negated(debit)
+    out = debit if debit_negative else negate(debit)
     return pl.coalesce(*unparsed, out, credit, "plain_debit", "plain_credit")
 
 
-def _filled(name: str) -> pl.Expr:
+def _nonzero_digits(name: str) -> pl.Expr:
     """Return plain digits that are not zero, else null."""
     return pl.when(pl.col(name).str.contains("[1-9]")).then(pl.col(name))
 
@@ -324,7 +324,7 @@ def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.reverse() if newest_first else rows
 
 
-def _landed(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.DataFrame:
+def _land(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.DataFrame:
     """Return the account's fields, `line`, LANDED without the position, and DOUBTED; card and tax file numbers are
     masked, unless `digest` is None.
     """
@@ -354,7 +354,7 @@ def _landed(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.D
         status=pl.when(pl.col("status").str.to_lowercase().is_in(_PENDING)).then(pl.lit("pending")),
         malformed=pl.lit([], LANDED["malformed"]),
         extra="extra",
-        **_doubted(),
+        **_doubt_columns(),
     )
     # A repeated id identifies no row. Rows without an id don't matter, but `is_unique` takes nulls for repeated values.
     identifies = (pl.col("transactionId").is_unique() | pl.col("transactionId").is_null()).all().over(_ACCOUNT)
@@ -365,7 +365,7 @@ def _landed(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.D
     return mask_rows(with_unique_ids, MASKED, digest)
 
 
-def _doubted() -> dict[str, pl.Expr]:
+def _doubt_columns() -> dict[str, pl.Expr]:
     verdict, proved = (pl.col(name).str.to_lowercase() for name in ("statement_verdict", "statement_proved"))
     doubted = verdict.is_in(_DOUBTS) & (proved == "no")
     return {

@@ -28,7 +28,7 @@ class Submitted:
     customers: Mapping[int, str | None]
 
 
-def submitted(statements: Sequence[Statement], received_at: datetime) -> Submitted:
+def as_submission(statements: Sequence[Statement], received_at: datetime) -> Submitted:
     """Return the rows of all statements, as if they had been sent in the order of their first dates."""
     names = dict.fromkeys(statement.customer for statement in statements)
     numbers = {name: number for number, name in enumerate(names, start=1)}

@@ -157,7 +157,7 @@ def has_decimal_point(text: pl.Expr) -> pl.Expr:
     return has_cents(text) & ~has_decimal_comma(text) & money(text).is_not_null()
 
 
-def negated(plain: pl.Expr) -> pl.Expr:
+def negate(plain: pl.Expr) -> pl.Expr:
     """Return the amount with the opposite sign."""
     minus = plain.str.starts_with("-")
     return pl.when(minus).then(plain.str.strip_prefix("-")).otherwise("-" + plain)

@@ -25,7 +25,7 @@ from pipelines.intake.pdf.layout.layouts import recognise_layout
 from pipelines.intake.pdf.page.file_facts import Facts, facts_of
 from pipelines.intake.pdf.page.number_styles import in_one_style
 from pipelines.intake.pdf.page.page import Page, Word
-from pipelines.intake.pdf.page.result import Box, Extraction, Kind, Refusal, Statement, refused
+from pipelines.intake.pdf.page.result import Box, Extraction, Kind, Refusal, Statement, refused_extraction
 from pipelines.intake.pdf.statement.details import Details, details_of
 from pipelines.intake.pdf.statement.integrity import signals_of
 from pipelines.intake.pdf.statement.statements import statement_of
@@ -59,14 +59,14 @@ def extract(
             page_count, facts = len(document), facts_of(document)
             documents = _read_documents(pages_of(document, limits, scanned, on_page))
     except Unreadable as unreadable:
-        return refused(unreadable.refusal, unreadable.message, unreadable.pages)
+        return refused_extraction(unreadable.refusal, unreadable.message, unreadable.pages)
     statements = tuple(statement for pages in documents for statement in statements_of(pages, facts))
     signals = signals_of(content, facts, documents, statements)
     if statements:
         return Extraction(page_count, statements, signals)
     if scanned is None and any(page.is_picture for document in documents for page in document.pages):
-        return refused(Refusal.IMAGE_ONLY, _NO_OCR, page_count, signals)
-    return refused(Refusal.NOT_A_STATEMENT, _NOTHING, page_count, signals)
+        return refused_extraction(Refusal.IMAGE_ONLY, _NO_OCR, page_count, signals)
+    return refused_extraction(Refusal.NOT_A_STATEMENT, _NOTHING, page_count, signals)
 
 
 def _read_documents(pages: Sequence[Page]) -> Sequence[Document]:

@@ -31,7 +31,7 @@ def draw_page(
         IndexError: the file has no such page.
     """
     with open_document(content, password) as document, _picture(document, page, scale) as (picture, per_point):
-        return _png(_marked(picture, [box for box in highlight if box.page == page], per_point))
+        return _png(_draw_highlights(picture, [box for box in highlight if box.page == page], per_point))
 
 
 @contextmanager
@@ -63,10 +63,10 @@ def draw_explained_pages(content: bytes, password: str | None) -> Iterator[tuple
     with open_document(content, password) as document:
         for trace in drawn:
             with _picture(document, trace.number, _EXPLAINED_SCALE) as (picture, per_point):
-                yield trace.number, _png(_explained(picture, trace, per_point))
+                yield trace.number, _png(_draw_trace(picture, trace, per_point))
 
 
-def _explained(picture: Image.Image, trace: TracedPage, per_point: float) -> Image.Image:
+def _draw_trace(picture: Image.Image, trace: TracedPage, per_point: float) -> Image.Image:
     draw = ImageDraw.Draw(picture, "RGBA")
     for boxes, fill, edge in ((trace.rows, *_ROW), (trace.words, *_WORD), (trace.columns, *_COLUMN)):
         for box in boxes:
@@ -74,7 +74,7 @@ def _explained(picture: Image.Image, trace: TracedPage, per_point: float) -> Ima
     return picture
 
 
-def _marked(picture: Image.Image, boxes: Sequence[Box], per_point: float) -> Image.Image:
+def _draw_highlights(picture: Image.Image, boxes: Sequence[Box], per_point: float) -> Image.Image:
     draw = ImageDraw.Draw(picture, "RGBA")
     for box in boxes:
         draw.rectangle(_pixels(box, per_point, _AROUND), _MARKED, _MARKED_EDGE)

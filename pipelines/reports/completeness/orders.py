@@ -2,8 +2,8 @@
 
 A row leads from one balance (its opening) to another (its closing). So a day's rows are the edges of a directed graph
 of balances, and an order in which each row continues the one before is an Eulerian trail through all of them. It exists
-exactly if the edges are connected and at most one balance is left once more often than it is entered. Checking that
-takes linear time; trying all orders would take n! steps. (Euler 1736; Hierholzer 1873.)
+exactly if the edges are connected and at most one balance has one more outgoing than incoming edge. Checking that takes
+linear time; trying all orders would take n! steps. (Euler 1736; Hierholzer 1873.)
 
 A *join* bridges a difference of a few cents. It counts as an edge that links two trails.
 """

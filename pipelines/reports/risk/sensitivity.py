@@ -27,8 +27,8 @@ from pipelines.scorecards.scorecard import (
     Feature,
     Scorecard,
     by_feature,
-    earned,
     physical,
+    points_earned,
     whole,
 )
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
@@ -72,7 +72,7 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return each driver's moves: `feature` (its number), `reading`, `to`, `gain` (points), `size`, `is_limit`."""
-    gain = earned(physical("coverage"), pl.col("worth"), pl.col("missing")) - pl.col("now")
+    gain = points_earned(physical("coverage"), pl.col("worth"), pl.col("missing")) - pl.col("now")
     can_decrease = pl.col("reading").is_not_null() & pl.col("can_decrease")
     customers = scored.lazy().select(
         BY_CUSTOMER, *_STATE, rating_from="rating", row=pl.int_range(pl.len(), dtype=pl.Int32)

@@ -101,7 +101,7 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
     """Yield every movement that the facility plans in the window."""
     cadence = borrowing.lender.cadence
     if cadence == "on_collection":
-        yield from _invoices_advanced(borrowing, window, rng)
+        yield from _advance_invoices(borrowing, window, rng)
         return
     if not borrowing.payments and not borrowing.withheld:
         yield from _revolving(borrowing, window, rng)
@@ -296,7 +296,7 @@ def _revolving(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
                 yield _repayment(borrowing, due, cents, series)
 
 
-def _invoices_advanced(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Movement]:
+def _advance_invoices(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Movement]:
     """Yield advances on invoices. Advance and fee are repaid when the customer has paid."""
     for day in range(max(borrowing.drawn, window.first), window.last + 1):
         if not is_business_day(day) or rng.random() >= 1 / 14:

@@ -93,7 +93,7 @@ def draw_circumstances(profile: Profile, days: Window, stream: str, *, often: bo
         for kind, carriers in known.lookalikes.items()
         if rng.random() < (carriers.often if often else carriers.usual) and _may_have(placed, carriers.who)
     )
-    return _refinanced(_in_insolvency_trade(replace(placed, lookalikes=chosen)), days)
+    return _refinance(_in_insolvency_trade(replace(placed, lookalikes=chosen)), days)
 
 
 def _may_have(profile: Profile, who: Who) -> bool:
@@ -138,7 +138,7 @@ def _in_insolvency_trade(profile: Profile) -> Profile:
     return replace(profile, name=profile.name.removesuffix(ending) + rng.choice(endings)) if endings else profile
 
 
-def _refinanced(profile: Profile, days: Window) -> Profile:
+def _refinance(profile: Profile, days: Window) -> Profile:
     """Return the business with one of its loans paid out by another lender, shortly before the application."""
     if "refinanced" not in profile.lookalikes:
         return profile

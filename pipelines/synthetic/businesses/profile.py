@@ -11,7 +11,7 @@ from pipelines.synthetic.businesses.borrowing import Borrowing, borrowings
 from pipelines.synthetic.businesses.parties import brand, choose_name, counterparty, shop
 from pipelines.synthetic.businesses.trades import Platform, Supply, Trade, trades
 from pipelines.synthetic.world.blanks import digits, fill_in
-from pipelines.synthetic.world.brands import allowed, available, canonical
+from pipelines.synthetic.world.brands import available, canonical, select_allowed
 from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window, month_of
 from pipelines.synthetic.world.merchants import (
     Bill,
@@ -140,7 +140,7 @@ def profile_of(
     roles, suburbs = _roles(rng), tuple(rng.sample(names().suburbs[state], 3))
     bank, other = rng.sample(usable_banks(part), 2)
     processors = _processors(rng, bank, part)
-    platforms = tuple(allowed(trade.platforms, lambda platform: canonical(platform.name), part))
+    platforms = tuple(select_allowed(trade.platforms, lambda platform: canonical(platform.name), part))
     name, abn = trading_name(rng, owner, trade.endings), make_abn(rng)
     return Profile(
         abn=abn,
@@ -256,7 +256,7 @@ def _processors(rng: Random, bank: BankStyle, part: Part | None) -> tuple[tuple[
     own = msgspec.structs.replace(known.bank_terminal, name=bank.merchant_name, merges_weekend=rng.random() < 0.3)
     offers = (*known.processors, own, own, own) if bank.merchant_name else known.processors
     usual = rng.choice(available(offers, lambda processor: canonical(processor.name), part))
-    amex = allowed((known.amex,), lambda processor: canonical(processor.name), part)
+    amex = select_allowed((known.amex,), lambda processor: canonical(processor.name), part)
     if usual is own and amex and rng.random() < 0.6:
         return (usual, 0.9), (known.amex, 0.1)
     return ((usual, 1.0),)
@@ -287,7 +287,7 @@ def _suppliers(
     rng: Random, trade: Trade, turnover: int, latents: Latents, suburbs: tuple[str, ...], part: Part | None
 ) -> tuple[Supplier, ...]:
     """Choose suppliers. The stronger the business, the less of its turnover it spends on them."""
-    offers = allowed(trade.suppliers, lambda supply: brand(supply.name), part)
+    offers = select_allowed(trade.suppliers, lambda supply: brand(supply.name), part)
     chosen = [supply for supply in offers if rng.random() < 0.8] or list(offers[:2])
     margin = min(1.25, max(0.8, 1 - 0.07 * latents.strength))
     weights = sum(supply.weight for supply in chosen)

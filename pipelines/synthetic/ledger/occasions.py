@@ -99,7 +99,7 @@ def party_of(profile: Profile, rng: Random, names: tuple[str, ...], rail: str) -
     return counterparty(rng, name, profile.part)
 
 
-def _related(profile: Profile, rng: Random) -> Party | None:
+def _choose_related(profile: Profile, rng: Random) -> Party | None:
     name = rng.choice(profile.related) if profile.related else None
     return Party(name, brand=name) if name else None
 
@@ -107,7 +107,7 @@ def _related(profile: Profile, rng: Random) -> Party | None:
 _RELATIONS: Mapping[str | None, Callable[[Profile, Random], Party | None]] = {
     "{customer}": lambda profile, rng: rng.choice(profile.customers),
     "{owner}": lambda profile, _: Party(profile.owner, brand=profile.owner, person=True),
-    "{related}": _related,
+    "{related}": _choose_related,
 }
 
 

@@ -29,7 +29,7 @@ def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement
         yield from bills(profile, window, rng, bill)
     for spend, shops in profile.spends:
         yield from purchases(profile, window, rng, spend, shops)
-    yield from cash_withdrawn(profile, window, rng)
+    yield from cash_withdrawals(profile, window, rng)
     yield from wagers(profile, window, rng)
     for borrowing in profile.borrowings:
         yield from repayments(borrowing, window, rng)
@@ -104,7 +104,7 @@ def tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     monthly = withheld * 52 > 2_500_000  # withheld above $25,000 a year
     gst = profile.turnover * 3 * profile.trade.taxed
     if monthly:
-        yield from _withheld(window, rng, withheld, f"{reference} PAYGW")
+        yield from _withholding_payments(window, rng, withheld, f"{reference} PAYGW")
     if profile.has_plan():
         yield from _tax_interest(window, rng, gst + withheld * 13, reference)
         return
@@ -120,14 +120,14 @@ def tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
             yield Movement(due, -cents, "bpay", _TAX, reference, "bas", series=series)
 
 
-def _withheld(window: Window, rng: Random, weekly: float, reference: str) -> Iterator[Movement]:
+def _withholding_payments(window: Window, rng: Random, weekly: float, reference: str) -> Iterator[Movement]:
     series = Series("withheld", "monthly")
     for day in window.monthly(21):
         cents = round(weekly * 52 / 12 * rng.uniform(0.9, 1.1) / 100) * 100
         yield Movement(day, -cents, "bpay", _TAX, reference, "payg_withholding", series=series)
 
 
-def _noted(rng: Random, reference: str, notes: tuple[str, ...]) -> str:
+def _tax_reference(rng: Random, reference: str, notes: tuple[str, ...]) -> str:
     """Return the tax office's number with what the payer adds. One payer in five leaves the number out."""
     note = typed_out(rng, notes)
     return note if rng.random() < 0.2 else f"{reference} {note}"
@@ -137,7 +137,7 @@ def _tax_interest(window: Window, rng: Random, debt: float, reference: str) -> I
     for day in window.monthly(16):
         if rng.random() < 0.2:
             cents = -round(debt * rng.uniform(0.004, 0.02))
-            text = _noted(rng, reference, words().tax_interest)
+            text = _tax_reference(rng, reference, words().tax_interest)
             yield Movement(day, cents, "bpay", _TAX, text, "tax_interest")
 
 
@@ -148,16 +148,16 @@ def _instalments(profile: Profile, window: Window, rng: Random, reference: str) 
     if how < 0.4:
         for due in window.bas_due():
             cents = -round(usual * rng.uniform(0.8, 1.2) / 100) * 100
-            text = _noted(rng, reference, words().payg_instalment)
+            text = _tax_reference(rng, reference, words().payg_instalment)
             yield Movement(due, cents, "bpay", _TAX, text, "payg_instalment", series=series)
     for day in window.monthly(15, 12, phase=7):
         if 0.3 < how < 0.75:
             cents = -round(usual * 4 * rng.uniform(0.3, 1.4) / 100) * 100
-            yield Movement(day, cents, "bpay", _TAX, _noted(rng, reference, words().income_tax), "income_tax")
+            yield Movement(day, cents, "bpay", _TAX, _tax_reference(rng, reference, words().income_tax), "income_tax")
     for day in window.monthly(21, 12, phase=7):
         if how > 0.9:
             cents = -round(usual * rng.uniform(0.5, 2) / 100) * 100
-            text = _noted(rng, reference, words().fringe_benefits_tax)
+            text = _tax_reference(rng, reference, words().fringe_benefits_tax)
             yield Movement(day, cents, "bpay", _TAX, text, "fringe_benefits_tax")
 
 
@@ -201,7 +201,7 @@ def _by_card(profile: Profile, movement: Movement, role: Role) -> Movement:
     return movement._replace(role="card", rail=rail)
 
 
-def cash_withdrawn(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+def cash_withdrawals(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     for day in window:
         if rng.random() < profile.atm_a_month / DAYS_PER_MONTH:
             cents = -rng.choice((100, 200, 200, 300, 400, 500, 800)) * 100

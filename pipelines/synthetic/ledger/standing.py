@@ -26,7 +26,7 @@ def facilities(profile: Profile, ledger: Ledger, window: Window) -> tuple[Facili
 def _facility(profile: Profile, agreed: Borrowing, ledger: Ledger, window: Window, renewed: bool) -> Facility:
     owed = ledger.owed.get(agreed.number, 0)
     late = _days_past_due(agreed, ledger, window)
-    drawn_here = sum(_drawn(agreed, ledger))
+    drawn_here = sum(_drawn_amounts(agreed, ledger))
     return Facility(
         number=agreed.number,
         lender=agreed.party.brand or profile.bank.name,
@@ -44,7 +44,7 @@ def _facility(profile: Profile, agreed: Borrowing, ledger: Ledger, window: Windo
     )
 
 
-def _drawn(agreed: Borrowing, ledger: Ledger) -> Iterator[int]:
+def _drawn_amounts(agreed: Borrowing, ledger: Ledger) -> Iterator[int]:
     """Yield the amounts that rows of the window added to the debt."""
     for row in ledger.rows["main"]:
         movement = row.movement

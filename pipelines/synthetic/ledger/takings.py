@@ -59,7 +59,7 @@ def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]
             yield from merchant_fees(settled, window, rng)
     for platform in profile.platforms:
         yield from map(retained.from_payout, payouts(profile, window, rng, platform))
-    yield from cash_banked(profile, window, rng)
+    yield from cash_deposits(profile, window, rng)
     yield from invoices_paid(profile, window, rng)
     yield from refunds(profile, window, rng)
 
@@ -157,7 +157,7 @@ def _weekly(profile: Profile, window: Window, rng: Random, day: int) -> float:
     return pace(profile, window, day) * rng.lognormvariate(-0.03, 0.25)
 
 
-def cash_banked(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+def cash_deposits(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     """Yield the notes carried to the bank once a week, in multiples of five dollars."""
     party = NOBODY._replace(place=profile.suburbs[0])
     series = Series("cash banked", "weekly")

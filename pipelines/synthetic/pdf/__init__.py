@@ -1,7 +1,7 @@
 """Bank statements as PDF files, drawn as banks print them, with the truth about every row.
 
 The rows come from the synthetic portfolio, in the words of the bank. The paper differs from seed to seed as real files
-do (`wear`). Tests and benchmarks of extraction need pages whose right answers are known, in any number.
+do (`print_variants`). Tests and benchmarks of extraction need pages whose right answers are known, in any number.
 
     made = statement_pdf("westpac", seed=7, pages=10)
     made.content, made.accounts[0].rows
@@ -12,10 +12,10 @@ the first account: its `rows` are then the forged rows as printed, not the true 
 """
 
 from pipelines.synthetic.pdf.layout import EVERY_LAYOUT, HELD_OUT, LAYOUTS, PdfLayout
+from pipelines.synthetic.pdf.print_variants import STRESSES
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
 from pipelines.synthetic.pdf.statement import Order, print_statement
 from pipelines.synthetic.pdf.tampering import FORGERIES, forgeries_of
-from pipelines.synthetic.pdf.wear import STRESSES
 
 __all__ = [
     "EVERY_LAYOUT",

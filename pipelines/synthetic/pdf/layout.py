@@ -69,16 +69,16 @@ class Money(Record, frozen=True):
     summary: tuple[str, str] = ("${}", "-${}")
 
     def write_balance(self, value: Decimal) -> str:
-        return _written(self.balance, value)
+        return _write_money(self.balance, value)
 
     def write_amount(self, value: Decimal) -> str:
-        return _written(self.amount, value)
+        return _write_money(self.amount, value)
 
     def write_summary_amount(self, value: Decimal) -> str:
-        return _written(self.summary, value)
+        return _write_money(self.summary, value)
 
 
-def _written(forms: tuple[str, str], value: Decimal) -> str:
+def _write_money(forms: tuple[str, str], value: Decimal) -> str:
     return forms[value < 0].format(f"{abs(value):,.2f}")
 
 
@@ -131,7 +131,7 @@ class PdfLayout(Record, frozen=True):
     def shown(self) -> frozenset[Detail]:
         return ALL_DETAILS - self.hidden
 
-    def dated(self, day: date, *, edge: bool = False) -> str:
+    def write_date(self, day: date, *, edge: bool = False) -> str:
         text = day.strftime((edge and self.edge_date_format) or self.date_format)
         return text.upper() if self.capitals else text
 

@@ -24,11 +24,11 @@ Font = Literal["Helvetica", "Times-Roman", "Courier", "Vera"]
 
 
 @dataclass(frozen=True)
-class Wear:
+class PrintVariant:
     """How a file was printed: the differences between two files of one layout."""
 
     font: Font = "Helvetica"
-    turned: Literal[0, 90, 180, 270] = 0  # how the sheet lies in the file; it is shown upright
+    rotation: Literal[0, 90, 180, 270] = 0  # how the sheet lies in the file; it is shown upright
     skew: float = 0.0  # degrees that the sheet lay askew on the scanner
     spaces: Literal["blank", "no_break", "narrow"] = "blank"
     split_words: float = 0.0  # share of the texts printed in two pieces
@@ -79,11 +79,11 @@ class Sheet:
 class Paper:
     """The sheets of a file and what is written on them."""
 
-    def __init__(self, wear: Wear, size: float, spacing: float = 0.0) -> None:
-        self._wear, self._size, self._spacing = wear, size, spacing
+    def __init__(self, variant: PrintVariant, size: float, spacing: float = 0.0) -> None:
+        self._variant, self._size, self._spacing = variant, size, spacing
         self.sheets: list[Sheet] = []
 
-    def turn(self) -> None:
+    def begin_sheet(self) -> None:
         """Begin a new sheet."""
         self.sheets.append(Sheet())
 
@@ -120,8 +120,8 @@ class Paper:
                 lines[-1] = longer
         return lines
 
-    def printed(self, producer: str, on: date, rng: Random) -> bytes:
-        """Return the file, dated that day: the same bytes for the same marks, wear and `rng`."""
+    def to_pdf(self, producer: str, on: date, rng: Random) -> bytes:
+        """Return the file, dated that day: the same bytes for the same marks, variant and `rng`."""
         sink = BytesIO()
         canvas = Canvas(sink, pagesize=(WIDTH, HEIGHT), invariant=1)
         canvas.setProducer(producer)
@@ -135,21 +135,21 @@ class Paper:
         return sink.getvalue()
 
     def _font(self, bold: bool) -> str:
-        if self._wear.font == "Vera":
+        if self._variant.font == "Vera":
             _load_vera()
-        return _BOLD[self._wear.font] if bold else self._wear.font
+        return _BOLD[self._variant.font] if bold else self._variant.font
 
     def _draw(self, canvas: Canvas, sheet: Sheet, number: int, rng: Random) -> None:
-        canvas.setPageRotation(self._wear.turned)
-        canvas.transform(*_TURNED[self._wear.turned])
-        canvas.rotate(self._wear.skew)
+        canvas.setPageRotation(self._variant.rotation)
+        canvas.transform(*_ROTATIONS[self._variant.rotation])
+        canvas.rotate(self._variant.skew)
         canvas.setLineWidth(0.5)
         for rule in sheet.rules:
             canvas.line(rule.left, HEIGHT - rule.y, rule.right, HEIGHT - rule.y)
-        if self._wear.watermark:
-            _put_behind(canvas, self._wear.watermark)
+        if self._variant.watermark:
+            _put_behind(canvas, self._variant.watermark)
         text = canvas.beginText()
-        marks = sorted(sheet.marks, key=lambda mark: round(mark.x)) if self._wear.by_column else sheet.marks
+        marks = sorted(sheet.marks, key=lambda mark: round(mark.x)) if self._variant.by_column else sheet.marks
         for mark in marks:
             known = mark._replace(text=mark.text.replace(PAGE, str(number)).replace(PAGES, str(len(self.sheets))))
             for piece in self._pieces(known, rng):
@@ -165,16 +165,16 @@ class Paper:
         if mark.flush_right:
             wide = _width(mark.text, mark.font, mark.size) + mark.spacing * (len(mark.text) - 1)
             mark = mark._replace(x=mark.x - wide, flush_right=False)
-        if self._wear.split_figures and "." in mark.text and mark.text[-1].isdigit():
+        if self._variant.split_figures and "." in mark.text and mark.text[-1].isdigit():
             yield from _with_a_gap(mark)
-        elif self._wear.spaces == "narrow" and " " in mark.text and not mark.spacing:
+        elif self._variant.spaces == "narrow" and " " in mark.text and not mark.spacing:
             yield from _words(mark)
-        elif len(mark.text) > 5 and rng.random() < self._wear.split_words:
+        elif len(mark.text) > 5 and rng.random() < self._variant.split_words:
             yield from _split(mark, rng.randrange(2, len(mark.text) - 2))
-        elif self._wear.bold_twice and "Bold" in mark.font:
+        elif self._variant.bold_twice and "Bold" in mark.font:
             yield from (mark, mark._replace(x=mark.x + 0.3))
         else:
-            plain = self._wear.spaces == "blank"
+            plain = self._variant.spaces == "blank"
             yield mark if plain else mark._replace(text=mark.text.replace(" ", "\xa0"))
 
 
@@ -219,7 +219,7 @@ def _width(text: str, font: str, size: float) -> float:
 
 
 # From the page as shown to the sheet as it lies in the file; reportlab swaps its width and height.
-_TURNED = {
+_ROTATIONS = {
     0: (1, 0, 0, 1, 0, 0),
     90: (0, 1, -1, 0, HEIGHT, 0),
     180: (-1, 0, 0, -1, WIDTH, HEIGHT),

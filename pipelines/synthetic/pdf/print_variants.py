@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 from pipelines.intake.pdf.page.result import Kind
 from pipelines.synthetic.pdf.layout import PdfLayout
-from pipelines.synthetic.pdf.paper import Wear
+from pipelines.synthetic.pdf.paper import PrintVariant
 
 
-def wear_of(layout: PdfLayout, rng: Random) -> Wear:
-    """Draw a file's wear. Most are upright and plain; some are turned, hold their page by column or split words."""
-    return Wear(
+def draw_print_variant(layout: PdfLayout, rng: Random) -> PrintVariant:
+    """Draw a file's variant. Most are upright and plain; some are turned, hold their page by column or split words."""
+    return PrintVariant(
         font=rng.choice(layout.fonts),
-        turned=rng.choice((0, 0, 0, 0, 0, 0, 0, 90, 180, 270)),
+        rotation=rng.choice((0, 0, 0, 0, 0, 0, 0, 90, 180, 270)),
         spaces=rng.choice(("blank", "blank", "blank", "no_break", "narrow")),
         split_words=rng.choice((0.0, 0.0, 0.0, 0.3)),
         by_column=rng.random() < 0.2,
@@ -29,18 +29,18 @@ def wear_of(layout: PdfLayout, rng: Random) -> Wear:
     )
 
 
-STRESSES: Mapping[str, Callable[[Wear, Random], Wear]] = MappingProxyType(
+STRESSES: Mapping[str, Callable[[PrintVariant, Random], PrintVariant]] = MappingProxyType(
     {
-        "headings on the first page only": lambda wear, _: replace(wear, headings_on_first_page=True),
-        "half a degree to a degree askew": lambda wear, rng: replace(
-            wear, skew=rng.choice((-1, 1)) * rng.uniform(0.5, 1), turned=0
+        "headings on the first page only": lambda variant, _: replace(variant, headings_on_first_page=True),
+        "half a degree to a degree askew": lambda variant, rng: replace(
+            variant, skew=rng.choice((-1, 1)) * rng.uniform(0.5, 1), rotation=0
         ),
-        "half the balances removed": lambda wear, _: replace(wear, balances_shown=0.5),
-        "unknown headings": lambda wear, _: replace(wear, strange_headings=True),
-        "amounts in two pieces": lambda wear, _: replace(wear, split_figures=True, spaces="blank"),
-        "rows that go on on the next page": lambda wear, _: replace(wear, rows_broken=True),
-        "dates and figures halfway down their rows": lambda wear, _: replace(wear, halfway=True),
-        "figures flush left": lambda wear, _: replace(wear, flush_left=True),
-        "long amounts on two lines": lambda wear, _: replace(wear, wrapped_figures=True),
+        "half the balances removed": lambda variant, _: replace(variant, balances_shown=0.5),
+        "unknown headings": lambda variant, _: replace(variant, strange_headings=True),
+        "amounts in two pieces": lambda variant, _: replace(variant, split_figures=True, spaces="blank"),
+        "rows that go on on the next page": lambda variant, _: replace(variant, rows_broken=True),
+        "dates and figures halfway down their rows": lambda variant, _: replace(variant, halfway=True),
+        "figures flush left": lambda variant, _: replace(variant, flush_left=True),
+        "long amounts on two lines": lambda variant, _: replace(variant, wrapped_figures=True),
     }
 )

@@ -10,11 +10,11 @@ from random import Random
 from pipelines.synthetic.pdf.blocks import Details
 from pipelines.synthetic.pdf.layout import PdfLayout, paper_texts
 from pipelines.synthetic.pdf.material import AccountPostings, draw_account, draw_loan
-from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, Wear
+from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, PrintVariant
+from pipelines.synthetic.pdf.print_variants import STRESSES, draw_print_variant
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
 from pipelines.synthetic.pdf.table import Line, Part, Table, hide_balances, take_section
 from pipelines.synthetic.pdf.tampering import FORGERIES, provable
-from pipelines.synthetic.pdf.wear import STRESSES, wear_of
 from pipelines.synthetic.world.model import Role
 from pipelines.synthetic.world.styles import style_of
 
@@ -88,7 +88,7 @@ def _draw_statement(order: Order, layout: PdfLayout, materials: Sequence[Account
         _account(layout, n, part, account, pages)
         for n, (part, account, pages) in enumerate(zip(parts, materials, places, strict=True))
     ]
-    content = paper.printed(layout.producer, parts[0].end + timedelta(days=1), order.rng("pieces"))
+    content = paper.to_pdf(layout.producer, parts[0].end + timedelta(days=1), order.rng("pieces"))
     return PrintedStatement(content, order.layout, len(paper.sheets), tuple(accounts))
 
 
@@ -96,21 +96,21 @@ def _compose(
     order: Order, layout: PdfLayout, materials: Sequence[AccountPostings]
 ) -> tuple[Paper, list[list[int]], Sequence[Part]]:
     """Return the sheets, the page of each row of each part, and the parts."""
-    wear = _wear(order, layout)
-    paper = Paper(wear, layout.size, layout.spacing)
-    parts = _parts(order, layout, materials, wear)
-    places = Table(layout, paper, wear, order.rng("table")).print(parts)
+    variant = _variant(order, layout)
+    paper = Paper(variant, layout.size, layout.spacing)
+    parts = _parts(order, layout, materials, variant)
+    places = Table(layout, paper, variant, order.rng("table")).print(parts)
     return paper, places, parts
 
 
-def _wear(order: Order, layout: PdfLayout) -> Wear:
-    wear = wear_of(layout, order.rng("wear"))
+def _variant(order: Order, layout: PdfLayout) -> PrintVariant:
+    variant = draw_print_variant(layout, order.rng("wear"))
     if order.pages is not None and order.pages < 3:
-        wear = replace(wear, fee_table=False, small_print=False)  # they might take more
-    return STRESSES[order.stress](wear, order.rng("stress")) if order.stress else wear
+        variant = replace(variant, fee_table=False, small_print=False)  # they might take more
+    return STRESSES[order.stress](variant, order.rng("stress")) if order.stress else variant
 
 
-def _parts(order: Order, layout: PdfLayout, materials: Sequence[AccountPostings], wear: Wear) -> list[Part]:
+def _parts(order: Order, layout: PdfLayout, materials: Sequence[AccountPostings], variant: PrintVariant) -> list[Part]:
     rng = order.rng("period")
     first = min(account.postings[0].day for account in materials)
     last = max(account.postings[-1].day for account in materials)
@@ -125,7 +125,7 @@ def _parts(order: Order, layout: PdfLayout, materials: Sequence[AccountPostings]
             end=end,
             opening=account.opening,
             closing=_closing_balance(account),
-            lines=_lines(order if account is materials[0] else replace(order, forgery=None), layout, account, wear),
+            lines=_lines(order if account is materials[0] else replace(order, forgery=None), layout, account, variant),
             title=title,
         )
         for details, account, title in zip(described, materials, titles, strict=True)
@@ -169,11 +169,11 @@ def _closing_balance(account: AccountPostings) -> Decimal:
     return account.opening + sum((row.amount for row in account.postings), Decimal())
 
 
-def _lines(order: Order, layout: PdfLayout, account: AccountPostings, wear: Wear) -> Sequence[Line]:
+def _lines(order: Order, layout: PdfLayout, account: AccountPostings, variant: PrintVariant) -> Sequence[Line]:
     """Return the rows as they will be printed, in that order."""
     lines = _with_balances(layout, account)
-    if wear.balances_shown < 1:
-        lines = hide_balances(lines, wear.balances_shown, order.rng("balances"))
+    if variant.balances_shown < 1:
+        lines = hide_balances(lines, variant.balances_shown, order.rng("balances"))
     if order.forgery:
         between = "closing" in layout.shown
         lines = FORGERIES[order.forgery](lines, provable(lines, between_balances=between), order.rng("forgery"))

@@ -11,7 +11,7 @@ import msgspec
 from pipelines.synthetic.pdf.blocks import Details, write_block
 from pipelines.synthetic.pdf.extras import advert, fee_table, small_print
 from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section, paper_texts
-from pipelines.synthetic.pdf.paper import HEIGHT, Paper, Wear
+from pipelines.synthetic.pdf.paper import HEIGHT, Paper, PrintVariant
 
 BOTTOM = HEIGHT - 64
 LINES = 4  # of a description that is broken at `breaks`, at most
@@ -47,9 +47,9 @@ class Part:
 class Table:
     """Prints parts one below the other and returns the page of each row."""
 
-    def __init__(self, layout: PdfLayout, paper: Paper, wear: Wear, rng: Random) -> None:
-        self._layout, self._paper, self._wear, self._rng = layout, paper, wear, rng
-        self._columns = [msgspec.structs.replace(column, at=column.at + wear.shift) for column in layout.columns]
+    def __init__(self, layout: PdfLayout, paper: Paper, variant: PrintVariant, rng: Random) -> None:
+        self._layout, self._paper, self._variant, self._rng = layout, paper, variant, rng
+        self._columns = [msgspec.structs.replace(column, at=column.at + variant.shift) for column in layout.columns]
         self._row_height = layout.leading + layout.gap  # of a row of one line
         self._y = 0.0
         self._dated: object = None  # the last row's date cell, year or day heading
@@ -69,11 +69,11 @@ class Table:
         return pages
 
     def _extras(self, part: Part) -> None:
-        if self._wear.fee_table:
+        if self._variant.fee_table:
             if self._y + 130 > BOTTOM:
                 self._turn(headings=False)
             self._y = fee_table(self._paper, self._y + 30, part.end, len(part.lines), self._layout.leading)
-        if self._wear.small_print:
+        if self._variant.small_print:
             self._turn(headings=False)
             small_print(self._paper, self._y, self._layout.leading)
 
@@ -84,7 +84,7 @@ class Table:
         if first or part.title:
             self._headings()
         self._edge(self._layout.opening_row, part.start, part.opening)
-        pages = list(self._sectioned(part) if self._layout.sections else self._rows(part.lines, part))
+        pages = list(self._draw_sections(part) if self._layout.sections else self._rows(part.lines, part))
         self._edge(self._layout.closing_row, part.end, part.closing)
         if self._layout.totals_row:
             self._break_page_within(self._layout.leading * 2)
@@ -98,7 +98,7 @@ class Table:
         write_block(self._paper, msgspec.structs.replace(title, y=self._y), self._described)
         self._y += 14 * len(title.lines) + 6
 
-    def _sectioned(self, part: Part) -> Iterator[int]:
+    def _draw_sections(self, part: Part) -> Iterator[int]:
         left = list(part.lines)
         for section in self._layout.sections:
             lines, left = take_section(section, left)
@@ -120,36 +120,36 @@ class Table:
             self._heading_of(line)
             yield len(self._paper.sheets)
             self._row(line, texts)
-            if self._rng.random() < self._wear.adverts:
+            if self._rng.random() < self._variant.adverts:
                 self._advert()
 
     def _row(self, line: Line, texts: Sequence[str]) -> None:
-        last_line = (self._layout.amount_on == "last") != self._wear.other_line
+        last_line = (self._layout.amount_on == "last") != self._variant.other_line
         figures_on = len(texts) - 1 if last_line else 0
-        down = self._layout.leading * (len(texts) - 1) / 2 if self._wear.halfway else 0
+        down = self._layout.leading * (len(texts) - 1) / 2 if self._variant.halfway else 0
         for column in self._columns:
             if column.holds not in FIGURES | {"description"} and (text := self._cell(column.holds, line)):
                 self._paper.write(column.at, self._y + down, text)
-        if self._wear.halfway:
+        if self._variant.halfway:
             self._figures(line, texts[0], self._y + down)
         for n, text in enumerate(texts):
-            if n and self._wear.rows_broken:
+            if n and self._variant.rows_broken:
                 self._break_page_within(self._layout.leading)
             self._paper.write(self._column("description").at, self._y, text)
-            if n == figures_on and not self._wear.halfway:
+            if n == figures_on and not self._variant.halfway:
                 self._figures(line, text, self._y)
             self._y += self._layout.leading
         self._y += self._height(line, texts) - self._layout.leading * len(texts)
 
     def _may_break(self, texts: Sequence[str]) -> bool:
         """Return whether a row may begin here, with one line at least, and end on the next sheet."""
-        return self._wear.rows_broken and len(texts) > 1 and self._y + self._layout.leading <= BOTTOM
+        return self._variant.rows_broken and len(texts) > 1 and self._y + self._layout.leading <= BOTTOM
 
     def _figures(self, line: Line, text: str, y: float) -> None:
         for column in self._columns:
             if column.holds in FIGURES:
                 self._figure(column, y, self._cell(column.holds, line))
-        if self._layout.leaders and not self._wear.halfway:
+        if self._layout.leaders and not self._variant.halfway:
             self._leader(text, y)
 
     def _figure(self, column: Column, y: float, text: str) -> None:
@@ -160,7 +160,7 @@ class Table:
             self._paper.write(column.at, y, self._layout.blank, flush_right=True, hidden=True)
 
     def _put(self, column: Column, y: float, figure: str, *, bold: bool = False) -> None:
-        if self._wear.flush_left:
+        if self._variant.flush_left:
             self._paper.write(column.at - self._paper.width("$12,345.67 CR"), y, figure, bold=bold)
         else:
             self._paper.write(column.at, y, figure, bold=bold, flush_right=True)
@@ -168,7 +168,7 @@ class Table:
     def _pieces(self, figure: str) -> list[str]:
         """Return a figure's lines."""
         thousands, comma, rest = figure.rpartition(",")
-        return [thousands + comma, rest] if comma and self._wear.wrapped_figures else [figure]
+        return [thousands + comma, rest] if comma and self._variant.wrapped_figures else [figure]
 
     def _height(self, line: Line, texts: Sequence[str]) -> float:
         """Return a row's height. A wrapped figure makes the row one line higher."""
@@ -191,7 +191,7 @@ class Table:
         return _cells(self._layout, line)[holds]
 
     def _date_cell(self, day: date) -> str:
-        shown = self._layout.dated(day)
+        shown = self._layout.write_date(day)
         if not self._layout.date_on_first_row:
             return shown
         before, self._dated = self._dated, shown
@@ -231,10 +231,10 @@ class Table:
             return
         self._break_page_within(self._row_height)
         self._year(day)
-        self._paper.write(self._column("date").at, self._y, self._layout.dated(day, edge=True), bold=True)
-        self._labelled(text, self._layout.money.write_balance(balance))
+        self._paper.write(self._column("date").at, self._y, self._layout.write_date(day, edge=True), bold=True)
+        self._write_labelled_balance(text, self._layout.money.write_balance(balance))
 
-    def _labelled(self, text: str, balance: str) -> None:
+    def _write_labelled_balance(self, text: str, balance: str) -> None:
         """Write a row of words and a balance, under the amounts if there is no balance column."""
         self._paper.write(self._column("description").at, self._y, text, bold=True)
         figures = [column for column in self._columns if column.holds in ("balance", "amount")]
@@ -270,7 +270,7 @@ class Table:
         if text and self._layout.carries_totals:
             self._totals(text, before, balance)
         elif text:
-            self._labelled(text, self._layout.money.write_balance(balance))
+            self._write_labelled_balance(text, self._layout.money.write_balance(balance))
 
     def _break_page_within(self, height: float) -> None:
         if self._y + height > BOTTOM:
@@ -278,14 +278,14 @@ class Table:
 
     def _turn(self, *, first: bool = False, headings: bool = True) -> None:
         layout = self._layout
-        self._paper.turn()
+        self._paper.begin_sheet()
         for block in layout.front if first else layout.head:
             write_block(self._paper, block, self._described)
         self._paper.rule(HEIGHT - 52)
         self._paper.write(40, HEIGHT - 40, layout.imprint, size=6)
         self._y = layout.table_at if first else layout.later_table_at
         self._dated = None
-        if headings and not first and not self._wear.headings_on_first_page:
+        if headings and not first and not self._variant.headings_on_first_page:
             self._headings()
 
     def _headings(self) -> None:
@@ -300,14 +300,14 @@ class Table:
     def _over(self, column: Column, y: float, heading: str) -> None:
         if column.holds not in FIGURES:
             self._paper.write(column.at, y, heading, bold=True)
-        elif self._wear.centred and not self._wear.flush_left:
+        elif self._variant.centred and not self._variant.flush_left:
             middle = column.at - self._paper.width("12,345.67") / 2
             self._paper.write(middle - self._paper.width(heading, bold=True) / 2, y, heading, bold=True)
         else:
             self._put(column, y, heading, bold=True)
 
     def _heading(self, column: Column) -> str:
-        return paper_texts().strange_headings[column.holds] if self._wear.strange_headings else column.heading
+        return paper_texts().strange_headings[column.holds] if self._variant.strange_headings else column.heading
 
     def _advert(self) -> None:
         if self._layout.adverts and self._y + 60 <= BOTTOM:
@@ -320,7 +320,7 @@ class Table:
 def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
     money, amount = layout.money, f"{abs(line.amount):,.2f}"
     return {
-        "value_date": layout.dated(line.value_day),
+        "value_date": layout.write_date(line.value_day),
         "type": line.kind_of,
         "debit": money.debit.format(amount) if line.amount < 0 else "",
         "credit": money.credit.format(amount) if line.amount > 0 else "",

@@ -12,18 +12,18 @@ from pipelines.synthetic.pdf.table import Line
 Forgery = Callable[[Sequence[Line], Sequence[int], Random], list[Line]]
 
 
-def _row_deleted(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
+def _delete_row(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
     gone = rng.choice(provable)
     return [line for n, line in enumerate(lines) if n != gone]
 
 
-def _amount_changed(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
+def _change_amount(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
     changed = rng.choice(provable)
     amount = _other_digit(lines[changed].amount, rng)
     return [replace(line, amount=amount) if n == changed else line for n, line in enumerate(lines)]
 
 
-def _balance_changed(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
+def _change_balance(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
     shown = [n for n in provable if lines[n].balance_shown]
     if not shown:
         raise ValueError("there is no balance to change")
@@ -42,9 +42,9 @@ def _other_digit(value: Decimal, rng: Random) -> Decimal:
 
 FORGERIES: Mapping[str, Forgery] = MappingProxyType(
     {
-        "row deleted": _row_deleted,
-        "digit of an amount changed": _amount_changed,
-        "digit of a balance changed": _balance_changed,
+        "row deleted": _delete_row,
+        "digit of an amount changed": _change_amount,
+        "digit of a balance changed": _change_balance,
     }
 )
 
@@ -56,4 +56,4 @@ def provable(lines: Sequence[Line], *, between_balances: bool) -> Sequence[int]:
 
 def forgeries_of(layout: PdfLayout) -> list[str]:
     """Return the forgeries that a paper of that layout can have."""
-    return [name for name, done in FORGERIES.items() if layout.balances != "none" or done is not _balance_changed]
+    return [name for name, done in FORGERIES.items() if layout.balances != "none" or done is not _change_balance]

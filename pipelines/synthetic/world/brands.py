@@ -67,7 +67,7 @@ def is_held_out(brand: str) -> bool:
     return int.from_bytes(sha256(brand.casefold().encode()).digest()[:4]) % 5 == 0
 
 
-def allowed(things: Sequence[_Thing], brand: Callable[[_Thing], str], part: Part | None) -> Sequence[_Thing]:
+def select_allowed(things: Sequence[_Thing], brand: Callable[[_Thing], str], part: Part | None) -> Sequence[_Thing]:
     """Return the things that businesses of a part of the portfolio may meet. In training that may be none."""
     if part != "train":
         return things
@@ -75,7 +75,7 @@ def allowed(things: Sequence[_Thing], brand: Callable[[_Thing], str], part: Part
 
 
 def available(things: Sequence[_Thing], brand: Callable[[_Thing], str], part: Part | None) -> Sequence[_Thing]:
-    """Return the things that a business may choose from: `allowed`, or for a test those held out, if there are any."""
+    """Return the things that a business may choose from: those allowed, or for a test those held out, if any."""
     if part != "test":
-        return allowed(things, brand, part)
+        return select_allowed(things, brand, part)
     return [thing for thing in things if is_held_out(brand(thing))] or things

@@ -129,18 +129,18 @@ def bank_holidays(year: int) -> frozenset[int]:
     anzac = date(year, 4, 25).toordinal()
     return frozenset(
         {
-            _observed(date(year, 1, 1), sunday=1),
-            _observed(date(year, 1, 26), sunday=1),
+            _observed_weekday(date(year, 1, 1), sunday=1),
+            _observed_weekday(date(year, 1, 26), sunday=1),
             easter - 2,
             easter + 1,
             anzac,
-            _observed(date(year, 12, 25), sunday=2),
-            _observed(date(year, 12, 26), sunday=2),
+            _observed_weekday(date(year, 12, 25), sunday=2),
+            _observed_weekday(date(year, 12, 26), sunday=2),
         }
     )
 
 
-def _observed(holiday: date, sunday: int) -> int:
+def _observed_weekday(holiday: date, sunday: int) -> int:
     """Return the weekday on which a holiday is observed. From a Sunday, Christmas moves past Boxing Day."""
     return holiday.toordinal() + {5: 2, 6: sunday}.get(holiday.weekday(), 0)
 

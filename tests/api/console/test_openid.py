@@ -199,7 +199,7 @@ def test_incomplete_settings_are_refused(tmp_path: Path, subtests: pytest.Subtes
     for missing in whole.keys() - {"oidc_issuer"}:
         given = {name: value for name, value in whole.items() if name != missing}
         with subtests.test(missing), pytest.raises(SettingsError, match=f"needs TIDEMARK_{missing.upper()}"):
-            Settings(home=tmp_path, **given).prepared()  # pyrefly: ignore[bad-argument-type]
+            Settings(home=tmp_path, **given).prepare()  # pyrefly: ignore[bad-argument-type]
     for wrong in ({"oidc_issuer": "http://login.example"}, {"public_url": "https://a.example/path"}):
         with subtests.test(str(wrong)), pytest.raises(ValidationError):
             Settings(home=tmp_path, **whole | wrong)  # pyrefly: ignore[bad-argument-type]

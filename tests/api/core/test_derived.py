@@ -374,41 +374,41 @@ def test_amounts_at_both_ends_of_the_range_are_summed_exactly(what: Derived) -> 
 
 def test_rows_beyond_the_limit_are_refused_until_other_requests_end() -> None:
     limit = ConcurrencyLimit(100)
-    with limit.taken(ONE, 30):
-        with pytest.raises(Unavailable, match="busy"), limit.taken(ONE, 27):
+    with limit.reserve(ONE, 30):
+        with pytest.raises(Unavailable, match="busy"), limit.reserve(ONE, 27):
             pass
-        with limit.taken(ONE, 26):
+        with limit.reserve(ONE, 26):
             pass
-    with limit.taken(ONE, 56):
+    with limit.reserve(ONE, 56):
         pass
 
 
 def test_one_client_can_only_take_its_share_of_the_limit() -> None:
     limit = ConcurrencyLimit(100)
-    with limit.taken(ONE, 56), limit.taken(OTHER, 20), pytest.raises(Unavailable), limit.taken(ONE, 1):
+    with limit.reserve(ONE, 56), limit.reserve(OTHER, 20), pytest.raises(Unavailable), limit.reserve(ONE, 1):
         pass
 
 
 def test_a_diff_counts_against_the_limit_by_its_memory_not_its_rows() -> None:
     """A regression: eight requests with 200,000 rows each took 3.3 GB, and all were admitted."""
     limit, diff = ConcurrencyLimit(MAX_BYTES), 150_000 * BYTES_PER_ROW_OF_DIFF
-    with limit.taken(ONE, diff), limit.taken(OTHER, diff), pytest.raises(Unavailable), limit.taken(ONE, 6 * diff):
+    with limit.reserve(ONE, diff), limit.reserve(OTHER, diff), pytest.raises(Unavailable), limit.reserve(ONE, 6 * diff):
         pass
 
 
 def test_a_failed_request_releases_its_share_of_the_limit() -> None:
     limit = ConcurrencyLimit(10)
-    with pytest.raises(ZeroDivisionError), limit.taken(ONE, 10):
+    with pytest.raises(ZeroDivisionError), limit.reserve(ONE, 10):
         raise ZeroDivisionError
-    with limit.taken(ONE, 10):
+    with limit.reserve(ONE, 10):
         pass
 
 
 def test_a_request_larger_than_the_limit_is_admitted_alone() -> None:
     limit = ConcurrencyLimit(10)
-    with limit.taken(ONE, 11), pytest.raises(Unavailable), limit.taken(ONE, 1):
+    with limit.reserve(ONE, 11), pytest.raises(Unavailable), limit.reserve(ONE, 1):
         pass
-    with limit.taken(ONE, 1), pytest.raises(Unavailable), limit.taken(ONE, 11):
+    with limit.reserve(ONE, 1), pytest.raises(Unavailable), limit.reserve(ONE, 11):
         pass
 
 

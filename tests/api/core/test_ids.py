@@ -77,6 +77,6 @@ def parameters(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 
 def test_every_id_of_a_command_can_be_given_by_its_first_digits() -> None:
     for name in cli.COMMANDS:
-        for where, parameter in parameters(cli.imported(name), (name,)):
+        for where, parameter in parameters(cli.import_command(name), (name,)):
             annotation, info = parameter.type_descriptor.annotation, parameter.type_descriptor.parameter_info
             assert "UUID" not in str(annotation) or isinstance(info.parser, ids.Ids), where

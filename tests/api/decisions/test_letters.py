@@ -130,7 +130,7 @@ def test_the_pdf_is_printed_from_the_page(store: Store, client: Client, monkeypa
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/pdf")
     assert answer.content == b"%PDF" + client.get(f"{path}.html").content
     monkeypatch.undo()
-    monkeypatch.setattr(browser, "installed", lambda: None)
+    monkeypatch.setattr(browser, "find_browser", lambda: None)
     assert (client.get(f"{path}.pdf").status_code, client.get(f"{path}.pdf").json()["code"]) == (422, "Browser.Missing")
 
 

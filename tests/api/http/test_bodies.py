@@ -16,7 +16,7 @@ from api.core.schemas.rules import MAX_FAULTS, ListItem, Rule
 from api.customers.schemas.related_parties import SentParties
 from api.http.bodies import MAX_DECODED_AT_ONCE_BYTES, MAX_DECODED_HERE_BYTES, Body
 from api.portfolio.schemas.backtests import SentBacktest
-from pipelines.intake.lines import decoded
+from pipelines.intake.lines import decode
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.webhooks.events import EVENT_TYPES
 from storage.core.store import Store
@@ -182,7 +182,7 @@ def test_validation_stops_at_the_most_faults_and_says_that_there_are_more() -> N
     tracemalloc.start()
     try:
         with pytest.raises(InvalidRequest, match=f"Only the first {MAX_FAULTS} faults are listed") as refused:
-            Body(SentBacktest, body, lambda: decoded(body, None)).read()
+            Body(SentBacktest, body, lambda: decode(body, None)).read()
         assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     finally:
         tracemalloc.stop()

@@ -133,7 +133,7 @@ def test_a_submission_is_stored_in_its_landing_file_before_it_is_accepted(store:
         job = jobs.get(r, client.client_id, UUID(job_id))
     path = f"landing/{datetime.now(UTC):%Y-%m-%d}/{job_id}.parquet"
     assert job.landing_path == path
-    landed = pl.read_parquet(store.lake.verified(path, job.landing_sha256 or b""))
+    landed = pl.read_parquet(store.lake.verified_path(path, job.landing_sha256 or b""))
     assert landed.schema == LANDED
     assert landed["amount"].to_list() == ["0.10", "-4.5"]
     assert landed["description"][0] == "card 411111xxxxxx1111"
@@ -245,13 +245,13 @@ def test_a_list_reserves_memory_until_its_last_slice_or_a_disconnect() -> None:
     for read_to_the_end in (True, False):
         slices = hold_memory(caller, 6, iter([b"one", b"two"]))
         assert next(slices) == b"one"
-        with pytest.raises(Unavailable), limit.taken(asker, 6):
+        with pytest.raises(Unavailable), limit.reserve(asker, 6):
             pass
         if read_to_the_end:
             assert list(slices) == [b"two"]
         else:
             slices.close()
-        with limit.taken(asker, 10):
+        with limit.reserve(asker, 10):
             pass
 
 

@@ -131,7 +131,9 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.service
-@pytest.mark.skipif(browser.installed() is None, reason="install Chromium or Chrome (apt install chromium) to run this")
+@pytest.mark.skipif(
+    browser.find_browser() is None, reason="install Chromium or Chrome (apt install chromium) to run this"
+)
 def test_the_page_is_printed_to_pdf(lender: Lender, tmp_path: Path) -> None:
     run(lender, "--pdf", str(tmp_path / "page.pdf"))
     printed = (tmp_path / "page.pdf").read_bytes()

@@ -77,7 +77,7 @@ def test_a_refresh_without_enriched_transactions_is_refused(client: Client) -> N
 
 def test_report_page_is_printed(client: Client, enriched: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"/v1/customer/{enriched}/reports.pdf"
-    monkeypatch.setattr(browser, "installed", lambda: None)
+    monkeypatch.setattr(browser, "find_browser", lambda: None)
     refused = client.get(path)
     assert (refused.status_code, refused.json()["code"]) == (422, "Browser.Missing")
     printed = list[str]()

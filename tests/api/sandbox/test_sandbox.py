@@ -95,7 +95,7 @@ def test_the_profiles_are_listed_with_a_sentence_each(client: Client) -> None:
 
 @contextmanager
 def in_production(tmp_path: Path) -> Iterator[Store]:
-    master = Settings(home=tmp_path / "other").prepared().key_file.read_text().strip()
+    master = Settings(home=tmp_path / "other").prepare().key_file.read_text().strip()
     settings = Settings(home=tmp_path / "home", environment=Environment.PRODUCTION, master_key=master)
     opened = open_store(settings)
     yield opened

@@ -12,7 +12,7 @@ import pytest
 from stdnum import luhn
 
 from pipelines.figures.facts import as_known
-from pipelines.intake.rows import landed
+from pipelines.intake.rows import land_lines
 from storage.core import vault, vault_keys
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -169,7 +169,7 @@ def test_landing_files_without_digests_are_read_together_with_newer_ones(
 ) -> None:
     with monkeypatch.context() as before:
         columns = ("masked", "transactionIdDigest", "descriptionDigest")
-        before.setattr("tests.assets.lender.landed", lambda items, digest: landed(items, digest).drop(columns))
+        before.setattr("tests.assets.lender.land_lines", lambda items, digest: land_lines(items, digest).drop(columns))
         lender.submit(COFFEE)
     lender.sent(RENT)
     assert lender.descriptions() == ["COFFEE", "RENT"]

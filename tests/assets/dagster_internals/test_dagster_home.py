@@ -31,7 +31,7 @@ def test_the_settings_are_synced_to_disk(tmp_path: Path, synced: list[str]) -> N
 
 
 def test_the_identity_is_synced_to_disk_and_never_changes(tmp_path: Path, synced: list[str]) -> None:
-    first = dagster_home.workers(Settings(home=tmp_path))
+    first = dagster_home.worker_role(Settings(home=tmp_path))
     assert [name for name in synced if name.startswith(".identity.")]
     assert synced[-1] == "dagster"
-    assert dagster_home.workers(Settings(home=tmp_path)) == first
+    assert dagster_home.worker_role(Settings(home=tmp_path)) == first

@@ -42,7 +42,7 @@ class Launcher:
 
 def a_warm_worker(store: Store, now: datetime, slot: int = 1) -> None:
     with store.db.writing() as w:
-        leases.hold(w, f"{dagster_home.workers(store.settings)}/{slot}", uuid4(), ttl_s=60, now=now)
+        leases.hold(w, f"{dagster_home.worker_role(store.settings)}/{slot}", uuid4(), ttl_s=60, now=now)
 
 
 def submitted(store: Store, now: datetime, count: int) -> None:

@@ -36,7 +36,7 @@ def tick(store: Store) -> list[RunRequest]:
 
 def test_without_a_dispatcher_the_sensor_claims_waiting_jobs(store: Store) -> None:
     submitted(store, ago_s=0)
-    working(store, dagster_home.workers(store.settings))
+    working(store, dagster_home.worker_role(store.settings))
     [request] = tick(store)
     assert request.job_name == "enrichment_batch"
     assert request.tags["tidemark/queue"] == Queue.ENRICHMENT
@@ -46,7 +46,7 @@ def test_without_a_dispatcher_the_sensor_claims_waiting_jobs(store: Store) -> No
 
 
 def test_the_sensor_leaves_new_jobs_to_the_dispatcher_and_claims_overdue_ones(store: Store) -> None:
-    working(store, dagster_home.workers(store.settings), leases.DISPATCHER)
+    working(store, dagster_home.worker_role(store.settings), leases.DISPATCHER)
     submitted(store, ago_s=1)
     assert tick(store) == []
 

@@ -19,7 +19,7 @@ from assets.core.batches import Work
 from assets.enrichment.transactions import recompute
 from assets.intake.statements import OnProgress, extract_all
 from pipelines.figures.facts import as_known
-from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused
+from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused_extraction
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.lake import StoredFile
@@ -180,7 +180,7 @@ def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lende
 
 
 def test_files_refused_for_different_reasons_fail_under_one_code(lender: Lender) -> None:
-    broken = refused(Refusal.CORRUPT, "It is damaged.")
+    broken = refused_extraction(Refusal.CORRUPT, "It is damaged.")
     job = submitted(lender, "letter", "broken")
     extract(lender.store, Shelf(broken=broken))
     assert (lender.now(job).error or {})["code"] == "Job.AllFilesRefused"

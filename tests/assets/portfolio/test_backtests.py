@@ -415,7 +415,10 @@ def test_a_run_leaves_what_remains_to_the_run_that_will_end_the_job(
     portfolio.version(document("40"))
     monkeypatch.setattr(work, "SLICE_CUSTOMERS", 2)
     job, db = portfolio.ask(2), portfolio.store.db
-    with leases.held(db, f"portfolio job/{job.job_id}"), leases.held(db, f"portfolio job/{job.job_id}/0"):
+    with (
+        leases.hold_if_free(db, f"portfolio job/{job.job_id}"),
+        leases.hold_if_free(db, f"portfolio job/{job.job_id}/0"),
+    ):
         assert portfolio.run(job) is None
         left = portfolio.backtest(job)
         assert (left.status, left.customers_done) == (JobStatus.RUNNING, 2)

@@ -47,7 +47,7 @@ def broken_by(lender: Lender, works: Callable[[Facts], pl.DataFrame]) -> Callabl
 def metrics_table(store: Store) -> pl.DataFrame:
     with store.db.reading() as r:
         [table] = [each for each in tables.find_current_tables(r) if each.name == tables.METRICS]
-    return pl.read_parquet(store.lake.verified(table.path, table.sha256))
+    return pl.read_parquet(store.lake.verified_path(table.path, table.sha256))
 
 
 def test_the_nightly_metrics_of_a_bucket_include_all_other_customers(

@@ -15,7 +15,7 @@ from assets.core.batches import Work
 from assets.enrichment import transactions
 from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import tables
-from assets.portfolio.maintenance import Outcome, carry_out, rest, slices
+from assets.portfolio.maintenance import Counts, carry_out, rest, slices
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import models
@@ -49,12 +49,12 @@ def outdated(store: Store) -> list[Lender]:
     return three
 
 
-def backfilled(store: Store, do: Callable[[Work], Outcome] | None = None) -> Outcome:
+def backfilled(store: Store, do: Callable[[Work], Counts] | None = None) -> Counts:
     """Run a backfill with one slice for each customer."""
     sliced = dataclasses.replace(
         store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1, "portfolio_share": 1})
     )
-    return carry_out(sliced, Task.BACKFILL, BUCKET, tables.outdated(), do or partial(tables.reenrich, sliced))
+    return carry_out(sliced, Task.BACKFILL, BUCKET, tables.is_due(), do or partial(tables.reenrich, sliced))
 
 
 def progress(store: Store) -> BucketProgress:
@@ -81,19 +81,19 @@ def test_all_customers_get_the_enrichment_version_but_only_changed_rows_a_data_v
 
     monkeypatch.setattr(transactions, "enrich", better)
     before = [lender.customer.data_version for lender in lenders]
-    assert backfilled(store) == Outcome(customers=3, changed=1)
+    assert backfilled(store) == Counts(customers=3, changed=1)
     moved = [lender.customer.data_version - version for lender, version in zip(lenders, before, strict=True)]
     assert moved == [0, 1, 0]
     assert [row["category"] for row in lenders[1].rows()] == ["new"]
     assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
-    assert backfilled(store) == Outcome(), "no customer is outdated any more"
+    assert backfilled(store) == Counts(), "no customer is outdated any more"
 
 
 @pytest.mark.usefixtures("lenders")
 def test_slices_done_before_a_failure_are_not_repeated(store: Store) -> None:
     tried: list[int] = []
 
-    def breaking(work: Work) -> Outcome:
+    def breaking(work: Work) -> Counts:
         if tried:
             raise MemoryError
         tried.extend(work.customers)
@@ -112,19 +112,19 @@ def test_slices_done_before_a_failure_are_not_repeated(store: Store) -> None:
 
 def test_a_customer_with_an_unfinished_submission_is_left_to_it(store: Store, lenders: list[Lender]) -> None:
     lenders[1].submit(SALE)
-    assert backfilled(store) == Outcome(customers=2, skipped=1)
+    assert backfilled(store) == Counts(customers=2, skipped=1)
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
     lenders[1].end_all()
     assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
 
 
 def test_a_submission_received_while_a_slice_is_computed_takes_precedence(store: Store, lenders: list[Lender]) -> None:
-    def overtaken(work: Work) -> Outcome:
+    def overtaken(work: Work) -> Counts:
         lenders[1].submit(SALE)
         return tables.reenrich(store, work)
 
-    outcome = carry_out(store, Task.BACKFILL, BUCKET, tables.outdated(), overtaken)
-    assert outcome == Outcome(customers=2, skipped=1)
+    outcome = carry_out(store, Task.BACKFILL, BUCKET, tables.is_due(), overtaken)
+    assert outcome == Counts(customers=2, skipped=1)
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
 
 
@@ -135,8 +135,8 @@ def test_a_damaged_file_leaves_only_its_own_customers_outdated(store: Store, len
     forgetful = dataclasses.replace(
         store, lake=type(store.lake)(store.lake.root)
     )  # as a process that has not verified the file yet
-    outcome = carry_out(forgetful, Task.BACKFILL, BUCKET, tables.outdated(), partial(tables.reenrich, forgetful))
-    assert outcome == Outcome(customers=3, failed=1)
+    outcome = carry_out(forgetful, Task.BACKFILL, BUCKET, tables.is_due(), partial(tables.reenrich, forgetful))
+    assert outcome == Counts(customers=3, failed=1)
     assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
 
 
@@ -151,7 +151,7 @@ def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Stor
         condition = tables.stale(store.settings, datetime.now(UTC))
         assert [number for number, _ in maintenance.find_due(r, condition, BUCKET)] == [lenders[0].customer.number]
     outcome = carry_out(store, Task.REFRESH, BUCKET, condition, partial(tables.refresh_all, store))
-    assert outcome == Outcome(customers=1, changed=1)
+    assert outcome == Counts(customers=1, changed=1)
     assert [risk_status(each) for each in lenders] == [ReportStatus.READY, ReportStatus.READY, ReportStatus.PENDING]
     with store.db.reading() as r:
         assert read_reports(r, "risk", BUCKET)["is_current"].to_list() == [True, True]

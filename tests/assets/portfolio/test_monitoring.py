@@ -28,7 +28,7 @@ from assets.enrichment import transactions as enriching
 from assets.monitoring import ruleset_evaluation
 from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import monitoring, schedules
-from assets.portfolio.maintenance import Outcome
+from assets.portfolio.maintenance import Counts
 from pipelines.enrichment.enrichment import Enriched, enrich
 from pipelines.monitoring import Cause, observe_customers
 from storage.core.buckets import BUCKETS, bucket_of
@@ -79,7 +79,7 @@ class Borrower(Lender):
             mine = select(rule_states.c.rule).where(rule_states.c.customer_number == self.customer.number)
             return list(r.execute(mine).scalars())
 
-    def evaluated(self, at: datetime | None = None, *, everybody: bool = True) -> Outcome:
+    def evaluated(self, at: datetime | None = None, *, everybody: bool = True) -> Counts:
         """Evaluate the customer's bucket as the portfolio does, by night (`everybody`) or on request."""
         bucket = bucket_of(self.customer.number)
         return monitoring.evaluate(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
@@ -457,7 +457,7 @@ def test_the_nightly_evaluation_includes_customers_with_an_unfinished_submission
     """A submission that brings nothing new would not evaluate the rulesets."""
     triggered.watch()
     triggered.submit(item(1))
-    assert triggered.evaluated() == Outcome(customers=1, changed=1)
+    assert triggered.evaluated() == Counts(customers=1, changed=1)
 
 
 def test_a_bucket_is_evaluated_in_slices_and_only_watched_customers(store: Store) -> None:
@@ -471,7 +471,7 @@ def test_a_bucket_is_evaluated_in_slices_and_only_watched_customers(store: Store
     clock = partial(datetime.now, UTC)
     buckets = [bucket_of(each.customer.number) for each in (one, *others)]
     outcomes = [monitoring.evaluate(sliced, bucket, clock, everybody=True) for bucket in buckets]
-    assert outcomes == [Outcome(1, 1), Outcome(1, 1), Outcome()]
+    assert outcomes == [Counts(1, 1), Counts(1, 1), Counts()]
 
 
 def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
@@ -539,16 +539,16 @@ def test_an_evaluation_on_request_includes_only_customers_that_the_change_concer
     bucket_mates: list[Borrower],
 ) -> None:
     one, other, _ = bucket_mates
-    assert one.evaluated(everybody=False) == Outcome()
+    assert one.evaluated(everybody=False) == Counts()
     other.score("700")
-    assert one.evaluated(everybody=False) == Outcome(1, 1)
+    assert one.evaluated(everybody=False) == Counts(1, 1)
     assert matches(bucket_mates) == [0, 1, 0]
     one.watch(a_rule("MORE"), slug="more")
-    assert one.evaluated(everybody=False) == Outcome(2, 2)
+    assert one.evaluated(everybody=False) == Counts(2, 2)
     assert matches(bucket_mates) == [2, 2, 0]
     only = {"customers": [str(other.customer.customer_id)]}
     one.watch(a_rule("HIS"), slug="his", appliesTo=only)
-    assert one.evaluated(everybody=False) == Outcome(1, 1)
+    assert one.evaluated(everybody=False) == Counts(1, 1)
     assert matches(bucket_mates) == [2, 3, 0]
     assert asked_for(one.store) == []
 
@@ -556,7 +556,7 @@ def test_an_evaluation_on_request_includes_only_customers_that_the_change_concer
 def test_the_nightly_evaluation_includes_everybody_and_answers_requests(bucket_mates: list[Borrower]) -> None:
     one = bucket_mates[0]
     one.score("700")
-    assert one.evaluated() == Outcome(3, 3)
+    assert one.evaluated() == Counts(3, 3)
     assert asked_for(one.store) == []
 
 
@@ -698,7 +698,7 @@ def test_an_unreadable_ruleset_fails_only_its_own_clients_customers_at_night(sto
     numbers = [one.customer.number, other.customer.number]
     with work_of.without_jobs(store, Queue.PORTFOLIO, TODAY, numbers) as work:
         outcome = monitoring.evaluate_now(store, work, lambda: datetime.now(UTC))
-    assert outcome == Outcome(customers=2, changed=1, failed=1)
+    assert outcome == Counts(customers=2, changed=1, failed=1)
     assert len(other.matches) == 1
 
 
@@ -706,7 +706,7 @@ def test_an_evaluation_that_fails_does_not_end_the_run(triggered: Borrower, monk
     triggered.watch()
     with monkeypatch.context() as patch:
         patch.setattr(rule_matches, "decide", failing)
-        assert triggered.evaluated() == Outcome(customers=1, failed=1)
+        assert triggered.evaluated() == Counts(customers=1, failed=1)
     assert triggered.matches == []
     assert triggered.evaluated().changed == 1
 

@@ -86,7 +86,7 @@ class Bench:
 
     def warm_workers(self) -> int:
         with self.store.db.reading() as r:
-            return leases.count_holders(r, dagster_home.workers(self.store.settings), datetime.now(UTC))
+            return leases.count_holders(r, dagster_home.worker_role(self.store.settings), datetime.now(UTC))
 
 
 def settings_in(folder: Path) -> Settings:

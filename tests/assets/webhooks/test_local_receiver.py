@@ -15,7 +15,7 @@ import pytest
 
 from api.webhooks import subscribing
 from api.webhooks.listen import Receiver
-from api.webhooks.subscribing import is_reached, subscribed
+from api.webhooks.subscribing import is_reached, temporary_subscriptions
 from assets.webhooks import delivery
 from pipelines.webhooks.events import EventType
 from storage.core import audit
@@ -50,7 +50,7 @@ def delivering(store: Store) -> Iterator[None]:
 def test_a_running_service_reaches_a_receiver_that_subscribes(store: Store, client_id: UUID) -> None:
     home = store.settings.home
     with delivering(store), Receiver(home) as receiver:
-        with subscribed(store, receiver, client_id, TYPES) as made:
+        with temporary_subscriptions(store, receiver, client_id, TYPES) as made:
             assert [each.event_type for each in made] == TYPES
             assert is_reached(store, receiver, made[0])
         assert local_receiver.find(store.settings) is None
@@ -67,7 +67,7 @@ def test_only_its_own_port_is_reached_and_only_in_a_sandbox(
     with (
         delivering(store),
         Receiver(store.settings.home) as receiver,
-        subscribed(store, receiver, client_id, TYPES[:1]) as [made],
+        temporary_subscriptions(store, receiver, client_id, TYPES[:1]) as [made],
     ):
         local_receiver.announce(store.settings.home, LocalReceiver(receiver.port + 1, [made.subscription_id]))
         assert not is_reached(store, receiver, made)
@@ -86,9 +86,9 @@ def _last_error(store: Store) -> str | None:
 
 def test_what_a_killed_receiver_left_is_deleted(store: Store, client_id: UUID) -> None:
     with Receiver(store.settings.home) as receiver:
-        left = subscribed(store, receiver, client_id, TYPES[:1])
+        left = temporary_subscriptions(store, receiver, client_id, TYPES[:1])
         left.__enter__()  # and never left
-        with subscribed(store, receiver, client_id, TYPES[:1]) as [made], store.db.reading() as r:
+        with temporary_subscriptions(store, receiver, client_id, TYPES[:1]) as [made], store.db.reading() as r:
             assert [each.subscription_id for each in subscriptions.find(r, client_id).items] == [made.subscription_id]
 
 

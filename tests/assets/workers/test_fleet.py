@@ -172,7 +172,7 @@ def test_runs_are_carried_to_their_queues_executed_and_acknowledged(
             runs = [fleet.launch(Run(str(uuid4()), fleet.a_batch())), fleet.launch(by_hand(), Queue.REFRESH)]
             until(lambda: len(fleet.ledger.released) == 2)
             assert set(fleet.ledger.released) == set(runs)
-            until(lambda: not any(fleet.launcher.hold(run.run_id) for run in runs))
+            until(lambda: not any(fleet.launcher.has_run(run.run_id) for run in runs))
         assert messages_left(fleet.settings) == 0
 
 
@@ -191,7 +191,7 @@ def test_a_worker_takes_one_run_of_a_queue_at_a_time_and_no_queue_waits_for_anot
         fleet.launch(by_hand())
         other = fleet.launch(by_hand(), Queue.REFRESH)
         until(lambda: other in fleet.ledger.released)
-        assert fleet.launcher.hold(busy.run_id)
+        assert fleet.launcher.has_run(busy.run_id)
         assert fleet.waiting() == 1
         end()
 
@@ -203,10 +203,10 @@ def test_the_head_answers_the_broker_and_keeps_its_leases_while_its_process_comp
     monkeypatch.setattr(Settings, "run_lease_s", 1.0)
     with fleet.working() as end:
         run = fleet.launch(Run(f"longer-{uuid4()}", fleet.a_batch()))
-        until(lambda: fleet.launcher.hold(run.run_id))
+        until(lambda: fleet.launcher.has_run(run.run_id))
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
-            assert fleet.launcher.hold(run.run_id)
+            assert fleet.launcher.has_run(run.run_id)
             assert fleet.is_counted()
             assert fleet.waiting() == 0, "it was not delivered again"
             time.sleep(0.1)
@@ -217,7 +217,7 @@ def test_the_head_answers_the_broker_and_keeps_its_leases_while_its_process_comp
 def test_an_interrupted_run_ends(fleet: Fleet) -> None:
     with fleet.working():
         run = fleet.launch(by_hand("longer"))
-        until(lambda: fleet.launcher.hold(run.run_id))
+        until(lambda: fleet.launcher.has_run(run.run_id))
         assert fleet.launcher.interrupt(run.run_id)
         until(lambda: fleet.ledger.released == [run])
 
@@ -226,11 +226,11 @@ def test_an_interrupted_run_ends(fleet: Fleet) -> None:
 def test_a_draining_worker_gives_its_run_back_and_leaves_others_in_the_queue(fleet: Fleet, *, of_batch: bool) -> None:
     with fleet.working() as end:
         run = fleet.launch(Run(f"longer-{uuid4()}", fleet.a_batch() if of_batch else None))
-        until(lambda: fleet.launcher.hold(run.run_id))
+        until(lambda: fleet.launcher.has_run(run.run_id))
         fleet.launch(by_hand())
         end()
         assert fleet.ledger.given_back == [run]
-        assert not fleet.launcher.hold(run.run_id)
+        assert not fleet.launcher.has_run(run.run_id)
         assert not fleet.is_counted()
     assert fleet.waiting() == 1, "the given back run is acknowledged: SQL says what becomes of it"
     if of_batch:
@@ -244,12 +244,12 @@ def test_a_run_is_not_begun_again_after_its_worker_lost_the_broker_for_a_moment(
         near = {**settings, "broker_url": settings["broker_url"].replace("5672", str(line.port))}
         with a_fleet(request, tmp_path / "home", near) as fleet, fleet.working() as end:
             run = fleet.launch(Run(f"longer-{uuid4()}", fleet.a_batch()))
-            until(lambda: fleet.launcher.hold(run.run_id))
+            until(lambda: fleet.launcher.has_run(run.run_id))
             line.cut()
             until(lambda: waiting(Settings(**settings), Queue.ENRICHMENT) == 1)
             line.mend()
             until(lambda: waiting(Settings(**settings), Queue.ENRICHMENT) == 0)
-            assert fleet.launcher.hold(run.run_id), "it still executes"
+            assert fleet.launcher.has_run(run.run_id), "it still executes"
             end()
             assert (fleet.ledger.released, fleet.ledger.given_back) == ([], [run])
 

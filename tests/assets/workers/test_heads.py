@@ -105,11 +105,11 @@ def test_the_run_of_a_batch_does_not_begin_again_after_its_end(store: Store, run
 
 def test_a_launcher_sees_a_run_while_its_lease_lasts(store: Store, workers: FleetWorkers, run: Run) -> None:
     ledger = FleetLedger(store, uuid4())
-    assert not workers.hold(run.run_id)
+    assert not workers.has_run(run.run_id)
     ledger.begin(run)
-    assert workers.hold(run.run_id)
+    assert workers.has_run(run.run_id)
     ledger.give_back(run)
-    assert not workers.hold(run.run_id)
+    assert not workers.has_run(run.run_id)
     assert state_of(store, run)[2:] == (JobStatus.QUEUED, 0)
 
 
@@ -119,7 +119,7 @@ def test_a_dead_workers_run_is_seen_as_lost_when_its_lease_has_ended(
     with store.db.writing() as w:
         ended = now - timedelta(seconds=store.settings.run_lease_s + 1)
         leases.hold(w, leases.of_run(BY_HAND.run_id), uuid4(), store.settings.run_lease_s, ended)
-    assert not workers.hold(BY_HAND.run_id)
+    assert not workers.has_run(BY_HAND.run_id)
 
 
 def test_a_run_whose_lease_is_withdrawn_is_interrupted_once(store: Store, workers: FleetWorkers, run: Run) -> None:

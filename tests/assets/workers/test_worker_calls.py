@@ -44,7 +44,7 @@ def test_a_call_arrives_unchanged_and_is_answered(tmp_path: Path) -> None:
     worker = Worker(tmp_path)
     with worker.running():
         HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
-        assert not HomeWorkers(tmp_path).hold(RUN.run_id)
+        assert not HomeWorkers(tmp_path).has_run(RUN.run_id)
     assert worker.heard == [replace(TAKE, only_if_free=True), HOLDS]
 
 
@@ -64,7 +64,7 @@ def test_every_worker_is_asked_whether_it_holds_a_run(tmp_path: Path) -> None:
     with ExitStack() as running:
         for worker in workers:
             running.enter_context(worker.running())
-        assert not HomeWorkers(tmp_path).hold(RUN.run_id)
+        assert not HomeWorkers(tmp_path).has_run(RUN.run_id)
     assert [worker.heard for worker in workers] == [[HOLDS], [HOLDS]]
 
 
@@ -93,7 +93,7 @@ def test_the_number_of_slots_is_limited(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_call_without_a_worker_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NoWorkerError, match="start `tidemark worker`"):
         HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
-    assert not HomeWorkers(tmp_path).hold(RUN.run_id)
+    assert not HomeWorkers(tmp_path).has_run(RUN.run_id)
 
 
 def test_a_worker_that_does_not_answer_keeps_no_other_from_being_asked(
@@ -105,9 +105,9 @@ def test_a_worker_that_does_not_answer_keeps_no_other_from_being_asked(
     monkeypatch.setattr(other, "answer", lambda _: True)
     with slow.running():
         with pytest.raises(TimeoutError):
-            HomeWorkers(tmp_path).hold(RUN.run_id)
+            HomeWorkers(tmp_path).has_run(RUN.run_id)
         with other.running():
-            assert HomeWorkers(tmp_path).hold(RUN.run_id)
+            assert HomeWorkers(tmp_path).has_run(RUN.run_id)
         release.set()
 
 
@@ -118,7 +118,7 @@ def test_the_socket_of_a_killed_worker_is_not_a_worker_and_blocks_no_other(tmp_p
         socket.rename(tmp_path / "retained")
     (tmp_path / "retained").rename(socket)
 
-    assert not HomeWorkers(tmp_path).hold(RUN.run_id)
+    assert not HomeWorkers(tmp_path).has_run(RUN.run_id)
     with hold_slot(tmp_path, SLOT), other.running():  # slot 1 is held, but its new worker doesn't listen yet
         HomeWorkers(tmp_path).launch(RUN, Queue.REFRESH)
     with killed.running():

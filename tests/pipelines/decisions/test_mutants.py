@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.decisions import answer, evaluate, numbers, plan, readings, unsettled
 from pipelines.decisions.nodes import Node
-from pipelines.decisions.numbers import NUMBER, Combine, bounded, constant
+from pipelines.decisions.numbers import NUMBER, Combine, constant, round_column
 from pipelines.decisions.plan import Plan, PlannedRule
 from pipelines.decisions.policy import Limit
 from pipelines.decisions.unsettled import Row
@@ -53,7 +53,7 @@ def forget() -> None:
 
 
 def in_floats(combine: Combine) -> Callable[[Columns], pl.Expr]:
-    return lambda of: bounded(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
+    return lambda of: round_column(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
 
 
 def step_by_step(combine: Combine) -> Callable[[Columns], pl.Expr]:
@@ -66,7 +66,7 @@ def without_zero(bottom: pl.Expr) -> pl.Expr:
 
 def floor_divided(of: Columns) -> pl.Expr:
     top, bottom = of
-    return bounded(((top * PLACES) // without_zero(bottom)) / PLACES)
+    return round_column(((top * PLACES) // without_zero(bottom)) / PLACES)
 
 
 def halves_up(combine: Combine, left: pl.Expr, right: pl.Expr) -> pl.Expr:
@@ -75,7 +75,7 @@ def halves_up(combine: Combine, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     small = pl.all_horizontal(each.abs() < 10**5 for each in (left, right))
     exact = combine(*(pl.when(small).then(each).cast(more) for each in (left, right)))
     up = exact.round(numbers.SCALE, mode="half_away_from_zero").cast(NUMBER)
-    return pl.when(small).then(bounded(up)).otherwise(bounded(combine(left, right)))
+    return pl.when(small).then(round_column(up)).otherwise(round_column(combine(left, right)))
 
 
 def bands_to_their_bound(of: Columns, bounds: Sequence[str]) -> pl.Expr:
@@ -107,16 +107,16 @@ ARITHMETIC: Mapping[str, tuple[str, Callable[[Columns], pl.Expr]]] = {
     "floor divide": ("divide", floor_divided),
     "halves of quotients up": ("divide", lambda of: halves_up(pl.Expr.truediv, of[0], without_zero(of[1]))),
     "halves of products up": ("multiply", lambda of: reduce(lambda a, b: halves_up(pl.Expr.mul, a, b), of)),
-    "divide without a guard": ("divide", lambda of: bounded(of[0] / of[1])),
+    "divide without a guard": ("divide", lambda of: round_column(of[0] / of[1])),
     "divide the other way": ("divide", lambda of: DIVIDE(of[::-1])),
     "divide without a bound": ("divide", lambda of: of[0] / without_zero(of[1])),
     "zero for what is divided by zero": ("divide", lambda of: DIVIDE(of).fill_null(constant("0"))),
     "multiply without a bound": ("multiply", step_by_step(pl.Expr.mul)),
     "add without a bound": ("add", step_by_step(pl.Expr.add)),
     "subtract without a bound": ("subtract", step_by_step(pl.Expr.sub)),
-    "subtract from the right": ("subtract", lambda of: reduce(lambda a, b: bounded(b - a), of)),
-    "bound at the end alone": ("add", lambda of: bounded(reduce(pl.Expr.add, of))),
-    "sum that skips nulls": ("add", lambda of: bounded(pl.sum_horizontal(of))),
+    "subtract from the right": ("subtract", lambda of: reduce(lambda a, b: round_column(b - a), of)),
+    "bound at the end alone": ("add", lambda of: round_column(reduce(pl.Expr.add, of))),
+    "sum that skips nulls": ("add", lambda of: round_column(pl.sum_horizontal(of))),
     "min that skips nulls": ("min", pl.min_horizontal),
     "max that skips nulls": ("max", pl.max_horizontal),
     "min for max": ("max", numbers.least),
@@ -246,11 +246,11 @@ def rounded_to_nearest(value: pl.Expr, multiple: str) -> pl.Expr:
 
 def rounded_in_floats(value: pl.Expr, multiple: str) -> pl.Expr:
     times = (value.cast(pl.Float64) / float(multiple)).floor()
-    return bounded(times * float(multiple))
+    return round_column(times * float(multiple))
 
 
 def zero_at_the_minimum(value: pl.Expr, limit: Limit) -> pl.Expr:
-    rounded = numbers.rounded_down(value, limit.round_down_to)
+    rounded = numbers.round_down(value, limit.round_down_to)
     return pl.when(rounded > constant(limit.minimum)).then(rounded).otherwise(constant("0"))
 
 
@@ -270,9 +270,9 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     "the last step that could decide named": (evaluate, "_step", last_step_not_false),
     "rules deaf to what is unavailable": (evaluate, "_rules", rules_ignoring_on_unavailable),
     "matched rules without their rank": (answer, "_matched_rules", unranked),
-    "rounded to the nearest": (evaluate, "rounded_down", rounded_to_nearest),
-    "rounded in floats": (evaluate, "rounded_down", rounded_in_floats),
-    "nothing at the minimum": (evaluate, "_rounded", zero_at_the_minimum),
+    "rounded to the nearest": (evaluate, "round_down", rounded_to_nearest),
+    "rounded in floats": (evaluate, "round_down", rounded_in_floats),
+    "nothing at the minimum": (evaluate, "_round_limit", zero_at_the_minimum),
     "the highest cap": (
         evaluate,
         "_lowest",
@@ -295,7 +295,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "required",
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
-    "nothing is too large to be read": (readings, "bounded", lambda value: value.cast(NUMBER, strict=False)),
+    "nothing is too large to be read": (readings, "round_column", lambda value: value.cast(NUMBER, strict=False)),
     "still good at its expiry": (readings, "read_attribute", available_at_its_expiry),
     "every band asked for": (unsettled, "_relevant_operands", lambda node, _: node.of),
 }

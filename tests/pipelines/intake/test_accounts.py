@@ -4,7 +4,7 @@ from uuid import UUID
 import polars as pl
 import pytest
 
-from pipelines.intake.accounts import Account, identify, masked
+from pipelines.intake.accounts import Account, identify, mask_account_number
 from pipelines.intake.as_sent import for_this_run
 
 CUSTOMER = UUID(int=1)
@@ -80,4 +80,4 @@ def test_an_odd_number_is_a_warning(fields: dict[str, str], code: str) -> None:
     [(None, None), ("12345678", "xxxx5678"), ("1234 56", "xx3456"), ("123", "xxx"), ("1234", "xxxx")],
 )
 def test_a_number_is_shown_by_its_last_four(number: str | None, shown: str | None) -> None:
-    assert pl.select(masked(pl.lit(number, pl.String))).item() == shown
+    assert pl.select(mask_account_number(pl.lit(number, pl.String))).item() == shown

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.intake.exports import REFUSED, Contents, Statement, read, submitted
+from pipelines.intake.exports import REFUSED, Contents, Statement, as_submission, read
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.schemas import LANDED
 
@@ -459,7 +459,7 @@ def test_doubts_of_statements_extract_are_read_and_its_proofs_are_not() -> None:
         "2026-02-03,EFTPOS BUNNINGS ALEXANDRIA,-84.50,11227.90,no,unreconciled",
         "2026-02-04,EFTPOS BUNNINGS ALEXANDRIA,-84.50,11143.40,no,guilty",
     )
-    rows = submitted(read("rows.csv", "\n".join(lines).encode()).statements, datetime(2026, 3, 1, tzinfo=UTC)).rows
+    rows = as_submission(read("rows.csv", "\n".join(lines).encode()).statements, datetime(2026, 3, 1, tzinfo=UTC)).rows
     assert rows.select("statement_verdict", "statement_proved").collect().rows() == [
         ("partial", False),
         (None, None),

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.intake.exports import Statement, name_accounts, read, statement_number, submitted
+from pipelines.intake.exports import Statement, as_submission, name_accounts, read, statement_number
 from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
@@ -157,7 +157,7 @@ def test_an_unreadable_row_is_refused_with_its_line_and_the_others_are_accepted(
         "2026-01-04,D,,\n2026-01-05,E,-1.00,5.00\n"
     )
     statements = read("x.csv", text.encode()).statements
-    validated = validate(submitted(statements, NOW).rows, "Australia/Sydney")
+    validated = validate(as_submission(statements, NOW).rows, "Australia/Sydney")
     faults = [
         (statements[statement_number(job)].lines[position], code.removeprefix("Transaction."))
         for job, position, code in validated.rejected.collect().select("job_id", "position", "code").iter_rows()
@@ -262,7 +262,7 @@ def test_the_name_of_a_file_may_give_the_type() -> None:
 
 
 def test_statements_are_submitted_in_the_order_of_their_first_dates() -> None:
-    sent = submitted([export(*CONTINUING), export(*JANUARY)], NOW)
+    sent = as_submission([export(*CONTINUING), export(*JANUARY)], NOW)
     rows = sent.rows.collect()
     assert rows.schema == pl.Schema({**SUBMISSION, **LANDED})
     assert sent.customers == {1: None}

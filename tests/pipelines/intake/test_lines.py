@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pipelines.intake.as_sent import for_this_run, mask_rows
-from pipelines.intake.lines import FIELDS, Rows, as_lines, decoded
-from pipelines.intake.rows import landed
+from pipelines.intake.lines import FIELDS, Rows, as_lines, decode
+from pipelines.intake.rows import land_lines
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.strict_json import MAX_OTHER_VALUES, parse
 
@@ -18,7 +18,7 @@ CARD = "4111111111111111"
 
 def decode_rows(items: object, **others: object) -> tuple[object, bytes]:
     """Decode a body and return its document and its lines."""
-    found = decoded(json.dumps({"transactions": items} | others).encode(), ROWS)
+    found = decode(json.dumps({"transactions": items} | others).encode(), ROWS)
     return found.document, found.lines
 
 
@@ -40,14 +40,14 @@ def test_enough_of_invalid_rows_is_retained_to_refuse_them(items: object, retain
 
 @pytest.mark.parametrize(("body", "retained"), [(b"[1, 2]", []), (b"null", None), (b'"x"', "x"), (b"7", "7")])
 def test_a_document_that_is_not_an_object_has_no_rows(body: bytes, retained: object) -> None:
-    assert decoded(body, ROWS).document == retained
+    assert decode(body, ROWS).document == retained
 
 
 def test_a_document_without_rows_may_have_fewer_values() -> None:
     body = b"[" + b"0," * MAX_OTHER_VALUES + b"0]"
-    assert decoded(body, ROWS).document == []
+    assert decode(body, ROWS).document == []
     with pytest.raises(InvalidRequest, match="700,000 values"):
-        decoded(body, None)
+        decode(body, None)
 
 
 def test_lines_are_masked_as_a_frame_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,9 +56,9 @@ def test_lines_are_masked_as_a_frame_would_be(monkeypatch: pytest.MonkeyPatch) -
     items = [ITEM | {"description": text, "transactionId": text, "note": {text: [text]}} for text in texts]
     items += [ITEM | {"amount": CARD}, ITEM | {"balance": int(CARD)}, ITEM | {"date": [CARD]}, {}]
     parsed: Any = parse(json.dumps(items).encode())
-    masked = landed(as_lines(parsed), for_this_run)
+    masked = land_lines(as_lines(parsed), for_this_run)
     monkeypatch.setattr("pipelines.intake.lines.may_need_masking", lambda _: False)
-    as_sent = landed(as_lines(parsed), for_this_run)
+    as_sent = land_lines(as_lines(parsed), for_this_run)
     assert masked.equals(mask_rows(as_sent, [*FIELDS, "extra"], for_this_run))
     assert masked["masked"].to_list() == [True] * 3 + [False, False, False, True, True, True, False]
     assert CARD in str(as_sent.to_dicts())

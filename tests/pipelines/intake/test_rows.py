@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.lines import as_lines
-from pipelines.intake.rows import FAULTS, landed, validate
+from pipelines.intake.rows import FAULTS, land_lines, validate
 from pipelines.vocabulary.schemas import ACCEPTED, REJECTED, SUBMISSION
 from pipelines.vocabulary.strict_json import parse
 
@@ -24,7 +24,9 @@ def submitted(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
     texts = [item if isinstance(item, str) else json.dumps(item) for item in items]
     parsed: Any = parse(f"[{','.join(texts)}]".encode())
     context = {**dict.fromkeys(SUBMISSION.names()), "job_id": b"j", "received_at": RECEIVED}
-    return landed(as_lines(parsed), for_this_run).join(pl.DataFrame([context], schema=SUBMISSION), how="cross").lazy()
+    return (
+        land_lines(as_lines(parsed), for_this_run).join(pl.DataFrame([context], schema=SUBMISSION), how="cross").lazy()
+    )
 
 
 def accepted(*items: Mapping[str, Any] | str) -> list[dict[str, Any]]:
@@ -171,7 +173,9 @@ def test_rows_with_the_same_id_and_different_content_are_refused() -> None:
 
 
 def test_card_numbers_are_masked_in_every_field_and_unknown_fields_are_retained() -> None:
-    frame = landed(as_lines([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}]), for_this_run)
+    frame = land_lines(
+        as_lines([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}]), for_this_run
+    )
     assert frame["description"].item() == "411111xxxxxx1111"
     assert json.loads(frame["extra"].item()) == {"note": "411111xxxxxx1111"}
 

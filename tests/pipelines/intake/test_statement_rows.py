@@ -10,7 +10,15 @@ import pytest
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.pdf.page.result import Verdict
 from pipelines.intake.rows import validate
-from pipelines.intake.statement_rows import UNDESCRIBED, account_of, entries_of, fits, landed, rows_of, shown_name
+from pipelines.intake.statement_rows import (
+    UNDESCRIBED,
+    account_of,
+    entries_of,
+    fits,
+    land_statement_rows,
+    rows_of,
+    shown_name,
+)
 from pipelines.vocabulary.schemas import LANDED, STATEMENT_COLUMNS, STATEMENT_ROWS
 from tests.papers import COFFEE, RENT, SALE, entry, statement
 
@@ -38,7 +46,7 @@ def test_rows_have_their_places_and_repeated_ones_are_not_landed_again() -> None
     assert rows["position"].to_list() == [0, 1, None, 2]
     assert rows["row"].to_list() == [1, 2, 1, 2]
     assert rows["boxes"].list.len().to_list() == [1] * 4
-    landing = landed(
+    landing = land_statement_rows(
         rows, {number: account_of(CUSTOMER, one, for_this_run) for number, one in described.items()}, described
     )
     assert landing.schema == pl.Schema({**LANDED, **STATEMENT_COLUMNS})
@@ -52,7 +60,7 @@ def test_an_unproved_row_is_landed_as_unproved() -> None:
     described = {FIRST: statement(RENT, replace(SALE, proved=True), verdict=Verdict.PARTIAL)}
     rows = rows_of(described, [frozenset()], for_this_run)
     assert rows["proved"].to_list() == [False, True]
-    landing = landed(rows, {FIRST: account_of(CUSTOMER, described[FIRST], for_this_run)}, described)
+    landing = land_statement_rows(rows, {FIRST: account_of(CUSTOMER, described[FIRST], for_this_run)}, described)
     assert landing["statement_proved"].to_list() == [False, True]
     assert landing["statement_verdict"].unique().to_list() == ["partial"]
 
@@ -60,7 +68,7 @@ def test_an_unproved_row_is_landed_as_unproved() -> None:
 def test_landed_rows_are_valid_whatever_is_printed() -> None:
     odd = statement(entry("", "0.00"), entry("a\x00b\nc", "1.00"), entry("x" * 5_000, "-9999999999999.99"))
     described = {FIRST: odd}
-    landing = landed(
+    landing = land_statement_rows(
         rows_of(described, [frozenset()], for_this_run), {FIRST: account_of(CUSTOMER, odd, for_this_run)}, described
     )
     received = pl.lit("2026-07-01T00:00:00").str.to_datetime(time_unit="us", time_zone="UTC")

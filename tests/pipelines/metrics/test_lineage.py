@@ -7,7 +7,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, value_of
@@ -26,7 +26,7 @@ CLOSE = Decimal("0.0001")  # of the square root of a volatility
 
 @pytest.fixture(scope="session")
 def businesses() -> Facts:
-    rows = accepted(portfolio(2, 14, 5, until=UNTIL)).select(ACCEPTED.names())
+    rows = accept_all(portfolio(2, 14, 5, until=UNTIL)).select(ACCEPTED.names())
     return Facts(enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect(), UNTIL)
 
 

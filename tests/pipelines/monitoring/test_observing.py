@@ -169,7 +169,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     ),
     "nothing compared told": (describing, "_comparisons", lambda *_: []),
     "a metric in the plan's own words": (PlannedRuleset, "name_leaf", lambda _, leaf: leaf.label),
-    "too large a number read": (readings, "bounded", lambda value: value.cast(numbers.NUMBER, strict=False)),
+    "too large a number read": (readings, "round_column", lambda value: value.cast(numbers.NUMBER, strict=False)),
     "no level before another": (
         nodes.Graph,
         "levels",

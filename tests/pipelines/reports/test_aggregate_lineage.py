@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.facilities import summarise_facilities
 from pipelines.figures.facts import Facts
@@ -29,7 +29,7 @@ Figure = tuple[tuple[str, ...], Any]
 @pytest.fixture(scope="session")
 def businesses() -> Facts:
     """Return three businesses of the synthetic portfolio over fourteen months, enriched."""
-    sent = accepted(portfolio(customers=3, months=14, seed=11, until=UNTIL)).select(ACCEPTED.names())
+    sent = accept_all(portfolio(customers=3, months=14, seed=11, until=UNTIL)).select(ACCEPTED.names())
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
     return Facts(enriched, UNTIL)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
@@ -33,7 +33,7 @@ print(pl.thread_pool_size(), hashlib.sha256("\\n".join(texts).encode()).hexdiges
 
 @pytest.fixture(scope="module")
 def enriched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sent = accepted(portfolio(3, 8, 21, until=AS_OF)).select(ACCEPTED.names())
+    sent = accept_all(portfolio(3, 8, 21, until=AS_OF)).select(ACCEPTED.names())
     rows = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
     path = tmp_path_factory.mktemp("portfolio") / "transactions.parquet"
     rows.write_parquet(path)

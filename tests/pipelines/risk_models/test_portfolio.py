@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import evidence
 from benchmarks.fits import UNTIL, list_outcomes
-from benchmarks.labelled import accepted
+from benchmarks.labelled import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.risk_models import cohorts, fitted
 from pipelines.scorecards import measures
@@ -21,7 +21,7 @@ from tests.pipelines.reports.examples import row, transactions
 @pytest.mark.timeout(900)
 def test_default_and_fitted_scorecards_rank_defaults() -> None:
     businesses = list(portfolio(300, 13, 5, UNTIL))
-    rows = accepted(businesses).select(pl.exclude("^true_.*$"))
+    rows = accept_all(businesses).select(pl.exclude("^true_.*$"))
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
     cohort = cohorts.cohort_from_transactions(enriched, list_outcomes(businesses))
     best = measures.auc(cohort.defaulted, np.array([each.outcome.probability for each in businesses]))
@@ -31,12 +31,12 @@ def test_default_and_fitted_scorecards_rank_defaults() -> None:
     assert facts["auc"] < best + 0.08
     assert facts["brier"] < facts["brierOfBaseRate"] * 1.02
     current = enriched.filter(pl.col("superseded_seq").is_null())
-    whole = evidence.scored(current, UNTIL)
+    whole = evidence.score(current, UNTIL)
     for name, less in (
-        ("words", evidence.blanked(current, pl.lit(value=True))),
+        ("words", evidence.blank_words(current, pl.lit(value=True))),
         ("balances", evidence.without_balances(current)),
     ):
-        assert (evidence.scored(less, UNTIL)["points"] <= whole["points"]).all(), name
+        assert (evidence.score(less, UNTIL)["points"] <= whole["points"]).all(), name
 
 
 def test_a_case_has_stored_transactions_up_to_its_day() -> None:

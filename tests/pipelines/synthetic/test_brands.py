@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import astuple
 
 from pipelines.synthetic import Business, Part, held_out_banks, is_held_out, portfolio
-from pipelines.synthetic.world.brands import allowed, available, brands, canonical
+from pipelines.synthetic.world.brands import available, brands, canonical, select_allowed
 from pipelines.synthetic.world.merchants import bills_by_family, merchants
 from pipelines.synthetic.world.styles import bank_styles
 
@@ -73,7 +73,7 @@ def test_training_leaves_out_what_a_test_prefers() -> None:
     assert list(available(pool, str, "train")) == [known]
     assert list(available(pool, str, "test")) == [held_out]
     assert list(available([known], str, "test")) == [known]
-    assert list(allowed(pool, str, "test")) == pool
+    assert list(select_allowed(pool, str, "test")) == pool
 
 
 def rows(part: Part | None) -> tuple[list[Business], pl.DataFrame]:

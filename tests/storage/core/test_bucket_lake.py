@@ -70,7 +70,7 @@ def age(store: Store, by: timedelta) -> None:
 
 def test_a_file_is_written_once_and_read_back(store: Store, emulator: Emulator, prefix: str) -> None:
     stored = store.lake.put("landing/a", b"first")
-    assert store.lake.verified("landing/a", stored.sha256).read_bytes() == b"first"
+    assert store.lake.verified_path("landing/a", stored.sha256).read_bytes() == b"first"
     assert len(emulator.requests) == 1  # because its copy was written, too
     with pytest.raises(FileExistsError):
         store.lake.put("landing/a", b"second")
@@ -129,33 +129,33 @@ def test_lasting_failures_are_those_of_an_unreachable_store(
 
 def test_a_file_is_fetched_once_and_checked(store: Store, emulator: Emulator, prefix: str) -> None:
     stored = store.lake.put("landing/a", b"content")
-    copy = store.lake.verified(stored.path, stored.sha256)
+    copy = store.lake.verified_path(stored.path, stored.sha256)
     copy.unlink()
     emulator.clear()
     for _ in range(3):
-        assert store.lake.verified(stored.path, stored.sha256).read_bytes() == b"content"
+        assert store.lake.verified_path(stored.path, stored.sha256).read_bytes() == b"content"
     assert len(emulator.requests) == 1
     emulator.overwrite(f"{prefix}/{stored.path}", b"c0ntent")
     copy.unlink()
     with pytest.raises(Corrupt, match="not what was written"):
-        store.lake.verified(stored.path, stored.sha256)
+        store.lake.verified_path(stored.path, stored.sha256)
     emulator.delete(f"{prefix}/{stored.path}")
     with pytest.raises(Corrupt, match="can't be read"):
-        store.lake.verified(stored.path, stored.sha256)
+        store.lake.verified_path(stored.path, stored.sha256)
 
 
 def test_a_damaged_copy_is_fetched_again(store: Store) -> None:
     stored = store.lake.put("landing/a", b"content")
-    store.lake.verified(stored.path, stored.sha256).write_bytes(b"rot")
+    store.lake.verified_path(stored.path, stored.sha256).write_bytes(b"rot")
     fresh = Store.open(store.settings)
-    assert fresh.lake.verified(stored.path, stored.sha256).read_bytes() == b"content"
+    assert fresh.lake.verified_path(stored.path, stored.sha256).read_bytes() == b"content"
     fresh.close()
 
 
 def test_while_the_store_is_away_copies_are_read_and_nothing_is_accepted(store: Store, emulator: Emulator) -> None:
     stored = store.lake.put("landing/a", b"content")
     emulator.faults.extend(AWAY)
-    assert store.lake.verified(stored.path, stored.sha256).read_bytes() == b"content"
+    assert store.lake.verified_path(stored.path, stored.sha256).read_bytes() == b"content"
     assert health.check_disk(store)["lake"].reason == "The object store can't be used."
     with pytest.raises(Unreachable):
         store.lake.put("landing/b", b"content")

@@ -42,15 +42,15 @@ def test_window_begins_with_the_first_count_and_restarts_when_it_ends(clock: Clo
 def test_names_are_counted_separately_and_reading_does_not_count(clock: Clock) -> None:
     counters = OwnCounters(clock)
     counters.add("one", 60)
-    assert (counters.known("one", 60), counters.known("other", 30)) == (Count(1, 60), Count(0, 30))
+    assert (counters.local_count("one", 60), counters.local_count("other", 30)) == (Count(1, 60), Count(0, 30))
 
 
 def test_oldest_windows_are_dropped(clock: Clock) -> None:
     counters = OwnCounters(clock)
     for number in range(MAX_WINDOWS + 1):
         counters.add(str(number), 60)
-    assert counters.known("0", 60).number == 0
-    assert counters.known("1", 60).number == 1
+    assert counters.local_count("0", 60).number == 0
+    assert counters.local_count("1", 60).number == 1
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_processes_count_together(server: redis.Redis, prefix: str, clock: Clock) -> None:
     one, other = (shared(prefix, REDIS[1], clock) for _ in range(2))
     assert [counters.add("key", 60).number for counters in (one, other, one)] == [1, 2, 3]
-    assert one.known("key", 60).number == 3
-    assert other.known("key", 60).number == 2  # what it saw last
+    assert one.local_count("key", 60).number == 3
+    assert other.local_count("key", 60).number == 2  # what it saw last
     assert 0 < server.pttl(f"{prefix}key") <= 60_000
     one.close()
     other.close()
@@ -127,7 +127,7 @@ def test_lost_redis_is_logged_once_and_processes_count_alone_until_it_returns(
     for fail in (line.cut, line.stall):
         caplog.clear()
         fail()
-        before = counters.known("key", 60).number
+        before = counters.local_count("key", 60).number
         for number in range(3):
             assert counters.add("key", 60).number == before + 1 + number
             clock.now_s += RETRY_S

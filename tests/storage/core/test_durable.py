@@ -52,7 +52,7 @@ def test_data_file_is_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> 
 
 def test_master_key_is_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     """Values sealed with it may be durable at once, and would be lost without it."""
-    Settings(home=tmp_path / "home").prepared()
+    Settings(home=tmp_path / "home").prepare()
     assert_durable(steps, tmp_path / "home" / "master.key")
 
 
@@ -64,7 +64,7 @@ def test_master_key_made_by_another_process_is_synced(tmp_path: Path, steps: lis
 
 
 def test_home_and_lake_and_their_parents_are_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
-    Settings(home=tmp_path / "srv" / "home", lake_url=str(tmp_path / "data" / "lake")).prepared()
+    Settings(home=tmp_path / "srv" / "home", lake_url=str(tmp_path / "data" / "lake")).prepare()
     for folder in ("", "srv", "data"):
         assert ("sync", tmp_path / folder) in steps
     assert stat.S_IMODE((tmp_path / "srv" / "home").stat().st_mode) == 0o700

@@ -12,7 +12,7 @@ def test_stored_frame_is_read_back(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     frame = pl.DataFrame({"amount": [1, 2, 3]})
     stored = lake.put_frame("transactions/2026-11-20/a.parquet", frame)
-    assert_frame_equal(pl.read_parquet(lake.verified(stored.path, stored.sha256)), frame)
+    assert_frame_equal(pl.read_parquet(lake.verified_path(stored.path, stored.sha256)), frame)
 
 
 def test_path_is_written_once(tmp_path: Path) -> None:
@@ -38,12 +38,12 @@ def test_one_flipped_bit_is_found(tmp_path: Path, position: int) -> None:
     damaged[position] ^= 1
     (tmp_path / "a").write_bytes(damaged)
     with pytest.raises(Corrupt, match="not what was written"):
-        Lake(tmp_path).verified("a", stored.sha256)
+        Lake(tmp_path).verified_path("a", stored.sha256)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match=r"gone\.parquet"):
-        Lake(tmp_path).verified("gone.parquet", b"")
+        Lake(tmp_path).verified_path("gone.parquet", b"")
 
 
 def test_limited_number_of_verified_files_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +51,9 @@ def test_limited_number_of_verified_files_is_remembered(tmp_path: Path, monkeypa
     lake = Lake(tmp_path)
     files = [lake.put(name, b"right") for name in "abc"]
     for stored in files:
-        lake.verified(stored.path, stored.sha256)
+        lake.verified_path(stored.path, stored.sha256)
         (tmp_path / stored.path).write_bytes(b"wrong")
     for stored in files[1:]:
-        lake.verified(stored.path, stored.sha256)
+        lake.verified_path(stored.path, stored.sha256)
     with pytest.raises(Corrupt):
-        lake.verified("a", files[0].sha256)
+        lake.verified_path("a", files[0].sha256)

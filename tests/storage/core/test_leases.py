@@ -90,7 +90,7 @@ def test_long_work_fails_if_another_took_its_role(store: Store, now: datetime, m
     later = now + timedelta(seconds=leases.LONG_LEASE_S)
     times = iter((now, later))
     monkeypatch.setattr(leases, "clock", lambda _: next(times))
-    with leases.exclusively(store.db, leases.DISPATCHER) as prolong:
+    with leases.hold_or_raise(store.db, leases.DISPATCHER) as prolong:
         assert hold(store, OTHER, later)
         release(store, OTHER)
         with pytest.raises(Conflict):
@@ -104,7 +104,7 @@ def test_long_work_continues_after_a_delay_if_nobody_took_its_role(
     later = now + timedelta(seconds=2 * leases.LONG_LEASE_S)
     times = iter((now, later))
     monkeypatch.setattr(leases, "clock", lambda _: next(times))
-    with leases.exclusively(store.db, leases.DISPATCHER) as prolong:
+    with leases.hold_or_raise(store.db, leases.DISPATCHER) as prolong:
         prolong()
         assert not hold(store, OTHER, later)
     assert hold(store, OTHER, later)

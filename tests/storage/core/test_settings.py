@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from api.core.commands.failures import explained
+from api.core.commands.failures import explain_failure
 from storage.core.settings import Settings, SettingsError
 
 
@@ -36,8 +36,8 @@ def test_full_disk_at_the_start_is_reported_in_one_line(tmp_path: Path, monkeypa
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(Exception) as failure:  # noqa: PT011  # whichever step comes first
-        Settings(home=tmp_path / "home").prepared()
-    line = explained(failure.value)
+        Settings(home=tmp_path / "home").prepare()
+    line = explain_failure(failure.value)
     assert line is not None
     assert "No space left on device" in line or "the disk is full" in line
 
@@ -47,7 +47,7 @@ def test_wrong_time_zone_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TIDEMARK_TIMEZONE", zone)
     with pytest.raises(ValidationError) as refusal:
         Settings()
-    line = explained(refusal.value)
+    line = explain_failure(refusal.value)
     assert line is not None
     assert line.startswith("TIDEMARK_TIMEZONE: ")
     assert "\n" not in line
@@ -79,7 +79,7 @@ def test_broker_that_could_lose_runs_is_refused_in_one_line(
         return
     with pytest.raises(ValidationError) as refusal:
         Settings()
-    line = explained(refusal.value)
+    line = explain_failure(refusal.value)
     assert line is not None
     assert line.startswith("TIDEMARK_BROKER_URL: ")
     assert refused in line
@@ -89,9 +89,9 @@ def test_broker_that_could_lose_runs_is_refused_in_one_line(
 def test_broker_without_a_database_and_a_lake_for_all_machines_is_refused(tmp_path: Path) -> None:
     of_this_machine = Settings(home=tmp_path / "home", broker_url="amqp://rabbit")
     with pytest.raises(SettingsError, match="TIDEMARK_BROKER_URL needs PostgreSQL"):
-        of_this_machine.prepared()
+        of_this_machine.prepare()
     with pytest.raises(SettingsError, match="TIDEMARK_BROKER_URL needs a lake that all machines reach"):
-        of_this_machine.model_copy(update={"database_url": "postgresql://db/tidemark"}).prepared()
+        of_this_machine.model_copy(update={"database_url": "postgresql://db/tidemark"}).prepare()
     assert not (tmp_path / "home").exists()
 
 

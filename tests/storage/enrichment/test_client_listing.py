@@ -70,12 +70,12 @@ def commit(store: Store, numbers: Sequence[int], draw: Random, now: datetime) ->
 
 
 def commit_frames(store: Store, values: Mapping[int, pl.DataFrame], read: Mapping[int, int], now: datetime) -> None:
-    result = prepared(store, values, read, now)
+    result = prepare(store, values, read, now)
     with store.db.writing() as w:
         commit_values(w, store.lake, result, now)
 
 
-def prepared(store: Store, values: Mapping[int, pl.DataFrame], read: Mapping[int, int], now: datetime) -> BatchResult:
+def prepare(store: Store, values: Mapping[int, pl.DataFrame], read: Mapping[int, int], now: datetime) -> BatchResult:
     """Return the result of an open batch with these values."""
     frame = pl.concat(values.values())
     stored = store.lake.put_frame(f"transactions/{now.date()}/{uuid4()}.parquet", frame)
@@ -295,7 +295,7 @@ def test_a_batch_does_not_wait_for_another_of_the_same_client_and_days(
     first, second = sorted(held)[:2]
     read = read_versions(store, [first, second])
     frames = {number: a_full_value(number) for number in (first, second)}
-    result = prepared(store, {first: frames[first]}, {first: read[first]}, now)
+    result = prepare(store, {first: frames[first]}, {first: read[first]}, now)
     with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
         commit_values(w, store.lake, result, now)
         other = {second: frames[second]}

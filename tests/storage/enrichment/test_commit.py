@@ -135,7 +135,7 @@ def test_the_job_of_a_superseded_customer_goes_back_to_the_queue(store: Store, n
 def test_customers_are_superseded_if_their_versions_changed_or_they_are_left_to_a_submission() -> None:
     result = BatchResult(token=1, versions={1: 7, 2: 7, 3: 7, 4: 7}, knowledge_versions={1: 5, 2: 5, 3: 5, 4: 5})
     locked = LockedCustomers({1: (7, 9), 2: (8, 9), 3: (7, 9), 4: (7, 9)}, {1: 5, 2: 5, 3: 6, 4: 5}, frozenset({4}))
-    assert result.superseded(locked) == {2, 3, 4}
+    assert result.find_superseded(locked) == {2, 3, 4}
 
 
 def test_a_result_without_some_customers_has_the_values_of_the_others() -> None:

@@ -68,14 +68,14 @@ def test_an_examination_changes_nothing(tmp_path: Path, now: datetime) -> None:
 
 
 def test_flipped_pages_of_the_database_are_found(tmp_path: Path, now: datetime) -> None:
-    settings = Settings(home=tmp_path / "home").prepared()
+    settings = Settings(home=tmp_path / "home").prepare()
     (settings.home / "tidemark.db").write_bytes(with_flipped_pages(migrated_file()))
     damages = [each for each in examine(settings, lambda: now) if "is damaged" in each.problem]
     assert only(damages) == (Severity.ERROR, "database")
 
 
 def test_a_damaged_log_is_found_before_the_database_is_opened(tmp_path: Path, now: datetime) -> None:
-    settings = Settings(home=tmp_path / "home").prepared()
+    settings = Settings(home=tmp_path / "home").prepare()
     left_open(tmp_path, 10)
     flip(tmp_path / "killed.db-wal", 10_000)
     for end in ("", "-wal"):
@@ -87,7 +87,7 @@ def test_a_damaged_log_is_found_before_the_database_is_opened(tmp_path: Path, no
 def test_a_database_check_that_takes_too_long_does_not_hide_other_findings(
     tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings(home=prepare_home(tmp_path / "home")).prepared()
+    settings = Settings(home=prepare_home(tmp_path / "home")).prepare()
     monkeypatch.setattr(sqlite_check, "STEPS_BETWEEN_CHECKS", 1)
     monkeypatch.setattr(doctor, "QUICK_CHECK_WITHIN_S", -1.0)
     abouts = [(each.severity, each.about) for each in examine(settings, lambda: now)]

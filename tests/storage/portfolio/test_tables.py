@@ -68,9 +68,9 @@ def test_a_table_replaces_the_one_before_which_stays_for_its_readers(store: Stor
             select(models.portfolio_tables.c.replaced_at).order_by(models.portfolio_tables.c.created_at)
         ).all()
     assert (current.name, current.bucket, current.rows) == ("risk_portfolio", customer.number, 1)
-    assert pl.read_parquet(store.lake.verified(current.path, current.sha256))["data"].to_list() == ['{"value": 9}']
+    assert pl.read_parquet(store.lake.verified_path(current.path, current.sha256))["data"].to_list() == ['{"value": 9}']
     assert [row.replaced_at for row in replaced] == [now + timedelta(days=1), None]
-    assert pl.read_parquet(store.lake.verified(first.path, first.sha256))["data"].to_list() == ['{"value": 7.10}']
+    assert pl.read_parquet(store.lake.verified_path(first.path, first.sha256))["data"].to_list() == ['{"value": 7.10}']
 
 
 def test_a_report_of_older_data_never_takes_the_place_of_a_newer_one(store: Store, now: datetime) -> None:

@@ -87,7 +87,9 @@ def page_content(days: Sequence[Data], about: About, changed: Sequence[Data], ch
     sections = (
         Section("overview", "Day by day", (_overview(days, about),)) if len(days) > 1 else None,
         *(_day(f"day-{place}", each, about) for place, each in enumerate(days, 1)),
-        Section("changed", "Customers who change", (_changed(changed, changed_in_all, about),)) if changed else None,
+        Section("changed", "Customers who change", (_list_changes(changed, changed_in_all, about),))
+        if changed
+        else None,
     )
     return Page(
         "Backtest of a decision policy",
@@ -305,7 +307,7 @@ def _lacking(row: Data, about: About) -> str:
 
 def _limit_table(each: Data, about: About) -> Grid | None:
     rows = [
-        [_product(product), called, *_priced(product[side])]
+        [_product(product), called, *_limit_cells(product[side])]
         for product in each["limits"]
         for side, called in about.sides
         if product[side]
@@ -314,7 +316,7 @@ def _limit_table(each: Data, about: About) -> Grid | None:
     return Grid.of("Limits", columns, rows) if rows else None
 
 
-def _priced(side: Data) -> list[str]:
+def _limit_cells(side: Data) -> list[str]:
     return [whole(side["offered"]), dollars(side["amount"]), dollars(side["meanOffered"]), whole(side["indeterminate"])]
 
 
@@ -344,7 +346,7 @@ def _step_table(each: Data, about: About) -> Grid | None:
     return Grid.of("Steps", columns, rows) if rows else None
 
 
-def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
+def _list_changes(changed: Sequence[Data], in_all: int, about: About) -> Grid:
     sides = (called[:1].upper() + called[1:] for _, called in about.sides)
     columns = ("Customer", Column("As of", "short"), *sides, Column("Changed by", "prose"), Column("Limits", "prose"))
     rows = [

@@ -188,9 +188,9 @@ def _pages_on(
     if cut is None:
         return [replace(sheet, lines=lines)]
     first, second = split(cut)
-    moved = [line.moved(-cut.left, -cut.top) for line in second]
+    moved = [line.move(-cut.left, -cut.top) for line in second]
     half = replace(sheet, lines=first, is_half=True)
-    return [half, replace(half, number=half.number + 1, lines=moved, turn=half.turn.moved(cut.left, cut.top))]
+    return [half, replace(half, number=half.number + 1, lines=moved, turn=half.turn.move(cut.left, cut.top))]
 
 
 def _lines(characters: Characters, page: int) -> Sequence[Line]:
@@ -234,14 +234,14 @@ def _png(handle: Any, width: float, height: float, scale: float) -> bytes:
 def _shows_a_picture(handle: Any, area: float) -> bool:
     """Return whether an image covers more than _SCAN_SHARE of a page's area."""
     objects = min(raw.FPDFPage_CountObjects(handle), _MAX_OBJECTS)
-    return any(_covered(raw.FPDFPage_GetObject(handle, index)) > _SCAN_SHARE * area for index in range(objects))
+    return any(_covered_area(raw.FPDFPage_GetObject(handle, index)) > _SCAN_SHARE * area for index in range(objects))
 
 
-def _covered(handle: Any) -> float:
+def _covered_area(handle: Any) -> float:
     kind = raw.FPDFPageObj_GetType(handle)
     if kind == raw.FPDF_PAGEOBJ_FORM:  # some scanners wrap the image in a form
         parts = (raw.FPDFFormObj_GetObject(handle, index) for index in range(_count_in_form(handle)))
-        return max(map(_covered, parts), default=0.0)
+        return max(map(_covered_area, parts), default=0.0)
     if kind != raw.FPDF_PAGEOBJ_IMAGE:
         return 0.0
     left, top, right, bottom = bounds(handle)

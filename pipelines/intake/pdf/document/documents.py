@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice, pairwise
 
 from pipelines.intake.pdf.layout.headings import Vocabulary, heading_at
-from pipelines.intake.pdf.layout.layouts import banks_hinted, recognise_layout
+from pipelines.intake.pdf.layout.layouts import find_hinted_banks, recognise_layout
 from pipelines.intake.pdf.page.account_numbers import numbers_on
 from pipelines.intake.pdf.page.labels import cells, has_amount, is_row, text_of
 from pipelines.intake.pdf.page.page import Line, Page
@@ -70,7 +70,7 @@ class _Leaf:
     @cached_property
     def banks(self) -> frozenset[str]:
         """The banks that the page may name."""
-        return banks_hinted(self.page)
+        return find_hinted_banks(self.page)
 
     @cached_property
     def bank(self) -> str | None:
@@ -208,7 +208,7 @@ class _Group:
         leaves = self.leaves if self.is_mixed else self._in_order()
         places = [leaf.page.number for leaf in leaves]
         return Document(
-            [leaf.page.numbered(before + place) for place, leaf in enumerate(leaves, start=1)],
+            [leaf.page.with_number(before + place) for place, leaf in enumerate(leaves, start=1)],
             [leaf.number for leaf in leaves],
             is_restored=any(two != one + 1 for one, two in pairwise(places)),
             is_mixed=self.is_mixed,

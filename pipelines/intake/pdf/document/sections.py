@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.intake.pdf.layout.layouts import Layout
-from pipelines.intake.pdf.page.account_numbers import AccountNumber, labelled, names_both
+from pipelines.intake.pdf.page.account_numbers import AccountNumber, find_labelled, names_both
 from pipelines.intake.pdf.page.account_numbers import branch_and_number as pair_in
 from pipelines.intake.pdf.page.dates import leading
 from pipelines.intake.pdf.page.labels import cells, has_amount, is_close, is_row, row_continuations, text_of
@@ -75,12 +75,14 @@ def _mentions(lines: Sequence[Line], layout: Layout | None) -> Iterator[_Mention
         text = line.text
         if position in continuations or has_amount(text) or leading(text) or (layout and layout.ignores(text)):
             continue
-        found = next((number for number in labelled(text) if number.number), None) or _unlabelled(lines, position)
+        found = next((number for number in find_labelled(text) if number.number), None) or _find_unlabelled(
+            lines, position
+        )
         if found and found.number:
             yield _Mention(position, found.number, found.bsb, found.is_card)
 
 
-def _unlabelled(lines: Sequence[Line], position: int) -> AccountNumber | None:
+def _find_unlabelled(lines: Sequence[Line], position: int) -> AccountNumber | None:
     """Return the number of a line with only a BSB and a number, as below `BSB  Account number` or at the
     page's head.
     """

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from pipelines.intake.pdf.layout.headings import Vocabulary, heading_at
-from pipelines.intake.pdf.page.account_numbers import labelled
+from pipelines.intake.pdf.page.account_numbers import find_labelled
 from pipelines.intake.pdf.page.dates import leading
 from pipelines.intake.pdf.page.labels import has_amount, is_row
 from pipelines.intake.pdf.page.page import Line
@@ -20,7 +20,7 @@ from pipelines.intake.pdf.page.periods import period_of
 # Our judgement: pages have margins, and a sheet with two pages side by side is wide.
 _WIDE = 1.1  # least ratio of the longer side to the shorter of a sheet with two pages
 _FREE = 0.01  # of the sheet, on either side of its middle
-_NEAR = 0.06  # of the sheet: page numbers are at the same height on both pages, or this near the top of the second
+_NEAR = 0.06  # of the sheet: how far apart two page numbers may be in height, or the second and its page's top
 _MIN_LINES = 3  # of a page
 
 
@@ -120,7 +120,7 @@ def _has_head(lines: Sequence[Line]) -> bool:
     """Return whether an account or a period is stated above a table's heading."""
     heading = _heading_in(lines)
     above = lines[:heading] if heading is not None else ()
-    return any(any(labelled(line.text)) for line in above) or any(period_of(above))
+    return any(any(find_labelled(line.text)) for line in above) or any(period_of(above))
 
 
 def _is_torn(first: Sequence[Line], second: Sequence[Line]) -> bool:

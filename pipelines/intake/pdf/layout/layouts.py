@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from pipelines.intake.pdf.layout.layout_files import DATE_SHAPES, find_mistakes, parse_yaml
-from pipelines.intake.pdf.page.account_numbers import labelled
+from pipelines.intake.pdf.page.account_numbers import find_labelled
 from pipelines.intake.pdf.page.labels import has_amount, is_row
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.result import Kind
@@ -81,7 +81,7 @@ def recognise_layout(pages: Sequence[Page]) -> Layout | None:
     return max(_layouts_by_bank()[bank], key=lambda document: _likeness(document, evidence))
 
 
-def banks_hinted(page: Page) -> frozenset[str]:
+def find_hinted_banks(page: Page) -> frozenset[str]:
     """Return the banks that a page may be of: named at its head, or by a legal mark anywhere. This is cheap, but
     not evidence.
     """
@@ -116,7 +116,7 @@ class _Evidence:
         outside = [line.text for line in every if not is_row(line)]
         lines = tuple(text for text in outside if not has_amount(text))
         head = tuple(line.text for page in pages[:1] for line in list(page.lines)[:_HEAD] if not is_row(line))
-        branches = tuple(found.bsb for text in chain(head, lines) for found in labelled(text) if found.bsb)
+        branches = tuple(found.bsb for text in chain(head, lines) for found in find_labelled(text) if found.bsb)
         everything = "\n".join(outside).lower()
         compact = _NOT_COMPACT.sub("", everything)
         return cls(lines, head, everything, compact, branches[:4], _date_form([line.text for line in every]))

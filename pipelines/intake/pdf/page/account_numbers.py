@@ -64,7 +64,7 @@ def branch_and_number(text: str) -> AccountNumber | None:
     return _pair(_BRANCH_AND_NUMBER.search(text) or _CUT_BRANCH_AND_NUMBER.search(text))
 
 
-def labelled(text: str) -> Iterator[AccountNumber]:
+def find_labelled(text: str) -> Iterator[AccountNumber]:
     """Yield the account numbers of a line that have a label in front."""
     if _ANY_LABEL.search(text) and (both := branch_and_number(text)):
         yield both
@@ -78,9 +78,9 @@ def numbers_on(lines: Sequence[Line]) -> Iterator[AccountNumber]:
     bank's own, and last in a cell that is only a BSB and a number.
     """
     plain = [line for line in lines[:_FIRST_LINES] if not labels.is_row(line)]
-    yield from (found for line in plain for found in labelled(line.text))
+    yield from (found for line in plain for found in find_labelled(line.text))
     for label, read in LABELS:
-        below = (labels.text_of(cell) for found in labels.labelled(plain, label) for cell in found.below)
+        below = (labels.text_of(cell) for found in labels.find_label(plain, label) for cell in found.below)
         yield from filter(None, map(read, below))
     yield from filter(None, (product_number(line.text) for line in plain))
     texts = (labels.text_of(cell) for line in plain for cell in (line.words, *labels.cells(line.words)))

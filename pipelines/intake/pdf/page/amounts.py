@@ -126,7 +126,7 @@ def _longest_amount(words: Sequence[Word], start: int) -> Printed | None:
         text = f"{text} {words[stop].text}".strip()
         stop += 1
         if (value := _parse_parts(text)) is not None:
-            best = _printed(value, words, start, stop)
+            best = _as_printed(value, words, start, stop)
     return best
 
 
@@ -160,7 +160,7 @@ def _makes_thousands(text: str) -> bool:
     return bool(_SPACED.match(text)) or bool(re.search(r",[0-9]{1,2} [0-9]{1,2}\.[0-9]{2}", text))
 
 
-def _printed(value: Money, words: Sequence[Word], start: int, stop: int) -> Printed:
+def _as_printed(value: Money, words: Sequence[Word], start: int, stop: int) -> Printed:
     last = stop - 1
     while last > start and not any(character.isdigit() for character in words[last].text):
         last -= 1

@@ -70,12 +70,12 @@ def leading(text: str) -> tuple[Printed, int] | None:
         return None
     for form in _FORMS:
         match = form.match(text)
-        if match is not None and (found := _printed(match)) is not None:
+        if match is not None and (found := _parse_match(match)) is not None:
             return found, match.end()
     return None
 
 
-def _printed(match: re.Match[str]) -> Printed | None:
+def _parse_match(match: re.Match[str]) -> Printed | None:
     groups = match.groupdict()
     month_name = groups.get("month")
     month = _MONTHS.index(month_name[:3].lower()) + 1 if month_name else int(groups["number"])

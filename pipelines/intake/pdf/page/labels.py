@@ -41,7 +41,7 @@ class Labelled:
         return text_of(cells(self.beside)[0]) if self.beside else ""
 
 
-def labelled(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled]:
+def find_label(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled]:
     """Yield every occurrence of a label, in reading order."""
     for position, line in enumerate(lines):
         for match in label.finditer(line.text):

@@ -14,7 +14,7 @@ _DIGIT, _MARK = 0.5, 0.25  # of the size: their usual widths
 _TOO_NARROW = 0.9  # of the usual width; narrow fonts come close to it
 
 
-def overprinted(page: Page) -> Iterator[Word]:
+def find_overprinted(page: Page) -> Iterator[Word]:
     """Yield the words of a page that consist of two figures, one over the other."""
     if page.read_by_ocr:
         return

@@ -21,7 +21,7 @@ class Word:
     font: str  # as named in the file; empty for a word that OCR read
     size: float  # of its characters, in points
 
-    def moved(self, across: float, down: float) -> "Word":
+    def move(self, across: float, down: float) -> "Word":
         left, right = self.left + across, self.right + across
         return replace(self, left=left, top=self.top + down, right=right, bottom=self.bottom + down)
 
@@ -50,9 +50,9 @@ class Line:
             max(word.bottom for word in words),
         )
 
-    def moved(self, across: float, down: float) -> "Line":
+    def move(self, across: float, down: float) -> "Line":
         """Return the line at another place on its page."""
-        return Line(self.page, tuple(word.moved(across, down) for word in self.words))
+        return Line(self.page, tuple(word.move(across, down) for word in self.words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Turn:
         """Return the width and height of the level text of a page with this width and height as shown."""
         return (height, width) if abs(self.sine) > 0.5 else (width, height)
 
-    def moved(self, left: float, top: float) -> "Turn":
+    def move(self, left: float, top: float) -> "Turn":
         """Return the turn of a part of the page that begins at a point of the level text."""
         return replace(self, across=self.across - left, down=self.down - top)
 
@@ -131,7 +131,7 @@ class Page:
         shown = self.turn.to_page_as_shown(box)
         return shown if shown.page == self.sheet else replace(shown, page=self.sheet)
 
-    def numbered(self, number: int) -> "Page":
+    def with_number(self, number: int) -> "Page":
         """Return the page at another place in the order of reading."""
         if number == self.number:
             return self

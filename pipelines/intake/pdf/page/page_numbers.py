@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pipelines.intake.pdf.page.labels import cells, is_row, text_of
 from pipelines.intake.pdf.page.page import Line
 
-_MAY_HOLD = re.compile(r"page|(?<![0-9/.])[0-9]{1,3} ?(?:of|/) ?[0-9]{1,3}(?![0-9/.])", re.IGNORECASE)
+_MAY_HAVE = re.compile(r"page|(?<![0-9/.])[0-9]{1,3} ?(?:of|/) ?[0-9]{1,3}(?![0-9/.])", re.IGNORECASE)
 _OF_OTHERS = r"(?<!see )(?<!to )(?<!on )(?<!over )(?<!and )"  # such a text refers to another page
 _LABEL = rf"{_OF_OTHERS}\bpage:? *(?:(?:number|no\.?):? *)?"
-_OF_ALL = re.compile(rf"{_LABEL}([0-9]{{1,3}}) *(?:of|/) *([0-9]{{1,3}})\b", re.IGNORECASE)
+_WITH_TOTAL = re.compile(rf"{_LABEL}([0-9]{{1,3}}) *(?:of|/) *([0-9]{{1,3}})\b", re.IGNORECASE)
 _BARE = re.compile(r"[-– (]*([0-9]{1,3}) ?(?:of|/) ?([0-9]{1,3})[-– )]*", re.IGNORECASE)
 _ALONE = re.compile(rf"{_LABEL}([0-9]{{1,3}})[-– )]*$", re.IGNORECASE)
 _HEAD = 10  # lines above the rows; a number without the word `page` counts only there or on the last line
@@ -30,39 +30,39 @@ class PageNumber:
 
 def printed_number(lines: Sequence[Line]) -> PageNumber | None:
     """Return the number of a page by its lines. `Page 2 of 5` is preferred to `Page 2`, and that to `2/5`."""
-    candidates = [(place, line) for place, line in enumerate(lines) if _MAY_HOLD.search(line.text) and not is_row(line)]
-    if not candidates:
+    likely = [(place, line) for place, line in enumerate(lines) if _MAY_HAVE.search(line.text) and not is_row(line)]
+    if not likely:
         return None
     rows = next((place for place, line in enumerate(lines) if is_row(line)), len(lines))
-    edge = [line for place, line in candidates if place < min(rows, _HEAD) or place == len(lines) - 1]
-    with_word = [line for _, line in candidates]
-    for found in (_numbers_of_all(with_word), _numbers_alone(with_word), _numbers_without_word(edge)):
+    anywhere = [line for _, line in likely]
+    edge = [line for place, line in likely if place < min(rows, _HEAD) or place == len(lines) - 1]
+    for found in (_numbers_with_total(anywhere), _numbers_alone(anywhere), _numbers_without_word(edge)):
         if (number := next(found, None)) is not None:
             return number
     return None
 
 
-def _numbers_of_all(lines: Sequence[Line]) -> Iterator[PageNumber]:
+def _numbers_with_total(lines: Sequence[Line]) -> Iterator[PageNumber]:
     for line in lines:
-        if match := _OF_ALL.search(line.text):
-            yield from _numbered(line, match[1], match[2])
+        if match := _WITH_TOTAL.search(line.text):
+            yield from _valid_number(line, match[1], match[2])
 
 
 def _numbers_without_word(lines: Sequence[Line]) -> Iterator[PageNumber]:
     for line in lines:
         for cell in cells(line.words):
             if match := _BARE.fullmatch(text_of(cell)):
-                yield from _numbered(line, match[1], match[2])
+                yield from _valid_number(line, match[1], match[2])
 
 
 def _numbers_alone(lines: Sequence[Line]) -> Iterator[PageNumber]:
     for line in lines:
         for text in (line.text, *map(text_of, cells(line.words))):
             if match := _ALONE.search(text):
-                yield from _numbered(line, match[1], None)
+                yield from _valid_number(line, match[1], None)
 
 
-def _numbered(line: Line, number: str, of: str | None) -> Iterator[PageNumber]:
+def _valid_number(line: Line, number: str, of: str | None) -> Iterator[PageNumber]:
     """Yield a page number if it is valid: at least 1, and not more than the number of pages."""
     if 1 <= int(number) <= int(of or number):
         yield PageNumber(int(number), int(of) if of else None, line.box.top)

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from itertools import chain
 
 from pipelines.intake.pdf.page.dates import Printed, leading
-from pipelines.intake.pdf.page.labels import Labelled, cells, has_amount, is_row, labelled, text_of
+from pipelines.intake.pdf.page.labels import Labelled, cells, find_label, has_amount, is_row, text_of
 from pipelines.intake.pdf.page.page import Line, Word
 
 Period = tuple[date | None, date | None]
@@ -103,7 +103,7 @@ def _period(first: Printed, second: Printed) -> tuple[date, date] | None:
 
 
 def _day_with_label(lines: Sequence[Line], label: re.Pattern[str]) -> date | None:
-    return next((day for found in labelled(lines, label) for day in _days(found)), None)
+    return next((day for found in find_label(lines, label) for day in _days(found)), None)
 
 
 def _day_in_cell(lines: Sequence[Line], label: re.Pattern[str]) -> date | None:

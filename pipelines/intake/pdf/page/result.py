@@ -134,5 +134,5 @@ class Extraction:
     message: str | None = None
 
 
-def refused(refusal: Refusal, message: str, pages: int = 0, signals: tuple[Signal, ...] = ()) -> Extraction:
+def refused_extraction(refusal: Refusal, message: str, pages: int = 0, signals: tuple[Signal, ...] = ()) -> Extraction:
     return Extraction(pages, (), signals, refusal, message)

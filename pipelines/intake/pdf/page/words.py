@@ -155,13 +155,13 @@ def _breaks(
     cells = new_line | (gap > _CELL) | (leaders[1:] != leaders[:-1])
     breaks = np.ones(len(placed), bool)
     breaks[1:] = apart
-    for start, stop in _letter_spaced(breaks, np.concatenate(([True], cells))):
+    for start, stop in _find_letter_spaced(breaks, np.concatenate(([True], cells))):
         inner = gap[start : stop - 1]
         breaks[start + 1 : stop] = _between_words(inner)
     return breaks
 
 
-def _letter_spaced(breaks: NDArray[np.bool_], cells: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+def _find_letter_spaced(breaks: NDArray[np.bool_], cells: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Yield the ranges of cells in which nearly every character would be a word."""
     starts = np.flatnonzero(cells)
     stops = np.append(starts[1:], len(cells))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from pipelines.intake.pdf.layout.layouts import Layout
-from pipelines.intake.pdf.page.labels import Labelled, cells, labelled, text_of
+from pipelines.intake.pdf.page.labels import Labelled, cells, find_label, text_of
 from pipelines.intake.pdf.page.page import Line
 
 _LABEL = re.compile(
@@ -33,8 +33,10 @@ _NAME_AND_STREET = 2  # lines above the town, at least
 
 def account_name(lines: Sequence[Line], layout: Layout | None) -> str | None:
     """Return the holder's name: by label, else as the account's details begin, else the addressee."""
-    labels = (text for found in labelled(lines, _LABEL) for text in _name_candidates(found))
-    details = (text for found in labelled(lines, _DETAILS) for text in _name_candidates(found) if _HOLDER.search(text))
+    labels = (text for found in find_label(lines, _LABEL) for text in _name_candidates(found))
+    details = (
+        text for found in find_label(lines, _DETAILS) for text in _name_candidates(found) if _HOLDER.search(text)
+    )
     sent_to = _addressees(lines, (*layout.names, *layout.logos) if layout else ())
     return next(chain(filter(_is_name, labels), details, sent_to), None)
 

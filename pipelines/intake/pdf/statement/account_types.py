@@ -1,14 +1,14 @@
 """Find the type of an account by the words at the head of its statement.
 
-Adverts have such words, too: `Apply for a credit card` is printed on statements of other accounts. So a statement is of
-a debt only if several words or a title say so, or it states an amount to pay.
+Adverts have such words, too: `Apply for a credit card` is printed on statements of other accounts. So an account counts
+as a debt only if several words or a title say so, or the statement has an amount to pay.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
 from pipelines.intake.pdf.layout.layouts import Layout
-from pipelines.intake.pdf.page.labels import cells, has_amount, is_row, labelled, states_money, text_of
+from pipelines.intake.pdf.page.labels import cells, find_label, has_amount, is_row, states_money, text_of
 from pipelines.intake.pdf.page.page import Line
 
 _LABEL = re.compile(r"\b(?:account|product) type[: ]*", re.IGNORECASE)
@@ -60,14 +60,14 @@ def account_type(head: Sequence[Line], layout: Layout | None) -> str | None:
     """Return the type by label, else by an amount to pay, else by features of cards, loans or term deposits, else by
     layout, else by titles.
     """
-    for found in labelled(head, _LABEL):
+    for found in find_label(head, _LABEL):
         if named := _type_in(found.first_cell or found.text_after):
             return named
     titles = [text for line in head for text in _titles(line)]
     if any(_BRANCH.search(line.text) for line in head):
         titles = [text for text in titles if not _LIMIT.search(text)]
     features = {name: sum(bool(words.search(text)) for text in titles) for name, words in _TYPES.items()}
-    to_be_paid = (name for name, label in _TO_PAY.items() if any(map(states_money, labelled(head, label))))
+    to_be_paid = (name for name, label in _TO_PAY.items() if any(map(states_money, find_label(head, label))))
     likely = [name for name in _DEBTS_AND_TERMS if features[name] >= _ENOUGH_FEATURES]
     certain = next(to_be_paid, None) or max(likely, key=features.__getitem__, default=None)
     of_document = layout.account_type if layout else None

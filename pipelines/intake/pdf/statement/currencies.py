@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pipelines.intake import currencies
 from pipelines.intake.currencies import OF_WORD, UNKNOWN
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
-from pipelines.intake.pdf.page.labels import is_row, labelled, row_continuations
+from pipelines.intake.pdf.page.labels import find_label, is_row, row_continuations
 from pipelines.intake.pdf.page.page import Line, Page
 from pipelines.intake.pdf.page.symbols import CODES, CURRENCY_BY_SYMBOL, NAMES, SYMBOL
 
@@ -66,7 +66,7 @@ def _before_rows(lines: Sequence[Line]) -> Sequence[Line]:
 
 
 def _stated_for_account(lines: Sequence[Line]) -> Iterator[str]:
-    for found in labelled(lines, _LABEL):
+    for found in find_label(lines, _LABEL):
         texts = (
             found.first_cell or found.text_after,
             *(" ".join(word.text for word in cell) for cell in found.below[:1]),
@@ -85,7 +85,7 @@ def _stated_in_sentences(lines: Sequence[Line]) -> Iterator[str]:
     others = [line for position, line in enumerate(lines) if not is_row(line) and position not in continuations]
     for found in _SENTENCE.finditer("\n".join(line.text for line in others)):
         yield from map(_code, islice(_MENTION.finditer(" ".join(found[0].split())), 1))
-    for label in labelled(others, _LABEL):
+    for label in find_label(others, _LABEL):
         if match := _MENTION.match(label.first_cell or label.text_after):
             yield _code(match)
 

@@ -21,7 +21,7 @@ from pipelines.intake.pdf.layout.layouts import LayoutError, layouts
 from pipelines.intake.pdf.page.amounts import amounts_of
 from pipelines.intake.pdf.page.digit_fonts import odd_amounts
 from pipelines.intake.pdf.page.file_facts import Facts, Overlay
-from pipelines.intake.pdf.page.overprints import overprinted
+from pipelines.intake.pdf.page.overprints import find_overprinted
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.result import Box, Kind, Severity, Signal, Statement, Verdict
 
@@ -95,8 +95,8 @@ def _any_of(names: Sequence[str]) -> re.Pattern[str]:
 
 def _programs(facts: Facts, statements: Sequence[Statement]) -> Iterator[Signal]:
     """Yield a signal if a file names a program that the bank doesn't use, or with which no bank makes statements."""
-    named = {group: match[0] for group, match in _programs_named(facts)}
-    expected = _expected(statements)
+    named = {group: match[0] for group, match in _named_programs(facts)}
+    expected = _expected_producers(statements)
     if any(name.lower() in f"{facts.producer} {facts.creator}".lower() for name in expected):
         return
     for group, code, severity, message in _PROGRAMS:
@@ -110,7 +110,7 @@ def _programs(facts: Facts, statements: Sequence[Statement]) -> Iterator[Signal]
         yield Signal("ProducerUnfamiliar", Severity.INFORMATION, message)
 
 
-def _programs_named(facts: Facts) -> Iterator[tuple[str, re.Match[str]]]:
+def _named_programs(facts: Facts) -> Iterator[tuple[str, re.Match[str]]]:
     for group, names in _known_programs().items():
         for text in (facts.producer, facts.creator):
             if match := names.search(text):
@@ -118,7 +118,7 @@ def _programs_named(facts: Facts) -> Iterator[tuple[str, re.Match[str]]]:
                 break
 
 
-def _expected(statements: Sequence[Statement]) -> Sequence[str]:
+def _expected_producers(statements: Sequence[Statement]) -> Sequence[str]:
     banks = {statement.bank for statement in statements}
     return sorted({name for layout in layouts() if layout.slug in banks for name in layout.producers})
 
@@ -183,7 +183,7 @@ def _mixed_fonts(pages: Sequence[Page], statements: Sequence[Statement]) -> Iter
 
 def _overprints(pages: Sequence[Page]) -> Iterator[Signal]:
     for page in pages:
-        if found := sum(1 for _ in overprinted(page)):
+        if found := sum(1 for _ in find_overprinted(page)):
             message = f"Figures are printed over others on this page, in {found} place{'s' if found > 1 else ''}."
             yield Signal("FigureOverFigure", Severity.ALERT, message, page.sheet)
 

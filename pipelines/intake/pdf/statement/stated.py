@@ -10,7 +10,7 @@ from itertools import chain
 from pipelines.intake.pdf.document.missing_pages import is_between_pages
 from pipelines.intake.pdf.page.amounts import Money, printed_in
 from pipelines.intake.pdf.page.dates import leading
-from pipelines.intake.pdf.page.labels import Labelled, is_row, labelled, text_of, wrapped_labels
+from pipelines.intake.pdf.page.labels import Labelled, find_label, is_row, text_of, wrapped_labels
 from pipelines.intake.pdf.page.page import Line, Word
 from pipelines.intake.pdf.statement.owing import balances_below_zero
 
@@ -129,7 +129,7 @@ def _limit(lines: Sequence[Line]) -> Decimal | None:
 
 
 def _dollars(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Decimal]:
-    for found in labelled(lines, label):
+    for found in find_label(lines, label):
         for text in (found.text_after, *map(text_of, found.below)):
             if match := _WHOLE_DOLLARS.match(text):
                 yield Decimal(match[1].replace(",", "") + ".00")
@@ -161,7 +161,7 @@ def _candidates(lines: Sequence[Line], label: re.Pattern[str]) -> Sequence[Money
 
 def _places(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled]:
     """Yield the occurrences of a label, except balances carried between pages, which are not the statement's."""
-    for found in labelled(lines, label) if _has_label(lines, label) else wrapped_labels(lines, label):
+    for found in find_label(lines, label) if _has_label(lines, label) else wrapped_labels(lines, label):
         if not is_between_pages(lines, found.position):
             yield found
 

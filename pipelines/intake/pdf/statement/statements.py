@@ -71,7 +71,7 @@ def statement_of(table: Table, details: Details, section: Section, document: Doc
     others = tuple(_other_currency(row, details) for row in ordered.rows)
     proof = replace(proof, proved=_proved_rows(proof, ordered.signed, others, verdict, reasons))
     entries = tuple(_entries(ordered, dates, proof, others))
-    opening, closing = _stated(ordered, details)
+    opening, closing = _stated_balances(ordered, details)
     return Statement(
         bank=details.bank,
         bank_name=details.bank_name,
@@ -120,7 +120,7 @@ def _order_rows(table: Table, details: Details, made: date | None) -> _Ordered:
         if balance is not None
     )
     ordered = _Ordered(rows, decided, points, backwards)
-    return replace(ordered, signed=suggest_signs(decided, rows, _stated(ordered, details)[0]))
+    return replace(ordered, signed=suggest_signs(decided, rows, _stated_balances(ordered, details)[0]))
 
 
 def _with_days(rows: Sequence[RawRow]) -> tuple[RawRow, ...]:
@@ -226,7 +226,7 @@ def _is_contradicted(proof: Proof) -> bool:
 
 def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
     rows, decided = ordered.rows, ordered.signed
-    opening, closing = _stated(ordered, details)
+    opening, closing = _stated_balances(ordered, details)
     between = _between(ordered, details, opening, closing)
     postings = [
         Posting(amount, balance, row.boxes[-1].page)
@@ -237,7 +237,7 @@ def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
     return prove(postings, opening, closing, between, details.kind, fills=in_order)
 
 
-def _stated(ordered: _Ordered, details: Details) -> tuple[Decimal | None, Decimal | None]:
+def _stated_balances(ordered: _Ordered, details: Details) -> tuple[Decimal | None, Decimal | None]:
     """Return the opening and the closing balance: of the table, else of the summary."""
     count = len(ordered.rows)
     first = [point.balance for mark, point in ordered.points if mark.kind in ("opening", "brought") and not point.after]
@@ -343,7 +343,7 @@ def _judge(
         verdict = _lower(verdict, Verdict.PARTIAL)
         message = "A row has amounts or marks that contradict each other."
         reasons.append(Reason("RowUnreadable", message, ordered.rows[index].page))
-    against = contradiction_by_totals(section.lines, ordered.signed.amounts, *_stated(ordered, details))
+    against = contradiction_by_totals(section.lines, ordered.signed.amounts, *_stated_balances(ordered, details))
     if against is not None:
         verdict = _lower(verdict, Verdict.PARTIAL)
         reasons.append(Reason("TotalsMismatch", against, page))

@@ -100,7 +100,7 @@ def _infer_region(lines: Sequence[Line]) -> list[Region]:
     heading = _infer_heading(_edges(amounts, len(segments)), [[lines[index] for index in rows] for rows in segments])
     if heading is None:
         return []
-    start = next((index for index in range(max(0, first - 4), first) if mark_kind(_undated(lines[index]))), first)
+    start = next((index for index in range(max(0, first - 4), first) if mark_kind(_without_date(lines[index]))), first)
     return [Region(heading, tuple(lines[start:]))]
 
 
@@ -111,7 +111,7 @@ def _dated_segments(lines: Sequence[Line]) -> Iterator[range]:
         yield range(index, min(following, index + _MAX_LINES))
 
 
-def _undated(line: Line) -> str:
+def _without_date(line: Line) -> str:
     found = leading(line.text)
     return line.text[found[1] :].strip() if found else line.text
 
@@ -141,13 +141,13 @@ def _infer_heading(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequen
         for role, group in zip(roles, edges[-len(roles) :], strict=True)
     ]
     left = min(line.words[0].left for line in dated)
-    texts = Counter(round(_text_left(line)) for line in dated)
+    texts = Counter(round(_left_of_text(line)) for line in dated)
     text = float(texts.most_common(1)[0][0])
     columns = (Column("date", left, max(left + 1, text - 3)), Column("description", text, text + 20), *figures)
     return Heading(columns, dated[0].page, dated[0].box.top, is_inferred=True)
 
 
-def _text_left(line: Line) -> float:
+def _left_of_text(line: Line) -> float:
     """Return where the text after a line's date begins."""
     found = leading(line.text)
     taken, used = (found[1] if found else 0), -1

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from pipelines.intake.pdf.page.amounts import printed_in
-from pipelines.intake.pdf.page.labels import Labelled, is_row, labelled
+from pipelines.intake.pdf.page.labels import Labelled, find_label, is_row
 from pipelines.intake.pdf.page.page import Line
 
 _IN = re.compile(r"\b(?:total (?:credits|deposits|money in|paid in)|money in total)\b(?! \()", re.IGNORECASE)
@@ -33,7 +33,7 @@ def contradiction_by_totals(
 
 
 def _totals(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Decimal]:
-    yield from (value for found in labelled(lines, label) if (value := _value(found)) is not None)
+    yield from (value for found in find_label(lines, label) if (value := _value(found)) is not None)
 
 
 def _value(found: Labelled) -> Decimal | None:

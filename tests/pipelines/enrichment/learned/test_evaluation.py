@@ -77,7 +77,7 @@ def test_evaluation_splits_by_time_and_counts_every_row() -> None:
     assert 0.75 < measured.trained_rows / some.height < 0.85
     assert sum(each.rows for each in measured.bins) == measured.tested_rows
     assert measured.model.accuracy > 0.9
-    assert not measured.worthless
+    assert not measured.is_worthless
 
 
 def test_a_split_that_leaves_nothing_on_one_side_is_refused() -> None:
@@ -87,12 +87,12 @@ def test_a_split_that_leaves_nothing_on_one_side_is_refused() -> None:
 
 
 def test_model_of_random_labels_is_no_better_than_the_commonest_label() -> None:
-    assert evaluate(rows(1_000).with_columns(pl.col("label").shuffle(seed=2))).worthless
+    assert evaluate(rows(1_000).with_columns(pl.col("label").shuffle(seed=2))).is_worthless
 
 
 def test_contradictory_labels_end_in_bounded_time() -> None:
     """Each row has every label: neither the model nor the baseline can separate them, not even by chance."""
     some = pl.concat(rows(1_000).with_columns(label=pl.lit(label)) for label in "abcd")
     steps = list[str]()
-    assert evaluate(some, report=steps.append).worthless
+    assert evaluate(some, report=steps.append).is_worthless
     assert steps[-1] == "training the baseline"

@@ -176,11 +176,11 @@ def test_two_labels_are_enough() -> None:
 @pytest.mark.service  # trains one more model
 def test_model_of_random_labels_is_found_worthless() -> None:
     shuffled = rows(1_200).with_columns(pl.col("label").shuffle(seed=1))
-    assert read_held_accuracy(train(shuffled)).worthless
+    assert read_held_accuracy(train(shuffled)).is_worthless
 
 
 def test_model_of_real_labels_is_not_worthless(model: Model) -> None:
-    assert not read_held_accuracy(model).worthless
+    assert not read_held_accuracy(model).is_worthless
 
 
 def test_model_that_is_wrong_on_unfamiliar_rows_is_less_confident(model: Model) -> None:
@@ -194,7 +194,7 @@ def test_model_that_is_wrong_on_unfamiliar_rows_is_less_confident(model: Model) 
 def test_equal_rows_are_trained_on_in_bounded_time() -> None:
     alike = pl.concat([table(1)] * 400).with_columns(label=pl.Series(["a", "b"] * 200))
     model = train(read_labelled_rows(alike).rows)
-    assert read_held_accuracy(model).worthless
+    assert read_held_accuracy(model).is_worthless
 
 
 def test_prediction_does_not_import_scikit_learn() -> None:

@@ -148,6 +148,7 @@ def decode(
 
     Raises:
         InvalidRequest: as `lines.decode`.
+        ReaderBug: our code in the child failed, and would fail again.
         Unavailable: the child ended without a response.
     """
     # MessagePack can be longer than JSON: a digit and its comma are two bytes of JSON, and three of MessagePack.
@@ -158,6 +159,10 @@ def decode(
     except _Ended as ended:
         log.warning("a request body was not decoded: %s", ended)
         raise Unavailable("Service.Busy", "The service is busy. Try again.") from None
+
+
+class ReaderBug(Exception):
+    """Our code failed in a child."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,7 @@ def _receive_export(child: "_Child") -> Export:
 
 
 def _receive_document(child: "_Child") -> Decoded:
-    """Assemble the document from its parts. Raise InvalidRequest, _Ended."""
+    """Assemble the document from its parts. Raise InvalidRequest, ReaderBug, _Ended."""
     lists = defaultdict[str | None, list[object]](list)
     lines = bytearray()
     for message in child.messages():
@@ -225,7 +230,7 @@ def _receive_document(child: "_Child") -> Decoded:
                 raise InvalidRequest(code, detail)
             case Failed(error, raised_at):
                 _log_failure(error, raised_at)
-                break
+                raise ReaderBug(error)
     raise child.explain_end()
 
 

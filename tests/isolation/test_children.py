@@ -16,9 +16,9 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from isolation import LIMITS, ChildLimits, draw_page, extract, read_pdf_text
+from isolation import LIMITS, ChildLimits, decode, draw_page, extract, read_pdf_text
 from isolation.limits import MIB
-from isolation.parent import ENVIRONMENT
+from isolation.parent import ENVIRONMENT, ReaderBug
 from pipelines.intake.pdf.page.result import Extraction, Refusal
 from tests.patience import until
 
@@ -115,6 +115,11 @@ def test_failures_to_draw_or_to_read_text_are_logged(mark: str, caplog: pytest.L
         assert draw_page(b"%PDF", None, 1, limits=limits, command=command(kind, mark)) is None
         assert read_pdf_text(b"%PDF", limits, command=command(kind, mark)) == ("", False)
         assert [logged in message for message in caplog.messages] == [True, True], (kind, caplog.messages)
+
+
+def test_a_bug_in_the_decoder_is_not_reported_as_a_busy_service(mark: str) -> None:
+    with pytest.raises(ReaderBug):
+        decode(b"[]", limits=SHORT, command=command("fails", mark))
 
 
 def test_output_of_libraries_is_discarded(mark: str, capfd: pytest.CaptureFixture[str]) -> None:

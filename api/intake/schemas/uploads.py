@@ -27,10 +27,12 @@ class SubmittedFileView(View):
 
     file_id: UUID
     file_name: str
-    position: int = Field(description="Among the submission's files, from 1; warnings of the job name it so.")
+    position: int = Field(description="Among the submission's files, from 1; warnings of the job refer to it.")
     pages: int | None = Field(description="Null until the file has been read.")
-    repeats: UUID | None = Field(description="The same file, read before: it was not read again.")
-    refused: NoteView | None = Field(description="Why it gave no statement, or that it gave only some of its money.")
+    repeats: UUID | None = Field(description="An identical file that was read before; this one was not read again.")
+    refused: NoteView | None = Field(
+        description="Why no statement was read from it, or why not all were: some are in another currency."
+    )
 
 
 class SubmittedFileListView(Counts):

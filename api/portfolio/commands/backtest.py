@@ -39,8 +39,13 @@ SHOWN_CHANGES = 10
 COLUMNS = ("customer", "defaulted")  # of a file of outcomes
 ANY_DAY = "1970-01-01"  # a placeholder, because these outcomes have no day
 
-Days = Annotated[list[str] | None, typer.Option("--as-of", help="A day, YYYY-MM-DD. Can be repeated. Default: today.")]
-Inputs = Annotated[list[str] | None, typer.Option("--input", help="name=value, for a declared input. Can be repeated.")]
+Days = Annotated[
+    list[str] | None,
+    typer.Option("--as-of", help="A day on which to decide, YYYY-MM-DD. Can be repeated. Default: today."),
+]
+Inputs = Annotated[
+    list[str] | None, typer.Option("--input", help="name=value: the value of a declared input. Can be repeated.")
+]
 Customers = Annotated[
     list[UUID] | None,
     typer.Option("--customer", parser=ids.CUSTOMER, metavar="ID", help="Only this customer. Can be repeated."),
@@ -56,11 +61,15 @@ OutcomesFile = Annotated[Path | None, typer.Option("--outcomes", help="A CSV fil
 def backtest(
     slug: Slug,
     client: ForClient,
-    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest version.")] = None,
-    against: Annotated[str, typer.Option(help="A version's number, published, recorded or challenger.")] = PUBLISHED,
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, help="The version to try. Default: the newest.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="What to compare it with: a version's number, published, recorded or challenger.")
+    ] = PUBLISHED,
     as_of: Days = None,
     known_then: Annotated[
-        bool, typer.Option("--known-then", help="Use only data that was stored by the end of each day.")
+        bool, typer.Option("--known-then", help="For each day, use only data that had been stored by its end.")
     ] = False,
     inputs: Inputs = None,
     customer: Customers = None,

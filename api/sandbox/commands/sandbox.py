@@ -21,7 +21,7 @@ sandbox = typer.Typer(help="The sandbox: synthetic customers by profile.", no_ar
 @sandbox.command("create")
 def create(
     client: Annotated[UUID, typer.Option(parser=ids.CLIENT, metavar="ID", help="The client that gets the customer.")],
-    profile: Annotated[str, typer.Option(help="What kind of business, of tidemark sandbox profiles.")],
+    profile: Annotated[str, typer.Option(help="The kind of business: see tidemark sandbox profiles.")],
     name: Annotated[str | None, typer.Option(help="Its name. Default: a made-up one.")] = None,
     months: Annotated[
         int, typer.Option(min=MIN_MONTHS, max=MAX_MONTHS, help="Months of transactions until yesterday.")

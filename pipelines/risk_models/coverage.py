@@ -561,9 +561,10 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
     if is_of_balances:
         days = pl.when("is_cash").then(days).otherwise(0)
     unproven = 0 if is_of_balances else 1 if expected.balances else 2
-    # One row that is missing or has another text may be one that counts: proven days prove nothing about such a count.
-    is_open = pl.lit(need.counts_bad_rows) & (pl.col("counts_unproven") < need.since).fill_null(value=False)
-    proven = pl.when(is_open).then(unproven).otherwise(2)
+    proven: int | pl.Expr = 2
+    if need.counts_bad_rows:
+        # One row that is missing or has another text may be one that counts: then proven days prove nothing.
+        proven = pl.when(pl.col("counts_unproven") < need.since).then(unproven).otherwise(2)
     seen = days * pl.when(what == "proven").then(proven).when(what == "silent").then(unproven).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts

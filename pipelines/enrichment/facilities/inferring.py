@@ -12,6 +12,8 @@ inferred exists only in the list of facilities: the rows keep their category and
 score, rule or policy can read it.
 """
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 
@@ -121,6 +123,7 @@ def _infer_facilities(posted_rows: pl.DataFrame) -> pl.DataFrame:
     return members.select("product", row="place", member_of="facility_id")
 
 
+@cache
 def _is_guess() -> pl.Expr:
     """Return whether neither corrections, nor lists, nor words decided the category with confidence."""
     guessed = pl.col("category_source").cast(pl.String).is_in(GUESSED_BY) | (pl.col("confidence") < SURE)
@@ -273,6 +276,7 @@ def _mean_gap() -> pl.Expr:
     return (pl.col("last") - pl.col("first")).dt.total_days() / (pl.col("days") - 1)
 
 
+@cache
 def _likeliest_product() -> pl.Expr:
     """Return the likeliest product, by the draws, the rhythm, and how fast the debits repay the funding.
 

@@ -34,11 +34,11 @@ PERIOD_DAYS = {
 _MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 
-def list_closed_days(first: date, last: date) -> list[date]:
-    """List the weekdays between the two dates on which direct entry does not settle."""
+def list_closed_days(first: date, last: date) -> pl.Series:
+    """List the weekdays between the two dates on which direct entry does not settle, as one list of days."""
     days = pl.DataFrame({"day": pl.date_range(first, last, eager=True)})
     weekday, settles = pl.col("day").dt.weekday() <= 5, is_open(pl.col("day"), pl.lit(SETTLEMENT, Calendar))
-    return days.filter(weekday, ~settles)["day"].to_list()
+    return days.filter(weekday, ~settles)["day"].implode()
 
 
 def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:
@@ -55,7 +55,7 @@ def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:
     return of_day.filter(~retry.fill_null(value=False)).pipe(collect)
 
 
-def find_frequencies(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
+def find_frequencies(due: pl.LazyFrame, closed: pl.Series) -> pl.LazyFrame:
     """Find the frequency of slots: `facility_id` and `frequency`, null if they are irregular."""
     before = pl.col("date").shift(1).over("facility_id")
     gaps = due.with_columns(
@@ -65,6 +65,7 @@ def find_frequencies(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
     return gaps.group_by("facility_id").agg(frequency=_frequency()).cast({"frequency": SeriesPeriod})
 
 
+@cache
 def _frequency() -> pl.Expr:
     """Return the frequency by the median gap: in business days for daily repayments, else in calendar days.
 
@@ -93,7 +94,7 @@ def _frequency() -> pl.Expr:
     return pl.when(pl.len() >= MIN_SLOTS).then(every)
 
 
-def find_missing(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
+def find_missing(due: pl.LazyFrame, closed: pl.Series) -> pl.LazyFrame:
     """List missing repayments: `facility_id`, `date`, `overdue`.
 
     `overdue` ones are missing after the last slot, up to `through`; the others were passed over between slots.
@@ -115,7 +116,7 @@ def find_missing(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
     )
 
 
-def _count_missing(closed: list[date]) -> pl.Expr:
+def _count_missing(closed: pl.Series) -> pl.Expr:
     """Count the repayments missing between a slot and the next, or until `through`."""
     until = pl.coalesce("following", "through")
     days, working = (until - pl.col("date")).dt.total_days(), business_days_since("date", until, closed)
@@ -128,7 +129,7 @@ def _count_missing(closed: list[date]) -> pl.Expr:
     return pl.when("overdue").then(late).otherwise(passed).clip(0, most).cast(pl.Int64)
 
 
-def business_days_since(day: str, until: pl.Expr, closed: list[date]) -> pl.Expr:
+def business_days_since(day: str, until: pl.Expr, closed: pl.Series) -> pl.Expr:
     """Count the business days after `day`, up to and including `until`."""
     return pl.business_day_count(pl.col(day).dt.offset_by("1d"), until.dt.offset_by("1d"), holidays=closed).cast(
         pl.Int64
@@ -140,7 +141,7 @@ def period_days() -> pl.Expr:
     return pl.col("frequency").cast(pl.String).replace_strict(PERIOD_DAYS, default=None, return_dtype=pl.Float64())
 
 
-def expected_date(nth: pl.Expr, closed: list[date], day: str = "date") -> pl.Expr:
+def expected_date(nth: pl.Expr, closed: pl.Series, day: str = "date") -> pl.Expr:
     """Return the expected date of the nth repayment after `day`, moved from a closed day to the next business day."""
     months = pl.col("frequency").cast(pl.String).replace_strict(_MONTHS, default=None, return_dtype=pl.Int64())
     by_month = pl.col(day).dt.offset_by(pl.format("{}mo", months * nth))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
+from functools import cache
 
 import polars as pl
 
@@ -241,7 +242,7 @@ def _add_withheld(known: pl.DataFrame, posted_rows: pl.DataFrame) -> pl.DataFram
 
 
 def _list_misses(
-    known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]
+    known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: pl.Series
 ) -> Sequence[pl.LazyFrame]:
     """Return of each facility: the last slot, and the number of late ones; the missed repayments; and those made late.
 
@@ -327,6 +328,7 @@ def _add_renewals(missed: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+@cache
 def _status() -> pl.Expr:
     daily = pl.col("frequency").eq_missing(pl.lit("business_daily", SeriesPeriod))
     silent = pl.col("through") - pl.col("last_repayment") > pl.duration(days=LONGEST_SILENCE_DAYS)
@@ -371,7 +373,7 @@ def _is_running() -> pl.Expr:
     return pl.col("status").is_in(["active", "in_arrears"])
 
 
-def _add_next_expected(known: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
+def _add_next_expected(known: pl.LazyFrame, closed: pl.Series) -> pl.LazyFrame:
     """Add `next_expected`, the first expected repayment day after the last day that statements show."""
     daily = pl.col("frequency") == "business_daily"
     since = (pl.col("through") - pl.col("last_slot")).dt.total_days()

@@ -264,6 +264,7 @@ def estimate_remaining(
     return pl.when(left.is_not_null()).then(pl.max_horizontal(left, nothing))
 
 
+@cache
 def _confidence() -> pl.Expr:
     usual = pl.col("remaining_method").replace_strict(CONFIDENCE, return_dtype=pl.Float64())
     guessed = (pl.col("remaining_method") == "amortised") & ~pl.col("implied")

@@ -1,5 +1,7 @@
 """Account details and end-of-day balances, as reports use them."""
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.intake.accounts import mask_account_number
@@ -16,6 +18,7 @@ def describe_accounts(posted: pl.LazyFrame) -> pl.LazyFrame:
     return posted.group_by(BY_ACCOUNT).agg(pl.col(DETAILS).filter(newest).max())
 
 
+@cache
 def reported_details() -> tuple[pl.Expr, ...]:
     """Return the account's columns as reports show them, with at most the last four characters of its number."""
     return (

@@ -1,6 +1,7 @@
 """Detect money that arrives just before the application, and borrowed money: both raise balances without any trade."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import polars as pl
 
@@ -92,6 +93,7 @@ def _unusual_receipts(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) ->
     )
 
 
+@cache
 def _source() -> pl.Expr:
     """Return a receipt's source: `cash`, `private` or `unnamed`; null for other sources and for lasting capital."""
     is_round = pl.col("size") % ROUND == 0

@@ -105,6 +105,7 @@ def _as_rows(code: str, counted: pl.DataFrame) -> pl.DataFrame:
     ).sort(BY_CUSTOMER, "date", "transaction_id")
 
 
+@cache
 def _is_sure() -> pl.Expr:
     return pl.col("category_source").is_in(SURE).fill_null(value=False)
 

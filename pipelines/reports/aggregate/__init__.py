@@ -74,8 +74,7 @@ def aggregate_report(facts: Facts) -> pl.DataFrame:
         rows = [frame.lazy() for frame in pl.collect_all(rows, engine="in-memory", optimizations=PUSHDOWNS)]
     line_frames = [table.lines_of(frame) for table, frame in zip(TABLES, rows, strict=True)]
     lines = pl.collect_all(line_frames, engine="in-memory", optimizations=PUSHDOWNS)
-    opened = ['{"tables":[' + _opening(TABLES[0]), *("]}," + _opening(table) for table in TABLES[1:])]
-    pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
+    pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(_OPENINGS, lines, strict=True))
     with_places = ((table, frame, f"/tables/{table.id}/values/{{}}") for table, frame in zip(TABLES, rows, strict=True))
     shares = unreconciled.section(facts, unreconciled.share_lines(facts, with_places))
     return join_pieces(facts.customers, [*pieces, "]}],", *shares, "}"])
@@ -85,6 +84,9 @@ def _opening(table: Table) -> str:
     """Return the table's JSON up to its first row."""
     about = json.dumps(table.as_data(), ensure_ascii=False, separators=(",", ":"))
     return about.removesuffix("}") + ',"values":['
+
+
+_OPENINGS = ('{"tables":[' + _opening(TABLES[0]), *("]}," + _opening(table) for table in TABLES[1:]))
 
 
 def explain_aggregate(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:

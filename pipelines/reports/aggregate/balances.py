@@ -10,6 +10,7 @@ are followed through the customer's last row.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -195,6 +196,7 @@ def opening_parts(facts: Facts) -> pl.LazyFrame:
     return pl.concat([stated, moved])
 
 
+@cache
 def day_sums() -> tuple[pl.Expr, ...]:
     """Return the totals of BALANCE_DAYS over steps."""
     days = pl.col("days")

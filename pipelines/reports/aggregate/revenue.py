@@ -1,6 +1,7 @@
 """Sources of revenue, takings before processors' fees, and receipts that are not revenue."""
 
 from decimal import Decimal
+from functools import cache
 from importlib.resources import files
 
 import polars as pl
@@ -109,6 +110,7 @@ REVENUE_SOURCES = Table(
 )
 
 
+@cache
 def _reason() -> pl.Expr:
     """Return why a receipt is not revenue."""
     category, group = pl.col("category"), pl.col("category_group")

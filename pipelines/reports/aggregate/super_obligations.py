@@ -57,8 +57,13 @@ def periods(facts: Facts) -> pl.DataFrame:
         .filter(pl.col("dueDate") >= pl.col("first_date"))
     )
     every = pl.concat([frame.select(columns) for frame in (quarters, _paydays(facts))])
-    rates = {"rate": RULES.rates.on(end), "assumedWithholding": OBLIGATIONS.withheld.on(end)}
-    return every.with_columns(**rates).pipe(due_dates.mark_periods).pipe(collect)
+    return every.with_columns(**_RATES).pipe(due_dates.mark_periods).pipe(collect)
+
+
+_RATES = {
+    "rate": RULES.rates.on(pl.col(PERIOD_END)),
+    "assumedWithholding": OBLIGATIONS.withheld.on(pl.col(PERIOD_END)),
+}
 
 
 def _paydays(facts: Facts) -> pl.LazyFrame:

@@ -24,6 +24,7 @@ A day without evidence is worth nothing. Days are counted as days since 1970 (ep
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
+from functools import cache
 
 import polars as pl
 
@@ -138,6 +139,7 @@ def allowed_silence() -> pl.Expr:
     return kind.replace_strict(ALLOWED_SILENCE, default=ALLOWED_SILENCE["other"], return_dtype=pl.Int32)
 
 
+@cache
 def seen_from() -> pl.Expr:
     """Return the first day that a step documents: a proven step covers its whole pause, others the allowed silence."""
     after_previous = (pl.col("previous_day") + 1).fill_null(pl.col("day"))
@@ -148,6 +150,7 @@ def seen_from() -> pl.Expr:
     )
 
 
+@cache
 def day_worth() -> pl.Expr:
     holds_after = is_proven().shift(-1).over(BY_ACCOUNT).fill_null(value=False)
     return pl.when(~is_proven()).then(worth(PLAUSIBLE)).otherwise(worth_if_proven(holds_after))
@@ -227,5 +230,6 @@ def best_of(stretches: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     )
 
 
+@cache
 def worth(value: Decimal) -> pl.Expr:
     return pl.lit(value, RATIO)

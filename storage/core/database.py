@@ -87,7 +87,7 @@ class Database:
             PoolTimeout: another thread is still migrating.
             Unavailable: this program doesn't know the tables' revision.
         """
-        if self._up_to_date:
+        if self.is_up_to_date():
             return
         if not _alembic.acquire(timeout=postgres.POOL_WITHIN_S):
             raise PoolTimeout("the tables are not up to date yet")
@@ -95,6 +95,13 @@ class Database:
             self._upgrade()
         finally:
             _alembic.release()
+
+    def is_up_to_date(self) -> bool:
+        """Return whether the tables have the newest revision. Only reads, so that no process waits for another."""
+        if not self._up_to_date:
+            found, newest = self.revisions()
+            self._up_to_date = found == newest
+        return self._up_to_date
 
     def revisions(self) -> tuple[str | None, str | None]:
         """Return the revision of the tables, and the newest that this program knows."""

@@ -99,6 +99,7 @@ def make_engine(url: URL, isolation_level: IsolationLevel, ping_after_s: float =
     """
     made = create_engine(
         url.set(drivername="postgresql+psycopg"),
+        use_native_hstore=False,  # it would be looked up in every process
         hide_parameters=True,  # errors are logged, and parameters are customers' data
         isolation_level=isolation_level,
         connect_args=_parameters(**session),

@@ -131,8 +131,7 @@ def check_master_key(db: Database, settings: Settings) -> None:
         load_ring(db, settings)
         return
     with suppress(*UNREACHABLE):
-        found, newest = db.revisions()
-        if found == newest:  # otherwise there are no tables yet, or an unknown revision, which `migrate` reports
+        if db.is_up_to_date():  # otherwise there are no tables yet, or an unknown revision, which `migrate` reports
             load_ring(db, settings)
 
 
@@ -219,9 +218,9 @@ def _master_key(settings: Settings, wanted: str) -> bytes:
 def _create_first_keys(db: Database, master_key: bytes) -> None:
     """Create the first keys. If several processes do so at once, the first one's keys remain."""
     now = datetime.now(UTC)
+    rows = [_new_row(key_id, purpose, master_key, now) for key_id, purpose in enumerate(Purpose, start=1)]
     with db.writing() as w:
-        for key_id, purpose in enumerate(Purpose, start=1):
-            w.execute(insert_into(w, vault_keys).on_conflict_do_nothing(), _new_row(key_id, purpose, master_key, now))
+        w.execute(insert_into(w, vault_keys).on_conflict_do_nothing(), rows)
 
 
 def _new_row(key_id: int, purpose: Purpose, master_key: bytes, now: datetime) -> dict[str, Any]:

@@ -210,8 +210,10 @@ def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
     second result is a note.
     """
     text = pl.col("date")
-    as_day, as_month = day(text).is_not_null(), day(text, month_first=True).is_not_null()
-    numbered = rows.filter(is_ambiguous_day(text))
+    numbered = rows.filter(is_ambiguous_day(text)).select(
+        "date", "line", as_day=day(text).is_not_null(), as_month=day(text, month_first=True).is_not_null()
+    )
+    as_day, as_month = pl.col("as_day"), pl.col("as_month")
     proofs = numbered.filter(as_month & ~as_day)
     if proofs.is_empty():
         return False, _DAY_ASSUMED if not numbered.is_empty() and numbered.filter(~as_month).is_empty() else ""
@@ -227,13 +229,16 @@ def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> 
         name: money(pl.col(name), decimal_comma=columns.decimal_comma)
         for name in ("amount", "debit", "credit", "balance")
     }
-    read = rows.with_columns(**{f"plain_{name}": expression for name, expression in plain.items()})
+    read = rows.with_columns(
+        plain_date=day(pl.col("date"), month_first=month_first),
+        **{f"plain_{name}": expression for name, expression in plain.items()},
+    )
     debit, credit = (_nonzero_digits(f"plain_{name}") for name in ("debit", "credit"))
     in_two = _split_amount(debit_negative=_mostly_negative(read["plain_debit"]))
     return read.with_columns(
-        date=pl.coalesce(day(pl.col("date"), month_first=month_first), "date"),
+        date=pl.coalesce("plain_date", "date"),
         value_date=day(pl.col("value_date"), month_first=month_first),
-        is_dated=day(pl.col("date"), month_first=month_first).is_not_null(),
+        is_dated=pl.col("plain_date").is_not_null(),
         amount=pl.coalesce("plain_amount", "amount", in_two),
         balance=pl.coalesce("plain_balance", "balance"),
         printed="amount",

@@ -64,9 +64,9 @@ def _read_distinct(text: pl.Expr, read: Callable[[pl.DataFrame, T], pl.Series], 
 
 
 def _map_distinct(read: Callable[[pl.DataFrame, T], pl.Series], option: T, texts: pl.Series) -> pl.Series:
-    distinct = texts.drop_nulls().unique()
-    if distinct.is_empty():
+    if texts.null_count() == len(texts):
         return texts.clear(len(texts))
+    distinct = texts.drop_nulls().unique()
     return texts.replace_strict(distinct, read(distinct.to_frame("text"), option), default=None, return_dtype=pl.String)
 
 

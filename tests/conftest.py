@@ -5,17 +5,20 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 from uuid import uuid4
 
 import psycopg
 import pytest
 from hypothesis import settings
 from psycopg.sql import SQL, Identifier
-from sqlalchemy import Dialect, Engine
+from sqlalchemy import Connection, Dialect, Engine, event
+from sqlalchemy.engine.default import DefaultDialect
 
 from storage.core.database import Database
 from storage.core.settings import Settings
@@ -92,6 +95,26 @@ def times(light: int) -> int:
 def examples(light: int) -> settings:
     """Set the number of examples of a slow property; `make test-slow` has proportionally more."""
     return settings(max_examples=times(light))
+
+
+class Subtests(pytest.Subtests):
+    """Subtests of which only failures are reported: capturing the output and reporting of each takes a millisecond."""
+
+    def __init__(self, reporting: pytest.Subtests) -> None:
+        self._reporting = reporting
+
+    @contextmanager
+    def test(self, msg: str | None = None, **kwargs: object) -> Iterator[None]:  # pyrefly: ignore[bad-override]  # the class of the result is private
+        try:
+            yield
+        except BaseException:
+            with self._reporting.test(msg, **kwargs):
+                raise
+
+
+@pytest.fixture(name="subtests")
+def _subtests(subtests: pytest.Subtests) -> pytest.Subtests:
+    return Subtests(subtests)
 
 
 @pytest.fixture
@@ -226,22 +249,27 @@ def open_store(settings: Settings) -> Store:
     """Do what Store.open does, without running the migrations of a new SQLite database."""
     if not settings.database_url:
         prepare_home(settings.home)
-    opened = Store.open(settings)
-    share_compiled(opened.db.engine)
-    return opened
+    return Store.open(settings)
 
 
-def share_compiled(engine: Engine) -> None:
+@event.listens_for(Engine, "engine_connect")
+def share_compiled(connection: Connection) -> None:
     """Let all stores of a process use the same compiled statements, which take longer to compile than to execute.
 
-    SQLAlchemy remembers them by dialect, so the engines share the first one's.
+    SQLAlchemy remembers them by dialect, so equal engines share the first one's.
     """
-    dialect, statements = _compiled.setdefault(engine.dialect.name, (engine.dialect, {}))
-    engine.dialect = dialect
+    engine = connection.engine
+    if "compiled_cache" in engine.get_execution_options():
+        return
+    dialect = cast(DefaultDialect, engine.dialect)
+    alike = dialect.name, dialect.statement_compiler, dialect._on_connect_isolation_level
+    engine.dialect, statements = _compiled.setdefault(alike, (dialect, {}))
+    connection.dialect = engine.dialect
     engine.update_execution_options(compiled_cache=statements)
+    connection.execution_options(compiled_cache=statements)
 
 
-_compiled: dict[str, tuple[Dialect, dict[object, object]]] = {}  # by the name of the dialect
+_compiled: dict[object, tuple[Dialect, dict[object, object]]] = {}  # by what makes engines alike
 
 
 @pytest.fixture(params=DATABASES)

@@ -10,18 +10,18 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.run_coordinator import SubmitRunContext
 
 from assets.core.runs import PORTFOLIO_ASSETS, QUEUE_TAG
-from assets.dagster_internals import dagster_home
 from assets.dagster_internals.coordinator import TAGS
 from assets.definitions import definitions
 from storage.core.models import Queue
 from storage.core.settings import Settings
+from tests.assets.conftest import prepare_dagster
 
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
     """Return an instance in a home without a worker, where every launch is refused."""
     settings = Settings(home=tmp_path / "home", portfolio_runs=2)
-    dagster_home.prepare(settings)
+    prepare_dagster(settings)
     with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
         yield instance
 

@@ -17,6 +17,7 @@ from assets.dagster_internals.dagster_storage import PooledStorage
 from assets.dagster_internals.launcher import WarmWorkerLauncher
 from assets.workers.worker_calls import HomeWorkers
 from storage.core.settings import Settings
+from tests.assets.conftest import prepare_dagster
 from tests.assets.trivial_location import definitions
 from tests.conftest import DATABASES, new_database, open_store
 
@@ -27,7 +28,7 @@ OPEN = "from dagster import DagsterInstance; DagsterInstance.get().dispose()"
 def settings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Prepare a home on each database, and set its environment variables in this process."""
     settings = Settings(home=tmp_path / "home", database_url=new_database(request, request.param))
-    for name, value in dagster_home.prepare(settings).items():
+    for name, value in prepare_dagster(settings).items():
         monkeypatch.setenv(name, value)
     return settings
 

@@ -10,12 +10,12 @@ from dagster._core.launcher import WorkerStatus
 from sqlalchemy.exc import OperationalError
 
 from assets.core.runs import QUEUE_TAG
-from assets.dagster_internals import dagster_home
 from assets.workers.fleet import FleetWorkers
 from storage.core import leases
 from storage.core.database import Database
 from storage.core.models import Queue
 from storage.core.store import Store
+from tests.assets.conftest import prepare_dagster
 from tests.assets.trivial_location import definitions
 
 
@@ -23,7 +23,7 @@ from tests.assets.trivial_location import definitions
 def instance(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
     """Provide Dagster in a home whose broker can't be reached."""
     variables = {
-        **dagster_home.prepare(store.settings),
+        **prepare_dagster(store.settings),
         "TIDEMARK_HOME": str(store.settings.home),
         "TIDEMARK_DATABASE_URL": store.settings.database_url,
         "TIDEMARK_BROKER_URL": "amqp://127.0.0.1:1",

@@ -14,7 +14,6 @@ from dagster import (
 )
 from sqlalchemy import update
 
-from assets.dagster_internals import dagster_home
 from assets.definitions import definitions
 from assets.portfolio import schedules
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
@@ -23,6 +22,7 @@ from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.portfolio import maintenance
 from storage.portfolio.maintenance import Task
+from tests.assets.conftest import prepare_dagster
 from tests.assets.trivial_location import definitions as trivial
 from tests.storage.examples import a_client, a_customer
 
@@ -109,7 +109,7 @@ def test_without_schedules_nothing_is_ever_late(monkeypatch: pytest.MonkeyPatch)
 
 def test_old_finished_runs_are_deleted_from_dagster(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home")
-    dagster_home.prepare(settings)
+    prepare_dagster(settings)
     job = trivial.resolve_job_def("enrichment_batch")
     with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
         over = job.execute_in_process(instance=instance).run_id

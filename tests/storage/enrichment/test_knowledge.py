@@ -1,4 +1,5 @@
 from datetime import datetime
+from functools import cache
 from uuid import UUID
 
 import pytest
@@ -16,9 +17,13 @@ from storage.jobs import jobs
 from tests.storage.examples import a_client, a_customer
 
 
+@cache
+def base_model() -> bytes:
+    return model_file.dumps(model_file.load_base())
+
+
 def a_model(w: Writing, now: datetime, content: bytes | None = None) -> UUID:
-    base = content or model_file.dumps(model_file.load_base())
-    return category_models.add(w, base, "f" * 64, {}, None, now).model_id
+    return category_models.add(w, content or base_model(), "f" * 64, {}, None, now).model_id
 
 
 def with_rows(store: Store, client_id: UUID, now: datetime) -> Customer:

@@ -81,10 +81,10 @@ async def _rate(service: Service, ask: Ask, expected: int) -> float:
         async def one() -> None:
             nonlocal answered
             while time.monotonic() - began < FOR_S:
-                async with ask(http, customer) as answer:
-                    await answer.read()
-                    if answer.status != expected:
-                        raise RuntimeError(f"{answer.status}: {await answer.text()}")
+                async with ask(http, customer) as response:
+                    await response.read()
+                    if response.status != expected:
+                        raise RuntimeError(f"{response.status}: {await response.text()}")
                 answered += 1
 
         await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
@@ -92,8 +92,8 @@ async def _rate(service: Service, ask: Ask, expected: int) -> float:
 
 
 async def _customer(http: aiohttp.ClientSession, base_url: str) -> str:
-    async with http.post(f"{base_url}/v1/customer", json={"abn": "51824753556"}) as answer:
-        return f"{base_url}/v1/customer/{(await answer.json())['data']['customerId']}"
+    async with http.post(f"{base_url}/v1/customer", json={"abn": "51824753556"}) as response:
+        return f"{base_url}/v1/customer/{(await response.json())['data']['customerId']}"
 
 
 def _read(http: aiohttp.ClientSession, customer: str) -> Any:

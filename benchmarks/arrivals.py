@@ -46,9 +46,9 @@ def _measure_wait(
     job_id = _send(service, http, customer_id, made)
     extracted = 0.0
     while True:
-        answer = http.get(f"{service.base_url}/v1/jobs/{job_id}/status", timeout=60)
-        answer.raise_for_status()
-        job, passed = answer.json()["data"], time.perf_counter() - began
+        response = http.get(f"{service.base_url}/v1/jobs/{job_id}/status", timeout=60)
+        response.raise_for_status()
+        job, passed = response.json()["data"], time.perf_counter() - began
         if not extracted and job["stages"][0]["status"] in OVER:
             extracted = passed
         if job["status"] in OVER:
@@ -60,10 +60,10 @@ def _measure_wait(
 
 
 def _send(service: Service, http: requests.Session, customer_id: str, made: PrintedStatement) -> str:
-    answer = http.post(
+    response = http.post(
         f"{service.base_url}/v1/customer/{customer_id}/statements",
         files={"file": (f"{made.layout}.pdf", made.content, "application/pdf")},
         timeout=60,
     )
-    answer.raise_for_status()
-    return str(answer.json()["data"]["jobId"])
+    response.raise_for_status()
+    return str(response.json()["data"]["jobId"])

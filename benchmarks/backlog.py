@@ -116,11 +116,11 @@ async def _overload(service: Service, per_second: float) -> dict[int, int]:
         body = {"accountNumber": "12345678", "mode": "append", "transactions": plain_rows(ROWS, 1, UNTIL)}
 
         async def one(number: int) -> None:
-            async with http.post(urls[number % len(urls)], json=body) as answer:
-                await answer.read()
-                if answer.status != 202 and not (answer.status in (429, 503) and "Retry-After" in answer.headers):
-                    raise RuntimeError(f"{answer.status}: {await answer.text()}")
-                counts[answer.status] = counts.get(answer.status, 0) + 1
+            async with http.post(urls[number % len(urls)], json=body) as response:
+                await response.read()
+                if response.status != 202 and not (response.status in (429, 503) and "Retry-After" in response.headers):
+                    raise RuntimeError(f"{response.status}: {await response.text()}")
+                counts[response.status] = counts.get(response.status, 0) + 1
 
         began, sent, waiting = time.perf_counter(), 0, set[asyncio.Task[None]]()
         while (elapsed := time.perf_counter() - began) < OVERLOAD_S:
@@ -135,5 +135,5 @@ async def _overload(service: Service, per_second: float) -> dict[int, int]:
 
 
 async def _new_customer(http: aiohttp.ClientSession, base_url: str) -> str:
-    async with http.post(f"{base_url}/v1/customer", json={"abn": new_customer().abn}) as answer:
-        return f"{base_url}/v1/customer/{(await answer.json())['data']['customerId']}/transactions"
+    async with http.post(f"{base_url}/v1/customer", json={"abn": new_customer().abn}) as response:
+        return f"{base_url}/v1/customer/{(await response.json())['data']['customerId']}/transactions"

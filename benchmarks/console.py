@@ -84,8 +84,8 @@ def _visit(http: requests.Session, service: Service, customers: Sequence[str]) -
         for path in (*OTHERS, *of_customer):
             name = re.sub("[0-9a-f-]{36}", "{id}", path)
             began = time.perf_counter()
-            answer = http.get(service.base_url + path, timeout=60)
+            response = http.get(service.base_url + path, timeout=60)
             visits.setdefault(name, Visits()).took_s.append(time.perf_counter() - began)
-            answer.raise_for_status()
-            visits[name].size = max(visits[name].size, len(answer.content))
+            response.raise_for_status()
+            visits[name].size = max(visits[name].size, len(response.content))
     return visits

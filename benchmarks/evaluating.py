@@ -133,8 +133,8 @@ async def _evaluation(http: aiohttp.ClientSession, service: Service, customer: U
     """Return the seconds of one evaluation. A response without a verdict ends the benchmark."""
     url = f"{service.base_url}/v1/customer/{customer}/decision-policies/{SLUG}/evaluate"
     began = time.perf_counter()
-    async with http.post(url, json={"inputs": {"requestedAmount": int(ten_rules.REQUESTED)}}) as answer:
-        text = await answer.text()
-        if answer.status != 200 or '"outcome"' not in text:
-            raise RuntimeError(f"{answer.status}: {text}")
+    async with http.post(url, json={"inputs": {"requestedAmount": int(ten_rules.REQUESTED)}}) as response:
+        text = await response.text()
+        if response.status != 200 or '"outcome"' not in text:
+            raise RuntimeError(f"{response.status}: {text}")
     return time.perf_counter() - began

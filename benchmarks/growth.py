@@ -28,9 +28,9 @@ Act = Callable[[Service, requests.Session, UUID], object]
 
 def _read(path: str) -> Act:
     def read(service: Service, http: requests.Session, customer: UUID) -> object:
-        answer = http.get(service.base_url + path.format(customer=customer), timeout=120)
-        answer.raise_for_status()
-        return answer.content
+        response = http.get(service.base_url + path.format(customer=customer), timeout=120)
+        response.raise_for_status()
+        return response.content
 
     return read
 

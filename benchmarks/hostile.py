@@ -158,9 +158,9 @@ def _cost(target: Target, body: bytes) -> Cost:
     headers = {"x-api-key": target.key, "Content-Type": "application/json"}
     with requests.Session() as http:
         http.trust_env = False
-        answer = http.post(target.url, data=body, headers=headers, timeout=120)
+        response = http.post(target.url, data=body, headers=headers, timeout=120)
     spent = _cpu_s(target.pid) - before
-    return Cost("good", spent / (len(body) / MB), answer.status_code in (202, 400, 413))
+    return Cost("good", spent / (len(body) / MB), response.status_code in (202, 400, 413))
 
 
 def _cpu_s(pid: int) -> float:

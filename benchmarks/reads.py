@@ -62,10 +62,10 @@ def _pages(service: Service, customers: Sequence[UUID]) -> list[float]:
 
 def _page(http: requests.Session, base_url: str, customer_id: UUID) -> float:
     began = time.perf_counter()
-    answer = http.get(f"{base_url}/v1/customer/{customer_id}/transactions?page=1&count=20", timeout=60)
+    response = http.get(f"{base_url}/v1/customer/{customer_id}/transactions?page=1&count=20", timeout=60)
     took = time.perf_counter() - began
-    if len(answer.json()["data"]["transactions"]) != 20:
-        raise RuntimeError(answer.text)
+    if len(response.json()["data"]["transactions"]) != 20:
+        raise RuntimeError(response.text)
     return took
 
 

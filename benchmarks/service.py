@@ -110,9 +110,9 @@ class Service:
         return job
 
     @staticmethod
-    def _data(answer: requests.Response) -> dict[str, Any]:
-        answer.raise_for_status()
-        data: dict[str, Any] = answer.json()["data"]
+    def _data(response: requests.Response) -> dict[str, Any]:
+        response.raise_for_status()
+        data: dict[str, Any] = response.json()["data"]
         return data
 
 
@@ -178,4 +178,4 @@ def seconds_until(base_url: str, path: str, since: float, within_s: float = 120)
             except (requests.ConnectionError, requests.Timeout):
                 pass
             time.sleep(0.02)
-    raise TimeoutError(f"{path} did not answer within {within_s} s")
+    raise TimeoutError(f"{path} did not response within {within_s} s")

@@ -159,7 +159,7 @@ def _one_run(url: str, config: dict[str, Any]) -> float:
 
 
 def _graphql(url: str, query: str, variables: dict[str, Any]) -> dict[str, Any]:
-    answer = requests.post(url, json={"query": query, "variables": variables}, timeout=60)
-    answer.raise_for_status()
-    data: dict[str, Any] = answer.json()["data"]
+    response = requests.post(url, json={"query": query, "variables": variables}, timeout=60)
+    response.raise_for_status()
+    data: dict[str, Any] = response.json()["data"]
     return data

@@ -80,10 +80,10 @@ class _List:
     def read(self, query: str) -> tuple[float, str]:
         """Read a page; return the seconds that it took, and the cursor of the next one."""
         began = time.perf_counter()
-        answer = self._http.get(f"{self._address}?{query}&count=20", timeout=60)
+        response = self._http.get(f"{self._address}?{query}&count=20", timeout=60)
         took_s = time.perf_counter() - began
-        answer.raise_for_status()
-        return took_s, answer.json()["data"]["nextCursor"]
+        response.raise_for_status()
+        return took_s, response.json()["data"]["nextCursor"]
 
     def read_on(self, query: str) -> list[float]:
         """Read the pages that follow a page, by their cursors; return the seconds that each took."""

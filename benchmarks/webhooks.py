@@ -141,9 +141,9 @@ def _with_urllib3(url: str, ca: Path, count: int) -> None:
 
     def one(_: int) -> None:
         body, headers = _sign()
-        answer = pool.request("POST", url, body=body, headers=headers, timeout=30)
-        if answer.status != 204:
-            raise RuntimeError(f"answered {answer.status}")
+        response = pool.request("POST", url, body=body, headers=headers, timeout=30)
+        if response.status != 204:
+            raise RuntimeError(f"answered {response.status}")
 
     _in_threads(one, count)
 
@@ -166,8 +166,8 @@ async def _with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
         async def one() -> None:
             async with slots:
                 body, headers = _sign()
-                async with http.post(url, data=body, headers=headers, allow_redirects=False) as answer:
-                    await answer.read()
+                async with http.post(url, data=body, headers=headers, allow_redirects=False) as response:
+                    await response.read()
 
         await asyncio.gather(*(one() for _ in range(count)))
 

@@ -46,7 +46,7 @@ def main() -> None:
         repository = warm_repository(options.module)
         signals.free()
         if options.queue == Queue.ENRICHMENT:
-            prepare()  # after `free`: a run may be sent meanwhile, and would have to do this itself anyway
+            prepare()  # not before `free`, because a run that is sent meanwhile would need the same anyway
         while (run_id := run_ids.get()) is not None:
             pop_captured_interrupt()  # an interrupt that came too late for the previous run
             execute(instance, repository, run_id)

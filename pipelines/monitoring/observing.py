@@ -67,7 +67,7 @@ class Observations:
     def outcomes(self) -> pl.DataFrame:
         """OUTCOMES of customers that a ruleset applies to and is not muted for; sorted."""
         rules = self.plan.rules
-        seen = self._evaluated[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
+        seen = self._evaluated_rulesets[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
         customer, rule = np.nonzero(seen)
         holds = pl.Series(self._holds[customer, rule])
         return pl.DataFrame(
@@ -106,18 +106,20 @@ class Observations:
         return {number: row for row, number in enumerate(self.evaluated[BY_CUSTOMER].to_list())}
 
     @cached_property
-    def _narrowed(self) -> dict[UUID, pl.DataFrame]:
+    def _columns_of_rulesets(self) -> dict[UUID, pl.DataFrame]:
         return {}
 
     def _columns_read_by(self, planned: PlannedRuleset) -> pl.DataFrame:
         """Return the columns that a ruleset's rules read: those of all rulesets would make long rows."""
         ruleset_id = planned.source.ruleset_id
-        if ruleset_id not in self._narrowed:
+        if ruleset_id not in self._columns_of_rulesets:
             nodes = {node.name: node for rule in planned.rules.values() for node in self.plan.below(rule.condition)}
             leaves = [column_of(node) for node in nodes.values() if node.is_leaf]
             days = [each.day for each in self.plan.baselines]
-            self._narrowed[ruleset_id] = self.evaluated.select(*nodes, *leaves, *map(cause_of, leaves), *days)
-        return self._narrowed[ruleset_id]
+            self._columns_of_rulesets[ruleset_id] = self.evaluated.select(
+                *nodes, *leaves, *map(cause_of, leaves), *days
+            )
+        return self._columns_of_rulesets[ruleset_id]
 
     @cached_property
     def _holds(self) -> "np.ndarray[Any, np.dtype[np.int8]]":
@@ -127,14 +129,14 @@ class Observations:
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(numbered)).to_numpy()
 
     @cached_property
-    def _evaluated(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    def _evaluated_rulesets(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
         """A row for each customer, a column for each ruleset: whether it is evaluated."""
         expressions = (_is_evaluated(planned) for planned in self.plan.rulesets.values())
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(expressions)).to_numpy()
 
     def _find_unavailable(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
         planned = self.plan.rulesets[ruleset_id]
-        is_unknown = self._evaluated[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
+        is_unknown = self._evaluated_rulesets[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
         rows = self.evaluated.filter(pl.Series(is_unknown))
         for leaf in self.plan.leaves_below(planned.rules[code].condition):
             yield rows.filter(pl.col(leaf.name).is_null()).select(

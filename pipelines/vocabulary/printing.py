@@ -1,4 +1,4 @@
-"""Print figures in reports: exact ratios, reasons, readable ids.
+"""Figures, reasons and ids as reports write them: exact ratios, scores, counts, dollars.
 
 Scores and ratios are decimals of a fixed scale, rounded half to even, not floats. So the same rows give the same bytes
 on every machine and in every order.

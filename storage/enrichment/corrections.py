@@ -175,10 +175,9 @@ def suggest_similar(lake: Lake, on: StoredRows, new: NewCorrection, row: Correct
         return None
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
     whose = pl.Series("customer_number", [place.customer_number for place in on.places], pl.Int64)
-    others = replace(
-        on, single_corrections=pl.concat([on.single_corrections, _new_as_frame(new, None, whose)])
-    )  # the single one decides its row
-    reached = measure_reach(lake, others, wider)
+    # The correction of the single row goes on deciding that row, so it doesn't count as reached.
+    single_corrections = pl.concat([on.single_corrections, _new_as_frame(new, None, whose)])
+    reached = measure_reach(lake, replace(on, single_corrections=single_corrections), wider)
     return Similar(wider, reached) if reached.decided else None
 
 

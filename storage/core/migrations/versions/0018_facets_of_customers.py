@@ -1,4 +1,4 @@
-"""Indexes of customers' summaries: one of all filters together, and each order's with what is filtered."""
+"""Index customers' summaries: one index for all filters together, and one for each order that includes the filters."""
 
 import sqlalchemy as sa
 from alembic import op

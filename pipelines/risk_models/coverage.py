@@ -294,7 +294,7 @@ def input_columns(need: NeededEvidence, expected: Expected) -> tuple[str, ...]:
     days = day_columns(need)
     if need.kind == "balances" or not expected.words:
         return days
-    return (*(_column_name(each, need) for each in _SHARES), *days)
+    return (*(_column_name(each, _which_rows(need)) for each in _SHARES), *days)
 
 
 def _ignore_meaning(need: NeededEvidence) -> NeededEvidence:
@@ -302,8 +302,18 @@ def _ignore_meaning(need: NeededEvidence) -> NeededEvidence:
     return replace(need, by_meaning=False, beyond_revenue=False)
 
 
+def _which_rows(need: NeededEvidence) -> NeededEvidence:
+    """Return what decides which rows are counted."""
+    return replace(need, counts_bad_rows=False)
+
+
+def _which_days(need: NeededEvidence) -> NeededEvidence:
+    """Return what decides which days are counted."""
+    return replace(need, side=None, account_types=frozenset())
+
+
 def day_columns(need: NeededEvidence) -> tuple[str, str]:
-    return _column_name("days", need), _column_name("expected_days", need)
+    return _column_name("days", _which_days(need)), _column_name("expected_days", _which_days(need))
 
 
 _SHARES = ("categorised_rows", "all_rows", "categorised_money", "all_money")
@@ -356,8 +366,10 @@ def _inputs_of_rows_and_days(
     needs: Sequence[NeededEvidence], expected: Expected
 ) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
     """Return what a row adds to the `input_columns`, and what a stretch of days adds."""
-    rows = (_name_columns(each, _row_parts(each)) for each in needs if each.kind == "rows")
-    days = (_name_columns(each, _day_parts(each, expected)) for each in needs if each.kind != "history")
+    row_needs = dict.fromkeys(_which_rows(each) for each in needs if each.kind == "rows")
+    day_needs = dict.fromkeys(_which_days(each) for each in needs if each.kind != "history")
+    rows = (_name_columns(each, _row_parts(each)) for each in row_needs)
+    days = (_name_columns(each, _day_parts(each, expected)) for each in day_needs)
     return [pl.lit(1, pl.Int64).alias("rows_of_any_kind"), *chain(*rows)], [*chain(*days)]
 
 

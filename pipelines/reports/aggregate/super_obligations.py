@@ -25,8 +25,8 @@ PERIOD_END = "periodEnd"
 
 
 def payroll_rows(category: str, facts: Facts) -> pl.DataFrame:
-    rows = facts.rows.filter(pl.col("category").eq_missing(category) & words.is_debit() & pl.col("is_external"))
-    return rows.select(BY_CUSTOMER, "transaction_id", "date", "money_out")
+    paid = pl.col("category").eq_missing(category) & words.is_debit() & pl.col("is_external")
+    return facts.rows.lazy().filter(paid).select(BY_CUSTOMER, "transaction_id", "date", "money_out").pipe(collect)
 
 
 def wage_rows(facts: Facts) -> pl.DataFrame:

@@ -98,9 +98,11 @@ def statement_rows(facts: Facts) -> pl.DataFrame:
     before = due_dates.quarter_start(pl.col("date")).dt.offset_by("-1d")
     paid = pl.when(is_statement_payment()).then("money_out").otherwise(0).cast(UNITS["AUD"])
     return (
-        facts.rows.filter(is_statement_payment() | is_category("tax_refund"))
+        facts.rows.lazy()
+        .filter(is_statement_payment() | is_category("tax_refund"))
         .select(BY_CUSTOMER, "transaction_id", "date", "amount", before=before, paid=paid)
         .with_columns(days_past=(pl.col("date") - due_dates.statement_due(pl.col("before"))).dt.total_days())
+        .pipe(collect)
     )
 
 

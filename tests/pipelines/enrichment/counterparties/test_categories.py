@@ -72,6 +72,50 @@ def test_common_narratives(subtests: pytest.Subtests) -> None:
             assert said == expected
 
 
+TRADES = [
+    ("OAKHURST VETERINARY CLI", "pets"),  # cut short
+    ("CASCADE TIRE & LUBE", "vehicle_maintenance"),
+    ("TULLAMORE OPTICIANS", "health"),
+    ("WAIPAPA SIGNWRITERS", "printing"),
+    ("MOSSEL LABOUR BROKERS", "labour_hire"),
+    ("KARRINGTON CREW HIRE", "labour_hire"),
+    ("KARRINGTON SKIP HIRE", "waste"),
+    ("KARRINGTON CRANE HIRE", "equipment_hire"),
+    ("CITY OF LAKEFIELD UTILITIES", "utilities"),  # not its rates
+    ("CITY OF LAKEFIELD TAXES", "land_tax_and_rates"),
+    ("DUNMORE BUILDERS MERCHANTS", "materials"),
+    ("DUNMORE HAIR & BEAUTY SUPPLIES", "suppliers"),  # what is sold to a trade is not the trade
+    ("DUNMORE SALON FURNITURE", "equipment"),
+    ("DUNMORE HAIR STUDIO", "personal_care"),
+    ("DUNMORE COFFEE MACHINE SERVICE", "repairs"),
+    ("DUNMORE TREE SERVICES", "repairs"),
+    ("DUNMORE DRYWALL", "subcontractors"),
+    ("DUNMORE DRYWALL SUPPLY", "materials"),
+    ("DUNMORE PICTURE FRAMING", "unknown_debit"),
+    ("J BARBER", "unknown_debit"),  # a person
+    ("CARD PURCHASE DUNMORE BUTCHERS", "groceries"),
+    ("BILL PAYMENT DUNMORE BUTCHERS", "suppliers"),
+    ("VISA PURCHASE DUNMORE FLORIST", "shopping"),
+    ("DUNMORE FLORIST INV 12", "suppliers"),
+    ("EFTPOS DUNMORE BREWING CO", "meals"),
+    ("DIRECT DEBIT DUNMORE BREWING CO", "suppliers"),
+    ("BILL PAYMENT H SMITH", "unknown_debit"),  # BILL is the bank's word
+]
+
+
+def test_words_of_one_trade_tell_the_category(subtests: pytest.Subtests) -> None:
+    rows = [(text, "debit", "transaction") for text, _ in TRADES]
+    found = read_narratives(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
+    for (description, expected), said in zip(TRADES, found, strict=True):
+        with subtests.test(description):
+            assert said == expected
+
+
+def test_the_model_is_not_asked_about_a_trade_that_its_words_name() -> None:
+    assert read_one("OAKHURST VETERINARY HOSPITAL", "-90")["confidence"] == 0.9
+    assert read_one("OAKHURST DESIGNS", "-90")["confidence"] < 0.9
+
+
 def test_payments_into_a_card_account_are_repayments() -> None:
     assert category("BPAY PAYMENT RECEIVED", "500", "credit_card") == "card_repayment"
     assert category("ONLINE PAYMENT", "500", "transaction") != "card_repayment"

@@ -161,24 +161,35 @@ def disguised_loans(facts: Facts) -> pl.LazyFrame:
     receipts = rows.filter("is_receipt", pl.col("age") < RECENT).filter(
         is_single, pl.col("size") >= LOAN_SHARE * pl.col("usual")
     )
-    received = receipts.select(BY_CUSTOMER, "transaction_id", "date", "name", lent="size", payer="party")
+    received = receipts.select(BY_CUSTOMER, "transaction_id", "date", "name", "is_revenue", lent="size", payer="party")
     days = (pl.col("first") - pl.col("date")).dt.total_days()
     instalments = pl.col("lent") / pl.col("size")
+    streams = facts.cached(payment_streams).lazy()
+    pairs = received.join(streams, on=BY_CUSTOMER).filter(
+        days.is_between(1, FIRST_REPAYMENT_DAYS),
+        instalments.is_between(MIN_INSTALMENTS, MAX_INSTALMENTS),
+        pl.col("size") * pl.col("times") <= MAX_REPAID * pl.col("lent"),
+    )
+    stream = [BY_CUSTOMER, "first", "size"]
     matched = (
-        received.join(facts.cached(payment_streams).lazy(), on=BY_CUSTOMER, how="inner")
-        .filter(
-            days.is_between(1, FIRST_REPAYMENT_DAYS),
-            ~pl.col("parties").list.contains(pl.col("payer"), nulls_equal=True),
-        )
-        .filter(instalments.is_between(MIN_INSTALMENTS, MAX_INSTALMENTS))
-        .filter(pl.col("size") * pl.col("times") <= MAX_REPAID * pl.col("lent"))
+        pairs.filter(~pl.col("parties").list.contains(pl.col("payer"), nulls_equal=True))
+        .join(_collected_by_payer(pairs), on=stream, how="anti")
         .sort(BY_CUSTOMER, "date", "first", "transaction_id", "size")
-        .unique([BY_CUSTOMER, "first", "size"], keep="last", maintain_order=True)
+        .unique(stream, keep="last", maintain_order=True)
         .unique("transaction_id", keep="first", maintain_order=True)
     )
     lent = matched.select(BY_CUSTOMER, "transaction_id", about="name", cents="lent")
     repaid = matched.select(BY_CUSTOMER, transaction_id="rows", about="name", cents=pl.lit(0, pl.Int64))
     return pl.concat([lent, repaid.explode("transaction_id")])
+
+
+def _collected_by_payer(pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the pairs whose payer collects the stream under a name that a bank may have cut, if the receipt isn't
+    revenue: a loan that nothing disguises.
+    """
+    payer, payee = pl.col("payer"), pl.col("parties")
+    is_cut = payer.str.starts_with(payee) | payee.str.starts_with(payer)
+    return pairs.filter(~pl.col("is_revenue")).explode("parties").filter(is_cut)
 
 
 def payment_streams(facts: Facts) -> pl.DataFrame:

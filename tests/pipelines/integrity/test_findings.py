@@ -116,6 +116,16 @@ def test_a_person_who_never_paid_before_pays_twice_in_the_last_days() -> None:
     assert injected((6, "4000", "customer_transfer", "one"), (3, "4000", "customer_transfer", "other")) == []
 
 
+def test_a_loan_of_revenue_is_found_whatever_its_lender_is_called() -> None:
+    def borrowed(category: str, payer: str) -> list[Decimal]:
+        repaid = [(ago, "-1300", "suppliers", "newcomer") for ago in range(93, 50, -7)]
+        found = findings(Facts(rows(*TRADE, (100, "20000", category, payer), *repaid), TODAY))
+        return found.filter(finding="borrowed_as_revenue")["amount"].to_list()
+
+    assert borrowed("customer_transfer", "newc") == borrowed("unknown_credit", "other") == [20000]
+    assert borrowed("unknown_credit", "newc") == []  # a name that the bank has cut
+
+
 def test_receipts_of_one_payer_that_are_passed_on_to_anybody_are_round_trips() -> None:
     days = (90, 60, 30)
     paid_in = [(ago, f"{5000 + ago}.01", "customer_transfer", "payer") for ago in days]

@@ -26,6 +26,7 @@ from pipelines.vocabulary.taxonomy import LISTED_IN, SIDES, TAXONOMY, Sign
 
 FOLDER, PURPOSES, TRADES = "counterparties", "purposes.yaml", "trades.yaml"
 _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside every lender
+_KINDS = tuple(CounterpartyKind.categories)
 CONFIDENCE = 0.9  # our judgement: the name is certain, but what was bought there is less so
 NAMED = pl.Schema(
     {
@@ -215,8 +216,8 @@ def _faults_of_purpose(purpose: Any) -> Iterator[str]:
     if not isinstance(purpose, dict) or not {"kind"} <= purpose.keys() <= {"kind", *SIDES}:
         yield "takes kind, credit and debit"
         return
-    if purpose["kind"] not in CounterpartyKind.categories:
-        yield f"there is no kind {purpose['kind']}: write {' or '.join(CounterpartyKind.categories)}"
+    if purpose["kind"] not in _KINDS:
+        yield f"there is no kind {purpose['kind']}: write {' or '.join(_KINDS)}"
     for side in SIDES:
         if side in purpose and not _fits_side(purpose[side], side):
             instead = suggest(purpose[side], _list_categories(side), LISTED_IN)

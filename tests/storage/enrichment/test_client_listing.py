@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
+from itertools import product
 from random import Random
 from typing import Any
 from uuid import UUID, uuid4
@@ -211,17 +212,19 @@ HARM: dict[str, Any] = {
 def test_lost_or_wrong_counts_never_make_a_wrong_page(
     store: Store, now: datetime, subtests: pytest.Subtests, require: Callable[[Store, UUID, Held], None]
 ) -> None:
+    """Of one size, each database has half of the cases: each harm, and then a commit or none."""
     client_id, held = a_filled_client(store, now)
-    for name, statements in HARM.items():
-        for commits in (0, 1):
-            with subtests.test(name, commits=commits):
-                with store.db.writing() as w:
-                    for statement in statements:
-                        w.execute(statement)
-                if commits:
-                    held |= commit(store, list(held)[:3], Random(6), now)
-                require(store, client_id, held)
-                require_a_right_tree(store, client_id)
+    for (place, (name, statements)), commits in product(enumerate(HARM.items()), (0, 1)):
+        if require is require_the_rows and (place + commits + store.db.is_sqlite) % 2:
+            continue
+        with subtests.test(name, commits=commits):
+            with store.db.writing() as w:
+                for statement in statements:
+                    w.execute(statement)
+            if commits:
+                held |= commit(store, list(held)[:3], Random(6), now)
+            require(store, client_id, held)
+            require_a_right_tree(store, client_id)
 
 
 @on_sqlite

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -31,6 +32,11 @@ LIGHT, THOROUGH = 10, 100
 settings.register_profile("tidemark", deadline=None, max_examples=LIGHT)
 settings.register_profile("thorough", deadline=None, max_examples=THOROUGH)
 settings.load_profile("tidemark")
+
+IN_PROCESS = "not slow and not service"  # what `make test` runs
+WHOLLY_MARKED = re.compile(
+    r"(?m)^pytestmark = \[?pytest\.mark\.(slow|service)\b|item\.add_marker\(pytest\.mark\.service\)"
+)
 
 POSTGRES = "postgresql://127.0.0.1:5432"
 DATABASES = ("sqlite", "postgresql")
@@ -66,6 +72,14 @@ NEEDED_BYTES = 4 * 2**30
 
 
 gc.disable()  # until thousands of tests have been collected
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Don't import what `make test` runs no test of: files and folders whose tests are all slow or need a service."""
+    if config.getoption("markexpr") != IN_PROCESS or collection_path.suffix not in ("", ".py"):
+        return None
+    file = collection_path / "conftest.py" if collection_path.is_dir() else collection_path
+    return True if file.exists() and WHOLLY_MARKED.search(file.read_text()) else None
 
 
 def pytest_collection_finish() -> None:

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import obstore
 import requests
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from obstore.store import S3Store
 from werkzeug.serving import make_server
 
@@ -28,9 +27,11 @@ class Emulator:
     """An S3 with one bucket. `faults` are what happens to the next requests, one each."""
 
     def __init__(self) -> None:
+        from moto.moto_server import werkzeug_app  # noqa: PLC0415  # takes a second, and few tests need it
+
         self.faults: deque[Fault] = deque()
         self.requests: list[str] = []  # `GET /bucket/path`, since `clear`
-        self._emulated: App = DomainDispatcherApplication(create_backend_app)
+        self._emulated: App = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()

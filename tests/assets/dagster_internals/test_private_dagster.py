@@ -97,18 +97,13 @@ USED: list[tuple[str, Callable[..., Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("file", "part", "parameters"), USED, ids=[f"{file}: {part.__qualname__}" for file, part, _ in USED]
-)
-def test_a_private_part_of_dagster_still_has_the_parameters_that_we_pass(
-    file: str, part: Callable[..., Any], parameters: list[str]
-) -> None:
-    taken = inspect.signature(part).parameters
-    assert list(taken)[: len(parameters)] == parameters, f"see assets/{file}.py"
-    others = [name for name, one in taken.items() if name not in parameters and one.default is one.empty]
-    assert [
-        name for name in others if taken[name].kind not in (taken[name].VAR_POSITIONAL, taken[name].VAR_KEYWORD)
-    ] == []
+def test_private_parts_of_dagster_still_have_the_parameters_that_we_pass(subtests: pytest.Subtests) -> None:
+    for file, part, parameters in USED:
+        with subtests.test(f"{file}: {part.__qualname__}"):
+            taken = inspect.signature(part).parameters
+            assert list(taken)[: len(parameters)] == parameters, f"see assets/{file}.py"
+            others = [one for name, one in taken.items() if name not in parameters and one.default is one.empty]
+            assert [one for one in others if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)] == []
 
 
 def test_private_types_can_be_constructed_as_we_do() -> None:

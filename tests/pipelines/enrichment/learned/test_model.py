@@ -14,9 +14,14 @@ from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.features import BLOCKS, build_fact_block, build_narrative_blocks, prepare_narratives
 from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, read_held_accuracy
 from pipelines.enrichment.training.labelled import Unfamiliar, read_labelled_rows
-from pipelines.enrichment.training.training import train
 from pipelines.vocabulary.errors import Unprocessable
 from tests.pipelines.enrichment.learned.examples import KINDS, rows, table
+
+
+def train(labelled: pl.DataFrame, unfamiliar: Unfamiliar | None = None) -> Model:
+    from pipelines.enrichment.training import training  # noqa: PLC0415  # importing scikit-learn takes a second
+
+    return training.train(labelled, unfamiliar=unfamiliar)
 
 
 @pytest.fixture(scope="module")

@@ -178,4 +178,4 @@ def seconds_until(base_url: str, path: str, since: float, within_s: float = 120)
             except (requests.ConnectionError, requests.Timeout):
                 pass
             time.sleep(0.02)
-    raise TimeoutError(f"{path} did not response within {within_s} s")
+    raise TimeoutError(f"{path} did not answer within {within_s} s")

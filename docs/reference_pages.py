@@ -210,10 +210,10 @@ def _operation(operation: Data) -> Iterator[str]:
     contents = operation.get("requestBody", {}).get("content", {})
     for media, content in contents.items():
         yield from (f"Body, `{media}`: {type_of(content['schema'])}", "")
-    yield from _table(("Status", "Answer"), _answers(operation["responses"]))
+    yield from _table(("Status", "Response"), _responses(operation["responses"]))
 
 
-def _answers(responses: Data) -> Iterator[tuple[str, str]]:
+def _responses(responses: Data) -> Iterator[tuple[str, str]]:
     for status, response in responses.items():
         for content in response["content"].values():
             examples = content.get("examples", {})

@@ -79,7 +79,7 @@ class PureModule(PartModule, Protocol):
 
 def on_databases(module: ServiceModule) -> Part:
     """Return a part that is measured on each database, in a separate folder."""
-    return Part(module.TITLE, module.ABOUT, lambda arguments: {name: _in_a_folder(module, name) for name in arguments})
+    return Part(module.TITLE, module.ABOUT, lambda databases: {name: _in_a_folder(module, name) for name in databases})
 
 
 def by_itself(module: PureModule) -> Part:

@@ -52,10 +52,10 @@ def _rows(now: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[Row]:
     yield Row("untouched: AUC of the value", f"{untouched['auc']:.3f}", f"{before['auc']:.3f}")
     yield Row("untouched: rated A or B", _percent(untouched["good"]), _percent(before["good"]))
     yield Row("untouched: with a finding", _percent(untouched["found"]), _percent(before["found"]))
-    for kind, described in (("attacks", _of_attack), ("lookalikes", _of_lookalike)):
-        earlier = {each["slug"]: described(each) for each in first[kind]}
+    for kind, describe in (("attacks", _describe_attack), ("lookalikes", _describe_lookalike)):
+        earlier = {each["slug"]: describe(each) for each in first[kind]}
         for each in now[kind]:
-            yield Row(_name(each), described(each), earlier.get(each["slug"], "–"))
+            yield Row(_name(each), describe(each), earlier.get(each["slug"], "–"))
 
 
 def _name(each: Mapping[str, Any]) -> str:
@@ -63,7 +63,7 @@ def _name(each: Mapping[str, Any]) -> str:
     return f"{each['slug']}{HELD_OUT if each['heldOut'] else ''} ({about})"
 
 
-def _of_attack(each: Mapping[str, Any]) -> str:
+def _describe_attack(each: Mapping[str, Any]) -> str:
     improved = ", ".join(f"{name} {_percent(each[name])}" for name in _IMPROVED)
     shown = (
         f"; with evidence {_percent(each['gradeShown'])} of {each['belowBestShown']}" if "gradeShown" in each else ""
@@ -72,7 +72,7 @@ def _of_attack(each: Mapping[str, Any]) -> str:
     return f"of {each['belowBest']}: {improved}{shown}; {noticed}"
 
 
-def _of_lookalike(each: Mapping[str, Any]) -> str:
+def _describe_lookalike(each: Mapping[str, Any]) -> str:
     return f"of {each['customers']}: finding {_percent(each['found'])}, new reason {_percent(each['newReason'])}"
 
 

@@ -44,9 +44,9 @@ def measure() -> Sequence[Row]:
         Row(f"a file of {PAGES} pages: median, slowest", f"{seconds(percentile(took, 0.5))}, {seconds(max(took))}"),
         Row("a file of 1 page, median", seconds(percentile(_extract(short)[0], 0.5))),
         Row(f"rows recovered, of {rows:,}", f"{read / rows:.4f}"),
-        *_longest(),
-        *_peer("columns by lines", files, {}, speed),
-        *_peer("columns by words", files, BY_WORDS, speed),
+        *_measure_longest(),
+        *_measure_peer("columns by lines", files, {}, speed),
+        *_measure_peer("columns by words", files, BY_WORDS, speed),
     ]
 
 
@@ -68,13 +68,13 @@ def _extract(files: Sequence[PrintedStatement]) -> tuple[list[float], int]:
     return took, right
 
 
-def _longest() -> list[Row]:
+def _measure_longest() -> list[Row]:
     made = statement_pdf("anz", SEED, pages=LONGEST)
     began, largest = time.perf_counter(), 0
     with ThreadPoolExecutor(1) as thread:
         reading = thread.submit(extract, made.content, None)
         while not reading.done():
-            largest = max(largest, _of_children())
+            largest = max(largest, _peak_rss_of_children())
             time.sleep(0.02)
     took, rows = time.perf_counter() - began, sum(len(each.entries) for each in reading.result().statements)
     return [
@@ -83,7 +83,7 @@ def _longest() -> list[Row]:
     ]
 
 
-def _of_children() -> int:
+def _peak_rss_of_children() -> int:
     """Return the peak memory (RSS, bytes) of a child process so far, as recorded by the kernel."""
     marks = [0]
     for child in psutil.Process().children():
@@ -95,7 +95,7 @@ def _of_children() -> int:
     return max(marks)
 
 
-def _peer(how: str, files: Sequence[PrintedStatement], settings: dict[str, str], speed: float) -> list[Row]:
+def _measure_peer(how: str, files: Sequence[PrintedStatement], settings: dict[str, str], speed: float) -> list[Row]:
     began = time.perf_counter()
     tables = [_tables(made.content, settings) for made in files]
     slower = sum(made.pages for made in files) / (time.perf_counter() - began)

@@ -52,12 +52,16 @@ def _rows(checkout: Checkout) -> list[Row]:
         statement = _statement(folder / "statement.csv")
         collect = ["pytest", "--collect-only", "-qq", "-m", "not slow", "-p", "no:cacheprovider"]
         return [
-            Row("`tidemark --help`, CPU s", _cpu(checkout, ["tidemark", "--help"]), "0.5"),
-            Row("`tidemark --version`, CPU s", _cpu(checkout, ["tidemark", "--version"]), "0.5"),
-            Row(f"`tidemark analyse` of {ROWS} rows, CPU s", _cpu(checkout, ["tidemark", "analyse", statement]), "2.5"),
-            Row("collecting the tests, CPU s", _cpu(checkout, collect), "8"),
-            Row("an API process answers, wall s", _ready(checkout, folder), "half"),
-            Row("`make test` without caches, wall s", _tests(checkout), "300"),
+            Row("`tidemark --help`, CPU s", _median_cpu(checkout, ["tidemark", "--help"]), "0.5"),
+            Row("`tidemark --version`, CPU s", _median_cpu(checkout, ["tidemark", "--version"]), "0.5"),
+            Row(
+                f"`tidemark analyse` of {ROWS} rows, CPU s",
+                _median_cpu(checkout, ["tidemark", "analyse", statement]),
+                "2.5",
+            ),
+            Row("collecting the tests, CPU s", _median_cpu(checkout, collect), "8"),
+            Row("an API process answers, wall s", _median_start(checkout, folder), "half"),
+            Row("`make test` without caches, wall s", _time_tests(checkout), "300"),
         ]
 
 
@@ -68,27 +72,27 @@ def _statement(path: Path) -> Path:
     return path
 
 
-def _cpu(checkout: Checkout, command: Sequence[str | Path]) -> str:
+def _median_cpu(checkout: Checkout, command: Sequence[str | Path]) -> str:
     if checkout.run(command, check=False).returncode != 0:  # also warms the caches of the file system
         return "no such command"
-    return f"{median(_one_cpu(lambda: checkout.run(command)) for _ in range(RUNS)):.2f}"
+    return f"{median(_measure_cpu(lambda: checkout.run(command)) for _ in range(RUNS)):.2f}"
 
 
-def _one_cpu(run: Callable[[], object]) -> float:
+def _measure_cpu(run: Callable[[], object]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _ready(checkout: Checkout, folder: Path) -> str:
+def _median_start(checkout: Checkout, folder: Path) -> str:
     """Return the time from the start of `tidemark api` on an existing home to its first response."""
     home = folder / "home"
-    _one_ready(checkout, home)
-    return f"{median(_one_ready(checkout, home) for _ in range(RUNS)):.2f}"
+    _measure_start(checkout, home)
+    return f"{median(_measure_start(checkout, home) for _ in range(RUNS)):.2f}"
 
 
-def _one_ready(checkout: Checkout, home: Path) -> float:
+def _measure_start(checkout: Checkout, home: Path) -> float:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = os.environ | {"TIDEMARK_HOME": str(home)}
@@ -100,7 +104,7 @@ def _one_ready(checkout: Checkout, home: Path) -> float:
         subprocess.Popen(command, cwd=checkout.root, env=environment, stdout=sink, stderr=subprocess.STDOUT) as process,
     ):
         try:
-            _wait_for_answer(f"http://127.0.0.1:{port}/health/live", began + READY_WITHIN_S)
+            _wait_for_response(f"http://127.0.0.1:{port}/health/live", began + READY_WITHIN_S)
             return time.monotonic() - began
         except TimeoutError as error:
             raise TimeoutError(f"the API of {checkout.root} does not answer: {log.read_text()}") from error
@@ -108,7 +112,7 @@ def _one_ready(checkout: Checkout, home: Path) -> float:
             process.terminate()
 
 
-def _wait_for_answer(url: str, deadline: float) -> None:
+def _wait_for_response(url: str, deadline: float) -> None:
     while True:
         try:
             with urlopen(url, timeout=1):
@@ -119,7 +123,7 @@ def _wait_for_answer(url: str, deadline: float) -> None:
             time.sleep(0.01)
 
 
-def _tests(checkout: Checkout) -> str:
+def _time_tests(checkout: Checkout) -> str:
     for cache in (".ruff_cache", ".pytest_cache", ".hypothesis"):
         shutil.rmtree(checkout.root / cache, ignore_errors=True)
     began = time.monotonic()
@@ -129,6 +133,6 @@ def _tests(checkout: Checkout) -> str:
 
 
 def last_line(output: str) -> str:
-    """Return the last line of what `make` ran; not of its own, which name folders of this machine."""
+    """Return the last line that does not come from `make` itself, whose lines name folders of this machine."""
     lines = (line for line in reversed(output.splitlines()) if line.strip() and not line.startswith("make"))
     return next(lines, "no output")

@@ -57,12 +57,12 @@ class Measured:
 def measure() -> Mapping[str, Sequence[Row]]:
     return {
         "without a broker": _measure({}, workers=1).rows,
-        "fleet of one worker": _measure(_of_a_broker(), workers=1).rows,
-        "fleet of two workers": _measure(_of_a_broker(), workers=2).rows,
+        "fleet of one worker": _measure(_broker_settings(), workers=1).rows,
+        "fleet of two workers": _measure(_broker_settings(), workers=2).rows,
     }
 
 
-def _of_a_broker() -> Mapping[str, str]:
+def _broker_settings() -> Mapping[str, str]:
     return {"TIDEMARK_BROKER_URL": RABBITMQ, "TIDEMARK_BROKER_PREFIX": f"bench-{uuid4().hex[:12]}"}
 
 

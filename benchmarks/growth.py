@@ -55,11 +55,11 @@ ACTS: dict[str, Act] = {
 
 
 def measure(folder: Path, database: str) -> Sequence[Row]:
-    figures = [_at(folder / str(count), database, count) for count in CUSTOMERS]
+    figures = [_measure_with(folder / str(count), database, count) for count in CUSTOMERS]
     return [Row(name, _growth([measured[name] for measured in figures])) for name in ACTS]
 
 
-def _at(folder: Path, database: str, count: int) -> dict[str, float]:
+def _measure_with(folder: Path, database: str, count: int) -> dict[str, float]:
     with new_home(folder, database) as home:
         with home.store() as store:
             customers = fill(store, home.client_id, count, ROWS_EACH)

@@ -29,7 +29,7 @@ TRUTH = (
 def in_groups(customers: Iterable[Business | Person], rows: int) -> Iterator[pl.DataFrame]:
     """Yield rows of ACCEPTED with `true_…` columns, about `rows` at a time, of whole customers.
 
-    The n-th is customer n, and its rows are one submission.
+    The n-th customer has the number n, and its rows are one submission.
     """
     group: list[pl.DataFrame] = []
     for number, customer in enumerate(customers, start=1):

@@ -72,20 +72,20 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 def _measure(folder: Path, scale: Scale) -> list[Row]:
     portfolios = {rows: _portfolio(folder / str(rows), scale, rows) for rows in scale.rows_each}
     evaluations = {rows: alone(_evaluate_portfolio, files, scale.rulesets) for rows, files in portfolios.items()}
-    metrics = {rows: alone(_figures_of_portfolio, files, scale.rulesets)[0] for rows, files in portfolios.items()}
+    metrics = {rows: alone(_compute_portfolio, files, scale.rulesets)[0] for rows, files in portfolios.items()}
     largest = portfolios[scale.rows_each[-1]]
-    rules, _ = alone(_rules_on_figures, largest, scale.rulesets)
-    one, _ = alone(_one_customer, largest[0], scale)
-    python, _ = alone(_in_python, largest, scale)
-    in_cel, _ = alone(_in_cel, largest, scale)
+    rules, _ = alone(_evaluate_rules, largest, scale.rulesets)
+    one, _ = alone(_evaluate_customer, largest[0], scale)
+    python, _ = alone(_evaluate_in_python, largest, scale)
+    in_cel, _ = alone(_evaluate_in_cel, largest, scale)
     (last, _), shape = evaluations[scale.rows_each[-1]], _shape(scale.rulesets)
     whose = f"{scale.rulesets} rulesets, {scale.customers:,} customers"
     return [
         Row("rules, conditions and metrics of the rulesets", shape),
         Row(f"{whose}, metrics ready", seconds(rules.took_s), "≤ 5 s"),
         *(
-            Row(f"{whose} of {rows:,} rows, from transactions", seconds(described.took_s), "≤ 5 s")
-            for rows, (described, _) in evaluations.items()
+            Row(f"{whose} of {rows:,} rows, from transactions", seconds(measured.took_s), "≤ 5 s")
+            for rows, (measured, _) in evaluations.items()
         ),
         *(Row(f"of which metrics and reading, {rows:,} rows", seconds(took)) for rows, took in metrics.items()),
         *(Row(f"peak RSS, {rows:,} rows", mebibytes(peak), "≤ 2 GiB") for rows, (_, peak) in evaluations.items()),
@@ -122,48 +122,48 @@ def _shape(rulesets: int) -> str:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Measured:
     took_s: float
     evaluations: int  # of a rule for a customer
     fired: int
 
 
-def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Evaluated:
+def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Measured:
     """Evaluate the rulesets for all customers from their transactions; no rule has triggered before."""
 
-    def evaluated(file: Path) -> tuple[int, int]:
+    def evaluate(file: Path) -> tuple[int, int]:
         return _decide(plan, observe_customers(plan, *_read(file), NOW))
 
     plan, began = plan_varied(rulesets), time.perf_counter()
-    found = _of_every(files, evaluated)
-    return Evaluated(
+    found = _map_files(files, evaluate)
+    return Measured(
         time.perf_counter() - began, sum(evaluations for evaluations, _ in found), sum(fired for _, fired in found)
     )
 
 
-def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
+def _compute_portfolio(files: Sequence[Path], rulesets: int) -> float:
     """Return the seconds to compute the figures of a portfolio."""
 
-    def worked_out(file: Path) -> int:
+    def compute(file: Path) -> int:
         facts, attributes = _read(file)
         return compute_figures(plan, facts, (), attributes, NOW).height
 
     plan, began = plan_varied(rulesets), time.perf_counter()
-    _of_every(files, worked_out)
+    _map_files(files, compute)
     return time.perf_counter() - began
 
 
-def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
+def _evaluate_rules(files: Sequence[Path], rulesets: int) -> Measured:
     """Evaluate only the rules, for all customers at once."""
     plan = plan_varied(rulesets)
-    described = _figures(plan, files)
-    attributes = attributes_of(described[BY_CUSTOMER].to_list())
+    figures = _read_figures(plan, files)
+    attributes = attributes_of(figures[BY_CUSTOMER].to_list())
     began = time.perf_counter()
-    evaluations, fired = _decide(plan, observe_figures(plan, described, attributes, NOW))
-    return Evaluated(time.perf_counter() - began, evaluations, fired)
+    evaluations, fired = _decide(plan, observe_figures(plan, figures, attributes, NOW))
+    return Measured(time.perf_counter() - began, evaluations, fired)
 
 
-def _one_customer(file: Path, scale: Scale) -> float:
+def _evaluate_customer(file: Path, scale: Scale) -> float:
     """Return the median seconds for one customer: the cost for a batch of one submission on an idle machine."""
     plan, rows = plan_varied(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
     mine = rows.filter(pl.col(BY_CUSTOMER) == rows[BY_CUSTOMER][0])
@@ -187,63 +187,63 @@ def _read(file: Path) -> tuple[Facts, Attributes]:
     return facts, attributes_of(facts.customers[BY_CUSTOMER].to_list())
 
 
-def _of_every(files: Sequence[Path], do: Callable[[Path], Result]) -> list[Result]:
+def _map_files(files: Sequence[Path], do: Callable[[Path], Result]) -> list[Result]:
     with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
         return list(pool.map(do, files))
 
 
-def _figures(plan: MonitoringPlan, files: Sequence[Path]) -> pl.DataFrame:
+def _read_figures(plan: MonitoringPlan, files: Sequence[Path]) -> pl.DataFrame:
     """Return the figures of all customers in the files."""
 
-    def worked_out(file: Path) -> pl.DataFrame:
+    def compute(file: Path) -> pl.DataFrame:
         facts, attributes = _read(file)
         return compute_figures(plan, facts, (), attributes, NOW)
 
-    return pl.concat(_of_every(files, worked_out))
+    return pl.concat(_map_files(files, compute))
 
 
 # The peers
 
 
 @dataclass(frozen=True)
-class Judged:
+class Comparison:
     rate: float  # evaluations of a rule a second
     evaluations: int
     different: int  # from ours
 
 
-def _in_python(files: Sequence[Path], scale: Scale) -> Judged:
-    plan, described = _sample(files, scale)
-    conditions, customers = conditions_of(plan), ready(described)
+def _evaluate_in_python(files: Sequence[Path], scale: Scale) -> Comparison:
+    plan, figures = _sample(files, scale)
+    conditions, customers = conditions_of(plan), ready(figures)
     began = time.perf_counter()
     outcomes = in_python(conditions, customers)
-    return _judge(plan, described, outcomes, time.perf_counter() - began)
+    return _compare(plan, figures, outcomes, time.perf_counter() - began)
 
 
-def _in_cel(files: Sequence[Path], scale: Scale) -> Judged:
-    plan, described = _sample(files, scale)
+def _evaluate_in_cel(files: Sequence[Path], scale: Scale) -> Comparison:
+    plan, figures = _sample(files, scale)
     peer = InCel(conditions_of(plan))
-    customers = peer.prepare(ready(described))
+    customers = peer.prepare(ready(figures))
     began = time.perf_counter()
     outcomes = peer.outcomes(customers)
-    return _judge(plan, described, outcomes, time.perf_counter() - began)
+    return _compare(plan, figures, outcomes, time.perf_counter() - began)
 
 
 def _sample(files: Sequence[Path], scale: Scale) -> tuple[MonitoringPlan, pl.DataFrame]:
     """Return the plan and the figures of the first customers."""
     plan = plan_varied(scale.rulesets)
     needed = -(-scale.asked_of_peers // reports.CUSTOMERS_PER_FILE)
-    return plan, _figures(plan, files[:needed]).head(scale.asked_of_peers)
+    return plan, _read_figures(plan, files[:needed]).head(scale.asked_of_peers)
 
 
-def _judge(plan: MonitoringPlan, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
+def _compare(plan: MonitoringPlan, figures: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Comparison:
     """Compare a peer's outcomes with ours, without muted customers."""
-    numbers = described[BY_CUSTOMER].to_list()
-    ours = observe_figures(plan, described, attributes_of(numbers), NOW).outcomes
+    numbers = figures[BY_CUSTOMER].to_list()
+    ours = observe_figures(plan, figures, attributes_of(numbers), NOW).outcomes
     theirs = {
         (number, ruleset_id.bytes, code): holds
         for number, of_customer in zip(numbers, outcomes, strict=True)
         for (ruleset_id, code), holds in zip(plan.rules, of_customer, strict=True)
     }
     different = sum(theirs[number, ruleset_id, code] is not holds for number, ruleset_id, code, holds in ours.rows())
-    return Judged(len(theirs) / took_s, ours.height, different)
+    return Comparison(len(theirs) / took_s, ours.height, different)

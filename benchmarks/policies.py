@@ -23,7 +23,7 @@ from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, pre
 from benchmarks.reports import Timed
 from benchmarks.service import Home, new_home
 from benchmarks.table import Row, mebibytes, seconds
-from benchmarks.ten_rules import MISSING_SHARE, REQUESTED, Verdict, Wrong, wrong
+from benchmarks.ten_rules import MISSING_SHARE, REQUESTED, Verdict, Wrong, count_wrong
 from pipelines.decisions import Plan, evaluate_plan, plan_policy, readings
 from storage.core.store import Store
 from storage.decisions import policies as stored_policies
@@ -142,7 +142,7 @@ def _sample(count: int) -> Mapping[str, pl.DataFrame]:
 
 def _count_mistakes(described: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
     return {
-        about: wrong(described[about], ten_rules.right(ten_rules.as_known(customers)))
+        about: count_wrong(described[about], ten_rules.decide_exactly(ten_rules.as_known(customers)))
         for about, customers in _sample(count).items()
     }
 

@@ -114,7 +114,7 @@ def _of_build(what: str, known: Lists) -> list[Row]:
 
 
 def _least_confidences(rows: pl.DataFrame) -> list[Row]:
-    """Measure what it would cost and bring if the model answered from another confidence on (`MIN_LEARNED`)."""
+    """Measure the answers if the model withheld those below another confidence than `MIN_LEARNED`."""
     portfolio = read_narratives(rows.with_columns(direction=_side()))
     families = _read_families(lists_without_held_out())
     return [

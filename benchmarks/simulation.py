@@ -63,8 +63,8 @@ def _measure(folder: Path, scale: Scale) -> list[Row]:
     size = reports.Scale(scale.businesses, scale.rows_each, (scale.customers,), 0, 0)
     files, _ = alone(reports.write_portfolio, folder, size)
     took, peak = alone(_try_library, files, scale)
-    ours, _ = alone(_few, files[0], scale, _try_ruleset)
-    daily, _ = alone(_few, files[0], scale, _evaluated_daily)
+    ours, _ = alone(_try_few, files[0], scale, _try_ruleset)
+    daily, _ = alone(_try_few, files[0], scale, _evaluate_daily)
     days = scale.customers * scale.days
     fastest, slowest = (choose(took, key=lambda slug: took[slug]) for choose in (min, max))
     expected = sum(map(len, daily.fired.values()))
@@ -101,7 +101,7 @@ class OfFew:
     fired: dict[str, Fired]  # by ruleset
 
 
-def _few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame, Sequence[Day]], Fired]) -> OfFew:
+def _try_few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame, Sequence[Day]], Fired]) -> OfFew:
     rows = _read(file)
     few = rows.filter(pl.col(BY_CUSTOMER) < rows[BY_CUSTOMER][0] + scale.evaluated_daily)
     began = time.perf_counter()
@@ -115,7 +115,7 @@ def _try_ruleset(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> F
     return {firing for part in parts for firing in part.firings.select(BY_CUSTOMER, "date", "rule").iter_rows()}
 
 
-def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
+def _evaluate_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
     """Evaluate a ruleset day after day, as in production."""
     plan, past, posted_rows = Simulation(RULESET_ID, ruleset, days).plan, _past(rows), rows.filter(posted())
     firing, fired = FIRING.to_frame(), Fired()

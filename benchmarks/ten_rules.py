@@ -27,8 +27,8 @@ Known: TypeAlias = Mapping[str, Decimal | None]  # a customer's metrics; None: u
 
 def document() -> dict[str, Any]:
     """Return the policy as an author writes it."""
-    described: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-    return described
+    loaded: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+    return loaded
 
 
 def policy() -> Policy:
@@ -37,12 +37,12 @@ def policy() -> Policy:
 
 def stricter() -> Policy:
     """Return a second version: earnings must cover more debt, the balance must last a month, and less is lent."""
-    described = document()
-    _, cover, buffer = (rule["condition"]["atLeast"] for rule in described["steps"][2]["rules"])
+    changed = document()
+    _, cover, buffer = (rule["condition"]["atLeast"] for rule in changed["steps"][2]["rules"])
     cover[1]["multiply"][1] = "1.5"
     buffer[1] = "30"
-    described["limits"][0]["caps"][1]["value"] = "20000"
-    return Policy.model_validate(described)
+    changed["limits"][0]["caps"][1]["value"] = "20000"
+    return Policy.model_validate(changed)
 
 
 # Customers
@@ -135,10 +135,10 @@ def on_the_cent(count: int, seed: int) -> pl.DataFrame:
 
 
 def _frame(figures: Mapping[str, Drawn]) -> pl.DataFrame:
-    step = pl.lit(Decimal(1).scaleb(-SCALE), VALUE)
-    described = pl.DataFrame({slug: pl.Series(drawn, dtype=pl.Int64) for slug, drawn in figures.items()})
+    unit = pl.lit(Decimal(1).scaleb(-SCALE), VALUE)
+    counts = pl.DataFrame({slug: pl.Series(drawn, dtype=pl.Int64) for slug, drawn in figures.items()})
     return (
-        described.select((pl.col(slug).cast(VALUE) * step).cast(VALUE) for slug in figures)
+        counts.select((pl.col(slug).cast(VALUE) * unit).cast(VALUE) for slug in figures)
         .with_row_index(BY_CUSTOMER)
         .with_columns(pl.col(BY_CUSTOMER).cast(pl.Int64))
     )
@@ -160,7 +160,7 @@ class Verdict:
     limit: Decimal | None
 
 
-def right(customers: Iterable[Known]) -> list[Verdict]:
+def decide_exactly(customers: Iterable[Known]) -> list[Verdict]:
     """Return the right verdict for each customer, whose metrics are exact decimals."""
     return [_decide(each) for each in customers]
 
@@ -248,7 +248,7 @@ class Wrong:
         return f"{self.verdicts:,} verdicts, {self.limits:,} limits of {self.of:,}"
 
 
-def wrong(described: Sequence[Verdict], expected: Sequence[Verdict]) -> Wrong:
-    pairs = list(zip(described, expected, strict=True))
+def count_wrong(decided: Sequence[Verdict], expected: Sequence[Verdict]) -> Wrong:
+    pairs = list(zip(decided, expected, strict=True))
     same = [(a, b) for a, b in pairs if a.outcome == b.outcome]
     return Wrong(len(pairs) - len(same), sum(a.limit != b.limit for a, b in same), len(pairs))

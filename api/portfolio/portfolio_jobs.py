@@ -93,7 +93,7 @@ def require_done(job: PortfolioJob) -> PortfolioJob:
     """Return the job.
 
     Raises:
-        Conflict: it has no result, or not yet.
+        Conflict: it has no result, or has none yet.
     """
     if not job.is_done:
         raise Conflict(unfinished_code(job.kind), f"The {job.kind.noun} has no result: see the status of its job.")

@@ -249,10 +249,10 @@ def _forward(url: str, headers: Mapping[str, str], body: bytes) -> int:
     try:
         with requests.Session() as session:
             session.trust_env = False
-            answer = session.post(
+            response = session.post(
                 url, data=body, headers=forwarded, timeout=FORWARD_S, allow_redirects=False, stream=True
             )
-            return answer.status_code
+            return response.status_code
     except requests.RequestException as error:
         log.warning("%s gave no response: %s", url, type(error).__name__)
         return 502
@@ -452,7 +452,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, length: int = 0) -> None:
         self.send_response(status)
-        if status not in (204, 304):
+        if status not in WITHOUT_BODY:
             self.send_header("Content-Length", str(length))
         self.end_headers()
 

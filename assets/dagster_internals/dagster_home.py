@@ -46,9 +46,9 @@ def prepare(settings: Settings) -> Mapping[str, str]:
 
 
 def worker_role(settings: Settings) -> str:
-    """Return the name under which the workers that this home's launcher reaches hold leases.
+    """Return the family of the leases of all workers to which this home's launcher sends runs.
 
-    With a broker it is the fleet's, otherwise this home's.
+    With a broker it is the fleet's, otherwise this home's own.
     """
     if settings.broker_url:
         return leases.FLEET

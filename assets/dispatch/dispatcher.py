@@ -95,17 +95,17 @@ def _is_worker_free(r: Reading, store: Store, queue: Queue, now: datetime) -> bo
     return batches.count_open(r, queue) < leases.count_holders(r, dagster_home.worker_role(store.settings), now)
 
 
-def dispatch(store: Store, queue: Queue, launch: Launch, leading: Callable[[], bool], stop: threading.Event) -> None:
+def dispatch(store: Store, queue: Queue, launch: Launch, leads: Callable[[], bool], stop: threading.Event) -> None:
     """Dispatch a queue's jobs until `stop` is set."""
     with watched_loop(f"dispatch {queue}") as report_round:
-        _dispatch(store, queue, launch, leading, stop, report_round)
+        _dispatch(store, queue, launch, leads, stop, report_round)
 
 
 def _dispatch(
     store: Store,
     queue: Queue,
     launch: Launch,
-    leading: Callable[[], bool],
+    leads: Callable[[], bool],
     stop: threading.Event,
     report_round: Callable[[], None],
 ) -> None:
@@ -117,7 +117,7 @@ def _dispatch(
                 while not stop.is_set():
                     report_round()
                     now = leases.clock(store.db)
-                    if leading() and dispatch_queue(store, queue, launch, now) is DispatchOutcome.REFUSED:
+                    if leads() and dispatch_queue(store, queue, launch, now) is DispatchOutcome.REFUSED:
                         break
                     pause_s = FIRST_PAUSE_S
                     changes.wait(POLL_AGAIN_S)
@@ -141,7 +141,7 @@ class Leadership:
         self._can_lead = can_lead
         self._leads_until = 0.0
 
-    def leading(self) -> bool:
+    def leads(self) -> bool:
         return time.monotonic() < self._leads_until
 
     def keep(self, stop: threading.Event) -> None:
@@ -150,7 +150,7 @@ class Leadership:
             while not stop.is_set():
                 report_round()
                 self._try_to_renew()
-                stop.wait(leases.RENEW_EVERY_S if self.leading() else 0.1)
+                stop.wait(leases.RENEW_EVERY_S if self.leads() else 0.1)
         self._leads_until = 0.0
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # a lease that can't be given up expires
             leases.release(w, leases.DISPATCHER, self._holder)

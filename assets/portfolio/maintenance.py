@@ -65,13 +65,13 @@ def carry_out(
     try:
         for customers in slices(due, SLICE_CUSTOMERS, store.settings.portfolio_slice_rows):
             began = time.monotonic()
-            outcome = (
+            counts = (
                 _attempt_due(store, condition, customers, do) if skips_unfinished else _attempt(store, customers, do)
             )
-            total += outcome
+            total += counts
             with store.db.writing() as w:
                 maintenance.advance(
-                    w, task, bucket, datetime.now(UTC), len(customers), changed=outcome.changed, failed=outcome.failed
+                    w, task, bucket, datetime.now(UTC), len(customers), changed=counts.changed, failed=counts.failed
                 )
             rest(store, time.monotonic() - began)
     except BaseException as error:  # also when the run is stopped from Dagster's pages

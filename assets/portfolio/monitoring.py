@@ -51,12 +51,12 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
     affects; other runs evaluate all.
     """
     everybody = ASKED_TAG not in context.run.tags
-    outcome = evaluate(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)
+    counts = evaluate(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)
     metadata = {
-        "customers": outcome.customers,
-        "customers with matches": outcome.changed,
-        "customers failed": outcome.failed,
-        "customers left to a batch": outcome.skipped,
+        "customers": counts.customers,
+        "customers with matches": counts.changed,
+        "customers failed": counts.failed,
+        "customers left to a batch": counts.skipped,
     }
     return MaterializeResult(metadata=metadata)
 
@@ -64,16 +64,16 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
 def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Counts:
     """Evaluate the bucket's customers that a ruleset watches: all of them, or those with a request.
 
-    Either way, all requests made before are answered.
+    Either way, this answers all requests that were made before it began.
     """
     with store.db.reading() as r:
         requests = evaluation_requests.find_unanswered(r, bucket)
     condition = is_watched() if everybody else and_(is_watched(), evaluation_requests.has_request(bucket))
     do = partial(evaluate_now, store, clock=clock)
-    outcome = carry_out(store, Task.MONITORING, bucket, condition, do, skips_unfinished=False)
+    counts = carry_out(store, Task.MONITORING, bucket, condition, do, skips_unfinished=False)
     with store.db.writing() as w:
         evaluation_requests.delete_answered(w, requests)
-    return outcome
+    return counts
 
 
 def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Counts:

@@ -86,8 +86,8 @@ def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam
     changes only if its rows do. Customers whose transactions an unfinished job changes are skipped: the job enriches
     them anyway.
     """
-    outcome = carry_out(store, Task.BACKFILL, int(context.partition_key), is_due(), partial(reenrich, store))
-    return MaterializeResult(metadata={**_counts(outcome), "enrichment version": ENRICHMENT_VERSION})
+    counts = carry_out(store, Task.BACKFILL, int(context.partition_key), is_due(), partial(reenrich, store))
+    return MaterializeResult(metadata={**_counts(counts), "enrichment version": ENRICHMENT_VERSION})
 
 
 def reenrich(store: Store, work: Work) -> Counts:
@@ -145,8 +145,8 @@ def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store
     Customers without a report get none here: the client requests the first one.
     """
     condition = stale(store.settings, datetime.now(UTC))
-    outcome = carry_out(store, Task.REFRESH, int(context.partition_key), condition, partial(refresh_all, store))
-    return MaterializeResult(metadata=_counts(outcome))
+    counts = carry_out(store, Task.REFRESH, int(context.partition_key), condition, partial(refresh_all, store))
+    return MaterializeResult(metadata=_counts(counts))
 
 
 def refresh_all(store: Store, work: Work) -> Counts:
@@ -156,12 +156,12 @@ def refresh_all(store: Store, work: Work) -> Counts:
     return Counts(len(work.customers), len(work.customers) - len(failed), len(failed))
 
 
-def _counts(outcome: Counts) -> dict[str, int]:
+def _counts(counts: Counts) -> dict[str, int]:
     return {
-        "customers": outcome.customers,
-        "customers changed": outcome.changed,
-        "customers failed": outcome.failed,
-        "customers left to a submission": outcome.skipped,
+        "customers": counts.customers,
+        "customers changed": counts.changed,
+        "customers failed": counts.failed,
+        "customers left to a submission": counts.skipped,
     }
 
 

@@ -34,7 +34,7 @@ def feed(store: Store, now: datetime) -> int:
     """Submit the rows of the days until yesterday that were not sent yet. Return the number of submissions."""
     through = now.astimezone(store.settings.zone).date() - timedelta(days=1)
     with store.db.reading() as r:
-        behind = sandbox_customers.behind(r, through, FEED_DAYS)
+        behind = sandbox_customers.find_behind(r, through, FEED_DAYS)
         numbers = [each.customer_number for each in behind]
         ids, clients = customers.ids_of(r, numbers), customers.clients_of(r, numbers)
         known = {number: customers.get(r, clients[number], ids[number]) for number in numbers}

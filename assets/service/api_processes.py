@@ -43,7 +43,7 @@ def open_listeners(address: Address, count: int) -> Sequence[socket.socket]:
 
 
 def api_parts(listeners: Sequence[socket.socket]) -> Sequence[Part]:
-    """Start an API process for each listening socket."""
+    """Return a part of `keep_running` for each listening socket: an API process that accepts its connections."""
     return [_api_part(listener.fileno()) for listener in listeners]
 
 

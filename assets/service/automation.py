@@ -27,11 +27,9 @@ class AutomationWatch:
         self._recorded: set[Automation] | None = None
 
     def check(self) -> bool:
-        """Record which schedules and sensors are stopped.
+        """Record which schedules and sensors are stopped. Return whether Dagster responds; if so, runs can be launched.
 
-        The first check that Dagster responds turns them on again before it records anything.
-
-        Return whether Dagster responds, so that runs can be launched.
+        The first check to which Dagster responds turns them on again before it records anything.
         """
         stopped = self._dagster.list_stopped()
         if stopped and not self._turned_on:

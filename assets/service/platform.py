@@ -125,7 +125,7 @@ def dispatching(store: Store, holder: UUID, dagster: str) -> Iterator[None]:
     leadership = Leadership(store, holder, can_lead=watch.check)
     threads = [threading.Thread(target=leadership.keep, args=(stop,), name="leadership")]
     for queue in JOB_OF:
-        arguments = (store, queue, DagsterGraphQL(dagster, operator).launch, leadership.leading, stop)
+        arguments = (store, queue, DagsterGraphQL(dagster, operator).launch, leadership.leads, stop)
         threads.append(threading.Thread(target=dispatch, args=arguments, name=f"dispatch {queue}"))
     for thread in threads:
         thread.start()

@@ -113,7 +113,7 @@ def _check_redis_address(url: str) -> str:
 
 
 def _check_broker_url(url: str) -> str:
-    """Require RabbitMQ, or a Redis that doesn't lose the run of a killed worker, unless it is empty."""
+    """Require RabbitMQ, or a Redis that doesn't lose the run of a killed worker. The address may be empty."""
     parts = urlsplit(url)
     if url and (parts.scheme not in ("amqp", "amqps", "redis", "rediss") or not parts.hostname):
         raise ValueError("write it like amqp://user:password@broker.internal:5672/vhost")
@@ -150,14 +150,14 @@ def _parse_port_range(text: str) -> range:
 
 
 def _check_proxy_address(url: str) -> str:
-    """Require `http://name:port`, unless it is empty."""
+    """Require `http://name:port`. It may be empty."""
     if url and not re.fullmatch(r"http://([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?", url):
         raise ValueError("write it like http://proxy.internal:3128, without credentials")
     return url
 
 
 def _check_site(url: str) -> str:
-    """Require an address without path, over HTTPS unless it is this machine's, unless it is empty."""
+    """Require an address without a path, by HTTPS unless it is of this machine. It may be empty."""
     if url and not re.fullmatch(r"(https://[A-Za-z0-9.:\[\]-]+|http://(localhost|127\.0\.0\.1)(:[0-9]+)?)/?", url):
         raise ValueError("write it like https://tidemark.lender.example")
     return url.rstrip("/")

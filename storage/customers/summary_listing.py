@@ -1,7 +1,7 @@
 """List and search a client's customers by their summaries.
 
-A page of a million customers costs about as much as a page of a thousand: a few matches are found by the index of their
-facets and sorted, and many are read from an index that has their order. A page that is found by its number skips all
+A page of a million customers costs about as much as a page of a thousand. Few matches are found by the index of facets
+and then sorted; many are read from an index that has their order already. A page that is found by its number skips all
 matches before it; one that is found by a place in the order doesn't.
 """
 
@@ -115,7 +115,7 @@ class Filter:
     with_alerts: bool | None = None
 
     def conditions(self, column: Callable[[str], ColumnElement[Any]]) -> list[ColumnElement[bool]]:
-        """Return the conditions of a row, apart from the part, for a query in another order than that of facets."""
+        """Return all conditions but that on the part, for a query that doesn't use the index of facets."""
         equal = {"rating": self.rating, "outcome": self.outcome, "report_status": self.report_status}
         chosen = [column(name) == value for name, value in equal.items() if value is not None]
         if self.with_alerts is not None:
@@ -123,7 +123,7 @@ class Filter:
         return chosen
 
     def facets(self) -> list[ColumnElement[bool]]:
-        """Return the same conditions for the index of facets: which of all combinations fit."""
+        """Return the same conditions for the index of facets, which holds combinations of values: those that fit."""
         alerts = None if self.with_alerts is None else _ALERTS[self.with_alerts]
         values = (self.rating, self.outcome, self.report_status, alerts)
         if all(value is None for value in values):

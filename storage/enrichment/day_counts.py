@@ -94,7 +94,10 @@ class ClientCounts:
         ]
 
     def place_of(self, day: int, customer_number: int) -> tuple[int, int]:
-        """Return at which number of the list a customer's rows of a day begin or would begin, and how many they are."""
+        """Return the position in the list of a customer's first row of a day, and how many rows there are.
+
+        Without a row, the position is where the first one would be.
+        """
         block = (day, customer_number // BLOCK)
         blocks = self._blocks([each for each in self._days if each[0] == day])
         in_block = self._customers([each for each in blocks if each[0] == block])

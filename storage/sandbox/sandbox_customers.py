@@ -37,7 +37,7 @@ def add(w: Writing, made: SandboxCustomer) -> None:
     w.execute(insert(sandbox_customers).values(vars(made)))
 
 
-def behind(r: Reading, through: date, feed_days: int) -> list[SandboxCustomer]:
+def find_behind(r: Reading, through: date, feed_days: int) -> list[SandboxCustomer]:
     """Return the customers with days up to `through` that were not sent, of the `feed_days` days after the history."""
     rows = r.execute(
         select(sandbox_customers)

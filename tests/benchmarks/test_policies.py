@@ -8,7 +8,16 @@ import pytest
 
 from benchmarks import evaluating, policies, reports
 from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, prepare
-from benchmarks.ten_rules import as_known, document, on_the_cent, policy, right, stricter, with_gaps, wrong
+from benchmarks.ten_rules import (
+    as_known,
+    count_wrong,
+    decide_exactly,
+    document,
+    on_the_cent,
+    policy,
+    stricter,
+    with_gaps,
+)
 from pipelines.decisions import check, plan_policy
 
 CUSTOMERS = 3_000
@@ -24,7 +33,7 @@ def test_the_policy_is_valid_and_has_the_reported_size() -> None:
 
 
 def test_customers_with_gaps_reach_every_outcome() -> None:
-    described = right(as_known(with_gaps(CUSTOMERS, 5)))
+    described = decide_exactly(as_known(with_gaps(CUSTOMERS, 5)))
     assert {each.outcome for each in described} == {"blocked", "conditional", "proceed", "indeterminate"}
     assert {each.limit is None for each in described if each.outcome in ("conditional", "proceed")} == {True, False}
 
@@ -41,8 +50,8 @@ def test_a_cent_decides_for_customers_on_the_cent() -> None:
     worse = customers.with_columns(
         (pl.col("debt_service_180d") + cent), pl.col("revenue_90d") - cent, pl.col("operating_cash_flow_180d") - cent
     )
-    assert {each.outcome for each in right(as_known(customers))} == {"proceed"}
-    assert {each.outcome for each in right(as_known(worse))} == {"blocked", "conditional"}
+    assert {each.outcome for each in decide_exactly(as_known(customers))} == {"proceed"}
+    assert {each.outcome for each in decide_exactly(as_known(worse))} == {"blocked", "conditional"}
 
 
 @pytest.mark.parametrize(
@@ -50,22 +59,29 @@ def test_a_cent_decides_for_customers_on_the_cent() -> None:
 )
 def test_guarded_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
     described = InZen(GUARDED).verdicts(prepare(as_known(customers)))
-    assert wrong(described, right(as_known(customers))).describe() == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
+    assert (
+        count_wrong(described, decide_exactly(as_known(customers))).describe()
+        == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
+    )
 
 
 @pytest.mark.slow  # needs thousands of customers, only to test peers of a benchmark
 @pytest.mark.parametrize("made", [lambda: InZen(TABLE), InCel], ids=["GoRules", "CEL"])
 def test_peers_decide_as_we_do_without_gaps_and_off_the_cent(made: Callable[[], Peer]) -> None:
     complete = as_known(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
-    assert len({each.outcome for each in right(complete)}) == 3
-    assert wrong(made().verdicts(prepare(complete)), right(complete)).describe().startswith("0 verdicts, 0 limits")
+    assert len({each.outcome for each in decide_exactly(complete)}) == 3
+    assert (
+        count_wrong(made().verdicts(prepare(complete)), decide_exactly(complete))
+        .describe()
+        .startswith("0 verdicts, 0 limits")
+    )
 
 
 @pytest.mark.slow  # as above
 def test_a_double_is_off_by_a_cent() -> None:
     """Customers on the cent show this: a peer with doubles decides some of them wrongly."""
     customers = as_known(on_the_cent(CUSTOMERS, 6))
-    assert wrong(InCel().verdicts(prepare(customers)), right(customers)).verdicts > 0
+    assert count_wrong(InCel().verdicts(prepare(customers)), decide_exactly(customers)).verdicts > 0
 
 
 @pytest.mark.slow  # runs a benchmark

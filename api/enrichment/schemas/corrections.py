@@ -155,7 +155,7 @@ class SentCorrection(Received):
         """
         if faults := self._faults():
             one_code = len({fault.code for fault in faults}) == 1
-            code, says = (faults[0].code, faults[0].message) if one_code else (SEVERAL, SEVERAL_SAYS)
+            code, says = (faults[0].code, faults[0].message) if one_code else (SEVERAL, SEVERAL_MESSAGE)
             raise InvalidRequest(code, says, tuple(faults))
         return NewCorrection(
             self.transaction_id,
@@ -172,7 +172,7 @@ class SentCorrection(Received):
         targets = [self.transaction_id, self.counterparty, self.pattern]
         wrong = {
             WRONG_TARGET: sum(target is not None for target in targets) != 1,
-            NOTHING_SAID: self.category is None and self.counterparty_name is None,
+            CHANGES_NOTHING: self.category is None and self.counterparty_name is None,
             WRONG_SCOPE: self.scope == CLIENT and self.transaction_id is not None,
             WRONG_SIDE: bool(self.direction and side and side != self.direction),
         }
@@ -184,12 +184,12 @@ class SentCorrection(Received):
         return None if sign == "either" else sign
 
 
-SEVERAL, SEVERAL_SAYS = "Request.Invalid", "Several things are wrong with the request."
+SEVERAL, SEVERAL_MESSAGE = "Request.Invalid", "Several things are wrong with the request."
 WRONG_TARGET = Fault("", "Correction.WrongTarget", "Give exactly one of transactionId, counterparty and pattern.")
-NOTHING_SAID = Fault("", "Correction.ChangesNothing", "Give a category, a counterparty, or both.")
+CHANGES_NOTHING = Fault("", "Correction.ChangesNothing", "Give a category, a counterparty, or both.")
 WRONG_SCOPE = Fault("/scope", "Correction.WrongScope", "The scope of a correction of one transaction must be customer.")
 WRONG_SIDE = Fault("/category", "Correction.WrongSide", "The category is for the other side of the account.")
-FAULTS = (WRONG_TARGET, NOTHING_SAID, WRONG_SCOPE, WRONG_SIDE)
+FAULTS = (WRONG_TARGET, CHANGES_NOTHING, WRONG_SCOPE, WRONG_SIDE)
 
 
 class CategoryCountView(View):

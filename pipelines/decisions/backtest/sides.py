@@ -50,7 +50,7 @@ def decide(plan: Plan, evaluated: pl.DataFrame) -> Side:
         {
             "steps": _count_steps(plan, evaluated),
             "rules": _count_rules(plan, evaluated),
-            "causes": pl.concat(_causes(plan, evaluated)),
+            "causes": pl.concat(_count_causes(plan, evaluated)),
         },
     )
 
@@ -80,11 +80,11 @@ def _decisive(plan: Plan) -> Named:
 
 
 def _codes(results: Named) -> pl.Expr:
-    described = [
+    parts = [
         pl.when(result.is_null()).then(pl.lit(code + UNDECIDABLE)).when(result).then(pl.lit(code))
         for code, result in results
     ]
-    return pl.concat_list(described).list.drop_nulls() if described else pl.lit([], pl.List(pl.String()))
+    return pl.concat_list(parts).list.drop_nulls() if parts else pl.lit([], pl.List(pl.String()))
 
 
 def _long_limits(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
@@ -98,7 +98,7 @@ def _long_limits(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
 def _count_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
     """Count customers by step. A customer reaches a step if no earlier step decided or was undecidable."""
     at = pl.col("step")
-    described = [
+    parts = [
         evaluated.select(
             place=pl.lit(nth, pl.Int64),
             step=pl.lit(planned.step.name),
@@ -108,13 +108,13 @@ def _count_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
         )
         for nth, planned in enumerate(plan.steps)
     ]
-    return pl.concat([empty_tally("steps"), *described])
+    return pl.concat([empty_tally("steps"), *parts])
 
 
 def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
     """Count each rule's results over all customers; only `decisive` depends on whether its step was reached."""
     decisive = iter(_decisive(plan))
-    described = [
+    parts = [
         evaluated.select(
             place=pl.lit(nth, pl.Int64),
             step=pl.lit(planned.step.name),
@@ -126,16 +126,18 @@ def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
         for nth, planned in enumerate(plan.steps)
         for place, each in enumerate(planned.rules)
     ]
-    return pl.concat([empty_tally("rules"), *described])
+    return pl.concat([empty_tally("rules"), *parts])
 
 
-def _causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _count_causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Count why verdicts are indeterminate and, for customers with a verdict, why limits are."""
     undecided = evaluated.filter(pl.col("outcome") == INDETERMINATE)
     yield _label_product(None, causes.count_missing(plan, undecided, _blocking_conditions(plan)))
     for nth, planned in enumerate(plan.limits):
-        unpriced = evaluated.filter(pl.col("outcome") != INDETERMINATE, pl.col(f"amount_{nth}").is_null())
-        yield _label_product(planned.limit.product, causes.count_missing(plan, unpriced, _needed_for_limit(planned)))
+        without_amount = evaluated.filter(pl.col("outcome") != INDETERMINATE, pl.col(f"amount_{nth}").is_null())
+        yield _label_product(
+            planned.limit.product, causes.count_missing(plan, without_amount, _needed_for_limit(planned))
+        )
 
 
 def _blocking_conditions(plan: Plan) -> Mapping[str, pl.Expr]:

@@ -111,7 +111,7 @@ def ask_model(rows: pl.DataFrame, model: Model, least: float = MIN_LEARNED) -> p
     confidence 0, and what the model would have said is listed as an alternative. But the answer of rules and names
     stays, with at most the model's confidence in it, if the model agrees with it, or if the model's answer can't be
     right (`_fits_side`, `_is_named_transfer`). If the model's answer is that nobody can know, the row is unknown, with
-    confidence 0. So is a row for which a rule says so; the model is not asked about it.
+    confidence 0. Rows of which a rule says the same are unknown, too; the model is not asked about them.
 
     Args:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).

@@ -191,7 +191,7 @@ def load_parties() -> Sequence[Party]:
 
 def parse_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
     """Parse the counterparties of all files. Raise RuleError with all faults at once."""
-    faults = [*_purpose_faults(purposes), *_list_faults(purposes, lists)]
+    faults = [*_check_purposes(purposes), *_check_lists(purposes, lists)]
     if faults:
         raise RuleError(*faults)
     return [
@@ -206,13 +206,13 @@ def _parse_party(name: str, purpose: Purpose, entry: Any) -> Party:
     return Party(name, purpose, **entry) if isinstance(entry, dict) else Party(name, purpose, entry)
 
 
-def _purpose_faults(purposes: Mapping[str, Any]) -> Iterator[Fault]:
+def _check_purposes(purposes: Mapping[str, Any]) -> Iterator[Fault]:
     for name, purpose in purposes.items():
-        for says in _faults_of_purpose(purpose):
+        for says in _check_purpose(purpose):
             yield Fault(PURPOSES, says, (name,), str(name))
 
 
-def _faults_of_purpose(purpose: Any) -> Iterator[str]:
+def _check_purpose(purpose: Any) -> Iterator[str]:
     if not isinstance(purpose, dict) or not {"kind"} <= purpose.keys() <= {"kind", *SIDES}:
         yield "takes kind, credit and debit"
         return
@@ -232,7 +232,7 @@ def _list_categories(side: Sign) -> Iterator[str]:
     return (slug for slug, category in TAXONOMY.categories.items() if category.sign in (side, "either"))
 
 
-def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Iterator[Fault]:
+def _check_lists(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Iterator[Fault]:
     said: list[tuple[str, Fault]] = []  # phrase, and where it stands
     for file, purposed in lists.items():
         for purpose, parties in purposed.items():

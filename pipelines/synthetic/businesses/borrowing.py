@@ -21,7 +21,7 @@ from pipelines.synthetic.world.days import (
     same_day_of_month,
 )
 from pipelines.synthetic.world.model import Condition, Movement, Part, Party, Series
-from pipelines.synthetic.world.wear import words
+from pipelines.synthetic.world.typed_texts import words
 
 REFINANCED = ("term_loan", "cash_advance", "asset_finance", "trade_credit", "payday_credit")
 REFINANCED_AFTER = 60  # days since it was drawn

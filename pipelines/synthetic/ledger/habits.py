@@ -9,7 +9,7 @@ from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.world.days import Window
 from pipelines.synthetic.world.model import NOBODY, Movement, Role, Series
-from pipelines.synthetic.world.wear import typed_out, words
+from pipelines.synthetic.world.typed_texts import typed_out, words
 
 # Yearly interest in basis points on positive and on negative balances.
 CREDIT_RATE: dict[Role, int] = {"main": 0, "second": 0, "savings": 310, "tax": 280, "card": 0}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import NOBODY, Condition, LedgerEntry, Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import typed_out, words
+from pipelines.synthetic.world.typed_texts import typed_out, words
 
 DEBITED_BY_OTHERS = ("direct_debit", "loan_repayment")
 MUST_BE_PAID = ("wages", "bas", "bank_fees", "interest_charged", "garnishee", "overdrawn_fee")

@@ -14,7 +14,7 @@ from pipelines.synthetic.ledger.occasions import TYPED, party_of
 from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import Window, is_business_day, next_business_day
 from pipelines.synthetic.world.model import Lookalike, Movement, Party, Series
-from pipelines.synthetic.world.wear import typed_out, words
+from pipelines.synthetic.world.typed_texts import typed_out, words
 
 RECENT = 25  # days before the application; one invoice of these days is paid twice, if there is one
 

@@ -15,7 +15,7 @@ from pipelines.synthetic.data_files import Record, load
 from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import typed_out
+from pipelines.synthetic.world.typed_texts import typed_out
 
 DAYS_PER_YEAR = 365.25
 TYPED = ("osko_in", "osko_out", "pay_anyone")  # rails whose references people type

@@ -12,7 +12,7 @@ from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window, is_business_day, month_of
 from pipelines.synthetic.world.merchants import Spend, merchants
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import mistype, typed_out, words
+from pipelines.synthetic.world.typed_texts import mistype, typed_out, words
 
 ON_CREDIT_CARD = {"card": "purchase", "card_foreign": "purchase_foreign"}
 SMALL_TEAM = 5  # people whom an owner pays one by one

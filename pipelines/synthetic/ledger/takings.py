@@ -24,7 +24,7 @@ from pipelines.synthetic.world.days import (
 from pipelines.synthetic.world.merchants import Processor, merchants
 from pipelines.synthetic.world.model import NOBODY, Movement, Party, Role, Series
 from pipelines.synthetic.world.names import payee
-from pipelines.synthetic.world.wear import typed_out, typed_reference, words
+from pipelines.synthetic.world.typed_texts import typed_out, typed_reference, words
 
 DAILY = "business_daily"
 STEADY = 0.75  # share of days with card sales; with fewer there is no visible rhythm

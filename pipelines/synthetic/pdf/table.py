@@ -117,7 +117,7 @@ class Table:
             height = self._height(line, texts)
             if self._y + height + self._foot() > BOTTOM and not self._may_break(texts):
                 self._carry(lines[:number], part)
-            self._heading_of(line)
+            self._write_date_heading(line)
             yield len(self._paper.sheets)
             self._row(line, texts)
             if self._rng.random() < self._variant.adverts:
@@ -206,7 +206,7 @@ class Table:
         texts = [text for piece in broken.split("\n") for text in self._paper.lines(piece, width)]
         return texts if len(texts) <= LINES else self._paper.lines(line.description, width)
 
-    def _heading_of(self, line: Line) -> None:
+    def _write_date_heading(self, line: Line) -> None:
         """Write the year or the day that the row stands under."""
         layout = self._layout
         self._year(line.day)
@@ -293,11 +293,11 @@ class Table:
         deepest = max(len(lines) for lines in headings)
         for column, lines in zip(self._columns, headings, strict=True):
             for n, text in enumerate(lines):
-                self._over(column, self._y + n * self._layout.leading, text)
+                self._write_heading(column, self._y + n * self._layout.leading, text)
         self._paper.rule(self._y + (deepest - 1) * self._layout.leading + 4)
         self._y += deepest * self._layout.leading + 7
 
-    def _over(self, column: Column, y: float, heading: str) -> None:
+    def _write_heading(self, column: Column, y: float, heading: str) -> None:
         if column.holds not in FIGURES:
             self._paper.write(column.at, y, heading, bold=True)
         elif self._variant.centred and not self._variant.flush_left:

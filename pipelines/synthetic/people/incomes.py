@@ -15,7 +15,7 @@ from pipelines.synthetic.world.blanks import Blanks, fill_in
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import IncomeKind, Movement, Part, Party
 from pipelines.synthetic.world.names import payee
-from pipelines.synthetic.world.wear import mistype
+from pipelines.synthetic.world.typed_texts import mistype
 
 PAUSE_DAYS = 61  # unpaid leave, a lost job, an empty flat
 _CATEGORY: dict[IncomeKind, str] = {
@@ -26,8 +26,8 @@ _CATEGORY: dict[IncomeKind, str] = {
     "contract_revenue": "customer_transfer",
     "regular": "unknown_credit",  # the taxonomy has no category for money from family
 }
-_A_MONTH = {"weekly": 52 / 12, "fortnightly": 26 / 12, "monthly": 1.0, "quarterly": 1 / 3, "irregular": 1.4}
-_MONTHS = {"monthly": 1, "quarterly": 3}
+_PAYMENTS_A_MONTH = {"weekly": 52 / 12, "fortnightly": 26 / 12, "monthly": 1.0, "quarterly": 1 / 3, "irregular": 1.4}
+_MONTHS_BETWEEN = {"monthly": 1, "quarterly": 3}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Stream:
     rail: str
     text: str  # with blanks
     monthly: int  # cents
-    period: str  # a key of _A_MONTH; irregular: payments have no fixed dates
+    period: str  # a key of _PAYMENTS_A_MONTH; irregular: payments have no fixed dates
     day: int = 0
     varies: float = 0.0  # standard deviation of the logarithm of payments
     misses: float = 0.0  # share of due dates without payment
@@ -73,15 +73,15 @@ def _due_days(stream: Stream, days: Window, rng: Random) -> Iterator[int]:
     if stream.period == "irregular":
         yield from _irregular_days(days, rng)
         return
-    for part, day in _parts(stream, days):
-        if months := _MONTHS.get(stream.period):
-            yield from part.monthly(day, months)
+    for span, day in _spans(stream, days):
+        if months := _MONTHS_BETWEEN.get(stream.period):
+            yield from span.monthly(day, months)
         else:
-            yield from part.weekly(day, 1 if stream.period == "weekly" else 2)
+            yield from span.weekly(day, 1 if stream.period == "weekly" else 2)
 
 
-def _parts(stream: Stream, days: Window) -> tuple[tuple[Window, int], ...]:
-    """Return the parts of the window in which a stream keeps its day, and the day in each."""
+def _spans(stream: Stream, days: Window) -> tuple[tuple[Window, int], ...]:
+    """Return the spans of days in which a stream keeps its day, and its day in each."""
     if not stream.moves:
         return ((days, stream.day),)
     half = (days.first + days.last) // 2
@@ -99,7 +99,7 @@ def _irregular_days(days: Window, rng: Random) -> Iterator[int]:
 
 
 def _movement(stream: Stream, day: int, rng: Random) -> Movement:
-    usual = stream.monthly / _A_MONTH[stream.period]
+    usual = stream.monthly / _PAYMENTS_A_MONTH[stream.period]
     cents = usual * (rng.lognormvariate(0, stream.varies) if stream.varies else 1)
     when = date.fromordinal(day)
     text = mistype(rng, stream.text.format_map(Blanks(rng, {"d": f"{when.day}/{when.month:02}"})))
@@ -259,7 +259,7 @@ def _tenant(rng: Random, part: Part | None) -> Stream:
 
 
 def _invoices(rng: Random, part: Part | None) -> Stream:
-    """Draw a client, who pays when an invoice is due, or a retainer on a day."""
+    """Draw a client who pays invoices on irregular days, or a retainer regularly."""
     period = rng.choice(("irregular", "irregular", "irregular", "monthly", "fortnightly"))
     return Stream(
         "contract_revenue",

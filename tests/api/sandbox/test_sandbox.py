@@ -122,7 +122,7 @@ def test_the_command_creates_a_customer(own_store: Store, monkeypatch: pytest.Mo
     shown = run(*of_client, "--profile", "new", "--name", "Harbour Coffee")
     with own_store.db.reading() as r:
         [customer] = customers.find(r, client_id).items
-        [behind] = sandbox_customers.behind(r, datetime.now(UTC).date() + timedelta(days=3), 366)
+        [behind] = sandbox_customers.find_behind(r, datetime.now(UTC).date() + timedelta(days=3), 366)
     assert (shown["customerId"], shown["name"]) == (str(customer.customer_id), "Harbour Coffee")
     assert (behind.customer_number, behind.profile, behind.sent_through) == (customer.number, "new", behind.until)
     assert [each["profile"] for each in run("profiles")] == list(PROFILES)

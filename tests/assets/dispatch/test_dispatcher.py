@@ -139,11 +139,11 @@ def test_a_submission_is_launched_at_once_if_this_process_leads(store: Store) ->
     now = datetime.now(UTC)
     a_warm_worker(store, now)
     launcher = Launcher()
-    with dispatching(store, launcher, leading=lambda: True):
+    with dispatching(store, launcher, leads=lambda: True):
         time.sleep(0.1)
         submitted(store, now, count=1)
         until(lambda: len(launcher.launched) == 1)
-    with dispatching(store, launcher, leading=lambda: False):
+    with dispatching(store, launcher, leads=lambda: False):
         with store.db.writing() as w:
             batches.commit(w, launcher.launched[0].token)
         submitted(store, now, count=1)
@@ -156,12 +156,12 @@ def test_an_unexpected_error_does_not_end_the_dispatcher(store: Store) -> None:
     a_warm_worker(store, now)
     launcher, failures = Launcher(), iter([TypeError("nobody foresaw this")])
 
-    def leading() -> bool:
+    def leads() -> bool:
         for failure in failures:
             raise failure
         return True
 
-    with dispatching(store, launcher, leading):
+    with dispatching(store, launcher, leads):
         submitted(store, now, count=1)
         until(lambda: len(launcher.launched) == 1)
 
@@ -172,12 +172,12 @@ def test_a_blocked_dispatcher_is_noticed(store: Store, monkeypatch: pytest.Monke
     monkeypatch.setattr(dispatcher, "POLL_AGAIN_S", 0.05)
     free, rounds = threading.Event(), 0
 
-    def leading() -> bool:
+    def leads() -> bool:
         nonlocal rounds
         rounds += 1
         return bool(rounds > 1 and free.wait())
 
-    with dispatching(store, Launcher(), leading):
+    with dispatching(store, Launcher(), leads):
         until(lambda: rounds > 1)
         assert "dispatch enrichment" in [name for _ in range(6) for name in find_overdue_loops()]
         free.set()
@@ -195,15 +195,15 @@ def test_an_unexpected_error_does_not_end_the_leadership(store: Store) -> None:
     leadership = Leadership(store, uuid4(), can_lead)
     keeping = threading.Thread(target=leadership.keep, args=(stop,))
     keeping.start()
-    until(leadership.leading)
+    until(leadership.leads)
     stop.set()
     keeping.join()
 
 
 @contextmanager
-def dispatching(store: Store, launch: Launcher, leading: Callable[[], bool]) -> Iterator[None]:
+def dispatching(store: Store, launch: Launcher, leads: Callable[[], bool]) -> Iterator[None]:
     stop = threading.Event()
-    thread = threading.Thread(target=dispatch, args=(store, Queue.ENRICHMENT, launch, leading, stop))
+    thread = threading.Thread(target=dispatch, args=(store, Queue.ENRICHMENT, launch, leads, stop))
     thread.start()
     try:
         yield
@@ -218,13 +218,13 @@ def test_one_process_leads_until_it_gives_up_and_only_while_it_can_launch(store:
     unable = Leadership(store, uuid4(), can_lead=lambda: False)
     for candidate in (unable, one, other):
         candidate.renew(now)
-    assert [candidate.leading() for candidate in (unable, one, other)] == [False, True, False]
+    assert [candidate.leads() for candidate in (unable, one, other)] == [False, True, False]
 
     stop = threading.Event()
     stop.set()
     one.keep(stop)
     other.renew(now)
-    assert [candidate.leading() for candidate in (one, other)] == [False, True]
+    assert [candidate.leads() for candidate in (one, other)] == [False, True]
 
 
 def test_the_tags_of_a_run_name_its_batch_and_size_but_no_customer(store: Store, now: datetime) -> None:

@@ -123,8 +123,8 @@ def test_a_submission_received_while_a_slice_is_computed_takes_precedence(store:
         lenders[1].submit(SALE)
         return tables.reenrich(store, work)
 
-    outcome = carry_out(store, Task.BACKFILL, BUCKET, tables.is_due(), overtaken)
-    assert outcome == Counts(customers=2, skipped=1)
+    counts = carry_out(store, Task.BACKFILL, BUCKET, tables.is_due(), overtaken)
+    assert counts == Counts(customers=2, skipped=1)
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
 
 
@@ -135,8 +135,8 @@ def test_a_damaged_file_leaves_only_its_own_customers_outdated(store: Store, len
     forgetful = dataclasses.replace(
         store, lake=type(store.lake)(store.lake.root)
     )  # as a process that has not verified the file yet
-    outcome = carry_out(forgetful, Task.BACKFILL, BUCKET, tables.is_due(), partial(tables.reenrich, forgetful))
-    assert outcome == Counts(customers=3, failed=1)
+    counts = carry_out(forgetful, Task.BACKFILL, BUCKET, tables.is_due(), partial(tables.reenrich, forgetful))
+    assert counts == Counts(customers=3, failed=1)
     assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
 
 
@@ -150,8 +150,8 @@ def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Stor
     with store.db.reading() as r:
         condition = tables.stale(store.settings, datetime.now(UTC))
         assert [number for number, _ in maintenance.find_due(r, condition, BUCKET)] == [lenders[0].customer.number]
-    outcome = carry_out(store, Task.REFRESH, BUCKET, condition, partial(tables.refresh_all, store))
-    assert outcome == Counts(customers=1, changed=1)
+    counts = carry_out(store, Task.REFRESH, BUCKET, condition, partial(tables.refresh_all, store))
+    assert counts == Counts(customers=1, changed=1)
     assert [risk_status(each) for each in lenders] == [ReportStatus.READY, ReportStatus.READY, ReportStatus.PENDING]
     with store.db.reading() as r:
         assert read_reports(r, "risk", BUCKET)["is_current"].to_list() == [True, True]

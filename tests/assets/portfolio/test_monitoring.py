@@ -423,8 +423,8 @@ def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
         return seen
 
     monkeypatch.setattr(ruleset_evaluation, "evaluate", overtaken)
-    outcome = borrower.evaluated()
-    assert (outcome.skipped, outcome.changed) == (1, 0)
+    counts = borrower.evaluated()
+    assert (counts.skipped, counts.changed) == (1, 0)
     assert (len(borrower.matches), borrower.fired()) == (1, ["LONG"])
     with borrower.store.db.reading() as r:
         assert rule_matches.sum_counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
@@ -433,8 +433,8 @@ def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
 def test_concurrent_nightly_evaluations_trigger_one_match(triggered: Borrower) -> None:
     triggered.watch()
     with ThreadPoolExecutor(4) as pool:
-        outcomes = list(pool.map(lambda _: triggered.evaluated(), range(4)))
-    assert sum(outcome.changed for outcome in outcomes) == 1
+        counts = list(pool.map(lambda _: triggered.evaluated(), range(4)))
+    assert sum(each.changed for each in counts) == 1
     assert len(triggered.matches) == 1
 
 
@@ -470,8 +470,8 @@ def test_a_bucket_is_evaluated_in_slices_and_only_watched_customers(store: Store
     sliced = dataclasses.replace(store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1}))
     clock = partial(datetime.now, UTC)
     buckets = [bucket_of(each.customer.number) for each in (one, *others)]
-    outcomes = [monitoring.evaluate(sliced, bucket, clock, everybody=True) for bucket in buckets]
-    assert outcomes == [Counts(1, 1), Counts(1, 1), Counts()]
+    counts = [monitoring.evaluate(sliced, bucket, clock, everybody=True) for bucket in buckets]
+    assert counts == [Counts(1, 1), Counts(1, 1), Counts()]
 
 
 def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
@@ -697,8 +697,8 @@ def test_an_unreadable_ruleset_fails_only_its_own_clients_customers_at_night(sto
     other.watch()
     numbers = [one.customer.number, other.customer.number]
     with work_of.without_jobs(store, Queue.PORTFOLIO, TODAY, numbers) as work:
-        outcome = monitoring.evaluate_now(store, work, lambda: datetime.now(UTC))
-    assert outcome == Counts(customers=2, changed=1, failed=1)
+        counts = monitoring.evaluate_now(store, work, lambda: datetime.now(UTC))
+    assert counts == Counts(customers=2, changed=1, failed=1)
     assert len(other.matches) == 1
 
 

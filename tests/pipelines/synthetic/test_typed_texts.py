@@ -3,7 +3,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.synthetic.world.wear import mistype, typed_out, typed_reference
+from pipelines.synthetic.world.typed_texts import mistype, typed_out, typed_reference
 
 
 @given(text=st.text(max_size=40), seed=st.integers(0, 10**6))

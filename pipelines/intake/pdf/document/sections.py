@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pipelines.intake.pdf.layout.layouts import Layout
 from pipelines.intake.pdf.page.account_numbers import AccountNumber, find_labelled, names_both
 from pipelines.intake.pdf.page.account_numbers import branch_and_number as pair_in
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.labels import cells, has_amount, is_close, is_row, row_continuations, text_of
 from pipelines.intake.pdf.page.page import Line, Page
 
@@ -73,7 +73,7 @@ def _mentions(lines: Sequence[Line], layout: Layout | None) -> Iterator[_Mention
     continuations = row_continuations(lines)
     for position, line in enumerate(lines):
         text = line.text
-        if position in continuations or has_amount(text) or leading(text) or (layout and layout.ignores(text)):
+        if position in continuations or has_amount(text) or leading_date(text) or (layout and layout.ignores(text)):
             continue
         found = next((number for number in find_labelled(text) if number.number), None) or _find_unlabelled(
             lines, position
@@ -130,7 +130,7 @@ def _has_rows(lines: Sequence[Line], mention: _Mention) -> bool:
     if any(_STATES_BALANCE.search(line.text) for line in lines) and any(map(is_row, lines)):
         return True
     heading = next((position for position, line in enumerate(lines) if _is_heading(line)), len(lines))
-    return not mention.is_card and any(leading(line.text) for line in lines[heading:])
+    return not mention.is_card and any(leading_date(line.text) for line in lines[heading:])
 
 
 def _is_heading(line: Line) -> bool:
@@ -148,5 +148,5 @@ def _with_title(lines: Sequence[Line], position: int) -> int:
 
 def _is_title_of(above: Line, below: Line) -> bool:
     aligned = abs(above.words[0].left - below.words[0].left) <= _SAME_PLACE
-    is_title = not has_amount(above.text) and leading(above.text) is None
+    is_title = not has_amount(above.text) and leading_date(above.text) is None
     return aligned and is_title and is_close(above, below)

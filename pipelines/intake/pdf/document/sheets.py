@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.intake.pdf.layout.headings import Vocabulary, heading_at
 from pipelines.intake.pdf.page.account_numbers import find_labelled
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.labels import has_amount, is_row
 from pipelines.intake.pdf.page.page import Line
 from pipelines.intake.pdf.page.page_numbers import PageNumber, printed_number
@@ -130,4 +130,4 @@ def _is_torn(first: Sequence[Line], second: Sequence[Line]) -> bool:
 
 
 def _dates(lines: Sequence[Line]) -> Iterator[Line]:
-    return (line for line in lines if leading(line.text))
+    return (line for line in lines if leading_date(line.text))

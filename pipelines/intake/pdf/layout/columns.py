@@ -12,7 +12,7 @@ from statistics import median
 from pipelines.intake.pdf.layout.headings import Column, Heading
 from pipelines.intake.pdf.page.amounts import Money, Printed, amounts_of, printed_in
 from pipelines.intake.pdf.page.dates import Printed as PrintedDate
-from pipelines.intake.pdf.page.dates import leading, year_alone
+from pipelines.intake.pdf.page.dates import leading_date, year_alone
 from pipelines.intake.pdf.page.page import Line, Word
 from pipelines.intake.pdf.page.symbols import CODES
 from pipelines.intake.pdf.page.wrapped_dates import TIME
@@ -228,24 +228,26 @@ def _date_zone(heading: Heading, lines: Sequence[Line]) -> tuple[float, float] |
     zone = _zone(heading, "date")
     if zone is not None:
         zone = zone[0], min(zone[1], _usual_end_of_dates(lines, zone))
-    starts = Counter(round(line.words[0].left) for line in lines if leading(line.text))
+    starts = Counter(round(line.words[0].left) for line in lines if leading_date(line.text))
     beside = sum(number for left, number in starts.items() if zone is None or not zone[0] <= left < zone[1])
     if 2 * beside <= starts.total() or starts.total() < _MIN_DATES or heading.of("value_date"):
         return zone
     left = starts.most_common(1)[0][0]
-    dated = [line for line in lines if abs(line.words[0].left - left) <= _ALIGNED and leading(line.text)]
+    dated = [line for line in lines if abs(line.words[0].left - left) <= _ALIGNED and leading_date(line.text)]
     return left - _ALIGNED, min(_end_of_date(line) for line in dated)
 
 
 def _usual_end_of_dates(lines: Sequence[Line], zone: tuple[float, float]) -> float:
-    ends = Counter(round(_end_of_date(line)) for line in lines if _within(line.words[0], zone) and leading(line.text))
+    ends = Counter(
+        round(_end_of_date(line)) for line in lines if _within(line.words[0], zone) and leading_date(line.text)
+    )
     end, number = ends.most_common(1)[0] if ends else (0, 0)
     return end if number >= _MIN_DATES and 2 * number > ends.total() else float("inf")
 
 
 def _end_of_date(line: Line) -> float:
     """Return where the text after a line's date begins, or the line's right end."""
-    found = leading(line.text)
+    found = leading_date(line.text)
     taken, used = (found[1] if found else 0), -1
     for word in line.words:
         if used + 1 >= taken:
@@ -344,7 +346,7 @@ def _take_date(
     if zone is None or first is None:
         return None, words
     text = " ".join(word.text for _, word in words[first : first + 5])
-    found = leading(text)
+    found = leading_date(text)
     if found is None:
         return None, words
     date, length = found
@@ -362,7 +364,7 @@ def _take_date_inside(
     words: list[tuple[int, Word]], first: int, zone: tuple[float, float]
 ) -> tuple[PrintedDate | None, list[tuple[int, Word]]]:
     stop = next((place for place in range(first, len(words)) if words[place][1].left >= zone[1]), len(words))
-    found = leading(" ".join(word.text for _, word in words[first:stop]))
+    found = leading_date(" ".join(word.text for _, word in words[first:stop]))
     return (found[0], words[:first] + words[stop:]) if found else (None, words)
 
 

@@ -64,7 +64,7 @@ class Resolved:
 
 
 @lru_cache(maxsize=8_192)
-def leading(text: str) -> tuple[Printed, int] | None:
+def leading_date(text: str) -> tuple[Printed, int] | None:
     """Return the date that a text begins with, and its length in characters."""
     if not text[:1].isalnum():
         return None

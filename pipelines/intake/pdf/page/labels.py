@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.page import Line, Word
 
 _AMOUNT = re.compile(r"[0-9]\.[0-9]{2}(?![0-9])")
@@ -91,7 +91,7 @@ def is_row(line: Line) -> bool:
     summary.
     """
     text = line.text
-    day = leading(text) if has_amount(text) else None
+    day = leading_date(text) if has_amount(text) else None
     return day is not None and not _UNTIL.match(text, day[1])
 
 

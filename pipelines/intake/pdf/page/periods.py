@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from itertools import chain
 
-from pipelines.intake.pdf.page.dates import Printed, leading
+from pipelines.intake.pdf.page.dates import Printed, leading_date
 from pipelines.intake.pdf.page.labels import Labelled, cells, find_label, has_amount, is_row, text_of
 from pipelines.intake.pdf.page.page import Line, Word
 
@@ -80,7 +80,7 @@ def _wrapped_texts(lines: Sequence[Line], position: int) -> Iterator[str]:
 def _period_in(text: str) -> tuple[date, date] | None:
     """Return two dates, one directly before `to` or a hyphen and one directly after it."""
     for between in _BETWEEN.finditer(text):
-        second = leading(text[between.end() :])
+        second = leading_date(text[between.end() :])
         first = _trailing_date(text[: between.start()]) if second else None
         if first and second and (period := _period(first, second[0])):
             return period
@@ -90,7 +90,7 @@ def _period_in(text: str) -> tuple[date, date] | None:
 def _trailing_date(text: str) -> Printed | None:
     """Return the longest date that a text ends with."""
     tails = (text[begins.start() :] for begins in _MAY_BEGIN.finditer(text, max(len(text) - _LONGEST_DATE, 0)))
-    return next((found[0] for tail in tails if (found := leading(tail)) and found[1] == len(tail)), None)
+    return next((found[0] for tail in tails if (found := leading_date(tail)) and found[1] == len(tail)), None)
 
 
 def _period(first: Printed, second: Printed) -> tuple[date, date] | None:
@@ -109,7 +109,7 @@ def _day_with_label(lines: Sequence[Line], label: re.Pattern[str]) -> date | Non
 def _day_in_cell(lines: Sequence[Line], label: re.Pattern[str]) -> date | None:
     """Return the day of a cell that begins with the label, such as `from 1 Sep 2024` above `to 30 Sep 2024`."""
     texts = (_from_cell_on(line.words, cell[0]) for line in lines for cell in cells(line.words))
-    found = (leading(text[match.end() :]) for text in texts if (match := label.match(text)))
+    found = (leading_date(text[match.end() :]) for text in texts if (match := label.match(text)))
     return next((day for date in found if date and (day := date[0].full)), None)
 
 
@@ -119,5 +119,5 @@ def _from_cell_on(words: Sequence[Word], first: Word) -> str:
 
 def _days(found: Labelled) -> Iterator[date]:
     for text in chain((found.text_after,), map(text_of, found.below)):
-        if (printed := leading(text)) and printed[0].full:
+        if (printed := leading_date(text)) and printed[0].full:
             yield printed[0].full

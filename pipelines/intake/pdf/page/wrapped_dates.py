@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from pipelines.intake.pdf.page.amounts import amounts_of
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.page import Line, Word
 
 _ALIGNED = 3.0  # points, at most, between left edges in one column
@@ -39,10 +39,10 @@ def join_wrapped_dates(lines: Sequence[Line]) -> list[Line]:
 
 def _remove_time(line: Line) -> Line:
     """Remove a time in front of a line's date."""
-    if len(line.words) < 2 or not TIME.fullmatch(line.words[0].text) or leading(line.text) is not None:
+    if len(line.words) < 2 or not TIME.fullmatch(line.words[0].text) or leading_date(line.text) is not None:
         return line
     rest = Line(line.page, line.words[1:])
-    return rest if leading(rest.text) is not None and amounts_of(rest) else line
+    return rest if leading_date(rest.text) is not None and amounts_of(rest) else line
 
 
 def _join_date(above: Line, below: Line) -> list[Line] | None:
@@ -51,7 +51,7 @@ def _join_date(above: Line, below: Line) -> list[Line] | None:
     if abs(first.left - second.left) > _ALIGNED or second.top - first.top > _NEXT_LINE * first.size:
         return None
     is_cut = bool(TIME.fullmatch(first.text)) or first.text.endswith(_CUT)
-    if (leading(below.text) is not None and not is_cut) or not amounts_of(above):
+    if (leading_date(below.text) is not None and not is_cut) or not amounts_of(above):
         return None
     for head in _cells_in_front(above.words):
         for tail in _cells_in_front(below.words):
@@ -77,7 +77,7 @@ def _date_of_halves(head: str, tail: str, *, is_alone: bool) -> str | None:
     if TIME.fullmatch(head):
         return tail if _is_date(tail) else None
     text = head + tail if head.endswith(_CUT) else f"{head} {tail}"
-    begun, whole = leading(head), leading(text)
+    begun, whole = leading_date(head), leading_date(text)
     if whole is None or whole[1] != len(text):
         return None
     if begun is None:
@@ -87,7 +87,7 @@ def _date_of_halves(head: str, tail: str, *, is_alone: bool) -> str | None:
 
 
 def _is_date(text: str) -> bool:
-    found = leading(text)
+    found = leading_date(text)
     return found is not None and found[1] == len(text)
 
 

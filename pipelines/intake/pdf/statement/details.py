@@ -16,7 +16,7 @@ from pipelines.intake.pdf.document.missing_pages import missing_page
 from pipelines.intake.pdf.document.sections import Section
 from pipelines.intake.pdf.layout.layouts import Layout
 from pipelines.intake.pdf.page.account_numbers import AccountNumber, numbers_on
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.labels import cells, has_amount, is_row, text_of
 from pipelines.intake.pdf.page.page import Line, Page
 from pipelines.intake.pdf.page.periods import period_of
@@ -156,7 +156,7 @@ def _account(lines: Sequence[Line], cover: Sequence[Line]) -> AccountNumber:
 
 def _closes(line: Line) -> bool:
     """Return whether a line is a row with the closing balance, which no listing from online banking has."""
-    day = leading(line.text)
+    day = leading_date(line.text)
     return day is not None and has_amount(line.text) and mark_kind(line.text[day[1] :].strip()) == "closing"
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.labels import is_row
 from pipelines.intake.pdf.page.page import Line
 from pipelines.intake.pdf.table.rows import mark_kind
@@ -87,7 +87,7 @@ def figures_of(line: Line) -> Sequence[Printed]:
 
 def _is_balance(line: Line) -> bool:
     """Return whether a row is not a transaction but states an opening, closing or carried balance."""
-    day = leading(line.text)
+    day = leading_date(line.text)
     return day is not None and mark_kind(line.text[day[1] :].strip()) is not None
 
 

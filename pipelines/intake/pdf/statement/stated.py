@@ -9,7 +9,7 @@ from itertools import chain
 
 from pipelines.intake.pdf.document.missing_pages import is_between_pages
 from pipelines.intake.pdf.page.amounts import Money, printed_in
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.labels import Labelled, find_label, is_row, text_of, wrapped_labels
 from pipelines.intake.pdf.page.page import Line, Word
 from pipelines.intake.pdf.statement.owing import balances_below_zero
@@ -192,7 +192,7 @@ def _skip_joins(words: Sequence[Word]) -> Sequence[Word]:
     """Skip words such as `as at 31 March 2025` or `:` before an amount."""
     while words and not _leading_amount(words):
         text = " ".join(word.text for word in words)
-        joins, day = _JOINS.match(text), leading(text)
+        joins, day = _JOINS.match(text), leading_date(text)
         taken = day[1] if day else joins.end() if joins else 0
         if not taken:
             return ()

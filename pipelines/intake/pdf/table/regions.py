@@ -13,7 +13,7 @@ from pipelines.intake.pdf.layout.columns import Columns, fit_columns
 from pipelines.intake.pdf.layout.headings import Column, Heading, Vocabulary, begins_another, heading_at
 from pipelines.intake.pdf.layout.layouts import Layout
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.page import Line
 from pipelines.intake.pdf.table.rows import mark_kind, title_of
 
@@ -83,7 +83,7 @@ def _kind(region: Region) -> frozenset[str]:
 
 
 def _is_dated(line: Line) -> bool:
-    return leading(line.text) is not None
+    return leading_date(line.text) is not None
 
 
 def _has_rows(regions: Sequence[Region]) -> bool:
@@ -112,7 +112,7 @@ def _dated_segments(lines: Sequence[Line]) -> Iterator[range]:
 
 
 def _without_date(line: Line) -> str:
-    found = leading(line.text)
+    found = leading_date(line.text)
     return line.text[found[1] :].strip() if found else line.text
 
 
@@ -149,7 +149,7 @@ def _infer_heading(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequen
 
 def _left_of_text(line: Line) -> float:
     """Return where the text after a line's date begins."""
-    found = leading(line.text)
+    found = leading_date(line.text)
     taken, used = (found[1] if found else 0), -1
     for word in line.words:
         if used + 1 >= taken:

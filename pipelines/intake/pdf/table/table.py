@@ -15,7 +15,7 @@ from pipelines.intake.pdf.layout.columns import Cells, Columns, usual_left
 from pipelines.intake.pdf.layout.layouts import Layout
 from pipelines.intake.pdf.layout.wrapped import cells_with_whole_amounts
 from pipelines.intake.pdf.page.amounts import Money
-from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.page import Line
 from pipelines.intake.pdf.table.regions import Region, fit_regions, regions_of
 from pipelines.intake.pdf.table.rows import (
@@ -86,7 +86,7 @@ def _with_heading_day(cells: Cells, columns: Columns) -> Cells:
     if cells.date or cells.flows or not cells.words or not columns.may_hold_date(cells.words[0]):
         return cells
     text = cells.line.text if not cells.balance else cells.text
-    found = leading(text)
+    found = leading_date(text)
     return replace(cells, date=found[0], words=()) if found and found[1] == len(text) else cells
 
 

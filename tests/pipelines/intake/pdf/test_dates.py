@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.intake.pdf.page.dates import Printed, leading, resolve
+from pipelines.intake.pdf.page.dates import Printed, leading_date, resolve
 
 FULL = ["%d %b %Y", "%d %B %Y", "%d/%m/%Y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%Y-%m-%d", "%d%b%Y",
         "%d%b%y", "%b %d, %Y", "%a %d %b %Y", "%A, %d %B %Y", "%d %b %y"]  # fmt: skip
@@ -15,21 +15,21 @@ DAYS = st.dates(date(2001, 1, 1), date(2049, 12, 31))
 @given(DAYS, st.sampled_from(FULL), st.booleans())
 def test_dates_with_a_year_are_read_in_every_form(day: date, form: str, capitals: bool) -> None:
     text = day.strftime(form)
-    found = leading(f"{text.upper() if capitals else text} WOOLWORTHS 1234")
+    found = leading_date(f"{text.upper() if capitals else text} WOOLWORTHS 1234")
     assert found is not None
     assert (found[0].full, found[1]) == (day, len(text))
 
 
 @given(DAYS, st.sampled_from(WITHOUT_YEAR))
 def test_dates_without_a_year_are_read_without_one(day: date, form: str) -> None:
-    found = leading(day.strftime(form))
+    found = leading_date(day.strftime(form))
     assert found is not None
     assert (found[0].day, found[0].month, found[0].year) == (day.day, day.month, None)
 
 
 @pytest.mark.parametrize("text", ["12.50", "3 Marsden St", "32 Jan", "13/13/2024", "Mayfield 5", "05/2024", ""])
 def test_other_texts_are_not_dates(text: str) -> None:
-    assert leading(text) is None
+    assert leading_date(text) is None
 
 
 @given(DAYS, st.integers(0, 360), st.data())

@@ -100,14 +100,14 @@ def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
 
 def _families() -> list[Row]:
     """Measure lines of held-out families of names, with all lists and with lists that lack these families."""
-    return [row for what, known in _builds().items() for row in _of_build(what, known)]
+    return [row for what, known in _list_variants().items() for row in _measure_variant(what, known)]
 
 
-def _builds() -> Mapping[str, Lists]:
+def _list_variants() -> Mapping[str, Lists]:
     return {"all lists": lists.load(), "lists without a fifth of the families": lists_without_held_out()}
 
 
-def _of_build(what: str, known: Lists) -> list[Row]:
+def _measure_variant(what: str, known: Lists) -> list[Row]:
     decided = _decide_families(known)
     about = f"{decided.height:,} lines with names of held-out families, {what} (fingerprint {_fingerprint(known)})"
     return [Row(f"{about}: {_SHARES}", _shares(decided))]
@@ -195,9 +195,7 @@ def _pairs(enriched: pl.DataFrame, mark: str) -> pl.DataFrame:
 
 
 def _series(enriched: pl.DataFrame) -> list[Row]:
-    """Measure series by rows: a row is right in the series with most rows of its true one, or in none if
-    it has none.
-    """
+    """Measure series by rows: right are those that a true series shares with the found one that has most of them."""
     key = ["customer_number", "account_id"]
     found, true = enriched.drop_nulls("series_id"), enriched.drop_nulls("true_series")
     both = found.drop_nulls("true_series")

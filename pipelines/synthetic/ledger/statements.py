@@ -48,7 +48,7 @@ def accounts(profile: Profile, ledger: Ledger, rng: Random) -> tuple[SyntheticAc
 
 
 def without_lone_legs(handed_over: Iterable[SyntheticAccount]) -> tuple[SyntheticAccount, ...]:
-    """Return the accounts without pair numbers on legs whose other side is missing. They stay own transfers."""
+    """Remove the pair number of every transfer whose other side is not handed over. The row stays an own transfer."""
     known = tuple(handed_over)
     sides = pl.concat([account.transactions["transfer_pair"].drop_nulls().unique() for account in known])
     whole = sides.filter(sides.is_duplicated()).unique().implode()

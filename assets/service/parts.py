@@ -18,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 DAGSTER_PORT = 3000
 POLL_EVERY_S = 0.25
 LONG_LIFE_S = 30.0  # after which a part that dies is restarted without a longer pause
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0  # before a restart; doubled each time. Work goes on within 10 s of a kill
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 3.0  # before a restart; doubled each time. Work goes on within 10 s of a kill
 FINISH_WITHIN_S = 20.0  # longer than a worker gives its runs
 
 

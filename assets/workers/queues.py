@@ -32,7 +32,7 @@ INTERRUPTED_WITHIN_S = 30.0  # until an interrupted run must have ended; Dagster
 
 POLL_EVERY_S = 0.25
 LONG_LIFE_S = 30.0  # after which a process that dies is restarted without a longer pause
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0  # before a restart; doubled each time
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 3.0  # before a restart; doubled each time
 
 
 class Ledger(Protocol):

@@ -23,7 +23,7 @@ from pipelines.figures.facts import Facts
 from pipelines.reports.completeness import completeness_report
 from pipelines.synthetic import Business, business
 from pipelines.synthetic.ledger.faults import FAULTS, Fault, with_fault
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
 TITLE = "How well completeness finds what is missing"

@@ -18,7 +18,7 @@ from pipelines.enrichment.recurrence import describe_series
 from pipelines.enrichment.transfers.own_accounts import list_mentioned_accounts
 from pipelines.figures.json_text import json_objects
 from pipelines.vocabulary.errors import Unavailable
-from pipelines.vocabulary.printing import RATIO_SCALE, uuid_text
+from pipelines.vocabulary.report_values import RATIO_SCALE, uuid_text
 from storage.core.paging import Page
 
 MAX_BYTES = 3 * 2**30  # in a process at once: enough for the largest customer and a few usual ones (our judgement)

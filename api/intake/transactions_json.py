@@ -10,7 +10,7 @@ import polars as pl
 
 from pipelines.figures.json_text import json_objects
 from pipelines.intake.accounts import mask_account_number
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 from storage.enrichment.transactions import Listing
 
 

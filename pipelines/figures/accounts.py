@@ -5,7 +5,7 @@ from functools import cache
 import polars as pl
 
 from pipelines.intake.accounts import mask_account_number
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)

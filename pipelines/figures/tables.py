@@ -24,7 +24,7 @@ from pipelines.figures.json_text import object_text
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import RATIO, SCORE
+from pipelines.vocabulary.report_values import RATIO, SCORE
 
 UNITS: Mapping[str, pl.DataType] = {
     "AUD": pl.Decimal(38, 2),

@@ -20,7 +20,7 @@ from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, cont
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Derived, Source, Table, Total, join_by_keys
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 
 SIZE = pl.Decimal(38, 4)
 ShareOfRow: TypeAlias = Callable[[tuple[str, ...]], Trace]

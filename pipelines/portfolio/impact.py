@@ -23,7 +23,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.monitoring import MonitoringPlan, observe_customers
 from pipelines.reports import REPORTS
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current
 
 EXAMPLES = 20  # transactions shown: our judgement of what a person reads

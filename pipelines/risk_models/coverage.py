@@ -66,7 +66,7 @@ from pipelines.metrics.definition import (
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 MIN_CONFIDENCE = 0.7  # of the model; calibrated, so at least seven in ten of these answers are right

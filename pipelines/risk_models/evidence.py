@@ -10,7 +10,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.risk_models.coverage import is_covered
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import RATIO, ratio
+from pipelines.vocabulary.report_values import RATIO, ratio
 
 WINDOW = 180  # days before the customer's last row
 

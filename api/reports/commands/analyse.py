@@ -60,8 +60,8 @@ from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.sections import Chosen, Plan, sections
 from pipelines.reports.page.tables import Table
 from pipelines.reports.report_view import ReportView
-from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.report_status import ReportStatus
+from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 from storage.core.logs import printable
 from storage.core.settings import Settings

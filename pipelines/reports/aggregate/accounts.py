@@ -19,7 +19,7 @@ from pipelines.reports.aggregate.flows import (
     by_account_and_month,
     flows,
 )
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 
 
 def last_stated(facts: Facts) -> pl.LazyFrame:

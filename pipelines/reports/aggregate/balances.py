@@ -19,7 +19,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, list_months, posted_month
 from pipelines.figures.tables import Derived, Source, Total
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 
 _KNOWN = pl.col("balance").is_not_null()
 _CLOSES = pl.col("closing_balance")

@@ -13,7 +13,7 @@ from pipelines.reports.aggregate.balances import (
 )
 from pipelines.reports.aggregate.flows import NET, by_account_and_month, by_month, flows
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 
 MONTH = Column("month", "month", meaning="its first day")
 PARTIAL = Column("partial", "boolean", meaning="the history starts or ends within the month")

@@ -10,7 +10,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total, summ
 from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.flows import NET
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
 GROUP = Column("categoryGroup", "text", meaning="group of the taxonomy")

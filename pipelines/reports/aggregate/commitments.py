@@ -10,7 +10,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 
 _ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
 PAYMENTS_PER_YEAR = {

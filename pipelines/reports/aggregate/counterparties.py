@@ -9,7 +9,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.revenue import FEE_RATES
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 
 WINDOW = 365  # days; this and the next two are our judgement
 TREND = 90  # days

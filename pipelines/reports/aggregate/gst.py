@@ -14,7 +14,7 @@ from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.categories import by_category_and_month
 from pipelines.reports.aggregate.tax_rules import GST
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.report_values import RATIO
 
 DAYS_OF_TURNOVER = 365
 SIX_PLACES = pl.Decimal(38, 6)  # a product of cents and a share, exactly

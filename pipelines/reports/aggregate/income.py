@@ -7,7 +7,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.income import income_rows, regular_payers
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total
-from pipelines.vocabulary.printing import ratio, uuid_text
+from pipelines.vocabulary.report_values import ratio, uuid_text
 
 WINDOW = 180  # days; our judgement
 _ONE, _AMOUNT = pl.lit(1), pl.col("amount")

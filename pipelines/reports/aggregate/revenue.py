@@ -11,7 +11,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.categories import CATEGORY
-from pipelines.vocabulary.printing import RATIO, ratio
+from pipelines.vocabulary.report_values import RATIO, ratio
 from pipelines.vocabulary.rule_files import parse
 
 WINDOW = 365  # days

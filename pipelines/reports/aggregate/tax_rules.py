@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.report_values import RATIO
 from pipelines.vocabulary.rule_files import RuleError, parse
 from pipelines.vocabulary.taxonomy import TAXONOMY, Taxonomy
 

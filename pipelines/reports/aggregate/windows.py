@@ -27,7 +27,7 @@ from pipelines.reports.aggregate.flows import (
     by_month,
     flows,
 )
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 
 WINDOWS = (30, 60, 90, 180, 365)  # days
 _DAY = pl.duration(days=1)

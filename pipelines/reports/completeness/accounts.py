@@ -8,7 +8,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import coverage
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.score import SCORE_WORDS, score_of_worth
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 
 ACCOUNT_ID = Column("accountId", "text")
 DETAILS = (

@@ -11,7 +11,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import with_account_id
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_one_sided, steps
-from pipelines.vocabulary.printing import RATIO, ratio
+from pipelines.vocabulary.report_values import RATIO, ratio
 
 MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
 MIN_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next

@@ -32,7 +32,7 @@ from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.completeness.cached import cached
-from pipelines.vocabulary.printing import RATIO, uuid_text
+from pipelines.vocabulary.report_values import RATIO, uuid_text
 from pipelines.vocabulary.schemas import StatementVerdict
 from pipelines.vocabulary.taxonomy import TRANSFER
 

@@ -19,7 +19,7 @@ from pipelines.figures.tables import Column, Derived, Table
 from pipelines.reports.completeness.accounts import ACCOUNT_ID
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import steps
-from pipelines.vocabulary.printing import ratio, uuid_text
+from pipelines.vocabulary.report_values import ratio, uuid_text
 
 _DAY = (*BY_ACCOUNT, "date")
 STATEMENT_ID = Column("statementId", "text")

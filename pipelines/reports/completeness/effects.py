@@ -50,7 +50,7 @@ from pipelines.reports.completeness.documents import statements
 from pipelines.reports.completeness.gaps import gaps
 from pipelines.reports.completeness.score import BEFORE_POINTS, YEAR_POINTS, days_documented, points, score_of_worth
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import RATIO, score
+from pipelines.vocabulary.report_values import RATIO, score
 
 STALE_AFTER = 14  # days; our judgement, like the next
 SHORT_HISTORY = 90  # days

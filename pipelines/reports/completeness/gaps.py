@@ -27,7 +27,7 @@ from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
 from pipelines.reports.completeness.documents import has_statements, missing_periods
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.report_values import uuid_text
 from pipelines.vocabulary.schemas import UUID
 
 # Our judgement:

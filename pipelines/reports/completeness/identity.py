@@ -19,7 +19,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import reported_accounts
 from pipelines.reports.completeness.cached import cached
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 
 BAS_G1 = r"^basG1-(\d{4})Q([1-4])$"
 _AUD = r"^-?\d{1,13}(?:\.\d{1,2})?$"

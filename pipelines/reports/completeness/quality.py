@@ -16,7 +16,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.cached import cached
-from pipelines.vocabulary.printing import RATIO, ratio
+from pipelines.vocabulary.report_values import RATIO, ratio
 
 LATE = 31  # days: a statement may well arrive after the next one; our judgement
 ROUND = 100  # AUD

@@ -23,7 +23,7 @@ from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
-from pipelines.vocabulary.printing import RATIO, SCORE, counted, dollars
+from pipelines.vocabulary.report_values import RATIO, SCORE, count_text, dollars_text
 
 # Thresholds are our judgement.
 MUCH_UNKNOWN = "0.10"  # of turnover
@@ -115,14 +115,16 @@ def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "ShortHistory",
         fresh.filter(history < SHORT_HISTORY),
-        pl.format("The history covers only {}.", counted(history, "day", "days")),
+        pl.format("The history covers only {}.", count_text(history, "day", "days")),
         pl.format("supply all accounts from {}", _day(through - pl.duration(days=SHORT_HISTORY - 1))),
     )
     seen = pl.col("daysSeen")
     yield Reason(
         "FewDaysSeen",
         tables[SUMMARY.id].filter(seen > 0, seen < YEAR),
-        pl.format("Only {}.", counted(seen, f"of the last {YEAR} days is seen", f"of the last {YEAR} days are seen")),
+        pl.format(
+            "Only {}.", count_text(seen, f"of the last {YEAR} days is seen", f"of the last {YEAR} days are seen")
+        ),
         pl.when(seen == YEAR - 1)
         .then(pl.lit("supply the accounts that were in use on the other day"))
         .otherwise(pl.format("supply the accounts that were in use on the other {} days", YEAR - seen)),
@@ -137,13 +139,13 @@ def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "PartialBalances",
         quality.filter(with_balance > 0, with_balance < count),
-        pl.format("The balance is missing on {} of {}.", count - with_balance, counted(count, "row", "rows")),
+        pl.format("The balance is missing on {} of {}.", count - with_balance, count_text(count, "row", "rows")),
         pl.lit("supply the balance after each transaction"),
     )
     yield Reason(
         "RejectedRows",
         quality.filter(pl.col("rejectedRows") > 0),
-        pl.format("{} rejected.", counted(pl.col("rejectedRows"), "row was", "rows were")),
+        pl.format("{} rejected.", count_text(pl.col("rejectedRows"), "row was", "rows were")),
         pl.lit("correct the rows that the jobs' errors name, and send them again"),
     )
     yield Reason(
@@ -151,7 +153,7 @@ def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
         quality.filter(pl.col("backdatedRows") > 0),
         pl.format(
             "{} added to a period that had already been submitted.",
-            counted(pl.col("backdatedRows"), "row was", "rows were"),
+            count_text(pl.col("backdatedRows"), "row was", "rows were"),
         ),
         pl.lit("confirm the added rows with statements from the bank"),
     )
@@ -320,9 +322,9 @@ def _mention_reasons(tables: _Tables) -> Iterator[Reason]:
         ),
         pl.format(
             "{} {}, which wasn't supplied: {} in all.",
-            counted(pl.col("transferCount"), "transfer mentions", "transfers mention"),
+            count_text(pl.col("transferCount"), "transfer mentions", "transfers mention"),
             account,
-            dollars(moved),
+            dollars_text(moved),
         ),
         pl.format("supply {} from {}", account, _day(pl.col("firstDate"))),
         pl.coalesce("maskedNumber", "name"),
@@ -333,7 +335,9 @@ def _lender_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "UnsharedLender",
         tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=_LARGEST_FIRST, nulls_last=True),
-        pl.format("{} was repaid to {}, whose facility wasn't supplied.", dollars(pl.col("totalRepaid")), "lender"),
+        pl.format(
+            "{} was repaid to {}, whose facility wasn't supplied.", dollars_text(pl.col("totalRepaid")), "lender"
+        ),
         pl.format("supply the facility's statement by {} from {}", "lender", _day(pl.col("firstDate"))),
         pl.col("lender"),
     )
@@ -344,7 +348,7 @@ def _quarter_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "BasVariance",
         tables[BAS.id].filter(far).sort(BY_CUSTOMER, "quarter", descending=[False, True]),
-        pl.format("Revenue banked in {} differs from declared G1 by {}.", "quarter", dollars(pl.col("variance"))),
+        pl.format("Revenue banked in {} differs from declared G1 by {}.", "quarter", dollars_text(pl.col("variance"))),
         pl.format("supply the accounts into which sales of {} were paid, or the lodged statement", "quarter"),
         pl.col("quarter"),
     )

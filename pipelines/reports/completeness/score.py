@@ -6,7 +6,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.coverage import BEFORE, YEAR, best_days, epoch
-from pipelines.vocabulary.printing import name_band, ratio, score
+from pipelines.vocabulary.report_values import name_band, ratio, score
 
 # Points and tiers are our judgement.
 YEAR_POINTS, BEFORE_POINTS = 90, 10

@@ -36,7 +36,7 @@ from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.report_values import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 

@@ -23,7 +23,7 @@ from pipelines.risk_models.evidence import WINDOW
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Calibration
 from pipelines.vocabulary.plans import AS_WRITTEN
-from pipelines.vocabulary.printing import RATIO, SCORE, counted, name_band, ratio, reason, reasons, score
+from pipelines.vocabulary.report_values import RATIO, SCORE, count_text, name_band, ratio, reason, reasons, score
 
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
@@ -141,7 +141,7 @@ def error_codes(calibration: Calibration, as_of: date, expected: Expected) -> pl
             has_rows & (months.fill_null(0) < SHORT_HISTORY),
             pl.format(
                 "Only {} of history; at least {} are needed.",
-                counted(months.fill_null(0).floor().cast(pl.Int64), "month", "months"),
+                count_text(months.fill_null(0).floor().cast(pl.Int64), "month", "months"),
                 pl.lit(SHORT_HISTORY),
             ),
         ),

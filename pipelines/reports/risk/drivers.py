@@ -10,7 +10,7 @@ from pipelines.metrics import METRICS
 from pipelines.risk_models.coverage import find_needed_evidence
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS, POINTS_OF, READING, Feature, by_feature
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import RATIO, SCORE
+from pipelines.vocabulary.report_values import RATIO, SCORE
 
 _FEATURES = pl.Schema(
     {

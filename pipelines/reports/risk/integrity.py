@@ -17,7 +17,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.integrity import finding_rows, findings, load_descriptions, with_exclusions
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.report_values import ratio
 
 WINDOW = 180  # days before the last row, as in the readings
 

@@ -27,7 +27,7 @@ from pipelines.risk_models.evidence import EVIDENCE, evidence
 from pipelines.risk_models.readings import facts_for_readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Feature
-from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.report_values import RATIO
 
 Data = Mapping[str, Any]
 

@@ -32,7 +32,7 @@ from pipelines.scorecards.scorecard import (
     whole,
 )
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
-from pipelines.vocabulary.printing import SCORE, ratio
+from pipelines.vocabulary.report_values import SCORE, ratio
 
 MAX_CHANGES = 3  # reported for each customer
 AT_ONCE = 1_000_000  # pairs of moves in memory

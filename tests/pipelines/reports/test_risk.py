@@ -25,7 +25,7 @@ from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import POINTS, Band, Feature, Link, Scorecard
 from pipelines.vocabulary.errors import NotFound
-from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.report_values import RATIO
 from tests.conftest import examples
 from tests.pipelines.reports.examples import (
     MAIN,

@@ -7,7 +7,16 @@ import polars as pl
 from hypothesis import given
 
 from pipelines.pages.wording import money
-from pipelines.vocabulary.printing import counted, dollars, name_band, ratio, reason, reasons, score, uuid_text
+from pipelines.vocabulary.report_values import (
+    count_text,
+    dollars_text,
+    name_band,
+    ratio,
+    reason,
+    reasons,
+    score,
+    uuid_text,
+)
 from pipelines.vocabulary.schemas import MONEY
 from tests.pipelines.reports.examples import cents
 
@@ -69,11 +78,11 @@ def test_an_id_is_printed_in_the_standard_uuid_form() -> None:
 
 def test_counts_have_their_noun_in_the_singular_or_plural() -> None:
     counts = pl.DataFrame({"n": [0, 1, 2, 1_234, 1_234_567, None]})
-    said = counts.select(counted(pl.col("n"), "row was", "rows were")).to_series().to_list()
+    said = counts.select(count_text(pl.col("n"), "row was", "rows were")).to_series().to_list()
     assert said == ["0 rows were", "1 row was", "2 rows were", "1,234 rows were", "1,234,567 rows were", None]
 
 
 @given(cents(-(10**14), 10**14))
 def test_amounts_are_written_as_pages_write_them(amount: Decimal) -> None:
     frame = pl.DataFrame({"amount": [amount]}, schema={"amount": MONEY})
-    assert frame.select(dollars(pl.col("amount"))).item() == money(amount)
+    assert frame.select(dollars_text(pl.col("amount"))).item() == money(amount)

@@ -1,4 +1,4 @@
-"""Figures, reasons and ids as reports write them: exact ratios, scores, counts, dollars.
+"""Values as reports hold them: ratios, scores, and counts, dollars, reasons and ids as text.
 
 Scores and ratios are decimals of a fixed scale, rounded half to even, not floats. So the same rows give the same bytes
 on every machine and in every order.
@@ -29,12 +29,12 @@ def score(points: pl.Expr) -> pl.Expr:
     return points.cast(RATIO).round(2).cast(SCORE)
 
 
-def counted(count: pl.Expr, one: str, more: str) -> pl.Expr:
+def count_text(count: pl.Expr, one: str, more: str) -> pl.Expr:
     """Write `1 row was`, `1,234 rows were`, given `row was` and `rows were`. Null stays null."""
     return pl.format("{} {}", _group_digits(count), pl.when(count == 1).then(pl.lit(one)).otherwise(pl.lit(more)))
 
 
-def dollars(amount: pl.Expr) -> pl.Expr:
+def dollars_text(amount: pl.Expr) -> pl.Expr:
     """Write an amount, which has two decimals, as pages do: `$1,234.50`, `−$1,234.50`. Null stays null."""
     sign = pl.when(amount < 0).then(pl.lit("−$")).otherwise(pl.lit("$"))
     return pl.concat_str(sign, _group_digits(amount.abs()))

@@ -22,7 +22,7 @@ from pipelines.reports.aggregate.flows import (
 from pipelines.vocabulary.report_values import uuid_text
 
 
-def last_stated(facts: Facts) -> pl.LazyFrame:
+def last_stated_balances(facts: Facts) -> pl.LazyFrame:
     """Return the last balance stated by each account that states any, with its sign as stated."""
     stated = facts.stated_closings.lazy().drop_nulls("closing_balance")
     last = pl.col("closing_balance", "transaction_id").max_by("date")
@@ -30,7 +30,7 @@ def last_stated(facts: Facts) -> pl.LazyFrame:
 
 
 def accounts(facts: Facts) -> pl.LazyFrame:
-    stated = last_stated(facts).select(*BY_ACCOUNT, closingBalanceDate="date")
+    stated = last_stated_balances(facts).select(*BY_ACCOUNT, closingBalanceDate="date")
     return (
         facts.accounts.lazy()
         .join(facts.cached(account_history).lazy(), on=BY_ACCOUNT, how="left", validate="1:1")
@@ -70,7 +70,7 @@ ACCOUNTS = Table(
             (TRANSACTIONS, MONEY_IN, MONEY_OUT, *TRANSFERS, *COUNTS),
         ),
         Source(
-            last_stated,
+            last_stated_balances,
             (
                 Total(
                     "closingBalance",

@@ -116,7 +116,7 @@ class Scope:
             facts.cached(account_openings)
             .lazy()
             .group_by(*self.by, "month")
-            .agg(opened=_all_known(pl.col("opening")), opens=pl.lit(value=True))
+            .agg(opened=_sum_if_all_known(pl.col("opening")), opens=pl.lit(value=True))
         )
         earlier = pl.col("month").shift(1).over(self.by).is_not_null()
         carried = pl.col("closingBalance").shift(1).over(self.by)
@@ -225,7 +225,7 @@ def least_part(period: tuple[str, ...]) -> pl.Expr:
     return pl.when(pl.col("date") == day).then(_CLOSES).alias("least_part")
 
 
-def _all_known(balance: pl.Expr) -> pl.Expr:
+def _sum_if_all_known(balance: pl.Expr) -> pl.Expr:
     return pl.when(balance.is_not_null().all()).then(balance.sum())
 
 

@@ -36,7 +36,7 @@ def account_months(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def unchanged(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
+def add_no_keys(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
     return frame
 
 
@@ -54,7 +54,7 @@ CASH_FLOW = Table(
     keys=(MONTH,),
     details=(PARTIAL,),
     listed=lambda facts: facts.cached(months).lazy().select(BY_CUSTOMER, "month", "partial"),
-    sources=(all_accounts_by_month(), flows(unchanged, ("month",), by_month, finer=False)),
+    sources=(all_accounts_by_month(), flows(add_no_keys, ("month",), by_month, finer=False)),
     derived=(MEAN_BALANCE, NET),
     hidden=("balanceDays",),
     order=("month",),

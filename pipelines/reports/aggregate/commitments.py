@@ -25,7 +25,7 @@ PAYMENTS_PER_YEAR = {
 }
 
 
-def recurring(facts: Facts) -> pl.DataFrame:
+def recurring_rows(facts: Facts) -> pl.DataFrame:
     """Return rows of series, sorted by size; `is_last` and `is_usual` each mark one row of a series."""
     series = (BY_CUSTOMER, "series_id")
     place, rows = pl.int_range(pl.len()).over(series), pl.len().over(series)
@@ -48,15 +48,15 @@ _SEEN = (
 )
 
 
-def _recurring(facts: Facts) -> pl.LazyFrame:
-    return facts.cached(recurring).lazy().with_columns(seriesId=uuid_text("series_id"))
+def _recurring_with_ids(facts: Facts) -> pl.LazyFrame:
+    return facts.cached(recurring_rows).lazy().with_columns(seriesId=uuid_text("series_id"))
 
 
 def _series(facts: Facts) -> pl.LazyFrame:
     names = pl.col("counterparty_name").filter(pl.col("counterparty_name").is_not_null())
     dated = pl.col("place").filter(pl.col("counterparty_name").is_not_null())
     grouped = (
-        facts.cached(recurring)
+        facts.cached(recurring_rows)
         .lazy()
         .group_by(BY_CUSTOMER, "series_id")
         .agg(
@@ -99,7 +99,7 @@ RECURRING = Table(
         Column("nextExpectedDate", "date", meaning="null once the series has ended"),
     ),
     listed=_series,
-    sources=(Source(_recurring, _SEEN, is_listed=True),),
+    sources=(Source(_recurring_with_ids, _SEEN, is_listed=True),),
     derived=(
         Derived(
             "monthlyAmount",
@@ -149,7 +149,7 @@ def debt_rows(facts: Facts) -> pl.DataFrame:
     return relevant.filter(history_rows).drop("is_revenue", "description").pipe(collect)
 
 
-def _missed(facts: Facts) -> pl.LazyFrame:
+def _missed_payments(facts: Facts) -> pl.LazyFrame:
     """Return each missed payment, with the row that it is traced to: the last repayment tried up to the day it was due.
 
     This is the repayment that was returned, or the one before a payment that is not seen at all.
@@ -251,7 +251,7 @@ FACILITIES_TABLE = Table(
             ),
         ),
         Source(
-            _missed,
+            _missed_payments,
             (Total("missedPayments", "count", _ONE, meaning="returned, or expected and not seen"),),
             is_listed=True,
         ),

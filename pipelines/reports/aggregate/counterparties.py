@@ -165,7 +165,7 @@ def _receipts_by_payer(facts: Facts) -> pl.LazyFrame:
 
 def _concentrations(facts: Facts) -> pl.LazyFrame:
     paid, rank = pl.col("paid"), pl.col("rank")
-    tops = (paid.filter(rank <= most).sum().alias(_top(most)) for most in _LARGEST)
+    tops = (paid.filter(rank <= most).sum().alias(_name_of_largest(most)) for most in _LARGEST)
     squares = _square("paid", paid.sum()).filter(rank.is_not_null()).sum()
     by_basis = facts.cached(payers).lazy().group_by(BY_CUSTOMER, "basis")
     return by_basis.agg(*tops, receipts=paid.sum(), payerCount=rank.count(), squares=squares)
@@ -179,18 +179,20 @@ def _square(by: str, whole: pl.Expr) -> pl.Expr:
     )
 
 
-def _top(most: int) -> str:
+def _name_of_largest(most: int) -> str:
     return f"fromLargest{most}"
 
 
 def _from_largest(most: int) -> Total:
-    return Total(_top(most), "AUD", pl.when(pl.col("rank") <= most).then("money_in"))
+    return Total(_name_of_largest(most), "AUD", pl.when(pl.col("rank") <= most).then("money_in"))
 
 
 def _share_of_largest(most: int) -> Derived:
-    share = ratio(pl.col(_top(most)), pl.col("receipts"))
+    share = ratio(pl.col(_name_of_largest(most)), pl.col("receipts"))
     meaning = "the largest payer" if most == 1 else f"the {most} largest payers"
-    return Derived(f"largest{most}Share", "ratio", (_top(most), "receipts"), share, f"what {meaning} paid / receipts")
+    return Derived(
+        f"largest{most}Share", "ratio", (_name_of_largest(most), "receipts"), share, f"what {meaning} paid / receipts"
+    )
 
 
 def _herfindahl() -> Derived:
@@ -233,6 +235,6 @@ REVENUE_CONCENTRATION = Table(
         ),
     ),
     derived=(*(_share_of_largest(most) for most in _LARGEST), _herfindahl()),
-    hidden=(*(_top(most) for most in _LARGEST), "squares"),
+    hidden=(*(_name_of_largest(most) for most in _LARGEST), "squares"),
     order=("basis",),
 )

@@ -6,7 +6,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.balances import ALL_ACCOUNTS
-from pipelines.reports.aggregate.cash_flow import months, unchanged
+from pipelines.reports.aggregate.cash_flow import add_no_keys, months
 from pipelines.reports.aggregate.flows import COUNTS, MONEY_IN, MONEY_OUT, NET, by_day, flows
 
 _DATE = pl.col("date")
@@ -43,7 +43,7 @@ DAILY_BALANCE = Table(
     keys=(Column("date", "date", meaning="the day"),),
     listed=_days,
     sources=(
-        flows(unchanged, ("date",), by_day, (MONEY_IN, MONEY_OUT), finer=False),
+        flows(add_no_keys, ("date",), by_day, (MONEY_IN, MONEY_OUT), finer=False),
         Source(
             _closing_parts,
             (

@@ -51,9 +51,9 @@ def gst_assumptions(facts: Facts) -> pl.DataFrame:
     return by_turnover.select(
         BY_CUSTOMER,
         gstRegistered=pl.coalesce("stated_registered", "reaches_limit"),
-        gstRegisteredFrom=_from("stated_registered", "turnover"),
+        gstRegisteredFrom=_origin("stated_registered", "turnover"),
         taxableShare=pl.coalesce("stated_share", pl.lit(1, RATIO)),
-        taxableShareFrom=_from("stated_share", "default"),
+        taxableShareFrom=_origin("stated_share", "default"),
     ).pipe(collect)
 
 
@@ -89,7 +89,7 @@ def _turnover(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _from(stated: str, otherwise: str) -> pl.Expr:
+def _origin(stated: str, otherwise: str) -> pl.Expr:
     return pl.when(pl.col(stated).is_not_null()).then(pl.lit("attribute")).otherwise(pl.lit(otherwise))
 
 
@@ -125,7 +125,7 @@ TAXABLE_REVENUE = Derived(
 )
 
 
-def if_registered(gst: pl.Expr) -> pl.Expr:
+def gst_if_registered(gst: pl.Expr) -> pl.Expr:
     """Return the GST, or 0 for a business that isn't registered: it neither charges nor claims GST."""
     return pl.when("gstRegistered").then(gst).otherwise(pl.lit(0, UNITS["AUD"]))
 
@@ -134,7 +134,7 @@ GST_ON_SALES = Derived(
     "gstOnSales",
     "AUD",
     ("taxableRevenue", "gstRegistered"),
-    if_registered(part_of_price(pl.col("taxableRevenue"))),
+    gst_if_registered(part_of_price(pl.col("taxableRevenue"))),
     f"taxableRevenue ÷ {GST.divisor}, to the cent; 0 when not registered",
 )
 GST_REVENUE = Table(

@@ -135,7 +135,7 @@ def _reason() -> pl.Expr:
     )
 
 
-def _excluded(facts: Facts) -> pl.LazyFrame:
+def _excluded_credits(facts: Facts) -> pl.LazyFrame:
     left_out = facts.rows.lazy().filter(words.is_credit(), ~pl.col("is_revenue"), _RECENT)
     return left_out.with_columns(reason=_reason())
 
@@ -161,7 +161,7 @@ EXCLUDED_RECEIPTS = Table(
     ),
     sources=(
         Source(
-            _excluded,
+            _excluded_credits,
             (
                 Total("transactionCount", "count", _ONE, meaning="receipts"),
                 Total("amount", "AUD", pl.col("money_in"), meaning="amount received"),

@@ -61,8 +61,8 @@ def periods(facts: Facts) -> pl.DataFrame:
 
 
 _RATES = {
-    "rate": RULES.rates.on(pl.col(PERIOD_END)),
-    "assumedWithholding": OBLIGATIONS.withheld.on(pl.col(PERIOD_END)),
+    "rate": RULES.rates.share_on(pl.col(PERIOD_END)),
+    "assumedWithholding": OBLIGATIONS.withheld.share_on(pl.col(PERIOD_END)),
 }
 
 
@@ -81,13 +81,13 @@ def _paydays(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def expected(facts: Facts) -> pl.DataFrame:
+def expected_super(facts: Facts) -> pl.DataFrame:
     """Return the rows of EXPECTED."""
     return EXPECTED.rows(facts).pipe(collect)
 
 
 def listed_periods(facts: Facts) -> pl.LazyFrame:
-    return facts.cached(expected).lazy().pipe(due_dates.listed_periods)
+    return facts.cached(expected_super).lazy().pipe(due_dates.listed_periods)
 
 
 def wages(facts: Facts) -> pl.LazyFrame:
@@ -105,7 +105,7 @@ def super_by_period(facts: Facts) -> pl.DataFrame:
     """
     paid = facts.cached(super_rows).with_row_index("payment")
     payments = paid.select(BY_CUSTOMER, "payment", "date", amount="money_out")
-    owed = _owed(facts)
+    owed = _super_debts(facts)
     for_paydays = is_payday_super(pl.col("date"))
     quarterly = attribute_to_oldest(owed.filter(pl.col("kind") == "quarterly"), payments)
     left = quarterly.rest.filter(for_paydays).select(payments.columns)
@@ -115,11 +115,11 @@ def super_by_period(facts: Facts) -> pl.DataFrame:
     return parts.join(paid.select("payment", "transaction_id"), on="payment", how="left", validate="m:1")
 
 
-def _owed(facts: Facts) -> pl.DataFrame:
+def _super_debts(facts: Facts) -> pl.DataFrame:
     """Return periods as debts for `attribute_to_oldest`, with `kind`."""
-    with_habits = facts.cached(expected).lazy().join(_habits(facts), on=BY_CUSTOMER, how="left", validate="m:1")
+    with_habits = facts.cached(expected_super).lazy().join(_habits(facts), on=BY_CUSTOMER, how="left", validate="m:1")
     debts = with_habits.select(
-        BY_CUSTOMER, PERIOD_END, "kind", begins="periodStart", until="dueDate", need=_need().fill_null(0)
+        BY_CUSTOMER, PERIOD_END, "kind", begins="periodStart", until="dueDate", need=_needed_super().fill_null(0)
     )
     return debts.pipe(collect)
 
@@ -136,7 +136,7 @@ def _habits(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _need() -> pl.Expr:
+def _needed_super() -> pl.Expr:
     """Return the super expected for a period.
 
     It is unknown for a quarter that began before the history, because not all of its wages are seen. Such a quarter

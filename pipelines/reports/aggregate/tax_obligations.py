@@ -21,7 +21,7 @@ from pipelines.reports.aggregate.gst import (
     TAXABLE_REVENUE,
     TAXABLE_SHARE,
     gst_assumptions,
-    if_registered,
+    gst_if_registered,
     is_taxed_cost,
     part_of_price,
     sums_by_month,
@@ -63,7 +63,7 @@ def periods(facts: Facts) -> pl.DataFrame:
     end = pl.col(PERIOD_END)
     return (
         due_dates.quarters(facts)
-        .with_columns(dueDate=due_dates.statement_due(end), assumedWithholding=OBLIGATIONS.withheld.on(end))
+        .with_columns(dueDate=due_dates.statement_due(end), assumedWithholding=OBLIGATIONS.withheld.share_on(end))
         .filter(pl.col("dueDate") >= pl.col("first_date"))
         .join(facts.cached(gst_assumptions).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
         .pipe(due_dates.mark_periods)
@@ -71,13 +71,13 @@ def periods(facts: Facts) -> pl.DataFrame:
     )
 
 
-def implied(facts: Facts) -> pl.DataFrame:
+def implied_tax(facts: Facts) -> pl.DataFrame:
     """Return the rows of IMPLIED."""
     return IMPLIED.rows(facts).pipe(collect)
 
 
 def listed_quarters(facts: Facts) -> pl.LazyFrame:
-    return facts.cached(implied).lazy().pipe(due_dates.listed_periods)
+    return facts.cached(implied_tax).lazy().pipe(due_dates.listed_periods)
 
 
 def rows_by_quarter(facts: Facts) -> pl.LazyFrame:
@@ -112,7 +112,7 @@ def settlements(facts: Facts) -> pl.DataFrame:
     A payment by the due date of the previous quarter's statement is for that quarter, a later one for the quarter in
     which it is made. But if the previous quarter went unpaid, a later payment is for the previous quarter too, late.
     """
-    unpaid = _unpaid(facts).select(BY_CUSTOMER, "unpaid", before=PERIOD_END)
+    unpaid = _unpaid_quarters(facts).select(BY_CUSTOMER, "unpaid", before=PERIOD_END)
     in_time = pl.col("days_past") <= 0
     late = ~in_time & pl.col("unpaid").fill_null(value=False) & words.is_debit()
     return (
@@ -134,7 +134,7 @@ def first_late_payment(facts: Facts) -> pl.LazyFrame:
     return late.unique((BY_CUSTOMER, PERIOD_END), keep="first", maintain_order=True)
 
 
-def _unpaid(facts: Facts) -> pl.LazyFrame:
+def _unpaid_quarters(facts: Facts) -> pl.LazyFrame:
     """Return `unpaid` by customer and quarter: whether almost none of the implied tax was paid by the due date.
 
     A payment during a quarter is for that quarter, unless the quarter before went unpaid: then it is a late one for
@@ -154,7 +154,7 @@ def _unpaid(facts: Facts) -> pl.LazyFrame:
     too_little, sufficient = pl.col("in_all").fill_null(0) < enough, pl.col("after_end").fill_null(0) >= enough
     sure = pl.when(too_little).then(pl.lit(value=True)).when(sufficient).then(pl.lit(value=False))
     return (
-        facts.cached(implied)
+        facts.cached(implied_tax)
         .lazy()
         .join(paid, on=(BY_CUSTOMER, PERIOD_END), how="left", validate="1:1")
         .sort(BY_CUSTOMER, PERIOD_END)
@@ -196,7 +196,7 @@ IMPLIED = Table(
             "gstInCosts",
             "AUD",
             ("taxedCosts", "gstRegistered"),
-            if_registered(part_of_price(pl.col("taxedCosts"))),
+            gst_if_registered(part_of_price(pl.col("taxedCosts"))),
             f"taxedCosts ÷ {GST.divisor}, to the cent; 0 when not registered",
         ),
         Derived(

@@ -27,7 +27,7 @@ class DatedShares:
     def first_day(self) -> date:
         return self.steps[0][0]
 
-    def on(self, day: pl.Expr) -> pl.Expr:
+    def share_on(self, day: pl.Expr) -> pl.Expr:
         """Return the share that applies on a day; null before the first."""
         latest_first = (pl.when(day >= start).then(pl.lit(share, RATIO)) for start, share in reversed(self.steps))
         return pl.coalesce(*latest_first)
@@ -84,12 +84,12 @@ def parse_obligations(document: Mapping[str, Any]) -> Obligations:
     """
     _refuse(OBLIGATIONS_FILE, _obligation_faults(document))
     guarantee, statements = document["super_guarantee"], document["activity_statements"]
-    exact: dict[str, Any] = {**_exact(guarantee), "rates": _dated(guarantee["rates"])}
+    exact: dict[str, Any] = {**_parse_shares(guarantee), "rates": _parse_dated_shares(guarantee["rates"])}
     return Obligations(
         document["years_listed"],
         SuperGuarantee(**exact),
-        _dated(document["withholding"]["shares"]),
-        ActivityStatements(**_exact(statements)),
+        _parse_dated_shares(document["withholding"]["shares"]),
+        ActivityStatements(**_parse_shares(statements)),
     )
 
 
@@ -194,11 +194,11 @@ def _is_share(value: object) -> bool:
         return False
 
 
-def _exact(section: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_shares(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: Decimal(value) if name in _SHARES else value for name, value in section.items()}
 
 
-def _dated(steps: Sequence[Mapping[str, Any]]) -> DatedShares:
+def _parse_dated_shares(steps: Sequence[Mapping[str, Any]]) -> DatedShares:
     return DatedShares(tuple((step["from"], Decimal(step["share"])) for step in steps))
 
 

@@ -15,7 +15,7 @@ from pipelines.reports.aggregate.balances import (
     day_sums,
     least_part,
 )
-from pipelines.reports.aggregate.cash_flow import MONTH, months, unchanged
+from pipelines.reports.aggregate.cash_flow import MONTH, add_no_keys, months
 from pipelines.reports.aggregate.flows import (
     KEY_FLOWS,
     MONEY_IN,
@@ -102,7 +102,7 @@ def _quarter(month: pl.Expr) -> pl.Expr:
     return month.dt.truncate("1q")
 
 
-def _starting(start: Callable[[pl.Expr], pl.Expr]) -> AddKeys:
+def _add_start(start: Callable[[pl.Expr], pl.Expr]) -> AddKeys:
     return lambda frame, _: frame.with_columns(start=start(pl.col("month")))
 
 
@@ -110,7 +110,7 @@ def _periods(start: Callable[[pl.Expr], pl.Expr], length: str) -> Callable[[Fact
     """Return a function that lists the periods which the history touches, and whether it covers them fully."""
     last = pl.col("start").dt.offset_by(length) - _DAY
 
-    def listed(facts: Facts) -> pl.LazyFrame:
+    def list_periods(facts: Facts) -> pl.LazyFrame:
         touched = facts.cached(months).lazy().with_columns(start=start(pl.col("month")))
         periods = touched.group_by(BY_CUSTOMER, "start").agg(pl.col("first_date", "data_through").first())
         complete = (pl.col("first_date") <= pl.col("start")) & (pl.col("data_through") >= last)
@@ -125,7 +125,7 @@ def _periods(start: Callable[[pl.Expr], pl.Expr], length: str) -> Callable[[Fact
             complete=complete,
         )
 
-    return listed
+    return list_periods
 
 
 def _name(start: pl.Expr, length: str) -> pl.Expr:
@@ -153,7 +153,7 @@ def _by_period(
             Column("complete", "boolean", meaning="the history covers all its days"),
         ),
         listed=_periods(start, length),
-        sources=(flows(_starting(start), ("start",), by_month, (MONEY_IN, MONEY_OUT, *KEY_FLOWS)),),
+        sources=(flows(_add_start(start), ("start",), by_month, (MONEY_IN, MONEY_OUT, *KEY_FLOWS)),),
         derived=(NET,),
         order=("start",),
     )
@@ -229,7 +229,7 @@ SEASONALITY = Table(
     details=(Column("partial", "boolean", meaning="the history does not cover one of the two months fully"),),
     listed=_seasons,
     sources=(
-        flows(unchanged, ("month",), by_month, _COMPARED, finer=False),
+        flows(add_no_keys, ("month",), by_month, _COMPARED, finer=False),
         Source(_YEAR_BEFORE.rows, tuple(_before(each) for each in _COMPARED), summed=_renamed_sums),
     ),
     derived=tuple(_growth(each) for each in _COMPARED),

@@ -9,7 +9,7 @@ from uuid import UUID
 from pipelines.pages.wording import day, month, spell_out
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.diff import KEYS_OF_LISTS
-from pipelines.reports.page.columns import heading, is_share, likely_unit
+from pipelines.reports.page.columns import is_share, likely_unit, write_heading
 
 _NAMES: Final = sorted({name for table in TABLES for name in table.row_keys} | set(KEYS_OF_LISTS))
 _PART: Final = re.compile(rf"(?P<name>{'|'.join(_NAMES)}) (?P<value>.*?)(?:, (?=(?:{'|'.join(_NAMES)}) )|$)", re.DOTALL)
@@ -34,7 +34,7 @@ def describe(figure: Mapping[str, Any], accounts: Accounts) -> dict[str, Any]:
             [spell_out(figure["report"]), *(spell_out(each).lower() for each in within if not each.isdigit())]
         )
     key = "" if figure["key"] is None else ", ".join(_parts(figure["key"], accounts))
-    return {**figure, "table": table, "name": heading(name), "shape": shape, "key": key}
+    return {**figure, "table": table, "name": write_heading(name), "shape": shape, "key": key}
 
 
 def _parts(key: str, accounts: Accounts) -> Iterator[str]:

@@ -89,7 +89,7 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
         rows_gone=gone,
         rows_corrected=rows_corrected,
         rows_reenriched=other.filter(~corrected).height,
-        figures=list(_changed(steps)),
+        figures=list(_list_changed_figures(steps)),
     )
 
 
@@ -173,7 +173,7 @@ def _item_key(item: Any, table: str | None) -> str | None:
 _KEYS_OF_TABLES = {table.id: table.row_keys for table in TABLES}
 
 
-def _changed(steps: Sequence[Mapping[tuple[str, ...], _Figure]]) -> Iterator[ChangedFigure]:
+def _list_changed_figures(steps: Sequence[Mapping[tuple[str, ...], _Figure]]) -> Iterator[ChangedFigure]:
     before, after = steps[0], steps[-1]
     for identity in [*after, *(removed for removed in before if removed not in after)]:
         values = [step[identity].value if identity in step else None for step in steps]

@@ -5,7 +5,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import without_findings
-from pipelines.reports.risk.rating import LETTERS, rating, with_rating
+from pipelines.reports.risk.rating import LETTERS, add_rating, rating
 from pipelines.risk_models.events import ceilings
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.expected import Expected
@@ -38,7 +38,7 @@ def _compare(facts: Facts, all_facts: Facts, before: Scorecard, after: Scorecard
     read = readings(facts, list(slugs), expected=expected)
     capped = ceilings(all_facts)
     shown = [
-        with_rating(scorecard.score(read), scorecard, capped).select(
+        add_rating(scorecard.score(read), scorecard, capped).select(
             BY_CUSTOMER, pl.col("value").alias(f"value_{side}"), pl.col("rating").alias(f"rating_{side}")
         )
         for side, scorecard in zip(SIDES, (before, after), strict=True)

@@ -388,9 +388,9 @@ def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
             "customer": name if name is not None else "–",
             "rows": rows,
             "months": months,
-            "completeness": plain(completeness.get(number, _NONE).one("summary").number("completenessScore")),
+            "completeness": plain(completeness.get(number, _NONE).child("summary").number("completenessScore")),
             "unreconciled": percent(
-                completeness.get(number, _NONE).one("unreconciled").number("shareOfAmount") or None
+                completeness.get(number, _NONE).child("unreconciled").number("shareOfAmount") or None
             ),
             "rating": risk.get(number, _NONE).text("rating") or "–",
             "revenue a month": in_currency(dollars(revenue), analysed.money.currency),
@@ -452,7 +452,7 @@ def _print_reports(bundle: Mapping[str, ReportView], about: About, currency: str
     data = {kind: Fields.of_json(view.data_json) for kind, view in bundle.items()}
     if (drivers := _costliest(data["risk"])) is not None:
         _print_grid(drivers, currency, ("Driver", "Reading", "Points"))
-    tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, {}))}
+    tables = {table.id: table for each in data["aggregate"].children("tables") if (table := Table.read(each, {}))}
     for section in sections(_EXCERPTS, tables):
         for part in section.parts:
             if isinstance(part, Grid):
@@ -463,7 +463,9 @@ def _print_reports(bundle: Mapping[str, ReportView], about: About, currency: str
 
 def _costliest(risk: Fields) -> Grid | None:
     """Return the drivers that cost points, most first."""
-    missing = [(each, (each.number("maxPoints") or 0) - (each.number("points") or 0)) for each in risk.many("drivers")]
+    missing = [
+        (each, (each.number("maxPoints") or 0) - (each.number("points") or 0)) for each in risk.children("drivers")
+    ]
     costly = sorted((each for each in missing if each[1] > 0), key=lambda each: each[1], reverse=True)
     grid = driver_details([driver for driver, _ in costly])
     return None if grid is None else replace(grid, caption="What costs points of the risk rating")

@@ -75,7 +75,7 @@ def breaks(facts: Facts) -> pl.LazyFrame:
         return pl.LazyFrame(schema=_BREAKS)
     units = _units(facts, days.lazy().select(BY_ACCOUNT).unique()).pipe(collect)
     pieces = units.lazy().pipe(_pieces).pipe(collect)
-    found = _pair_ends_with_beginnings(units, pieces).lazy().with_columns(likely=_likely()).pipe(collect)
+    found = _pair_ends_with_beginnings(units, pieces).lazy().with_columns(likely=_likely_cause()).pipe(collect)
     others = _order_breaks(units, pieces, days, found)
     return (
         pl.concat([found, others])
@@ -91,23 +91,23 @@ def breaks(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _missing() -> pl.Expr:
+def _missing_amount() -> pl.Expr:
     return pl.col("begun") - pl.col("ended")
 
 
 def _is_small() -> pl.Expr:
-    return _missing().abs() <= pl.lit(ROUNDING, BALANCE)
+    return _missing_amount().abs() <= pl.lit(ROUNDING, BALANCE)
 
 
-def _likely() -> pl.Expr:
+def _likely_cause() -> pl.Expr:
     """Name the likely cause: a wrong sign leaves −2 times the row's amount missing, a repeated row −1 times."""
     nth = _is_small().cum_sum().over(*BY_ACCOUNT, pl.col("next_seen").dt.year())
     return (
         pl.when(_is_small() & (nth <= MAX_ROUNDED))
         .then(pl.lit("rounding"))
-        .when(_missing() == -2 * pl.col("amount"))
+        .when(_missing_amount() == -2 * pl.col("amount"))
         .then(pl.lit("sign"))
-        .when((_missing() == -pl.col("amount")) & pl.col("has_twin"))
+        .when((_missing_amount() == -pl.col("amount")) & pl.col("has_twin"))
         .then(pl.lit("repeated_row"))
         .otherwise(pl.lit("rows_missing"))
     )
@@ -118,7 +118,7 @@ def _pair_ends_with_beginnings(units: pl.DataFrame, pieces: pl.DataFrame) -> pl.
 
     Returns an account's keys, the columns of _AFTER and _BEFORE, and `nth`, by which an account's breaks are sorted.
     """
-    left = pieces.lazy().pipe(_unmatched).sort(*_DAY, "order").with_row_index("nth").pipe(collect)
+    left = pieces.lazy().pipe(_unmatched_ends).sort(*_DAY, "order").with_row_index("nth").pipe(collect)
     ends, begins = left.filter(pl.col("left_over") > 0), left.filter(pl.col("left_over") < 0)
     rounded = _pair_by_rounding(units, ends, begins)
     by_day = _pair_by_day(
@@ -320,7 +320,7 @@ def _pieces(units: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _unmatched(pieces: pl.LazyFrame) -> pl.LazyFrame:
+def _unmatched_ends(pieces: pl.LazyFrame) -> pl.LazyFrame:
     """Return ends that the account's next day doesn't continue, and beginnings that the day before didn't lead to.
 
     One row for each, with `left_over` 1 or -1. The account's very first beginning and last end are among them.

@@ -50,13 +50,13 @@ def statements(facts: Facts) -> pl.LazyFrame:
     begun = pl.coalesce("period_start", "period_end") <= facts.as_of
     return (
         details.filter(begun.fill_null(value=True))
-        .pipe(_with_closing, facts, pl.col("period_start") - pl.duration(days=1), "openingInRows")
-        .pipe(_with_closing, facts, pl.col("period_end"), "closingInRows")
+        .pipe(_add_closing, facts, pl.col("period_start") - pl.duration(days=1), "openingInRows")
+        .pipe(_add_closing, facts, pl.col("period_end"), "closingInRows")
         .with_columns(accountId=uuid_text("account_id"), statementId=uuid_text("statement_id"))
     )
 
 
-def _with_closing(documents: pl.LazyFrame, facts: Facts, day: pl.Expr, name: str) -> pl.LazyFrame:
+def _add_closing(documents: pl.LazyFrame, facts: Facts, day: pl.Expr, name: str) -> pl.LazyFrame:
     """Add the balance at the end of `day`, according to the last day with rows up to then."""
     closings = facts.stated_closings.lazy().select(*_DAY, pl.col("closing_balance").alias(name)).sort("date")
     dated = documents.with_columns(date=day).sort("date", nulls_last=True)

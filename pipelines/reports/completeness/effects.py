@@ -48,7 +48,7 @@ from pipelines.reports.completeness.coverage import (
 )
 from pipelines.reports.completeness.documents import statements
 from pipelines.reports.completeness.gaps import gaps
-from pipelines.reports.completeness.score import BEFORE_POINTS, YEAR_POINTS, days_documented, points, score_of_worth
+from pipelines.reports.completeness.score import BEFORE_POINTS, YEAR_POINTS, documented_days, points, score_of_worth
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.report_values import RATIO, score
 
@@ -117,13 +117,15 @@ def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
     found = flags.pipe(collect).row(0, named=True)
     for code, cause in _CODES_OF_BREAKS.items():
         if found[cause]:
-            yield from _days_if_proven(with_causes, _only(cause), code, pl.col("accountId"))
+            yield from _days_if_proven(with_causes, _is_proven_without(cause), code, pl.col("accountId"))
     if found["is_unstated"]:
         unstated = pl.when(pl.col("stated") == 0).then(pl.lit("NoBalances")).otherwise(pl.lit("PartialBalances"))
-        yield from _days_if_proven(with_causes, _only("is_unstated"), unstated, _no_subject())
+        yield from _days_if_proven(with_causes, _is_proven_without("is_unstated"), unstated, _no_subject())
     if found["is_unreconciled"]:
         by_statement = _steps_by_statement(with_causes, facts)
-        yield from _days_if_proven(by_statement, _only("is_unreconciled"), "UnreconciledStatement", pl.col("about"))
+        yield from _days_if_proven(
+            by_statement, _is_proven_without("is_unreconciled"), "UnreconciledStatement", pl.col("about")
+        )
     if found["is_open"]:
         yield from _days_if_transfers_complete(with_causes, pl.col("open_rows") > 0, "OneSidedTransfers", _no_subject())
         mentioned = pl.col("open_rows") == pl.col("found")
@@ -190,7 +192,7 @@ def _steps_with_causes(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _only(cause: str) -> pl.Expr:
+def _is_proven_without(cause: str) -> pl.Expr:
     """Match steps that would be proven if this cause were resolved."""
     others = [name for name in _CAUSES if name != cause]
     return pl.col(cause) & ~pl.any_horizontal(others) & pl.col("previous_day").is_not_null() & ~is_proven()
@@ -371,7 +373,7 @@ EFFECTS = Table(
             ),
         ),
         Source(
-            days_documented,
+            documented_days,
             (
                 Total("yearWorth", "ratio", pl.when("in_year").then("worth")),
                 Total("beforeWorth", "ratio", pl.when(~pl.col("in_year")).then("worth")),

@@ -28,7 +28,7 @@ SCORE_WORDS = (
 )
 
 
-def days_documented(facts: Facts) -> pl.LazyFrame:
+def documented_days(facts: Facts) -> pl.LazyFrame:
     return best_days(facts).with_columns(in_year=pl.col("day") >= epoch(facts.as_of) - YEAR)
 
 
@@ -41,7 +41,7 @@ SUMMARY = Table(
     listed=lambda facts: facts.customers.lazy(),
     sources=(
         Source(
-            days_documented,
+            documented_days,
             (
                 Total("yearWorth", "ratio", pl.when("in_year").then("worth")),
                 Total("beforeWorth", "ratio", pl.when(~pl.col("in_year")).then("worth")),

@@ -59,7 +59,7 @@ _SHARE = re.compile("[sS]hare|(growth|Growth|Rate|rate|[cC]overage|^covered|[mM]
 _MONEY = re.compile("([aA]mount|[bB]alance|[tT]otal|[dD]ifference|[tT]urnover|[vV]ariance|[rR]evenue)$|^money|^total")
 
 
-def heading(column: str) -> str:
+def write_heading(column: str) -> str:
     """Return a column's heading in plain words."""
     return _HEADINGS.get(column) or spell_out(column)
 

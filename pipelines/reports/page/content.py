@@ -9,7 +9,7 @@ from typing import Protocol
 from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
 from pipelines.pages.wording import UNKNOWN, abn, day, dollars, moment, month, percent, plain, spell_out
 from pipelines.reports.page import integrity, pictures, unreconciled
-from pipelines.reports.page.columns import heading
+from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import account_name, driver_name, reading_in_words
@@ -84,16 +84,16 @@ def page_content(bundle: Mapping[str, Member], about: About, *, with_annex: bool
         with_annex: whether the last section has every table in full, which takes most of the time.
     """
     data = {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
-    accounts = data["completeness"].many("accounts")
+    accounts = data["completeness"].children("accounts")
     account_names = {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
     tables = {
-        table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, account_names))
+        table.id: table for each in data["aggregate"].children("tables") if (table := Table.read(each, account_names))
     }
     found = (
         _summary(data["completeness"], data["risk"], tables),
         _charts(data["completeness"], tables, _latest(bundle, "data_through")),
-        _rating(data["risk"]),
-        integrity.section(data["risk"].one("integrity")),
+        _rating_section(data["risk"]),
+        integrity.section(data["risk"].child("integrity")),
         _accounts(data["completeness"], account_names),
         *sections(SECTIONS, tables),
         *((_annex(data, tables, account_names),) if with_annex else ()),
@@ -110,9 +110,9 @@ def page_content(bundle: Mapping[str, Member], about: About, *, with_annex: bool
 
 def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Section:
     cards = Cards(tuple(_cards(completeness, risk, tables)))
-    reasons = _points("What keeps completeness down", completeness.many("reasons"))
-    together = _together(completeness.one("resolvedTogether")) if reasons else None
-    cautions = _points("What to know about the risk figure", risk.many("errorCodes"))
+    reasons = _points("What keeps completeness down", completeness.children("reasons"))
+    together = _joint_effect(completeness.child("resolvedTogether")) if reasons else None
+    cautions = _points("What to know about the risk figure", risk.children("errorCodes"))
     return Section("summary", "Summary", drop_none(cards, _limits(risk), _reasons(risk), reasons, together, cautions))
 
 
@@ -127,7 +127,7 @@ def _remedy(reason: Fields) -> str | None:
     return f"{remedy} (+{plain(effect)} points)" if remedy and effect else remedy
 
 
-def _together(resolved: Fields) -> Note | None:
+def _joint_effect(resolved: Fields) -> Note | None:
     score, effect = resolved.number("completenessScore"), resolved.number("effect")
     if score is None or not effect:
         return None
@@ -135,14 +135,14 @@ def _together(resolved: Fields) -> Note | None:
 
 
 def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | None) -> Section:
-    firsts = [first for each in completeness.many("accounts") if (first := each.day("firstDate")) is not None]
-    figures = pictures.figures(tables, completeness.many("gaps"), (min(firsts, default=None), through))
+    firsts = [first for each in completeness.children("accounts") if (first := each.day("firstDate")) is not None]
+    figures = pictures.figures(tables, completeness.children("gaps"), (min(firsts, default=None), through))
     return Section("charts", "At a glance", (Figures(figures),) if figures else ())
 
 
-def _rating(risk: Fields) -> Section:
-    drivers = risk.many("drivers")
-    changes = tuple(Point(words) for each in risk.many("sensitivity") if (words := _change(each)))
+def _rating_section(risk: Fields) -> Section:
+    drivers = risk.children("drivers")
+    changes = tuple(Point(words) for each in risk.children("sensitivity") if (words := _change(each)))
     figures = drop_none(pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
     shown = drop_none(Figures(figures) if figures else None, driver_details(drivers))
     return Section("risk", "What drives the rating", shown if drivers else ())
@@ -153,7 +153,7 @@ def _change(each: Fields) -> str | None:
     before, after = each.text("ratingFrom"), each.text("ratingTo")
     if before is None or after is None:
         return each.text("words")
-    moves = " together with ".join(_move(driver) for driver in (each, each.one("also")) if driver)
+    moves = " together with ".join(_move(driver) for driver in (each, each.child("also")) if driver)
     return f"{moves} would {'lift' if after < before else 'lower'} the rating from {before} to {after}."
 
 
@@ -167,7 +167,7 @@ def _move(driver: Fields) -> str:
 def _limits(risk: Fields) -> Points | None:
     """Say what limits the rating: too little evidence, and events that nobody resolved."""
     points = [Point(_evidence(risk))] if "evidence" in risk.texts("limitedBy") else []
-    points += [Point(_event(each)) for each in risk.many("events") if each.raw("resolved") is not True]
+    points += [Point(_event(each)) for each in risk.children("events") if each.raw("resolved") is not True]
     return Points("What limits the rating", tuple(points)) if points else None
 
 
@@ -185,12 +185,12 @@ def _event(event: Fields) -> str:
 
 def _reasons(risk: Fields) -> Points | None:
     """Give the principal reasons. Their words distinguish what is bad from what could not be verified."""
-    points = tuple(Point(words) for each in risk.many("principalReasons") if (words := each.text("words")))
+    points = tuple(Point(words) for each in risk.children("principalReasons") if (words := each.text("words")))
     return Points("What cost the rating most", points) if points else None
 
 
 def _accounts(completeness: Fields, account_names: Mapping[str, str]) -> Section:
-    accounts, gaps = completeness.many("accounts"), completeness.many("gaps")
+    accounts, gaps = completeness.children("accounts"), completeness.children("gaps")
     covered = pictures.coverage(accounts, gaps)
     parts: tuple[Part, ...] = drop_none(
         Figures((covered,)) if covered else None,
@@ -260,7 +260,7 @@ def _cards(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> I
 
 
 def _completeness_card(completeness: Fields) -> Card:
-    summary = completeness.one("summary")
+    summary = completeness.child("summary")
     if not summary:
         return Card("Completeness", UNKNOWN, ("Not computed",))
     missing = summary.number("totalMissingness")
@@ -275,7 +275,7 @@ def _risk_card(risk: Fields) -> Card:
     if not risk:
         return Card("Risk rating", UNKNOWN, ("Not computed",))
     value, calibration = risk.number("value"), risk.text("calibration") or "none"
-    low, high = risk.one("interval").number("low"), risk.one("interval").number("high")
+    low, high = risk.child("interval").number("low"), risk.child("interval").number("high")
     fitted = calibration == "client"
     lines = (
         f"{percent(value)} probability of default within 12 months" if fitted else f"Risk figure {plain(value)}",
@@ -301,7 +301,7 @@ def _money_cards(tables: Mapping[str, Table]) -> Iterator[Card]:
     window = next((row for row in tables.get("rolling_windows", NO_TABLE).rows if row.number("days") == 90), None)
     if window is not None:
         names = ("moneyIn", "moneyOut", "net")
-        lines = tuple(f"{heading(name)} {dollars(window.number(name))}" for name in names)
+        lines = tuple(f"{write_heading(name)} {dollars(window.number(name))}" for name in names)
         yield Card("Revenue, last 90 days", dollars(window.number("revenue")), lines)
     months = tables.get("monthly_cash_flow", NO_TABLE).rows
     if months:

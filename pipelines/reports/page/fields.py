@@ -45,10 +45,10 @@ class Fields:
     def day(self, name: str) -> date | None:
         return as_day(self._members.get(name))
 
-    def one(self, name: str) -> "Fields":
+    def child(self, name: str) -> "Fields":
         return Fields(self._members.get(name))
 
-    def many(self, name: str) -> tuple["Fields", ...]:
+    def children(self, name: str) -> tuple["Fields", ...]:
         value = self._members.get(name)
         return tuple(map(Fields, value)) if isinstance(value, list) else ()
 

@@ -16,7 +16,7 @@ def section(integrity: Fields) -> Section:
 
 
 def _revenue(integrity: Fields) -> Grid | None:
-    excluded = integrity.many("excluded")
+    excluded = integrity.children("excluded")
     if not excluded:
         return None
     rows = [
@@ -29,7 +29,7 @@ def _revenue(integrity: Fields) -> Grid | None:
 
 
 def _findings(integrity: Fields) -> Grid | None:
-    found = integrity.many("findings")
+    found = integrity.children("findings")
     if not found:
         return None
     columns = (

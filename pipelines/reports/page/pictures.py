@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
 from pipelines.pages.charts import Span
 from pipelines.pages.wording import UNKNOWN, counted, day, dollars, extent, money, month, plain, shorten, spell_out
-from pipelines.reports.page.columns import heading
+from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import STATES, account_name, driver_name, points_in_words
@@ -108,7 +108,7 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
         charts.bar_chart(bars),
         Grid.of(
             title,
-            ("Category", *number_columns(heading(side), "Share")),
+            ("Category", *number_columns(write_heading(side), "Share")),
             [[name, money(amount), _share(amount, whole)] for name, amount in ranked],
         ),
     )
@@ -171,7 +171,7 @@ def _debt(row: Fields, history: History) -> Span | None:
 
 def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | None:
     """Draw each account from its first row to its last, its gaps marked."""
-    spans = [span for account in accounts if (span := _covered(account, gaps)) is not None]
+    spans = [span for account in accounts if (span := _covered_span(account, gaps)) is not None]
     if not spans:
         return None
     marked = sum(len(span.breaks) for span in spans)
@@ -183,7 +183,7 @@ def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | Non
     return Figure("coverage", "Coverage of each account", says, charts.timeline(spans[:MAX_SPANS]), key=key)
 
 
-def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
+def _covered_span(account: Fields, gaps: Sequence[Fields]) -> Span | None:
     first, last, named = account.day("firstDate"), account.day("lastDate"), account.text("accountId")
     if first is None or last is None or first > last:
         return None
@@ -198,7 +198,7 @@ def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
     return [(last, following) for last, following in days if last and following]
 
 
-def _possible(driver: Fields) -> Mapping[str, Decimal]:
+def _possible_points(driver: Fields) -> Mapping[str, Decimal]:
     """Return the bars behind a driver's points: what its evidence could earn, and what missing evidence could add."""
     if (most := driver.number("maxPoints")) is None:
         return {}
@@ -215,7 +215,7 @@ def drivers(driving: Sequence[Fields]) -> Figure | None:
         (
             shorten(driver_name(each), LABEL if each.text("state") in STATES else LONG_LABEL),
             points_in_words(each),
-            {**_possible(each), "solid": points},
+            {**_possible_points(each), "solid": points},
         )
         for each, points in rows
     ]

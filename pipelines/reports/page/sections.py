@@ -36,7 +36,7 @@ class Plan:
     none: str
 
 
-def _chosen(table: str, columns: str = "", caption: str | None = None, split: str | None = None) -> Chosen:
+def _choose(table: str, columns: str = "", caption: str | None = None, split: str | None = None) -> Chosen:
     return Chosen(table, tuple(columns.split()), caption, split)
 
 
@@ -45,16 +45,16 @@ SECTIONS = (
         "monthly",
         "Month by month",
         (
-            _chosen(
+            _choose(
                 "monthly_cash_flow",
                 "month partial moneyIn moneyOut net revenue closingBalance minBalance negativeDays dishonours",
             ),
-            _chosen(
+            _choose(
                 "monthly_cash_flow",
                 "month payroll debtService tax transfersIn transfersOut meanBalance",
                 "Wages, debt, tax and transfers by month",
             ),
-            _chosen(
+            _choose(
                 "rolling_windows",
                 "days moneyIn moneyOut net revenue payroll debtService tax minBalance",
             ),
@@ -65,9 +65,9 @@ SECTIONS = (
         "years",
         "By year and quarter",
         (
-            _chosen("financial_year", "name complete moneyIn moneyOut net revenue payroll debtService tax"),
-            _chosen("quarters", "name complete moneyIn moneyOut net revenue payroll debtService tax"),
-            _chosen("seasonality", "month partial revenue revenueYearBefore revenueGrowth"),
+            _choose("financial_year", "name complete moneyIn moneyOut net revenue payroll debtService tax"),
+            _choose("quarters", "name complete moneyIn moneyOut net revenue payroll debtService tax"),
+            _choose("seasonality", "month partial revenue revenueYearBefore revenueGrowth"),
         ),
         "No years yet.",
     ),
@@ -75,13 +75,13 @@ SECTIONS = (
         "profit",
         "Cash profit and loss",
         (
-            _chosen(
+            _choose(
                 "profit_and_loss",
                 "month revenue costOfSales grossProfit otherIncome payroll premises operations vehicleTravel "
                 "operatingResult",
                 "From revenue to the operating result",
             ),
-            _chosen(
+            _choose(
                 "profit_and_loss",
                 "month operatingResult financeCosts tax resultAfterTax financing investing owner returnedPayments "
                 "unallocated net",
@@ -94,32 +94,32 @@ SECTIONS = (
         "revenue",
         "Revenue",
         (
-            _chosen(
+            _choose(
                 "revenue_sources",
                 "category receipts givenBack revenue shareOfReceipts transactionCount netOfFees grossReceipts",
             ),
-            _chosen("gst_revenue", "month revenue revenueOfTaxedKinds taxableRevenue gstOnSales revenueWithoutGst"),
-            _chosen("revenue_concentration"),
-            _chosen("excluded_receipts"),
+            _choose("gst_revenue", "month revenue revenueOfTaxedKinds taxableRevenue gstOnSales revenueWithoutGst"),
+            _choose("revenue_concentration"),
+            _choose("excluded_receipts"),
         ),
         "No revenue was recognised.",
     ),
     Plan(
         "counterparties",
         "Whom money came from and went to",
-        (_chosen("top_counterparties", "name kind amount share transactionCount monthsSeen trend", split="direction"),),
+        (_choose("top_counterparties", "name kind amount share transactionCount monthsSeen trend", split="direction"),),
         "No counterparties were recognised.",
     ),
     Plan(
         "recurring",
         "What recurs",
         (
-            _chosen(
+            _choose(
                 "recurring_commitments",
                 "counterparty category period usualAmount monthlyAmount occurrences lastDate nextExpectedDate",
                 split="direction",
             ),
-            _chosen(
+            _choose(
                 "regular_income",
                 "counterparty kind wagesProbability benefitProbability pensionProbability rentProbability "
                 "contractRevenueProbability regularProbability period usualDay paidShare usualAmount monthlyAmount "
@@ -132,7 +132,7 @@ SECTIONS = (
         "facilities",
         "Debt",
         (
-            _chosen(
+            _choose(
                 "facilities",
                 "lenderName product status fundingDate fundingAmount repaymentCount repaidTotal lastRepaymentDate "
                 "missedPayments estimatedRemaining remainingLow remainingHigh inferred",
@@ -143,18 +143,18 @@ SECTIONS = (
     Plan(
         "dishonours",
         "Dishonours",
-        (_chosen("dishonours", "date amount counterparty description"),),
+        (_choose("dishonours", "date amount counterparty description"),),
         "No payment of the customer bounced.",
     ),
     Plan(
         "tax",
         "Tax and super",
         (
-            _chosen(
+            _choose(
                 "super_obligations",
                 "periodStart periodEnd kind dueDate wagesPaid expectedSuper superPaid shortfall status",
             ),
-            _chosen("tax_obligations", "periodStart periodEnd dueDate impliedTotal paid variance daysLate status"),
+            _choose("tax_obligations", "periodStart periodEnd dueDate impliedTotal paid variance daysLate status"),
         ),
         "Nothing was due, and nothing paid.",
     ),
@@ -187,7 +187,7 @@ def _grids(table: Table, chosen: Chosen) -> list[Grid]:
 
 def _part(table: Table, chosen: Chosen, split: str, value: str) -> Grid:
     caption = f"{table.name}: {_DIRECTIONS.get(value) or spell_out(value)}"
-    return table.where(lambda row: (row.text(split) or "") == value).grid(caption, chosen.columns)
+    return table.select_rows(lambda row: (row.text(split) or "") == value).grid(caption, chosen.columns)
 
 
 def _values(rows: Sequence[Fields], name: str) -> list[str]:

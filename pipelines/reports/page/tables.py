@@ -6,7 +6,7 @@ from itertools import compress
 from typing import Self
 
 from pipelines.pages import Column, Grid
-from pipelines.reports.page.columns import cell_kind, figure, heading, likely_unit
+from pipelines.reports.page.columns import cell_kind, figure, likely_unit, write_heading
 from pipelines.reports.page.fields import Fields
 from pipelines.vocabulary.errors import build_pointer
 
@@ -27,12 +27,12 @@ class Table:
 
     @classmethod
     def read(cls, table: Fields, account_names: Mapping[str, str]) -> Self:
-        declared = {str(column.text("name")): column.text("unit") or "" for column in table.many("columns")}
-        rows = table.many("values")
+        declared = {str(column.text("name")): column.text("unit") or "" for column in table.children("columns")}
+        rows = table.children("values")
         named = table.text("id") or ""
         return cls(
             id=named,
-            name=table.text("name") or heading(named),
+            name=table.text("name") or write_heading(named),
             is_series=table.text("type") == "time_series",
             units=declared or {name: "" for row in rows[:1] for name in row},
             rows=rows,
@@ -40,7 +40,7 @@ class Table:
             places=tuple(f"/tables/{named}/values/{nth}" for nth in range(len(rows))),
         )
 
-    def where(self, holds: Callable[[Fields], bool]) -> "Table":
+    def select_rows(self, holds: Callable[[Fields], bool]) -> "Table":
         chosen = [holds(row) for row in self.rows]
         return replace(self, rows=tuple(compress(self.rows, chosen)), places=tuple(compress(self.places, chosen)))
 
@@ -48,7 +48,7 @@ class Table:
         """Return a grid of these columns, or of all, each written by its unit."""
         shown = [name for name in columns if name in self.units] or list(self.units)
         rows = [[self._cell(row, name) for name in shown] for row in self.rows]
-        heads = [Column(heading(name), cell_kind(self.units[name], name)) for name in shown]
+        heads = [Column(write_heading(name), cell_kind(self.units[name], name)) for name in shown]
         figures = [
             [self._figure(row, place, name) for name in shown]
             for row, place in zip(self.rows, self.places, strict=False)
@@ -74,16 +74,18 @@ NO_TABLE = Table("", "", is_series=False, units={}, rows=())
 
 def undeclared_grid(members: Fields, name: str, account_names: Mapping[str, str]) -> Grid | None:
     """Return a grid of a member without declared columns: an object as names and values, a list of objects as rows."""
-    facts, rows = members.one(name), [row for row in members.many(name) if row]
+    facts, rows = members.child(name), [row for row in members.children(name) if row]
     if facts:
-        pairs = [(heading(each), figure(facts.raw(each), likely_unit(facts.raw(each), each), each)) for each in facts]
-        return Grid.of(heading(name), ("What", Column("Figure", "number")), pairs)
+        pairs = [
+            (write_heading(each), figure(facts.raw(each), likely_unit(facts.raw(each), each), each)) for each in facts
+        ]
+        return Grid.of(write_heading(name), ("What", Column("Figure", "number")), pairs)
     if not rows:
         return None
     columns = dict.fromkeys(column for row in rows for column in row)
     units = {column: _unit_of(rows, column) for column in columns}
     return Table(
-        name, heading(name), is_series=False, units=units, rows=tuple(rows), account_names=account_names
+        name, write_heading(name), is_series=False, units=units, rows=tuple(rows), account_names=account_names
     ).grid()
 
 

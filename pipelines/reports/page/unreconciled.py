@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from pipelines.pages import Grid, number_columns
 from pipelines.pages.wording import percent, whole
-from pipelines.reports.page.columns import heading
+from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import driver_name
 from pipelines.reports.page.tables import Table
@@ -19,7 +19,7 @@ def notice(reports: Mapping[str, Fields]) -> str | None:
     All reports give the same share, because they use the same rows. So the first report that has one is enough.
     """
     for report in reports.values():
-        section = report.one("unreconciled")
+        section = report.child("unreconciled")
         if section.number("rows"):
             money, rows = percent(section.number("shareOfAmount")), percent(section.number("shareOfRows"))
             return f"{money} of the money moved ({rows} of the rows) rests on PDF statements that do not reconcile."
@@ -40,9 +40,9 @@ def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | N
 
 def _list_shares(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Iterator[FigureShare]:
     for report in reports.values():
-        for row in report.one("unreconciled").many("figures"):
-            where, shares = _name_part(row.text("row") or "", report, tables), row.one("shares")
-            yield from ((where, heading(name), share) for name in shares if (share := shares.number(name)))
+        for row in report.child("unreconciled").children("figures"):
+            where, shares = _name_part(row.text("row") or "", report, tables), row.child("shares")
+            yield from ((where, write_heading(name), share) for name in shares if (share := shares.number(name)))
 
 
 def _name_part(pointer: str, report: Fields, tables: Mapping[str, Table]) -> str:
@@ -50,8 +50,8 @@ def _name_part(pointer: str, report: Fields, tables: Mapping[str, Table]) -> str
     match pointer.split("/")[1:]:
         case ["tables", table_id, *_] if table_id in tables:
             return tables[table_id].name
-        case ["drivers", nth] if nth.isdecimal() and int(nth) < len(drivers := report.many("drivers")):
+        case ["drivers", nth] if nth.isdecimal() and int(nth) < len(drivers := report.children("drivers")):
             return driver_name(drivers[int(nth)])
         case [member, *_]:
-            return heading(member)
+            return write_heading(member)
     return "Risk rating"

@@ -21,13 +21,13 @@ from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.unreconciled import section as unreconciled_section
 from pipelines.integrity import without_findings
-from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
+from pipelines.reports.risk.confidence import INPUTS, add_confidence, confidence_rating, error_codes
 from pipelines.reports.risk.drivers import by_driver, drivers
 from pipelines.reports.risk.events import events_member
 from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
 from pipelines.reports.risk.principal import principal_reasons
-from pipelines.reports.risk.rating import with_interval, with_rating
+from pipelines.reports.risk.rating import add_rating, with_interval
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.reports.risk.unreconciled import share_lines
 from pipelines.risk_models.events import ceilings
@@ -99,8 +99,8 @@ def _report_portfolio(
     scored = (
         known.join(readings(facts, slugs, expected=expected), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(scorecard.score)
-        .pipe(with_rating, scorecard, ceilings(all_facts))
-        .pipe(with_confidence, facts.as_of)
+        .pipe(add_rating, scorecard, ceilings(all_facts))
+        .pipe(add_confidence, facts.as_of)
         .pipe(with_interval, scorecard)
     )
     listed = by_driver(scored, scorecard.features)

@@ -94,7 +94,7 @@ INPUTS = ("months_of_history", "revenue_volatility_12m")
 """Metrics that confidence reads, whatever the scorecard."""
 
 
-def with_confidence(scored: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def add_confidence(scored: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Add `pdConfidenceScore` and the columns that its parts read."""
     known = scored.lazy().with_columns(days_behind=days_behind(as_of).cast(RATIO))
     return known.with_columns(pdConfidenceScore=_score()).collect(engine="in-memory", optimizations=AS_WRITTEN)

@@ -33,12 +33,12 @@ def by_driver(scored: pl.DataFrame, features: tuple[Feature, ...]) -> pl.DataFra
     the reading depends on what payments are for).
     """
     rows = by_feature(scored, features, reading="", coverage=COVERAGE_OF, points=POINTS_OF).pipe(collect)
-    customers, described = scored[BY_CUSTOMER].gather(rows["row"]), _described(features)[rows["feature"]]
+    customers, described = scored[BY_CUSTOMER].gather(rows["row"]), _feature_table(features)[rows["feature"]]
     return rows.drop("row").with_columns(customers, *described.get_columns())
 
 
 @lru_cache(maxsize=100)
-def _described(features: tuple[Feature, ...]) -> pl.DataFrame:
+def _feature_table(features: tuple[Feature, ...]) -> pl.DataFrame:
     return pl.DataFrame([_row(feature) for feature in features], schema=_FEATURES, orient="row")
 
 

@@ -43,7 +43,7 @@ def explain_risk(facts: Facts, data: Data, path: tuple[str, ...]) -> Trace:
     Raises:
         NotFound: there is no such figure.
     """
-    return _Explaining(facts, data).figure(path)
+    return _Explaining(facts, data).explain_figure(path)
 
 
 class _Explaining:
@@ -56,37 +56,44 @@ class _Explaining:
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}
         self.coverage: dict[str, Decimal | None] = {each["metric"]: each["coverage"] for each in data["drivers"]}
 
-    def figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one return per case
+    def explain_figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one return per case
         match path:
             case ("value", *rest) | ("interval", "high", *rest):
-                return below(self._lifted(rest) if self._is_lifted() else self._before(rest), rest)
+                return below(
+                    self._explain_lifted_value(rest)
+                    if self._is_lifted()
+                    else self._explain_value_before_ceilings(rest),
+                    rest,
+                )
             case ("valueBeforeCeilings", *rest):
-                return below(self._before(rest), rest)
+                return below(self._explain_value_before_ceilings(rest), rest)
             case ("covered", *rest):
-                return below(self._covered(rest), rest)
+                return below(self._explain_covered(rest), rest)
             case ("interval", "low", *rest):
-                return below(self._low(rest), rest)
+                return below(self._explain_lowest_value(rest), rest)
             case ("pdConfidenceScore", *rest):
-                return below(self._confidence(), rest)
+                return below(self._explain_confidence(), rest)
             case ("drivers", place, name, *rest):
-                return below(self._driver(self._listed("drivers", place), name), rest)
+                return below(self._explain_driver(self._find_item("drivers", place), name), rest)
             case ("sensitivity", place, *names) if names:
-                return self._change(self._listed("sensitivity", place), names)
+                return self._explain_change(self._find_item("sensitivity", place), names)
             case ("events", place, *inside):
-                return explain_event(self.all_facts, self._listed("events", place), tuple(inside))
+                return explain_event(self.all_facts, self._find_item("events", place), tuple(inside))
             case ("integrity", *inside):
                 return explain_integrity(self.all_facts, self.data["integrity"], inside)
             case ("unreconciled", *inside):
-                return unreconciled.explain_section(self.all_facts, self.data["unreconciled"], inside, self._share)
+                return unreconciled.explain_section(
+                    self.all_facts, self.data["unreconciled"], inside, self._explain_share
+                )
         raise no_figure(path)
 
-    def _share(self, figure: tuple[str, ...]) -> Trace:
+    def _explain_share(self, figure: tuple[str, ...]) -> Trace:
         if figure == ("value",):
             read = (feature for feature in self.scorecard.features if self.readings[feature.metric] is not None)
             return explain_value({feature: behind_metrics.explain(self.facts, feature.metric) for feature in read})
-        return behind_metrics.explain(self.facts, self._listed("drivers", figure[1])["metric"])
+        return behind_metrics.explain(self.facts, self._find_item("drivers", figure[1])["metric"])
 
-    def _listed(self, name: str, place: str) -> Data:
+    def _find_item(self, name: str, place: str) -> Data:
         listed = self.data[name]
         if not place.isascii() or not place.isdigit() or int(place) >= len(listed):
             raise no_figure([name, place])
@@ -96,13 +103,16 @@ class _Explaining:
     def _is_lifted(self) -> bool:
         return bool(self.data["value"] != self.data["valueBeforeCeilings"])
 
-    def _lifted(self, further: Sequence[str]) -> Formula:
+    def _explain_lifted_value(self, further: Sequence[str]) -> Formula:
         """Explain a value that a ceiling raised to the lowest value of its rating."""
-        inputs = {"valueBeforeCeilings": self._before(further[1:]), "lowestValue": self.data["value"]}
+        inputs = {
+            "valueBeforeCeilings": self._explain_value_before_ceilings(further[1:]),
+            "lowestValue": self.data["value"],
+        }
         words = f"the lowest value of rating {self.data['rating']}, limited by {', '.join(self.data['limitedBy'])}"
         return Formula(words, inputs, lambda given: max(_decimal(each) for each in given.values()))
 
-    def _before(self, further: Sequence[str]) -> Formula:
+    def _explain_value_before_ceilings(self, further: Sequence[str]) -> Formula:
         return self._probability("the estimated probability of the points", {}, self._value, further)
 
     def _probability(
@@ -111,7 +121,7 @@ class _Explaining:
         """Return a formula over all drivers' points. To save time, only the driver first in `further` is traced."""
         link = self.scorecard.link
         points = {
-            feature.metric: self._points(feature, followed=feature.metric in further[:1])
+            feature.metric: self._explain_points(feature, followed=feature.metric in further[:1])
             for feature in self.scorecard.features
             if self.coverage[feature.metric] is not None
         }
@@ -133,13 +143,15 @@ class _Explaining:
     def _value(self, given: Mapping[str, Constant]) -> Decimal:
         return self.scorecard.link.value(self._total(given))
 
-    def _covered(self, further: Sequence[str]) -> Formula:
+    def _explain_covered(self, further: Sequence[str]) -> Formula:
         """Explain the share of the expected points that is covered; only the driver first in `further` is traced."""
         expected = {
             each.metric: each.max_points for each in self.scorecard.features if self.coverage[each.metric] is not None
         }
         traced = {
-            f"coverage of {slug}": self._coverage(slug) if f"coverage of {slug}" in further[:1] else self.coverage[slug]
+            f"coverage of {slug}": self._explain_coverage(slug)
+            if f"coverage of {slug}" in further[:1]
+            else self.coverage[slug]
             for slug in expected
         }
 
@@ -153,10 +165,10 @@ class _Explaining:
         words = "the sum of each driver's maximum points times its coverage / the sum of all drivers' maximum points"
         return Formula(words, traced, apply)
 
-    def _coverage(self, slug: str) -> Formula:
+    def _explain_coverage(self, slug: str) -> Formula:
         return explain_coverage(self.facts, find_needed_evidence(METRICS[slug], METRICS), self.expected)
 
-    def _low(self, further: Sequence[str]) -> Formula:
+    def _explain_lowest_value(self, further: Sequence[str]) -> Formula:
         value, lasting = self.data["value"], self._lowest_by_events()
 
         def apply(given: Mapping[str, Constant]) -> Decimal:
@@ -164,7 +176,7 @@ class _Explaining:
             return min(max(self.scorecard.link.value(self._total(given) + unknown), lasting), value)
 
         words = "the value if all that is not covered earned its maximum points, mostPoints × (1 − covered)"
-        return self._probability(words, {"covered": self._covered(further[1:])}, apply, further)
+        return self._probability(words, {"covered": self._explain_covered(further[1:])}, apply, further)
 
     def _lowest_by_events(self) -> Decimal:
         """Return the lowest value that the ceiling by events allows, which holds even with all evidence."""
@@ -173,13 +185,13 @@ class _Explaining:
         )
         return lowest_value(self.data["rating"]) if by_event else Decimal(0)
 
-    def _points(self, feature: Feature, *, followed: bool = True) -> Formula:
+    def _explain_points(self, feature: Feature, *, followed: bool = True) -> Formula:
         slug = feature.metric
         if self.coverage[slug] is None:
             return _constant("no points: its evidence is not expected", Decimal(0))
         inputs: dict[str, Trace | Constant] = {
-            "reading": self._reading(slug) if followed else self.readings[slug],
-            "coverage": self._coverage(slug) if followed else self.coverage[slug],
+            "reading": self._explain_reading(slug) if followed else self.readings[slug],
+            "coverage": self._explain_coverage(slug) if followed else self.coverage[slug],
         }
         return Formula(
             _banded_words(feature),
@@ -187,29 +199,29 @@ class _Explaining:
             lambda given: feature.points_of(_optional(given["reading"]), _decimal(given["coverage"])),
         )
 
-    def _reading(self, slug: str) -> Trace | None:
-        return None if self.readings[slug] is None else explain(self._facts_read, slug)
+    def _explain_reading(self, slug: str) -> Trace | None:
+        return None if self.readings[slug] is None else explain(self._facts_for_readings, slug)
 
     @cached_property
-    def _facts_read(self) -> Facts:
+    def _facts_for_readings(self) -> Facts:
         return facts_for_readings(self.facts, self.expected)
 
-    def _driver(self, driver: Data, name: str) -> Trace:
+    def _explain_driver(self, driver: Data, name: str) -> Trace:
         feature = self._feature(driver["metric"])
         match name:
             case "points":
-                return self._points(feature)
+                return self._explain_points(feature)
             case "maxPoints":
                 return _constant("the points of the best band", driver["maxPoints"])
             case "coverage" if driver["coverage"] is not None:
-                return self._coverage(feature.metric)
+                return self._explain_coverage(feature.metric)
             case "reading" if driver["reading"] is not None:
-                return explain(self._facts_read, feature.metric)
+                return explain(self._facts_for_readings, feature.metric)
             case "peerPercentile" if driver["peerPercentile"] is not None:
-                return self._percentile(driver)
+                return self._explain_percentile(driver)
         raise no_figure(["drivers", feature.metric, name])
 
-    def _percentile(self, driver: Data) -> Formula:
+    def _explain_percentile(self, driver: Data) -> Formula:
         """Explain a peer percentile.
 
         Raises:
@@ -220,7 +232,7 @@ class _Explaining:
         around = {f"percentile{place}": quantiles[place] for place in (reached, reached + 1) if place < len(quantiles)}
         return Formula(
             "the highest percentile of the client's own customers whose reading this one reaches",
-            {"reading": self._reading(driver["metric"]), **around},
+            {"reading": self._explain_reading(driver["metric"]), **around},
             lambda given: max(
                 (
                     int(name.removeprefix("percentile"))
@@ -240,12 +252,12 @@ class _Explaining:
                         return list(quantiles)
         raise no_figure(["drivers", slug, "peerPercentile"])
 
-    def _confidence(self) -> Formula:
+    def _explain_confidence(self) -> Formula:
         row = evidence(self.facts).row(0, named=True)
         if row["data_through"] is None:
             return Formula("0 without transactions", {"transactions": 0}, lambda _: Decimal(0))
-        parts = {part.name: self._part(part, row) for part in PARTS}
-        limits = {f"limit by {name}": self._limit_by(name, row) for name in LIMITS}
+        parts = {part.name: self._explain_part(part, row) for part in PARTS}
+        limits = {f"limit by {name}": self._explain_limit_by(name, row) for name in LIMITS}
 
         def apply(given: Mapping[str, Constant]) -> Decimal:
             points = sum((_decimal(given[name]) for name in parts), Decimal(0))
@@ -253,50 +265,50 @@ class _Explaining:
 
         return Formula("the sum of the parts' points, but no more than any limit", {**parts, **limits}, apply)
 
-    def _limit_by(self, name: str, row: Data) -> Formula:
+    def _explain_limit_by(self, name: str, row: Data) -> Formula:
         def apply(given: Mapping[str, Constant]) -> Constant:
             found: Constant = pl.select(limit(pl.lit(given[name], RATIO))).item()
             return found
 
-        return Formula("100 × the share", {name: self._evidence(name, row)}, apply)
+        return Formula("100 × the share", {name: self._explain_evidence(name, row)}, apply)
 
-    def _part(self, part: Part, row: Data) -> Formula:
-        return Formula(part.words, {name: self._evidence(name, row) for name in part.of}, part.recompute)
+    def _explain_part(self, part: Part, row: Data) -> Formula:
+        return Formula(part.words, {name: self._explain_evidence(name, row) for name in part.of}, part.recompute)
 
-    def _evidence(self, name: str, row: Data) -> Trace | Constant:
+    def _explain_evidence(self, name: str, row: Data) -> Trace | Constant:
         match name:
             case "proven" | "reconciled":
                 return EVIDENCE.explain(self.facts, row, (name,)) if row[name] is not None else None
             case "covered":
-                return self._covered(())
+                return self._explain_covered(())
             case "documented":
                 return explain_documented(self.facts, self.expected)
             case "days_behind":
                 return max(0, (self.facts.as_of - row["data_through"]).days)
-        value = values(self._facts_read, with_inputs([name], METRICS))[name].item()
-        return None if value is None else explain(self._facts_read, name)
+        value = values(self._facts_for_readings, with_inputs([name], METRICS))[name].item()
+        return None if value is None else explain(self._facts_for_readings, name)
 
-    def _change(self, change: Data, names: list[str]) -> Trace:
+    def _explain_change(self, change: Data, names: list[str]) -> Trace:
         match names:
             case ("from", *rest) if change["from"] is not None:
-                return below(explain(self._facts_read, change["metric"]), rest)
+                return below(explain(self._facts_for_readings, change["metric"]), rest)
             case ("to", *rest):
-                return below(self._limit(change), rest)
+                return below(self._explain_limit(change), rest)
             case ("also", "from", *rest) if change["also"] and change["also"]["from"] is not None:
-                return below(explain(self._facts_read, change["also"]["metric"]), rest)
+                return below(explain(self._facts_for_readings, change["also"]["metric"]), rest)
             case ("also", "to", *rest) if change["also"]:
-                return below(self._limit(change["also"]), rest)
+                return below(self._explain_limit(change["also"]), rest)
             case ("pointsGained", *rest):
-                return below(self._gained(change), rest)
+                return below(self._explain_gain(change), rest)
         raise no_figure(["sensitivity", *names])
 
-    def _limit(self, change: Data) -> Formula:
+    def _explain_limit(self, change: Data) -> Formula:
         return _constant("a round reading that earns enough", change["to"])
 
-    def _gained(self, change: Data) -> Formula:
+    def _explain_gain(self, change: Data) -> Formula:
         changes = [change, *([change["also"]] if change["also"] else [])]
         features = {f"points of {each['metric']}": self._feature(each["metric"]) for each in changes}
-        now = {name: self._points(feature) for name, feature in features.items()}
+        now = {name: self._explain_points(feature) for name, feature in features.items()}
         then = {f"{each['metric']} at": each["to"] for each in changes}
 
         def apply(given: Mapping[str, Constant]) -> Decimal:

@@ -24,11 +24,11 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
     """Return `customer_number, principalReasons` of those who lost points: a list of structs `code, kind, words`.
 
     Args:
-        scored: from `rating.with_rating`.
+        scored: from `rating.add_rating`.
         listed: from `drivers.by_driver`.
     """
     return (
-        pl.concat([_limit_reasons(scored.lazy()), *(listed.lazy().select(lost) for lost in _lost())])
+        pl.concat([_limit_reasons(scored.lazy()), *(listed.lazy().select(lost) for lost in _lost_points())])
         .filter(pl.col("lost") > 0)
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place", "kind")
         .group_by(BY_CUSTOMER, maintain_order=True)
@@ -55,7 +55,7 @@ def _limit() -> tuple[pl.Expr | str, ...]:
 
 
 @cache
-def _lost() -> tuple[tuple[pl.Expr | str, ...], ...]:
+def _lost_points() -> tuple[tuple[pl.Expr | str, ...], ...]:
     """Return the points that a driver lost by its reading, and those that it lost by missing evidence."""
     name, coverage, place = pl.col("name"), pl.col("coverage").cast(pl.Float64), pl.col("feature") + 1
     most, points = pl.col("most").cast(pl.Float64), pl.col("points").cast(pl.Float64)
@@ -63,7 +63,7 @@ def _lost() -> tuple[tuple[pl.Expr | str, ...], ...]:
     is_expected = coverage.is_not_null()
     adverse = pl.when(is_expected & (seen > 0)).then(seen * most - points)
     unverified = pl.when(is_expected).then((1 - seen) * most)
-    words = pl.format("{}: {}.", name, _reading()), pl.format("{}: could not be verified.", name)
+    words = pl.format("{}: {}.", name, _reading_text()), pl.format("{}: could not be verified.", name)
     # Rounded, because points are rounded down to hundredths.
     return (
         _reason(pl.col("metric"), place, pl.lit(ADVERSE), adverse.round(2), words[0]),
@@ -76,7 +76,7 @@ def _reason(code: pl.Expr, place: pl.Expr, kind: pl.Expr, lost: pl.Expr, words: 
     return BY_CUSTOMER, *(each.alias(name) for name, each in named.items())
 
 
-def _reading() -> pl.Expr:
+def _reading_text() -> pl.Expr:
     """Write a reading to one decimal place: `36.1 %`, `2 days`."""
     scale = pl.when(pl.col("unit") == "ratio").then(100).otherwise(1)
     size = (pl.col("reading").cast(pl.Float64) * scale).round(1).cast(pl.Decimal(38, 1))

@@ -49,10 +49,10 @@ def least_points(link: Link) -> tuple[tuple[str, Decimal], ...]:
     """Return the fewest points whose value has each rating but the worst, to hundredths."""
     ends = (int(100 * (link.even + sign * 100 * link.doubling)) for sign in (-1, 1))
     every = range(*ends)
-    return tuple((name, _points(every[_first(every, limit, link)])) for name, limit in RATINGS)
+    return tuple((name, _points(every[_find_fewest_points(every, limit, link)])) for name, limit in RATINGS)
 
 
-def _first(every: range, limit: Decimal, link: Link) -> int:
+def _find_fewest_points(every: range, limit: Decimal, link: Link) -> int:
     """Return the place of the fewest points, in hundredths, whose value is not above the limit."""
     return bisect_left(every, -limit, key=lambda hundredths: -link.value(_points(hundredths)))
 
@@ -93,7 +93,7 @@ def lowest_value_expr(letter: pl.Expr) -> pl.Expr:
     return letter.replace_strict(_LOWEST_VALUES, default=Decimal(0), return_dtype=VALUE)
 
 
-def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFrame) -> pl.DataFrame:
+def add_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFrame) -> pl.DataFrame:
     """Add `rating`, `ceiling` (the worse one), `limitedBy` and `valueBeforeCeilings`. A ceiling that binds raises
     `value`, unless the client's outcomes calibrated it.
 
@@ -103,7 +103,9 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
     """
     of_events = ceilings.lazy().rename({"ceiling": "event_ceiling"})
     known = scored.lazy().join(of_events, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
-    rated = known.with_columns(ceiling=_ceiling()).with_columns(_rated(lifts=scorecard.calibration != "client"))
+    rated = known.with_columns(ceiling=_ceiling()).with_columns(
+        _rating_columns(lifts=scorecard.calibration != "client")
+    )
     return rated.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
@@ -113,8 +115,8 @@ def _ceiling() -> pl.Expr:
 
 
 @cache
-def _rated(*, lifts: bool) -> Sequence[pl.Expr]:
-    """Return the columns that `with_rating` adds; `lifts`: a ceiling raises the value."""
+def _rating_columns(*, lifts: bool) -> Sequence[pl.Expr]:
+    """Return the columns that `add_rating` adds; `lifts`: a ceiling raises the value."""
     by_evidence, by_event = evidence_ceiling(), pl.col("event_ceiling")
     band, best = rating(pl.col("value")), pl.col("ceiling")
     binds = (best > band).fill_null(value=False)

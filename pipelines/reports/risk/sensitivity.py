@@ -60,14 +60,14 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return `customer_number, sensitivity` of customers with such changes: a list of structs, the smallest first.
 
     Args:
-        scored: from `rating.with_rating`.
+        scored: from `rating.add_rating`.
     """
     moves = _moves(scored, scorecard)
-    alone = moves.with_columns(_no_second_driver()).pipe(_crossing, scorecard)
+    alone = moves.with_columns(_no_second_driver()).pipe(_select_rating_changes, scorecard)
     limits = moves.lazy().filter("is_limit").join(alone.lazy(), on=BY_CUSTOMER, how="anti")
     rest = limits.collect(engine="in-memory", optimizations=AS_WRITTEN)
-    changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
-    return changes.lazy().pipe(_smallest).pipe(_describe_changes, scorecard.features).pipe(collect)
+    changes = pl.concat([alone, *(pairs.pipe(_select_rating_changes, scorecard) for pairs in _pairs(rest))])
+    return changes.lazy().pipe(_select_smallest).pipe(_describe_changes, scorecard.features).pipe(collect)
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
@@ -120,16 +120,16 @@ def _target_readings(feature: Feature) -> dict[Decimal, bool]:
         # just enters it from the better side, rounded towards worse.
         entries = (each for _, *both in feature.moves() for each in zip(both, (1, -1), strict=True))
         better = 1 if feature.more_is_better else -1
-        return {_rounded(to, way * better, feature): True for to, way in entries if to is not None}
+        return {_round_reading(to, way * better, feature): True for to, way in entries if to is not None}
     between = {
-        _rounded(worse + (better - worse) * nth / _STEPS, 0, feature): False
+        _round_reading(worse + (better - worse) * nth / _STEPS, 0, feature): False
         for better, worse in pairwise(limits)
         for nth in range(1, _STEPS)
     }
     return {**between, **dict.fromkeys(limits, True)}
 
 
-def _rounded(reading: Decimal, way: int, feature: Feature) -> Decimal:
+def _round_reading(reading: Decimal, way: int, feature: Feature) -> Decimal:
     """Round a reading to _DIGITS: up (`way` 1) or down (−1), unless that changes its points; 0: to the nearest."""
     if not reading:
         return Decimal(0)
@@ -170,7 +170,7 @@ def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
         )
 
 
-def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
+def _select_rating_changes(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return the changes after which the rating differs, with `rating_to`. More points never make a rating worse."""
     after = changes.lazy().with_columns(earned=(pl.col("earned") + pl.col("gain")).cast(POINTS))
     rating_to = worst(rating_of_points(scorecard.scaled_points(), scorecard.link), pl.col("ceiling"))
@@ -178,7 +178,7 @@ def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     return crossing.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
-def _smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
+def _select_smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
     """Return each customer's MAX_CHANGES smallest changes, at most one of each driver or pair in either direction."""
     ordered = changes.sort(BY_CUSTOMER, *_ORDER, nulls_last=True).with_columns(up=pl.col("gain") > 0)
     of_drivers = ordered.unique([BY_CUSTOMER, "feature", "also_feature", "up"], keep="first", maintain_order=True)
@@ -187,7 +187,7 @@ def _smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
 
 def _describe_changes(changes: pl.LazyFrame, features: tuple[Feature, ...]) -> pl.LazyFrame:
     """Return `customer_number, sensitivity`, with the drivers' names and units in each struct."""
-    described = _described(features).lazy()
+    described = _metric_table(features).lazy()
     second = described.select(pl.all().name.prefix("also_"))
     return (
         changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
@@ -198,7 +198,7 @@ def _describe_changes(changes: pl.LazyFrame, features: tuple[Feature, ...]) -> p
 
 
 @lru_cache(maxsize=100)
-def _described(features: tuple[Feature, ...]) -> pl.DataFrame:
+def _metric_table(features: tuple[Feature, ...]) -> pl.DataFrame:
     metrics = [METRICS[feature.metric] for feature in features]
     return pl.DataFrame(
         [(nth, metric.slug, metric.name, metric.unit) for nth, metric in enumerate(metrics)],
@@ -243,10 +243,10 @@ def _words() -> pl.Expr:
 
 
 def _change(name: str, reading: str, to: str) -> pl.Expr:
-    known = pl.format("{} going from {} to {}", name, _plain(reading), _plain(to))
-    return pl.coalesce(known, pl.format("{}, if known to be {},", name, _plain(to)))
+    known = pl.format("{} going from {} to {}", name, _decimal_text(reading), _decimal_text(to))
+    return pl.coalesce(known, pl.format("{}, if known to be {},", name, _decimal_text(to)))
 
 
-def _plain(column: str) -> pl.Expr:
+def _decimal_text(column: str) -> pl.Expr:
     """Return a decimal without trailing zeros."""
     return pl.col(column).cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")

@@ -32,7 +32,7 @@ def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> lis
     shares = behind.with_columns(
         pl.when(_known_column(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs
     )
-    weighted = _weighted((feature, pl.col(feature.metric)) for feature in scorecard.features)
+    weighted = _weighted_mean((feature, pl.col(feature.metric)) for feature in scorecard.features)
     value = shares.select(BY_CUSTOMER, place=pl.lit(""), value=weighted)
     readings = (
         shares.select(BY_CUSTOMER, place=pl.lit(f"/drivers/{nth}"), reading=slug) for nth, slug in enumerate(slugs)
@@ -44,7 +44,7 @@ def _known_column(slug: str) -> str:
     return f"known {slug}"
 
 
-def _weighted(shares: Iterable[tuple[Feature, pl.Expr]]) -> pl.Expr:
+def _weighted_mean(shares: Iterable[tuple[Feature, pl.Expr]]) -> pl.Expr:
     """Return the weighted mean of the shares. Missing readings have neither share nor weight."""
     parts, weights = list[pl.Expr](), list[pl.Expr]()
     for feature, one_share in shares:
@@ -58,7 +58,7 @@ def explain_value(shares: Mapping[Feature, Formula]) -> Formula:
 
     def apply(inputs: Mapping[str, Constant]) -> Constant:
         known = ((feature, pl.lit(inputs[feature.metric], SIZE).fill_null(0)) for feature in shares)
-        weighted: Constant = pl.select(_weighted(known)).item()
+        weighted: Constant = pl.select(_weighted_mean(known)).item()
         return weighted
 
     return Formula(WORDS, {feature.metric: each for feature, each in shares.items()}, apply)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pipelines.decisions.nodes import Graph, Leaf, Nodes, Reader
 from pipelines.decisions.policy import INDETERMINATE, Cap, Kind, Limit, Policy, Reference, Rule, Step, kinds_by_name
-from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
+from pipelines.metrics import METRICS, Metric, Metrics, select_with_inputs
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Plan(Graph):
     def metrics(self) -> Metrics:
         """Every metric that is read or shown, with its inputs: the metrics to compute."""
         shown = [indicator.metric for indicator in self.policy.indicators]
-        return with_inputs(sorted({*self.labels("metric"), *shown}), every_metric(self.policy))
+        return select_with_inputs(sorted({*self.labels("metric"), *shown}), every_metric(self.policy))
 
 
 def every_metric(policy: Policy) -> Metrics:

@@ -11,7 +11,7 @@ from pipelines.decisions.plan import Plan, every_metric, metric_of
 from pipelines.decisions.policy import Kind, Policy
 from pipelines.decisions.readings import column_of
 from pipelines.decisions.starter import ATTRIBUTES
-from pipelines.metrics import Metric, cause_of, with_inputs
+from pipelines.metrics import Metric, cause_of, select_with_inputs
 from pipelines.metrics.outcome import DIVISION_BY_ZERO, OVERFLOW
 from pipelines.pages.wording import label
 
@@ -129,7 +129,7 @@ def _settle(policy: Policy, found: Missing) -> str:
             # Every input has a value: what is missing is one that the policy can use.
             return f"Supply another value of “{_label(policy, node)}” ({KINDS[node.kind]})."
         case "metric":
-            made_of = with_inputs([node.label], every_metric(policy)).values()
+            made_of = select_with_inputs([node.label], every_metric(policy)).values()
             return _more_data(list(made_of), found.cause)
         case _:
             return "Change the policy, or the values that this one is calculated from."

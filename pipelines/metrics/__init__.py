@@ -7,7 +7,7 @@ one pass; `lineage` traces a value back to its transactions.
 from pipelines.metrics.compute import READINGS, cause_of, readings, values
 from pipelines.metrics.definition import Metric, Metrics
 from pipelines.metrics.lineage import explain
-from pipelines.metrics.registry import METRICS, with_inputs
+from pipelines.metrics.registry import METRICS, select_with_inputs
 
 VERSION = 3  # increase it with every change that can change a value
 
@@ -20,6 +20,6 @@ __all__ = [
     "cause_of",
     "explain",
     "readings",
+    "select_with_inputs",
     "values",
-    "with_inputs",
 ]

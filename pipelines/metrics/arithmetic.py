@@ -5,7 +5,7 @@ from functools import cache, reduce
 
 import polars as pl
 
-from pipelines.metrics.outcome import DIVISION_BY_ZERO, LARGEST, NOT_APPLICABLE, OVERFLOW, VALUE, caused
+from pipelines.metrics.outcome import DIVISION_BY_ZERO, LARGEST, NOT_APPLICABLE, OVERFLOW, VALUE, cause_where
 from pipelines.vocabulary.plans import AS_WRITTEN
 
 Step = Callable[[pl.Expr, pl.Expr], pl.Expr]
@@ -49,12 +49,12 @@ def _steps(operation: str, operands: list[pl.Expr]) -> tuple[Sequence[pl.Expr], 
     value, step, (first, *others) = pl.col("value"), _STEPS[operation], operands
     own = []
     if operation in {"divide", "ratio"}:
-        own.append(caused(DIVISION_BY_ZERO, operands[1] == 0))
+        own.append(cause_where(DIVISION_BY_ZERO, operands[1] == 0))
     if operation == "ratio":
-        own.append(caused(NOT_APPLICABLE, operands[1] < 0))
+        own.append(cause_where(NOT_APPLICABLE, operands[1] < 0))
     starts = step(first, others[0]).cast(VALUE).alias("value")
     steps = [starts, *(step(value, operand).cast(VALUE).alias("value") for operand in others[1:])]
-    return steps, [*own, caused(OVERFLOW, value.is_null())]
+    return steps, [*own, cause_where(OVERFLOW, value.is_null())]
 
 
 def _if_within_range(estimate: pl.Expr, value: pl.Expr) -> pl.Expr:

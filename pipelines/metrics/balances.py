@@ -8,8 +8,8 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.definition import Balances, Days, Where
-from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, NO_BALANCES, SCALE, caused, fractions
-from pipelines.metrics.running import WIDE, Between, Layout, Running, measured
+from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, NO_BALANCES, SCALE, cause_where, fractions
+from pipelines.metrics.running import WIDE, Between, Layout, Running, sum_of_measure
 from pipelines.metrics.windows import edges
 from pipelines.vocabulary.plans import AS_WRITTEN
 
@@ -19,7 +19,7 @@ _CHANGING = ("cents", "known", "unknown", "beyond")
 def usual_money(definition: Balances) -> Between:
     """Return the money that a definition with `usual` compares balances with."""
     assert definition.usual is not None
-    return measured(Where(external=True), definition.usual), *edges(definition.window)
+    return sum_of_measure(Where(external=True), definition.usual), *edges(definition.window)
 
 
 Outcome = Callable[[Facts, pl.DataFrame, Running], pl.LazyFrame]
@@ -33,7 +33,7 @@ def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
     windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
     inside = [days_within(window).cast(WIDE).alias(name) for window, name in windows.items()]
     states = [state for name in windows.values() for state in _states(name)]
-    usual = _usual([each for each in definitions if each.usual], layout)
+    usual = _usual_sums([each for each in definitions if each.usual], layout)
     marked = {each: f"mark_{nth}" for nth, each in enumerate(definitions) if each.aggregate in _MARKS}
     marks = [_MARKS[each.aggregate](each, windows[each.window]).alias(name) for each, name in marked.items()]
     figures = [_figure(each, windows[each.window], pl.col(marked.get(each, ""))) for each in definitions]
@@ -48,7 +48,7 @@ def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
         "seen": [names[seen.meta.serialize()] for *_, seen in figures],
     }
     top, bottom = pl.when("seen").then("top"), pl.col("bottom")
-    cause = pl.coalesce(caused(NO_BALANCES, top.is_null()), caused(INSUFFICIENT_HISTORY, bottom == 0))
+    cause = pl.coalesce(cause_where(NO_BALANCES, top.is_null()), cause_where(INSUFFICIENT_HISTORY, bottom == 0))
 
     def compute(facts: Facts, customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
         days = steps(facts).with_columns(inside).with_columns(states)
@@ -64,14 +64,14 @@ def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
     return compute
 
 
-def _usual(definitions: Sequence[Balances], layout: Layout) -> Callable[[pl.DataFrame, Running], pl.LazyFrame]:
+def _usual_sums(definitions: Sequence[Balances], layout: Layout) -> Callable[[pl.DataFrame, Running], pl.LazyFrame]:
     """Return a function that gives `customer`, and for each window and side the cents moved and the days seen."""
     named = {_usual_names(each): each for each in definitions}
     spans = layout.spans([usual_money(each) for each in named.values()])
     days = [days_seen(each.window).cast(WIDE).alias(seen) for (_, seen), each in named.items()]
 
     def compute(customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
-        height, sums = customers.height, running.between(spans).abs()
+        height, sums = customers.height, running.sums_between(spans).abs()
         moved = {name: sums.slice(nth * height, height) for nth, (name, _) in enumerate(named)}
         return customers.lazy().select(*days, **moved, customer=pl.int_range(pl.len()))
 
@@ -162,7 +162,7 @@ def _is_below_threshold(definition: Balances, _: str) -> pl.Expr:
     return pl.col("total") * 10 ** (SCALE - 2) < pl.lit(int(definition.threshold * 10**SCALE), WIDE)
 
 
-def _short(definition: Balances, days: str) -> pl.Expr:
+def _is_below_usual(definition: Balances, days: str) -> pl.Expr:
     assert definition.threshold is not None
     moved, seen = (pl.col(name) for name in _usual_names(definition))
     enough = pl.lit(int(definition.threshold * 10**SCALE), WIDE) * moved
@@ -171,9 +171,9 @@ def _short(definition: Balances, days: str) -> pl.Expr:
 
 _MARKS: Mapping[str, Callable[[Balances, str], pl.Expr]] = {
     "days_below": _is_below_threshold,
-    "share_short": _short,
-    "longest_short": _short,
-    "days_since_short": _short,
+    "share_short": _is_below_usual,
+    "longest_short": _is_below_usual,
+    "days_since_short": _is_below_usual,
 }
 
 

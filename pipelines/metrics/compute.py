@@ -26,7 +26,7 @@ from pipelines.metrics.outcome import (
     STALE,
     VALUE,
     Places,
-    caused,
+    cause_where,
     rows_at,
 )
 from pipelines.metrics.registry import METRICS, in_order
@@ -51,7 +51,7 @@ def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
     """Compute metrics for all customers of the facts.
 
     Args:
-        metrics: with all that they are made of (`registry.with_inputs`).
+        metrics: with all that they are made of (`registry.select_with_inputs`).
 
     Returns:
         One row per customer, sorted: `customer_number`, and for each metric its value in the column of its slug (VALUE;
@@ -160,9 +160,9 @@ _TOP, _BOTTOM = pl.col("top"), pl.col("bottom")
 _CAUSE = pl.coalesce(
     "unmet",
     "cause",
-    caused(DIVISION_BY_ZERO, _BOTTOM == 0),
-    caused(NOT_APPLICABLE, _BOTTOM < 0),
-    caused(OVERFLOW, _TOP.is_null()),
+    cause_where(DIVISION_BY_ZERO, _BOTTOM == 0),
+    cause_where(NOT_APPLICABLE, _BOTTOM < 0),
+    cause_where(OVERFLOW, _TOP.is_null()),
 ).alias("cause")
 _QUOTIENT = _TOP.cast(VALUE) / pl.when(_BOTTOM > 0).then(_BOTTOM).cast(VALUE)
 _VALUE = pl.when(pl.col("cause").is_null()).then(_QUOTIENT).alias("value")

@@ -41,7 +41,7 @@ MAX_MONTHS = 120
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,4})?")
 
 
-def _exact(text: object) -> Decimal:
+def _parse_decimal(text: object) -> Decimal:
     if not isinstance(text, str) or not DECIMAL.fullmatch(text):
         raise ValueError("a decimal is written as text, with at most 15 digits before the point and 4 after it")
     return Decimal(text)
@@ -69,7 +69,7 @@ def _names(kind: str, among: object) -> AfterValidator:
     return AfterValidator(lambda names: _require_known(names, kind, among))
 
 
-Exact: TypeAlias = Annotated[Decimal, BeforeValidator(_exact)]
+Exact: TypeAlias = Annotated[Decimal, BeforeValidator(_parse_decimal)]
 Size: TypeAlias = Annotated[Exact, AfterValidator(_size)]
 Slug: TypeAlias = Annotated[str, Field(pattern=f"^{SLUG.pattern}$")]
 Operand: TypeAlias = Annotated[str, AfterValidator(_operand)]

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from pipelines.metrics.definition import Days, Groups, Key, Transactions, Where, Window
-from pipelines.metrics.outcome import NOT_APPLICABLE, caused, fractions, rows_at, stacked
+from pipelines.metrics.outcome import NOT_APPLICABLE, cause_where, fractions, rows_at, stack_parameters
 from pipelines.metrics.rows import KEYS, with_direction
 from pipelines.metrics.running import WIDE, Layout, Running
 
@@ -29,9 +29,12 @@ def outcomes(definitions: Sequence[Transactions | Groups], layout: Layout) -> Ca
         }
     )
     top = pl.when("count").then(pl.col("value").fill_null(0)).otherwise("value")
-    cause, values = caused(NOT_APPLICABLE, top.is_null()), _values(definitions, layout)
+    cause, values = cause_where(NOT_APPLICABLE, top.is_null()), _values(definitions, layout)
     return lambda running: fractions(
-        stacked(parameters, running.customers).with_columns(value=values(running)), top, pl.col("bottom"), cause
+        stack_parameters(parameters, running.customers).with_columns(value=values(running)),
+        top,
+        pl.col("bottom"),
+        cause,
     )
 
 
@@ -70,7 +73,7 @@ def _stack(parts: Sequence[Callable[[pl.LazyFrame], pl.LazyFrame]]) -> Callable[
 
 def _is_met(definition: Transactions | Groups, layout: Layout) -> pl.Expr:
     where, window = filter_and_window(definition)
-    return pl.col(layout.mark(where)) & pl.col(layout.inside(window))
+    return pl.col(layout.mark(where)) & pl.col(layout.column_of_window(window))
 
 
 def _aggregate(definition: Transactions | Groups, layout: Layout) -> pl.Expr:

@@ -30,7 +30,7 @@ from pipelines.metrics.definition import (
     window_in_words,
 )
 from pipelines.metrics.outcome import CAUSES, SCALE
-from pipelines.metrics.registry import METRICS, with_inputs
+from pipelines.metrics.registry import METRICS, select_with_inputs
 from pipelines.metrics.rows import KEYS, is_met, read_rows, row_value, with_direction
 from pipelines.metrics.windows import Edge, dates, edges, list_edges, month_edges, periods
 
@@ -52,9 +52,9 @@ def explain(facts: Facts, slug: str, metrics: Metrics = METRICS) -> Trace:
     """
     if slug not in metrics or facts.customers.is_empty():
         raise no_figure([slug])
-    needed = with_inputs([slug], metrics)
+    needed = select_with_inputs([slug], metrics)
     [outcomes] = values(facts, needed).to_dicts()
-    return _Explaining(facts, needed, outcomes).metric(slug)
+    return _Explaining(facts, needed, outcomes).explain_metric(slug)
 
 
 class _Explaining:
@@ -66,26 +66,26 @@ class _Explaining:
         self.outcomes = outcomes
         self.periods = periods(facts)
 
-    def metric(self, slug: str) -> Trace:  # noqa: PLR0911  one return per case
+    def explain_metric(self, slug: str) -> Trace:  # noqa: PLR0911  one return per case
         if cause := self.outcomes[cause_of(slug)]:
             return Formula(f"unavailable: {CAUSES[cause]}", {}, lambda _: None)
         match self.metrics[slug].definition:
             case Transactions(aggregate=aggregate) as definition if aggregate in MONTHLY:
-                return self.months(definition)
+                return self.explain_months(definition)
             case Transactions() as definition:
-                return self.transactions(definition)
+                return self.explain_transactions(definition)
             case Balances() as definition:
-                return self.balances(definition)
+                return self.explain_balances(definition)
             case Groups() as definition:
-                return self.groups(definition)
+                return self.explain_groups(definition)
             case History(figure=figure):
-                return self.history(figure)
+                return self.explain_history(figure)
             case definition:
-                return self.arithmetic(definition)
+                return self.explain_arithmetic(definition)
 
-    def arithmetic(self, definition: Arithmetic) -> Formula:
+    def explain_arithmetic(self, definition: Arithmetic) -> Formula:
         inputs: dict[str, Trace | Constant] = {
-            operand: Decimal(operand) if DECIMAL.fullmatch(operand) else self.metric(operand)
+            operand: Decimal(operand) if DECIMAL.fullmatch(operand) else self.explain_metric(operand)
             for operand in definition.operands
         }
         words = f" {_SIGNS[definition.operation]} ".join(definition.operands)
@@ -93,21 +93,21 @@ class _Explaining:
 
     # Rows
 
-    def rows(self, where: Where, since: Edge, until: Edge) -> pl.LazyFrame:
+    def select_rows(self, where: Where, since: Edge, until: Edge) -> pl.LazyFrame:
         day = pl.col("date")
         rows = read_rows(self.facts, [where]).lazy()
-        return rows.filter(is_met(where), day >= self.date(since), day < self.date(until))
+        return rows.filter(is_met(where), day >= self.find_date(since), day < self.find_date(until))
 
-    def date(self, edge: Edge) -> date:
+    def find_date(self, edge: Edge) -> date:
         day: date = dates(list_edges([edge]), self.periods)["date"].item()
         return day
 
-    def window(self, definition: Transactions | Groups) -> pl.LazyFrame:
+    def rows_in_window(self, definition: Transactions | Groups) -> pl.LazyFrame:
         measure = definition.measure if isinstance(definition, Transactions) else "amount"
-        return self.rows(with_direction(definition.where, measure), *edges(definition.window))
+        return self.select_rows(with_direction(definition.where, measure), *edges(definition.window))
 
-    def transactions(self, definition: Transactions) -> Trace:  # noqa: PLR0911  one return per case
-        rows, value = self.window(definition), row_value(definition.measure)
+    def explain_transactions(self, definition: Transactions) -> Trace:  # noqa: PLR0911  one return per case
+        rows, value = self.rows_in_window(definition), row_value(definition.measure)
         total, every_row = Sum(contributions(rows, value)), Sum(contributions(rows, pl.lit(1)))
         match definition.aggregate:
             case "sum":
@@ -118,10 +118,10 @@ class _Explaining:
                 return _quotient("sum / count", {"sum": total, "count": every_row})
             case "share":
                 assert definition.of is not None
-                return _quotient("part / whole", {"part": total, "whole": self.whole(definition, definition.of)})
+                return _quotient("part / whole", {"part": total, "whole": self.sum_whole(definition, definition.of)})
             case "largest_share":
                 assert definition.by is not None
-                whole = self.whole(definition, definition.of or definition.where)
+                whole = self.sum_whole(definition, definition.of or definition.where)
                 keyed = (
                     rows.with_columns(key=KEYS[definition.by], value=value)
                     .drop_nulls("key")
@@ -136,7 +136,7 @@ class _Explaining:
                 return _count_keys(rows.with_columns(key=KEYS[definition.by]))
             case "days_since":
                 last = rows.tail(1).collect(engine="in-memory")
-                until = self.date(edges(definition.window)[1]).toordinal() - 1
+                until = self.find_date(edges(definition.window)[1]).toordinal() - 1
                 inputs = {
                     "until": date.fromordinal(until),
                     "date": last["date"][0],
@@ -154,25 +154,25 @@ class _Explaining:
                 inputs = {name: Sum(contributions(ordered[at].lazy(), value)) for name, at in middles.items()}
                 return Formula("mean of the two in the middle", inputs, lambda values: _round(_total(values) / 2))
 
-    def whole(self, definition: Transactions, of: Where) -> Sum:
-        rows = self.rows(with_direction(of, definition.measure), *edges(definition.window))
+    def sum_whole(self, definition: Transactions, of: Where) -> Sum:
+        rows = self.select_rows(with_direction(of, definition.measure), *edges(definition.window))
         return Sum(contributions(rows, row_value(definition.measure)))
 
-    def months(self, definition: Transactions) -> Formula:
+    def explain_months(self, definition: Transactions) -> Formula:
         """Return a formula with an input for each complete month, the oldest first, named like `2026-03`."""
         assert isinstance(definition.window, Months)
         where, at = with_direction(definition.where, definition.measure), month_edges(definition.window)
         inputs: dict[str, Trace | Constant] = {}
         for newer, older in reversed(list(pairwise(at))):
-            if self.date(older) < self.date(newer):
-                rows = self.rows(where, older, newer)
-                inputs[f"{self.date(older):%Y-%m}"] = Sum(contributions(rows, row_value(definition.measure)))
+            if self.find_date(older) < self.find_date(newer):
+                rows = self.select_rows(where, older, newer)
+                inputs[f"{self.find_date(older):%Y-%m}"] = Sum(contributions(rows, row_value(definition.measure)))
         words = f"{definition.aggregate.replace('_', ' ')} of {window_in_words(definition.window)}"
         return Formula(words, inputs, partial(_apply_monthly, definition))
 
-    def groups(self, definition: Groups) -> Sum:
+    def explain_groups(self, definition: Groups) -> Sum:
         key = KEYS["facility" if definition.source == "facilities" else "series"]
-        rows = self.window(definition).with_columns(key=key).drop_nulls("key")
+        rows = self.rows_in_window(definition).with_columns(key=key).drop_nulls("key")
         if definition.aggregate == "count":
             return _count_keys(rows)
         spans = rows.with_columns(start=pl.col("date").min().over("key"), end=pl.col("date").max().over("key")).collect(
@@ -183,7 +183,7 @@ class _Explaining:
         most = max(at_once, key=lambda running: running["key"].n_unique(), default=spans)
         return _count_keys(most.lazy())
 
-    def history(self, figure: str) -> Formula:
+    def explain_history(self, figure: str) -> Formula:
         [figures] = self.periods.to_dicts()
         first, last = figures["first_date"], figures["data_through"]
         match figure:
@@ -201,8 +201,8 @@ class _Explaining:
 
     # Balances
 
-    def balances(self, definition: Balances) -> Trace:  # noqa: PLR0911  one return per case
-        days = self.days(definition.window)
+    def explain_balances(self, definition: Balances) -> Trace:  # noqa: PLR0911  one return per case
+        days = self.days_in_window(definition.window)
         known = days.filter(pl.col("closing_balance").is_not_null().all().over("date"))
         balance, totals = pl.col("closing_balance"), known.group_by("date").agg(pl.col("closing_balance").sum())
         beyond = self.count_days(days.filter(balance < -pl.col("credit_limit").fill_null(0)))
@@ -221,22 +221,22 @@ class _Explaining:
             case "days_beyond_limit":
                 return beyond
             case "share_short" | "longest_short" | "days_since_short":
-                return self.short_days(definition, known, totals)
+                return self.explain_short_days(definition, known, totals)
             case "share_beyond_limit":
                 known_days = days.filter(balance.is_not_null())["date"].n_unique()
                 return _quotient("days / days known", {"days": beyond, "known": known_days})
             case _:
                 return _slope_of_balances(known, totals)
 
-    def short_days(self, definition: Balances, known: pl.DataFrame, totals: pl.DataFrame) -> Trace:
+    def explain_short_days(self, definition: Balances, known: pl.DataFrame, totals: pl.DataFrame) -> Trace:
         assert definition.usual is not None
         assert definition.threshold is not None
         seen = self.periods.select(days_seen(definition.window)).item()
-        rows = self.rows(with_direction(Where(external=True), definition.usual), *edges(definition.window))
+        rows = self.select_rows(with_direction(Where(external=True), definition.usual), *edges(definition.window))
         moved = Sum(contributions(rows, row_value(definition.usual)))
         enough = pl.lit(definition.threshold * moved.value, pl.Decimal(38, SCALE))
         short = totals.filter(pl.col("closing_balance") * seen < enough)
-        last = self.date(edges(definition.window)[1]).toordinal() - 1
+        last = self.find_date(edges(definition.window)[1]).toordinal() - 1
         match definition.aggregate:
             case "longest_short":
                 nth = pl.col("date").rank("ordinal")
@@ -256,13 +256,13 @@ class _Explaining:
             return counted
         return _quotient("days / days known", {"days": counted, "known": totals.height})
 
-    def days(self, window: Window) -> pl.DataFrame:
+    def days_in_window(self, window: Window) -> pl.DataFrame:
         """Return one row per account and day of the window, from the account's first row on.
 
         `account_id, date`, and `transaction_id, closing_balance, credit_limit` of the row that states the day's
         balance.
         """
-        since, until = (self.date(edge) for edge in edges(window))
+        since, until = (self.find_date(edge) for edge in edges(window))
         balance, end = pl.col("closing_balance"), pl.col("date") + pl.duration(days=pl.col("days_held"))
         return (
             self.facts.closings.filter(balance.is_not_null().any().over(BY_ACCOUNT))

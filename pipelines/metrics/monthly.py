@@ -9,8 +9,8 @@ from itertools import pairwise
 import polars as pl
 
 from pipelines.metrics.definition import SIDES, Months, Transactions
-from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, LARGEST, SCALE, caused, fractions
-from pipelines.metrics.running import WIDE, Between, measured
+from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, LARGEST, SCALE, cause_where, fractions
+from pipelines.metrics.running import WIDE, Between, sum_of_measure
 from pipelines.metrics.windows import month_edges
 
 _ONE = 10**SCALE
@@ -19,7 +19,7 @@ _ONE = 10**SCALE
 def sums(definition: Transactions) -> list[Between]:
     """Return what to sum for each month of the window, the latest first."""
     assert isinstance(definition.window, Months)
-    each, at = measured(definition.where, definition.measure), month_edges(definition.window)
+    each, at = sum_of_measure(definition.where, definition.measure), month_edges(definition.window)
     return [(each, older, newer) for newer, older in pairwise(at)]
 
 
@@ -105,11 +105,11 @@ def _outcome(wanted: Sequence[str]) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
         "monthly_volatility": (volatility, pl.when(total > 0).then(_ONE).otherwise(total)),
         "monthly_share_below": (pl.col("weak"), count),
     }
-    top, bottom = (pl.coalesce(_only(name, cents[name][nth]) for name in wanted) for nth in (0, 1))
+    top, bottom = (pl.coalesce(_value_if_aggregate(name, cents[name][nth]) for name in wanted) for nth in (0, 1))
     least = pl.when(pl.col("aggregate").is_in(["monthly_slope", "monthly_volatility"])).then(2).otherwise(1)
-    cause = caused(INSUFFICIENT_HISTORY, count < least)
+    cause = cause_where(INSUFFICIENT_HISTORY, count < least)
     return lambda months: fractions(months, top, bottom, cause)
 
 
-def _only(aggregate: str, value: pl.Expr) -> pl.Expr:
+def _value_if_aggregate(aggregate: str, value: pl.Expr) -> pl.Expr:
     return pl.when(pl.col("aggregate") == aggregate).then(value.cast(WIDE))

@@ -44,7 +44,7 @@ def fractions(rows: pl.LazyFrame, top: pl.Expr, bottom: pl.Expr | int, cause: pl
     )
 
 
-def caused(cause: str, where: pl.Expr) -> pl.Expr:
+def cause_where(cause: str, where: pl.Expr) -> pl.Expr:
     return pl.when(where).then(pl.lit(cause))
 
 
@@ -56,7 +56,7 @@ def rows_at(places: Places, customers: int) -> pl.Series:
     return pl.Series((places[:, np.newaxis] * customers + np.arange(customers)).ravel())
 
 
-def stacked(parameters: pl.DataFrame, customers: int) -> pl.LazyFrame:
+def stack_parameters(parameters: pl.DataFrame, customers: int) -> pl.LazyFrame:
     """Repeat each metric's row of parameters once for each customer."""
     rows = pl.int_range(pl.len() * customers) // max(customers, 1)
     return parameters.lazy().select(pl.all().gather(rows))

@@ -33,7 +33,7 @@ def parse_registry(text: str, name: str = FILE) -> Metrics:
         faults = list(_faults_between(metrics))
     if faults:
         lines = _Lines(text)
-        raise RuleError("\n".join(f"{name}, line {lines.of(path)}: {reason}" for path, reason in faults))
+        raise RuleError("\n".join(f"{name}, line {lines.find_line(path)}: {reason}" for path, reason in faults))
     return MappingProxyType({metric.slug: metric for metric in metrics})
 
 
@@ -76,7 +76,7 @@ def in_order(metrics: Metrics) -> Iterator[Metric]:
     return (metrics[slug] for slug in TopologicalSorter(inputs).static_order())
 
 
-def with_inputs(slugs: Sequence[str], among: Metrics) -> Metrics:
+def select_with_inputs(slugs: Sequence[str], among: Metrics) -> Metrics:
     """Return these metrics and all that they are made of, by slug.
 
     Raises:
@@ -98,7 +98,7 @@ class _Lines:
     def __init__(self, text: str) -> None:
         self.root: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
 
-    def of(self, path: Path) -> int:
+    def find_line(self, path: Path) -> int:
         """Return the line, from 1, of the deepest node that exists on the path."""
         node = self.root
         for step in path:

@@ -7,7 +7,7 @@ import polars as pl
 
 from pipelines.enrichment.income import PROBABILITIES
 from pipelines.figures.facts import Facts
-from pipelines.figures.income import with_income
+from pipelines.figures.income import add_income
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import with_exclusions
 from pipelines.metrics.definition import SIDES, Key, Measure, Names, Where
@@ -59,7 +59,7 @@ def read_rows(facts: Facts, filters: Sequence[Where]) -> pl.DataFrame:
     To look for findings and for regular payers takes time.
     """
     rows = with_exclusions(facts, COLUMNS) if any(map(_reads_exclusions, filters)) else facts.rows.select(COLUMNS)
-    return with_income(facts, rows) if any(where.income_kinds for where in filters) else rows
+    return add_income(facts, rows) if any(where.income_kinds for where in filters) else rows
 
 
 def reads_all_history(filters: Iterable[Where]) -> bool:
@@ -136,12 +136,12 @@ def _is_any_of(categories: Names, groups: Names) -> pl.Expr:
 
 def _counterparty_conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
     if where.counterparties:
-        yield ("counterparties", where.counterparties), _is_with(where.counterparties)
+        yield ("counterparties", where.counterparties), _is_counterparty(where.counterparties)
     if where.not_counterparties:
-        yield ("not counterparties", where.not_counterparties), ~_is_with(where.not_counterparties)
+        yield ("not counterparties", where.not_counterparties), ~_is_counterparty(where.not_counterparties)
 
 
-def _is_with(counterparties: Names) -> pl.Expr:
+def _is_counterparty(counterparties: Names) -> pl.Expr:
     return _never_null(pl.col("counterparty_group").is_in(counterparties))
 
 

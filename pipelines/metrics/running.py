@@ -28,7 +28,7 @@ class Counted:
     column: str
 
 
-def measured(where: Where, measure: Measure) -> Counted:
+def sum_of_measure(where: Where, measure: Measure) -> Counted:
     """Sum the measure of matching rows."""
     columns = {"rows": "ones", "size": "size"}
     return Counted(with_direction(where, measure), columns.get(measure, "cents"))
@@ -70,19 +70,19 @@ class Layout:
         self._total_places = {each: nth * len(self.edges) for nth, each in enumerate(self.totals)}
         self.conditions, self.marks = self._mark()
         self.running: Mapping[pl.DataType, Sequence[pl.Expr]] = {
-            total_type: [self._running(each, total_type) for each in self.totals] for total_type in _TYPES
+            total_type: [self._running_total(each, total_type) for each in self.totals] for total_type in _TYPES
         }
 
     def mark(self, where: Where) -> str:
         """Return the column that says which rows meet the filter."""
         return self._marks[where]
 
-    def inside(self, window: Window) -> str:
+    def column_of_window(self, window: Window) -> str:
         """Return the column that says which rows lie in their customer's window."""
         return self._windows[window]
 
     def spans(self, each: Sequence[Between]) -> Spans:
-        """Return what `Running.between` takes."""
+        """Return what `Running.sums_between` takes."""
         since = [self._total_places[counted] + self._edge_places[edge] for counted, edge, _ in each]
         until = [self._total_places[counted] + self._edge_places[edge] for counted, _, edge in each]
         return np.array(since, np.int64), np.array(until, np.int64)
@@ -108,7 +108,7 @@ class Layout:
             marks.append((pl.all_horizontal(names) if names else pl.repeat(value=True, n=pl.len())).alias(mark))
         return columns, marks
 
-    def _running(self, each: Counted, total_type: pl.DataType) -> pl.Expr:
+    def _running_total(self, each: Counted, total_type: pl.DataType) -> pl.Expr:
         is_met = pl.col(self.mark(each.where))
         if each.column == "ones":
             # The sum of Booleans has its own type: see `_total_type`.
@@ -120,7 +120,7 @@ class Running:
     """Customers' rows, marked and totalled as a layout says, at the edges of its windows.
 
     `marked`: the rows, in their order, with `customer` (index among the customers), `row` (index among the
-    rows), `cents`, `size`, and a Boolean column per filter (`Layout.mark`) and per window (`Layout.inside`).
+    rows), `cents`, `size`, and a Boolean column per filter (`Layout.mark`) and per window (`Layout.column_of_window`).
     """
 
     def __init__(self, layout: Layout, rows: pl.DataFrame, periods: pl.DataFrame) -> None:
@@ -139,7 +139,7 @@ class Running:
         self._at_edges = self._total(marked_rows)
         self.marked = self._mark_windows(marked_rows)
 
-    def between(self, spans: Spans) -> pl.Series:
+    def sums_between(self, spans: Spans) -> pl.Series:
         """Return the sums between edges: all customers' for the first, then all for the second …"""
         since, until = (self._at_edges[rows_at(places, self.customers)] for places in spans)
         return (until - since).cast(WIDE)

@@ -22,9 +22,9 @@ from pipelines.metrics.definition import (
     Transactions,
     Where,
 )
-from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, caused, fractions, stacked
+from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, cause_where, fractions, stack_parameters
 from pipelines.metrics.rows import COLUMNS, read_rows, reads_all_history
-from pipelines.metrics.running import WIDE, Between, Layout, Running, measured, number_of_rows
+from pipelines.metrics.running import WIDE, Between, Layout, Running, number_of_rows, sum_of_measure
 from pipelines.metrics.windows import edges
 
 D = TypeVar("D", Transactions, Balances, History)
@@ -57,14 +57,17 @@ class Sources:
             if not isinstance(metric.definition, Arithmetic):
                 by_kind[_kind(metric.definition)].append(metric)
         self.metrics = [metric for alike in by_kind.values() for metric in alike]
-        plain, means, shares, largest, months = (_only(Transactions, by_kind[kind]) for kind in _KINDS[:5])
+        plain, means, shares, largest, months = (_definitions_of(Transactions, by_kind[kind]) for kind in _KINDS[:5])
         quotients = [*plain, *means, *shares]
         by_row = [each.definition for each in by_kind["grouped"] if isinstance(each.definition, Transactions | Groups)]
-        of_balances, history = _only(Balances, by_kind["balances"]), _only(History, by_kind["history"])
+        of_balances, history = (
+            _definitions_of(Balances, by_kind["balances"]),
+            _definitions_of(History, by_kind["history"]),
+        )
         totalled = [
-            *map(_measured, quotients),
-            *(_rows_counted(each) for each in (*means, *largest)),
-            *(_whole(each) for each in (*shares, *largest)),
+            *map(_sum_in_window, quotients),
+            *(_rows_in_window(each) for each in (*means, *largest)),
+            *(_whole_in_window(each) for each in (*shares, *largest)),
             *(month for each in months for month in monthly.sums(each)),
             *(balances.usual_money(each) for each in of_balances if each.usual),
         ]
@@ -77,7 +80,7 @@ class Sources:
         self._outcomes = [
             *([_quotients(quotients, self._layout)] if quotients else []),
             *([_largest_shares(largest, self._layout, self._single)] if largest else []),
-            *([_monthly(months, self._layout)] if months else []),
+            *([_monthly_outcomes(months, self._layout)] if months else []),
             *([_grouped_outcomes(by_row, self._single)] if by_row else []),
             *([_balance_outcomes(of_balances, self._layout)] if of_balances else []),
             *([_history_outcomes(history)] if history else []),
@@ -89,10 +92,10 @@ class Sources:
         Args:
             customers: their `windows.periods`.
         """
-        read = Read(facts, customers, *self._running(facts, customers))
+        read = Read(facts, customers, *self._compute_running(facts, customers))
         return pl.concat([FRACTION.to_frame(eager=False), *(outcome(read) for outcome in self._outcomes)])
 
-    def _running(self, facts: Facts, customers: pl.DataFrame) -> tuple[Running, Running]:
+    def _compute_running(self, facts: Facts, customers: pl.DataFrame) -> tuple[Running, Running]:
         own = customers.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64)) if facts.shares_rows else customers
         if not self._apart:
             both = Running(self._layout, read_rows(facts, self._filters), own)
@@ -151,22 +154,22 @@ def _kind(definition: Definition) -> str:
             return each.source
 
 
-def _only(kind: type[D], metrics: Sequence[Metric]) -> list[D]:
+def _definitions_of(kind: type[D], metrics: Sequence[Metric]) -> list[D]:
     return [metric.definition for metric in metrics if isinstance(metric.definition, kind)]
 
 
-def _measured(definition: Transactions) -> Between:
+def _sum_in_window(definition: Transactions) -> Between:
     if definition.aggregate == "count":
-        return _rows_counted(definition)
-    return measured(definition.where, definition.measure), *edges(definition.window)
+        return _rows_in_window(definition)
+    return sum_of_measure(definition.where, definition.measure), *edges(definition.window)
 
 
-def _rows_counted(definition: Transactions) -> Between:
+def _rows_in_window(definition: Transactions) -> Between:
     return number_of_rows(definition.where, definition.measure), *edges(definition.window)
 
 
-def _whole(definition: Transactions) -> Between:
-    return measured(definition.of or definition.where, definition.measure), *edges(definition.window)
+def _whole_in_window(definition: Transactions) -> Between:
+    return sum_of_measure(definition.of or definition.where, definition.measure), *edges(definition.window)
 
 
 def _sign(definition: Transactions) -> int:
@@ -179,9 +182,11 @@ def _unit(definition: Transactions) -> int:
 
 def _quotients(definitions: Sequence[Transactions], layout: Layout) -> Outcome:
     """Divide one total by another: means by the number of rows, shares by a whole; sums and counts by nothing."""
-    tops = layout.spans([_measured(each) for each in definitions])
+    tops = layout.spans([_sum_in_window(each) for each in definitions])
     divided = [each for each in definitions if each.aggregate in {"mean", "share"}]
-    bottoms = layout.spans([_rows_counted(each) if each.aggregate == "mean" else _whole(each) for each in divided])
+    bottoms = layout.spans(
+        [_rows_in_window(each) if each.aggregate == "mean" else _whole_in_window(each) for each in divided]
+    )
     parameters = pl.DataFrame(
         {
             "sign": [_sign(each) for each in definitions],
@@ -191,36 +196,39 @@ def _quotients(definitions: Sequence[Transactions], layout: Layout) -> Outcome:
     )
     ones = len(definitions) - len(divided)  # the undivided come first
     top, bottom = pl.col("top") * pl.col("sign"), pl.col("bottom") * pl.col("factor")
-    none = caused(NOT_APPLICABLE, pl.col("is_mean") & (pl.col("bottom") == 0))
+    none = cause_where(NOT_APPLICABLE, pl.col("is_mean") & (pl.col("bottom") == 0))
 
     def compute(read: Read) -> pl.LazyFrame:
         undivided = pl.Series([1], dtype=WIDE).new_from_index(0, ones * read.customers.height)
-        totals = {"top": read.running.between(tops), "bottom": undivided.append(read.running.between(bottoms))}
-        return fractions(stacked(parameters, read.customers.height).with_columns(**totals), top, bottom, none)
+        totals = {
+            "top": read.running.sums_between(tops),
+            "bottom": undivided.append(read.running.sums_between(bottoms)),
+        }
+        return fractions(stack_parameters(parameters, read.customers.height).with_columns(**totals), top, bottom, none)
 
     return compute
 
 
 def _largest_shares(definitions: Sequence[Transactions], layout: Layout, single: Layout) -> Outcome:
     largest, sign = grouped.largest_sums(definitions, single), pl.DataFrame({"sign": list(map(_sign, definitions))})
-    wholes = layout.spans([_whole(each) for each in definitions])
-    counts = layout.spans([_rows_counted(each) for each in definitions])
+    wholes = layout.spans([_whole_in_window(each) for each in definitions])
+    counts = layout.spans([_rows_in_window(each) for each in definitions])
     whole = pl.col("whole") * pl.col("sign")
     top = pl.when(pl.col("count") > 0).then("largest").otherwise(0)
-    none = caused(NOT_APPLICABLE, top.is_null() & (whole > 0))
+    none = cause_where(NOT_APPLICABLE, top.is_null() & (whole > 0))
 
     def compute(read: Read) -> pl.LazyFrame:
-        totals = {"whole": read.running.between(wholes), "count": read.running.between(counts)}
-        rows = stacked(sign, read.customers.height).with_columns(largest=largest(read.single), **totals)
+        totals = {"whole": read.running.sums_between(wholes), "count": read.running.sums_between(counts)}
+        rows = stack_parameters(sign, read.customers.height).with_columns(largest=largest(read.single), **totals)
         return fractions(rows, top, whole, none)
 
     return compute
 
 
-def _monthly(definitions: Sequence[Transactions], layout: Layout) -> Outcome:
+def _monthly_outcomes(definitions: Sequence[Transactions], layout: Layout) -> Outcome:
     sums = layout.spans([month for each in definitions for month in monthly.sums(each)])
     outcomes = monthly.outcomes(definitions)
-    return lambda read: outcomes(read.running.between(sums), read.customers["complete_months"])
+    return lambda read: outcomes(read.running.sums_between(sums), read.customers["complete_months"])
 
 
 def _grouped_outcomes(definitions: Sequence[Transactions | Groups], single: Layout) -> Outcome:

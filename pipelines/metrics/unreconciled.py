@@ -82,7 +82,7 @@ class _Behind:
         both = (
             each
             for definition, slug in self._slug_by_sum.items()
-            for each in (_metric(slug, definition), _metric(_unreconciled(slug), _only_unreconciled(definition)))
+            for each in (_metric(slug, definition), _metric(_unreconciled_slug(slug), _select_unreconciled(definition)))
         )
         return {each.slug: each for each in both}
 
@@ -92,7 +92,7 @@ class _Behind:
         for definition in self._sums[slug]:
             unit = "count" if definition.aggregate == "count" else "AUD"
             by_unit.setdefault(unit, []).append(self._slug_by_sum[definition])
-        return {unit: ([_unreconciled(each) for each in every], every) for unit, every in by_unit.items()}
+        return {unit: ([_unreconciled_slug(each) for each in every], every) for unit, every in by_unit.items()}
 
     def share(self, slug: str) -> pl.Expr:
         shares = (
@@ -102,7 +102,7 @@ class _Behind:
         return pl.max_horizontal(pl.lit(None, unreconciled.SIZE), *shares)
 
 
-def _unreconciled(slug: str) -> str:
+def _unreconciled_slug(slug: str) -> str:
     return f"unreconciled_{slug}"
 
 
@@ -112,7 +112,7 @@ def _metric(slug: str, definition: Transactions) -> Metric:
     )
 
 
-def _only_unreconciled(definition: Transactions) -> Transactions:
+def _select_unreconciled(definition: Transactions) -> Transactions:
     where = definition.where.model_copy(update={"unreconciled": True})
     return definition.model_copy(update={"where": where})
 

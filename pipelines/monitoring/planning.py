@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.decisions.nodes import Graph, Leaf, Node, Nodes, Reader
 from pipelines.decisions.policy import AttributeRef, InputRef, Kind, MetricRef, Reference, kinds_by_name
-from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
+from pipelines.metrics import METRICS, Metric, Metrics, select_with_inputs
 from pipelines.metrics.definition import DECIMAL, Arithmetic, Format
 from pipelines.monitoring.ruleset import Filtered, MonitoringRule, Ruleset, Since, SinceDate
 from pipelines.monitoring.transitions import REPEATS
@@ -139,10 +139,10 @@ def plan_rulesets(rulesets: Sequence[VersionedRuleset]) -> MonitoringPlan:
         node.label for node in nodes.by_name.values() if node.operator == "metric" and node.label not in at_baselines
     ]
     baselines = [
-        PlannedBaseline(since, readings, with_inputs(list(readings.values()), metrics.by_name))
+        PlannedBaseline(since, readings, select_with_inputs(list(readings.values()), metrics.by_name))
         for since, readings in metrics.as_of.items()
     ]
-    return MonitoringPlan(nodes.by_name, planned, with_inputs(read, metrics.by_name), baselines)
+    return MonitoringPlan(nodes.by_name, planned, select_with_inputs(read, metrics.by_name), baselines)
 
 
 def since_text(since: Since) -> str:

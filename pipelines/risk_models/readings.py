@@ -22,7 +22,7 @@ def readings(
     A null reading is missing; a null coverage means that the reading's evidence isn't expected.
     """
     read_from = facts_for_readings(facts, expected)
-    known = metrics.values(read_from, metrics.with_inputs(slugs, among))
+    known = metrics.values(read_from, metrics.select_with_inputs(slugs, among))
     read = known.select(BY_CUSTOMER, *(pl.col(slug).cast(READING) for slug in slugs))
     return read.join(coverage(facts, slugs, among, expected), on=BY_CUSTOMER, how="left", validate="1:1")
 

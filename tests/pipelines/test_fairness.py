@@ -16,7 +16,7 @@ import pytest
 from pipelines.decisions.plan import plan_policy
 from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.matching.duplicates import KNOWN
-from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
+from pipelines.metrics import METRICS, Metric, Metrics, select_with_inputs
 from pipelines.metrics.definition import Transactions, Where
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.scorecards.default import DEFAULT
@@ -136,7 +136,9 @@ def filters(metrics: Metrics) -> Iterator[Where]:
 
 def shipped() -> Iterator[Any]:
     """Yield what decides something, and the metrics that it reads."""
-    yield pytest.param(with_inputs(sorted(feature.metric for feature in DEFAULT.features), METRICS), id="scorecard")
+    yield pytest.param(
+        select_with_inputs(sorted(feature.metric for feature in DEFAULT.features), METRICS), id="scorecard"
+    )
     for slug, policy in POLICIES.items():
         yield pytest.param(plan_policy(policy).metrics, id=slug)
     for slug, ruleset in RULESETS.items():

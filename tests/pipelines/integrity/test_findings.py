@@ -14,7 +14,7 @@ from pipelines.figures.lineage import value_of
 from pipelines.integrity import findings, load_descriptions, with_exclusions
 from pipelines.integrity.candidates import usual_month
 from pipelines.integrity.finding import finding_rows
-from pipelines.metrics import explain, values, with_inputs
+from pipelines.metrics import explain, select_with_inputs, values
 from pipelines.metrics.registry import METRICS
 from pipelines.vocabulary.schemas import TRANSACTIONS, CounterpartyKind
 from pipelines.vocabulary.taxonomy import GROUPS
@@ -87,7 +87,7 @@ def test_a_finding_names_its_rows_amount_and_days() -> None:
 def test_true_revenue_is_stated_revenue_without_what_came_back() -> None:
     slugs = ("revenue_180d", "true_revenue_180d", "true_revenue_share_180d")
     facts = Facts(DRESSED, TODAY)
-    [figures] = values(facts, with_inputs(slugs, METRICS)).to_dicts()
+    [figures] = values(facts, select_with_inputs(slugs, METRICS)).to_dicts()
     assert figures["revenue_180d"] - figures["true_revenue_180d"] == Decimal("11200.11")
     assert figures["true_revenue_share_180d"] < 1
     assert value_of(explain(facts, "true_revenue_180d")) == figures["true_revenue_180d"]

@@ -7,10 +7,10 @@ from polars.testing import assert_frame_equal
 
 from pipelines.figures.facts import Facts
 from pipelines.integrity import findings, without_findings
-from pipelines.metrics import METRICS, values, with_inputs
+from pipelines.metrics import METRICS, select_with_inputs, values
 from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, TRIPS, resolved, rows
 
-READ = with_inputs(
+READ = select_with_inputs(
     ("revenue_180d", "closing_balance", "min_balance_days_180d", "mean_balance_180d", "outflow_180d"), METRICS
 )
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.income import PROBABILITIES
-from pipelines.figures.income import with_income
+from pipelines.figures.income import add_income
 from pipelines.integrity import finding_rows
-from pipelines.metrics import METRICS, cause_of, readings, values, with_inputs
+from pipelines.metrics import METRICS, cause_of, readings, select_with_inputs, values
 from pipelines.metrics.registry import parse_registry
 from tests.conftest import examples
 from tests.pipelines.metrics.customers import ACCOUNTS, START, Row, customer, customers, facts
@@ -102,7 +102,7 @@ def excluded(rows: list[Row], as_of: date) -> frozenset[bytes]:
 def incomes(rows: list[Row], as_of: date) -> dict[bytes, dict[str, float]]:
     """Return the probability of each kind of income, by the id of a row of a regular payer."""
     seen = facts(rows, as_of)
-    marked = with_income(seen, seen.rows).drop_nulls(list(PROBABILITIES.values()))
+    marked = add_income(seen, seen.rows).drop_nulls(list(PROBABILITIES.values()))
     by_id = marked.select("transaction_id", **PROBABILITIES).to_dicts()
     return {row.pop("transaction_id"): row for row in by_id}
 
@@ -176,7 +176,7 @@ def test_another_customer_changes_nothing(some: list[Row]) -> None:
     "slug", ["history_days", "revenue_90d", "stacking_180d", "closing_balance", "squared", "volatile"]
 )
 def test_a_metric_alone_has_the_same_value_as_among_all(slug: str, some: list[Row]) -> None:
-    alone, among = values(facts(some, LATER), with_inputs([slug], ALL)), values(facts(some, LATER), ALL)
+    alone, among = values(facts(some, LATER), select_with_inputs([slug], ALL)), values(facts(some, LATER), ALL)
     assert_frame_equal(alone, among.select(alone.columns))
 
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
-from pipelines.metrics import METRICS, with_inputs
+from pipelines.metrics import METRICS, select_with_inputs
 from pipelines.metrics.definition import Arithmetic, Transactions
 from pipelines.metrics.listing import as_markdown, record
 from pipelines.metrics.registry import in_order, parse_registry
@@ -150,11 +150,11 @@ def test_metrics_come_after_their_inputs() -> None:
 
 
 def test_a_metric_comes_with_its_inputs() -> None:
-    needed = with_inputs(["dishonours_per_month_180d"], METRICS)
+    needed = select_with_inputs(["dishonours_per_month_180d"], METRICS)
     expected = {"dishonours_per_month_180d", "dishonours_180d", "months_seen_180d", "days_seen_180d", "history_days"}
     assert needed.keys() == expected
     with pytest.raises(KeyError):
-        with_inputs(["unheard_of"], METRICS)
+        select_with_inputs(["unheard_of"], METRICS)
 
 
 def test_a_definition_survives_a_round_trip() -> None:

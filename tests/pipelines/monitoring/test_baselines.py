@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from pipelines.decisions.readings import Attribute, Attributes
-from pipelines.metrics import METRICS, cause_of, values, with_inputs
+from pipelines.metrics import METRICS, cause_of, select_with_inputs, values
 from pipelines.monitoring import Ruleset, VersionedRuleset, compute_figures, observe_customers, plan_rulesets
 from pipelines.monitoring.baselines import CAUSES, NO_BASELINE
 from tests.pipelines.metrics.customers import START, Row, customer, facts
@@ -69,7 +69,7 @@ def then(rows: Sequence[Row], since: Json, attributes: Attributes = NO_ATTRIBUTE
 def computed_on(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
     """Return the metrics computed from the customer's rows up to the day, as of the day."""
     mine = [row for row in rows if row["customer_number"] == number and row["date"] <= day]
-    found = values(facts(mine, day), with_inputs(SLUGS, METRICS)).to_dicts()
+    found = values(facts(mine, day), select_with_inputs(SLUGS, METRICS)).to_dicts()
     if not found:
         return dict.fromkeys(SLUGS, (None, "no_transactions"))
     return {slug: (found[0][slug], found[0][cause_of(slug)]) for slug in SLUGS}

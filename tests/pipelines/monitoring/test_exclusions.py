@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from pipelines.figures.facts import Facts
-from pipelines.metrics import METRICS, values, with_inputs
+from pipelines.metrics import METRICS, select_with_inputs, values
 from pipelines.monitoring.snapshots import FactsOfDays
 from tests.pipelines.integrity.test_findings import DRESSED, TODAY
 
-READ = with_inputs(("true_revenue_180d", "revenue_180d"), METRICS)
+READ = select_with_inputs(("true_revenue_180d", "revenue_180d"), METRICS)
 
 
 @pytest.mark.parametrize("ago", [35, 3, 2, 0])

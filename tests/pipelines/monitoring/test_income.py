@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from pipelines.figures.facts import Facts
-from pipelines.metrics import METRICS, values, with_inputs
+from pipelines.metrics import METRICS, select_with_inputs, values
 from pipelines.monitoring.snapshots import FactsOfDays
 from tests.pipelines.enrichment.income.test_income import CLIENT, FRIDAYS, LAST, facts, paid
 
-READ = with_inputs(("regular_pay_per_month_180d", "regular_income_share_180d", "regular_payers_180d"), METRICS)
+READ = select_with_inputs(("regular_pay_per_month_180d", "regular_income_share_180d", "regular_payers_180d"), METRICS)
 ROWS = facts([*paid(FRIDAYS[::2]), *paid(FRIDAYS[36::3], CLIENT, ("910.00", "1400.50"))]).transactions
 
 

@@ -15,7 +15,7 @@ from benchmarks.reports import renumber
 from benchmarks.table import Row
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.reports.risk.rating import add_rating, with_interval
+from pipelines.reports.risk.rating import add_interval, add_rating
 from pipelines.risk_models.coverage import find_stretches
 from pipelines.risk_models.events import CEILINGS
 from pipelines.risk_models.readings import readings
@@ -48,7 +48,7 @@ def score(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTHI
 def _score(transactions: pl.DataFrame, until: date, expected: Expected) -> pl.DataFrame:
     read = readings(Facts(transactions, until), METRICS, expected=expected)
     rated = add_rating(DEFAULT.score(read), DEFAULT, pl.DataFrame(schema=CEILINGS))
-    shown = with_interval(rated, DEFAULT).select(BY_CUSTOMER, "points", "value", "rating", "covered", "low", "high")
+    shown = add_interval(rated, DEFAULT).select(BY_CUSTOMER, "points", "value", "rating", "covered", "low", "high")
     return shown.with_columns(pl.col("points", "value", "covered", "low", "high").cast(pl.Float64))
 
 

@@ -75,7 +75,7 @@ def insert_rows(ledger: pl.DataFrame, movements: Iterable[Movement]) -> pl.DataF
     new = pl.DataFrame(list(movements), schema={name: LEDGER[name] for name in Movement._fields}, orient="row")
     accounts = ledger.select("account", "account_type", "bank").unique("account")
     marked = new.join(accounts, on="account", validate="m:1").with_columns(touch=pl.lit("inserted", Touch))
-    return pl.concat([_with_openings(ledger), marked], how="diagonal").pipe(_sort).pipe(_recompute_balances)
+    return pl.concat([_add_openings(ledger), marked], how="diagonal").pipe(_sort).pipe(_recompute_balances)
 
 
 def add_account(ledger: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -87,7 +87,7 @@ def add_account(ledger: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 def remove_rows(ledger: pl.DataFrame, rows: Collection[int], rebalance: bool = True) -> pl.DataFrame:
     """Remove rows by their numbers. With `rebalance=False` the later balances stay and show the gap."""
     is_left = ~_is_among(rows)
-    return _recompute_balances(_with_openings(ledger).filter(is_left)) if rebalance else ledger.filter(is_left)
+    return _recompute_balances(_add_openings(ledger).filter(is_left)) if rebalance else ledger.filter(is_left)
 
 
 def change_texts(ledger: pl.DataFrame, texts: Mapping[int, str]) -> pl.DataFrame:
@@ -97,13 +97,13 @@ def change_texts(ledger: pl.DataFrame, texts: Mapping[int, str]) -> pl.DataFrame
 
 def change_amounts(ledger: pl.DataFrame, amounts: Mapping[int, Decimal], rebalance: bool = True) -> pl.DataFrame:
     """Replace the amounts of rows, by their numbers. With `rebalance=False` all balances stay and contradict them."""
-    changed = _replace(_with_openings(ledger), "amount", amounts).with_columns(_mark("repriced", amounts))
+    changed = _replace(_add_openings(ledger), "amount", amounts).with_columns(_mark("repriced", amounts))
     return _recompute_balances(changed) if rebalance else changed.select(LEDGER.names())
 
 
 def move_rows(ledger: pl.DataFrame, dates: Mapping[int, date]) -> pl.DataFrame:
     """Move rows, by their numbers, to the end of other days. The balances in between change."""
-    moved = _replace(_with_openings(ledger), "date", dates).with_columns(_mark("moved", dates))
+    moved = _replace(_add_openings(ledger), "date", dates).with_columns(_mark("moved", dates))
     return _recompute_balances(_sort(moved, _is_among(dates)))
 
 
@@ -150,7 +150,7 @@ def _sort(ledger: pl.DataFrame, *within_day: pl.Expr) -> pl.DataFrame:
     return ledger.with_row_index("_place").sort(account, "date", *within_day, "_place").drop("_place")
 
 
-def _with_openings(ledger: pl.DataFrame) -> pl.DataFrame:
+def _add_openings(ledger: pl.DataFrame) -> pl.DataFrame:
     """Add `_opening`, the account's first balance as the row's balance implies it, and `_printed`, if it has one."""
     return ledger.with_columns(
         _opening=pl.col("balance") - pl.col("amount").cum_sum().over("account"),

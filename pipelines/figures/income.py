@@ -19,7 +19,7 @@ def income_rows(facts: Facts) -> pl.DataFrame:
     return facts.cached(_credits).join(regular_payers(facts), on=PAYER, how="semi", maintain_order="left")
 
 
-def with_income(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
+def add_income(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
     """Add PROBABILITIES to rows of the facts: those of the row's payer; null where the row is no regular income."""
     row, kinds = (BY_CUSTOMER, "transaction_id"), list(PROBABILITIES.values())
     payers = regular_payers(facts).lazy().select(*PAYER, *kinds)

@@ -269,26 +269,28 @@ def _by_month(spans: pl.DataFrame) -> pl.DataFrame:
 # Firings
 
 
-def _with_all(fired: pl.DataFrame) -> pl.DataFrame:
+def _add_firings_of_any_rule(fired: pl.DataFrame) -> pl.DataFrame:
     """Return the firings of each rule, and in addition one of ALL for each customer and day."""
     own = fired.select(BY_CUSTOMER, "date", pl.col("rule").cast(pl.String))
     return pl.concat([own, own.select(BY_CUSTOMER, "date", rule=pl.lit(ALL)).unique()])
 
 
 def _count_firings(fired: pl.DataFrame) -> pl.DataFrame:
-    of_month = _with_all(fired).with_columns(month=pl.col("date").dt.truncate("1mo"))
+    of_month = _add_firings_of_any_rule(fired).with_columns(month=pl.col("date").dt.truncate("1mo"))
     total = of_month.with_columns(month=pl.lit(None, pl.Date))
     by_month = pl.concat([of_month, total]).group_by("month", "rule")
     return by_month.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
 
 
 def _tally_starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
-    on_first = _with_all(fired).filter(pl.col("date") == first)
+    on_first = _add_firings_of_any_rule(fired).filter(pl.col("date") == first)
     return on_first.group_by("rule").agg(customers=pl.len())
 
 
 def _by_customer(fired: pl.DataFrame) -> pl.DataFrame:
-    by_rule = _with_all(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
+    by_rule = (
+        _add_firings_of_any_rule(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
+    )
     return by_rule.select(CUSTOMERS.names()).cast(CUSTOMERS)
 
 

@@ -71,7 +71,7 @@ class _Figure:
 def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Context) -> Diff:
     """Compare one customer's TRANSACTIONS in two versions, both reported by today's formulas."""
     earlier, later = before.filter(current()), after.filter(current())
-    paired = _with_earlier(later, earlier)
+    paired = _add_earlier_columns(later, earlier)
     is_client_category = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
     earlier_source = pl.col("category_source_earlier")
     corrected = is_client_category | earlier_source.is_in(["correction", "client_rule"]).fill_null(value=False)
@@ -93,7 +93,7 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
     )
 
 
-def _with_earlier(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
+def _add_earlier_columns(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     """Add to the later rows their earlier columns (`…_earlier`), and `in_both` for rows of both versions."""
     known = earlier.select(
         *_ROW, *(pl.col(name).alias(f"{name}_earlier") for name in DERIVED), in_both=pl.lit(value=True)

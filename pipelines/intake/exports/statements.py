@@ -153,7 +153,7 @@ def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None
     return Contents(
         statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_land, columns, digest))),
         refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
-        no_rows=_with_reasons(no_rows),
+        no_rows=_build_no_rows(no_rows),
         headings=(columns.heading is not None) + body.filter(repeats_heading).height,
         lines=sheet.cells.height + len(sheet.blank),
         signs=stated.signs,
@@ -162,7 +162,7 @@ def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None
     )
 
 
-def _with_reasons(lines: Mapping[str, pl.Series]) -> pl.DataFrame:
+def _build_no_rows(lines: Mapping[str, pl.Series]) -> pl.DataFrame:
     frames = [numbers.alias("line").to_frame().with_columns(reason=pl.lit(reason)) for reason, numbers in lines.items()]
     return pl.concat(frames).cast(NO_ROW).sort("line")
 

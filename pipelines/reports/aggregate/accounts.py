@@ -8,7 +8,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Source, Table, Total
 from pipelines.reports.aggregate.balances import account_history
-from pipelines.reports.aggregate.cash_flow import with_account
+from pipelines.reports.aggregate.cash_flow import add_account_id
 from pipelines.reports.aggregate.flows import (
     COUNTS,
     MONEY_IN,
@@ -64,7 +64,7 @@ ACCOUNTS = Table(
     listed=accounts,
     sources=(
         flows(
-            with_account,
+            add_account_id,
             ("accountId",),
             by_account_and_month,
             (TRANSACTIONS, MONEY_IN, MONEY_OUT, *TRANSFERS, *COUNTS),

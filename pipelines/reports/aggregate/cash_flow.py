@@ -40,7 +40,7 @@ def add_no_keys(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
     return frame
 
 
-def with_account(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
+def add_account_id(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
     return frame.with_columns(accountId=uuid_text("account_id"))
 
 
@@ -71,7 +71,7 @@ ACCOUNT_CASH_FLOW = Table(
     listed=account_months,
     sources=(
         each_account_by_month(),
-        flows(with_account, ("accountId", "month"), by_account_and_month, finer=False),
+        flows(add_account_id, ("accountId", "month"), by_account_and_month, finer=False),
     ),
     derived=(MEAN_BALANCE, NET),
     hidden=("balanceDays",),

@@ -23,14 +23,14 @@ _SUMMED = ("money_in", "money_out", "amount")
 def rows_by_category(facts: Facts) -> pl.LazyFrame:
     """Return all rows with their keys; own transfers are marked."""
     named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"), rows=1)
-    return _in_window(named, facts).pipe(_with_line)
+    return _in_window(named, facts).pipe(_add_line)
 
 
 def by_category_and_month(facts: Facts) -> pl.DataFrame:
     """Sum rows for all tables of this module."""
     named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"))
     sums = named.group_by(BY_CUSTOMER, *_KEYS, "month", "is_external").agg(pl.col(_SUMMED).sum(), rows=pl.len())
-    return _in_window(sums, facts).pipe(_with_line).pipe(collect)
+    return _in_window(sums, facts).pipe(_add_line).pipe(collect)
 
 
 def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
@@ -61,7 +61,7 @@ _FLOWS = (
 )
 
 
-def _with_line(frame: pl.LazyFrame) -> pl.LazyFrame:
+def _add_line(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Add `line` of the cash profit and loss statement."""
     lines = {slug: category.line for slug, category in TAXONOMY.categories.items()}
     line = pl.col("category").replace_strict(lines, default="unallocated", return_dtype=pl.String())

@@ -165,7 +165,7 @@ def _missed_payments(facts: Facts) -> pl.LazyFrame:
     return before.lazy().with_columns(facilityId=uuid_text("facility_id"))
 
 
-def _with_interest(facts: Facts) -> pl.LazyFrame:
+def _instalment_rows(facts: Facts) -> pl.LazyFrame:
     """Return rows of instalment loans with interest added."""
     grown = add_interest(list_flows(facts.cached(debt_rows)).lazy(), facts.cached(facilities).lazy())
     return grown.with_columns(facilityId=uuid_text("facility_id"))
@@ -256,7 +256,7 @@ FACILITIES_TABLE = Table(
             is_listed=True,
         ),
         Source(
-            _with_interest,
+            _instalment_rows,
             (Total("balanceWithInterest", "AUD", pl.col("grown"), meaning="lent less repaid, each with interest"),),
             is_listed=True,
         ),

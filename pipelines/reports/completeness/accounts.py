@@ -26,7 +26,7 @@ def reported_accounts(facts: Facts) -> pl.LazyFrame:
     return facts.accounts.lazy().select(*BY_ACCOUNT, *reported_details())
 
 
-def with_account_id(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def add_account_id(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Add the account's id as reported. Ids are formatted once per account, not per row."""
     ids = reported_accounts(facts).select(*BY_ACCOUNT, "accountId")
     return rows.join(ids, on=BY_ACCOUNT, how="left", validate="m:1")
@@ -58,7 +58,7 @@ def stretches_of_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def rows_of_accounts(facts: Facts) -> pl.LazyFrame:
-    return facts.rows.lazy().select(*BY_ACCOUNT, "transaction_id", "balance").pipe(with_account_id, facts)
+    return facts.rows.lazy().select(*BY_ACCOUNT, "transaction_id", "balance").pipe(add_account_id, facts)
 
 
 def _days_spanned() -> pl.Expr:

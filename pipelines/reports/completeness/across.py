@@ -8,7 +8,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.reports.completeness.accounts import with_account_id
+from pipelines.reports.completeness.accounts import add_account_id
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.vocabulary.report_values import RATIO, ratio
@@ -131,7 +131,7 @@ def similar_accounts(facts: Facts) -> pl.LazyFrame:
     accounts = (
         facts.accounts.lazy()
         .select(*BY_ACCOUNT, number=number)
-        .pipe(with_account_id, facts)
+        .pipe(add_account_id, facts)
         .join(steps(facts).group_by(BY_ACCOUNT).agg(days=pl.len()), on=BY_ACCOUNT, how="left", validate="1:1")
         .select(BY_CUSTOMER, "accountId", "number", "days")
     )

@@ -21,7 +21,7 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, posted_month
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
+from pipelines.reports.completeness.accounts import ACCOUNT_ID, add_account_id
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
@@ -63,7 +63,7 @@ def gaps(facts: Facts) -> pl.LazyFrame:
         kinds.append(missing_periods(facts).pipe(collect))
     frames = [_as_gaps(gap) for gap in kinds if not gap.is_empty()]
     details = pl.concat([pl.DataFrame(schema=_GAPS), *frames], how="diagonal").lazy()
-    gaps = details.pipe(with_account_id, facts)
+    gaps = details.pipe(add_account_id, facts)
     return gaps.with_columns(afterTransactionId=uuid_text("after_id"), beforeTransactionId=uuid_text("before_id"))
 
 
@@ -156,7 +156,7 @@ def sides_of_breaks(facts: Facts) -> pl.LazyFrame:
     sides = (
         breaks(facts)
         .filter(pl.col("likely") != "ordering")
-        .pipe(with_account_id, facts)
+        .pipe(add_account_id, facts)
         .select(
             BY_CUSTOMER,
             "accountId",

@@ -197,7 +197,7 @@ def _similar_account_reasons(tables: _Tables) -> Iterator[Reason]:
     similar = tables[SIMILAR.id].sort(BY_CUSTOMER, "accountId", "otherAccountId")
     yield Reason(
         "SimilarAccounts",
-        similar.pipe(_with_label, tables[ACCOUNTS.id]),
+        similar.pipe(_add_label, tables[ACCOUNTS.id]),
         pl.format("Two accounts look the same: {} and another. They agree on {} days.", "label", "sameDays"),
         pl.lit("retract the submissions of one of them, if they are the same"),
         _ACCOUNT,
@@ -208,7 +208,7 @@ def _statement_reasons(tables: _Tables) -> Iterator[Reason]:
     """Yield reasons about files that can't be relied on as they are; each is a reason to check the file."""
     listed = (
         tables[STATEMENTS.id]
-        .pipe(_with_label, tables[ACCOUNTS.id])
+        .pipe(_add_label, tables[ACCOUNTS.id])
         .with_columns(pl.col("label").fill_null("an account without rows"), period=_period())
     )
     in_order = [BY_CUSTOMER, "accountId", "periodStart", "statementId"]
@@ -302,7 +302,7 @@ def _gap_reasons(tables: _Tables) -> Iterator[Reason]:
             listed.filter(pl.col("kind") == kind)
             .group_by(BY_CUSTOMER, "accountId")
             .agg(found=pl.len(), begins=pl.col("lastSeen").min(), ends=pl.col("nextSeen").max())
-            .pipe(_with_label, tables[ACCOUNTS.id])
+            .pipe(_add_label, tables[ACCOUNTS.id])
             .sort(BY_CUSTOMER, "found", "accountId", descending=_LARGEST_FIRST)
         )
         period = (_day(pl.col("begins")), _day(pl.col("ends")))
@@ -367,7 +367,7 @@ _OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
 )
 
 
-def _with_label(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
+def _add_label(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
     """Add `label`: how messages name the account."""
     ending = pl.col("accountNumberMasked").str.tail(4)
     label = pl.coalesce(

@@ -27,7 +27,7 @@ from pipelines.reports.risk.events import events_member
 from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
 from pipelines.reports.risk.principal import principal_reasons
-from pipelines.reports.risk.rating import add_rating, with_interval
+from pipelines.reports.risk.rating import add_interval, add_rating
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.reports.risk.unreconciled import share_lines
 from pipelines.risk_models.events import ceilings
@@ -101,7 +101,7 @@ def _report_portfolio(
         .pipe(scorecard.score)
         .pipe(add_rating, scorecard, ceilings(all_facts))
         .pipe(add_confidence, facts.as_of)
-        .pipe(with_interval, scorecard)
+        .pipe(add_interval, scorecard)
     )
     listed = by_driver(scored, scorecard.features)
     lists = (
@@ -110,11 +110,11 @@ def _report_portfolio(
         sensitivity(scored, scorecard),
         events_member(all_facts),
     )
-    reports = reduce(_with_list, lists, scored.lazy()).pipe(_as_report, portfolio, scorecard, facts)
+    reports = reduce(_add_list, lists, scored.lazy()).pipe(_as_report, portfolio, scorecard, facts)
     return reports, share_lines(facts, scored, scorecard)
 
 
-def _with_list(scored: pl.LazyFrame, lists: pl.DataFrame) -> pl.LazyFrame:
+def _add_list(scored: pl.LazyFrame, lists: pl.DataFrame) -> pl.LazyFrame:
     """Add a list of structs by customer; where there is none, it is empty."""
     name = lists.columns[-1]
     joined = scored.join(lists.lazy(), on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")

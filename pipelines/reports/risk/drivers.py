@@ -55,7 +55,7 @@ def drivers(listed: pl.DataFrame, portfolio: ClientPortfolio) -> pl.DataFrame:
     Args:
         listed: from `by_driver`.
     """
-    every = _with_percentiles(listed.lazy(), portfolio.peers)
+    every = _add_percentiles(listed.lazy(), portfolio.peers)
     shown = every.select(BY_CUSTOMER, drivers=_driver(portfolio.expected.words))
     by_customer = shown.group_by(BY_CUSTOMER, maintain_order=True).agg("drivers")
     return by_customer.pipe(collect)
@@ -89,7 +89,7 @@ def _driver(words_expected: bool) -> pl.Expr:
     )
 
 
-def _with_percentiles(listed: pl.LazyFrame, peers: pl.DataFrame | None) -> pl.LazyFrame:
+def _add_percentiles(listed: pl.LazyFrame, peers: pl.DataFrame | None) -> pl.LazyFrame:
     """Add `peerPercentile`: the highest percentile of the peers that the reading reaches.
 
     It is null if the reading or the peers' percentiles are not known.

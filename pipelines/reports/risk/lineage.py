@@ -13,7 +13,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Trace, below, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import without_findings
-from pipelines.metrics import METRICS, values, with_inputs
+from pipelines.metrics import METRICS, select_with_inputs, values
 from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
 from pipelines.reports.risk.confidence import LIMITS, PARTS, Part, limit
@@ -285,7 +285,7 @@ class _Explaining:
                 return explain_documented(self.facts, self.expected)
             case "days_behind":
                 return max(0, (self.facts.as_of - row["data_through"]).days)
-        value = values(self._facts_for_readings, with_inputs([name], METRICS))[name].item()
+        value = values(self._facts_for_readings, select_with_inputs([name], METRICS))[name].item()
         return None if value is None else explain(self._facts_for_readings, name)
 
     def _explain_change(self, change: Data, names: list[str]) -> Trace:

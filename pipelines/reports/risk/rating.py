@@ -138,7 +138,7 @@ def unknown_points(covered: Decimal, scorecard: Scorecard) -> Decimal:
     return (scorecard.max_points * (1 - covered)).quantize(Decimal("0.01"))
 
 
-def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
+def add_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Add `low` and `high` to frames with `points`, `covered`, `value` and `event_ceiling`.
 
     Unknown evidence earns nothing in the value, so the value is `high`; in `low` all of it earns its most. With all

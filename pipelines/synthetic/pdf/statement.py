@@ -171,7 +171,7 @@ def _closing_balance(account: AccountPostings) -> Decimal:
 
 def _lines(order: Order, layout: PdfLayout, account: AccountPostings, variant: PrintVariant) -> Sequence[Line]:
     """Return the rows as they will be printed, in that order."""
-    lines = _with_balances(layout, account)
+    lines = _lines_with_balances(layout, account)
     if variant.balances_shown < 1:
         lines = hide_balances(lines, variant.balances_shown, order.rng("balances"))
     if order.forgery:
@@ -180,7 +180,7 @@ def _lines(order: Order, layout: PdfLayout, account: AccountPostings, variant: P
     return lines[::-1] if layout.newest_first else lines
 
 
-def _with_balances(layout: PdfLayout, account: AccountPostings) -> list[Line]:
+def _lines_with_balances(layout: PdfLayout, account: AccountPostings) -> list[Line]:
     lines, balance = list[Line](), account.opening
     days = [row.day for row in account.postings]
     for row, next_day in zip(account.postings, [*days[1:], None], strict=True):

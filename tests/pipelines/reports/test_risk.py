@@ -18,7 +18,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data
 from pipelines.figures.lineage import pointer, value_of
 from pipelines.reports.risk import explain_risk, risk_report
-from pipelines.reports.risk.rating import EVIDENCE_CEILINGS, add_rating, rating, with_interval
+from pipelines.reports.risk.rating import EVIDENCE_CEILINGS, add_interval, add_rating, rating
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.risk_models.events import CEILINGS
 from pipelines.scorecards.default import DEFAULT
@@ -223,7 +223,7 @@ def with_ceiling(letter: str | None, covered: str = "1", points: str = "95", cal
     kinds = {"covered": RATIO, "value": RATIO, "points": POINTS}
     scored = pl.DataFrame({"customer_number": [1], **columns}, schema_overrides=kinds)
     ceilings = pl.DataFrame([(1, letter, ["insolvency"])] if letter else [], schema=CEILINGS, orient="row")
-    [row] = with_interval(add_rating(scored, scorecard, ceilings), scorecard).to_dicts()
+    [row] = add_interval(add_rating(scored, scorecard, ceilings), scorecard).to_dicts()
     return {**row, "before": value}
 
 

@@ -66,7 +66,7 @@ def _beginnings(lines: Sequence[Line], pages: int, layout: Layout | None) -> lis
     """Return the first line of each section. The first section includes the lines before its account."""
     mentions = _without_furniture(list(_mentions(lines, layout)), lines, pages)
     runs = _runs(mentions, lines)
-    return [0, *(_with_title(lines, run.position) for run in runs[1:])]
+    return [0, *(_find_title_above(lines, run.position) for run in runs[1:])]
 
 
 def _mentions(lines: Sequence[Line], layout: Layout | None) -> Iterator[_Mention]:
@@ -138,7 +138,7 @@ def _is_heading(line: Line) -> bool:
     return len(words) >= 2 and not has_amount(line.text)
 
 
-def _with_title(lines: Sequence[Line], position: int) -> int:
+def _find_title_above(lines: Sequence[Line], position: int) -> int:
     """Return the line where an account's section begins: a title may be close above its number."""
     first = position
     while first > max(position - _TITLE_LINES, 0) and _is_title_of(lines[first - 1], lines[first]):

@@ -107,7 +107,7 @@ def _on_sheets(table: Table, pages: Sequence[Page]) -> Table:
 
 def _order_rows(table: Table, details: Details, made: date | None) -> _Ordered:
     """Order rows oldest first, whichever way they are printed."""
-    rows, marks = _with_days(table.rows), table.marks
+    rows, marks = _fill_in_days(table.rows), table.marks
     stated = AccountFacts(details.balance_is_owing, details.is_debt, details.minus, details.signs_stated)
     decided = decide_signs(rows, marks, stated, columns_known=not table.is_inferred)
     backwards = _runs_backwards(rows, marks, decided, details, made)
@@ -123,7 +123,7 @@ def _order_rows(table: Table, details: Details, made: date | None) -> _Ordered:
     return replace(ordered, signed=suggest_signs(decided, rows, _stated_balances(ordered, details)[0]))
 
 
-def _with_days(rows: Sequence[RawRow]) -> tuple[RawRow, ...]:
+def _fill_in_days(rows: Sequence[RawRow]) -> tuple[RawRow, ...]:
     """Give each row its date, if a day's date is printed only once."""
     found: list[RawRow] = []
     for row in rows:

@@ -52,7 +52,7 @@ class Table:
 def read_table(lines: Sequence[Line], layout: Layout | None) -> Table:
     """Read the rows of one account's lines."""
     found = list(fit_regions(regions_of(lines, layout)))
-    stream = _with_years(list(_stream(found)))
+    stream = _add_years(list(_stream(found)))
     rows, marks = _read_stream(stream, layout)
     return Table(
         rows=tuple(rows),
@@ -77,11 +77,11 @@ def _stream(regions: Sequence[tuple[Columns, Region]]) -> Iterator[_Piece]:
     for columns, region in regions:
         begins = True
         for cells in cells_with_whole_amounts(region.lines, columns):
-            yield _Piece(_with_heading_day(cells, columns), columns, begins)
+            yield _Piece(_read_heading_day(cells, columns), columns, begins)
             begins = False
 
 
-def _with_heading_day(cells: Cells, columns: Columns) -> Cells:
+def _read_heading_day(cells: Cells, columns: Columns) -> Cells:
     """Read a line that is only a date as the date of the rows below, unless it is in the column of texts."""
     if cells.date or cells.flows or not cells.words or not columns.may_hold_date(cells.words[0]):
         return cells
@@ -90,7 +90,7 @@ def _with_heading_day(cells: Cells, columns: Columns) -> Cells:
     return replace(cells, date=found[0], words=()) if found and found[1] == len(text) else cells
 
 
-def _with_years(stream: Sequence[_Piece]) -> list[_Piece]:
+def _add_years(stream: Sequence[_Piece]) -> list[_Piece]:
     """Remove lines that are only a year, and add their years to the dates below; or to the dates above, if nearly every
     date has such a line.
     """

@@ -105,7 +105,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "account": account_name,
     "label": wording.label,
     "title_of": wording.title,
-    "counted": wording.counted,
+    "quantity": wording.quantity,
     "reading": wording.reading,
     "score": _exact(wording.score),
     "formula": _formula,

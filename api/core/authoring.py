@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from pipelines.decisions import Policy
 from pipelines.decisions.check import CheckedPolicy, Finding
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 
 
@@ -19,7 +19,7 @@ def require_valid(checked: CheckedPolicy, slug: str | None = None) -> Policy:
     """
     faults = [*checked.faults, *_slug_faults(checked.policy, slug)]
     if faults or checked.policy is None:
-        raise _refusal("DecisionPolicy.Invalid", f"The policy has {counted(len(faults), 'fault')}.", faults)
+        raise _refusal("DecisionPolicy.Invalid", f"The policy has {quantity(len(faults), 'fault')}.", faults)
     return checked.policy
 
 
@@ -27,7 +27,7 @@ def require_acknowledged(warnings: Sequence[Finding], accepts: Callable[[Finding
     """Raise InvalidRequest with the warnings that are not accepted, if there are any."""
     unaccepted = [each for each in warnings if not accepts(each)]
     if unaccepted:
-        detail = f"The policy has {counted(len(unaccepted), 'warning')} to acknowledge by code and pointer."
+        detail = f"The policy has {quantity(len(unaccepted), 'warning')} to acknowledge by code and pointer."
         raise _refusal("DecisionPolicy.WarningsNotAcknowledged", detail, unaccepted)
 
 

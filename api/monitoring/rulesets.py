@@ -17,7 +17,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Trace, no_figure, pointer
 from pipelines.monitoring import CheckedRuleset, Ruleset
 from pipelines.monitoring.baselines import CAUSES, NO_BASELINE
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 from pipelines.vocabulary.errors import Conflict, InvalidRequest
 from storage.access.approvals import Approval, Request
 from storage.core.database import Reading, Writing
@@ -34,7 +34,7 @@ def require_valid(checked: CheckedRuleset) -> Ruleset:
         InvalidRequest: the document has faults; all are listed.
     """
     if checked.faults or checked.ruleset is None:
-        detail = f"The ruleset has {counted(len(checked.faults), 'fault')}."
+        detail = f"The ruleset has {quantity(len(checked.faults), 'fault')}."
         raise InvalidRequest("Ruleset.Invalid", detail, tuple(checked.faults))
     return checked.ruleset
 

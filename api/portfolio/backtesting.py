@@ -18,7 +18,7 @@ from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
 from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.page import About, page
 from pipelines.decisions.plan import every_metric
-from pipelines.pages.wording import counted, day, reading, title
+from pipelines.pages.wording import day, quantity, reading, title
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.store import Store
@@ -216,7 +216,7 @@ def _facts(job: PortfolioJob, request: Request, policy: Policy, zone: ZoneInfo) 
     known = "as known at the end of each day" if request.knowledge is Knowledge.THEN else "as known now"
     yield "Transactions and attributes", known
     if request.customers is not None:
-        yield "Only", counted(len(request.customers), "customer") + " by id"
+        yield "Only", quantity(len(request.customers), "customer") + " by id"
     formats = {each.name: each.format for each in policy.attributes}
     for name, value in (request.attributes or {}).items():
         yield f"Only with {title(name, formats.get(name)).lower()}", reading(value, formats.get(name))
@@ -227,7 +227,7 @@ def _facts(job: PortfolioJob, request: Request, policy: Policy, zone: ZoneInfo) 
 
 def _notices(job: PortfolioJob, request: Request) -> Iterator[str]:
     if job.customers_failed:
-        yield f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed."
+        yield f"{quantity(job.customers_failed, 'customer')} left out: their data could not be read or computed."
     if request.against is not Against.VERSION:
         yield (
             "Only customers with a recorded decision are compared, each by its last decision up to the end of the day."

@@ -20,7 +20,7 @@ from api.portfolio.schemas.simulations import EARLIEST, MAX_MONTHS, USUAL_MONTHS
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import CheckedRuleset, Listed, Ruleset, check_document
 from pipelines.monitoring.page import About, page
-from pipelines.pages.wording import counted, day, title
+from pipelines.pages.wording import day, quantity, title
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.store import Store
@@ -138,7 +138,7 @@ def _facts(job: PortfolioJob, zone: ZoneInfo) -> Iterator[tuple[str, str]]:
     yield "Ruleset", "the document in the request" if request.document is not None else f"version {job.version}"
     yield "Requested on", day(job.created_at.astimezone(zone).date())
     if request.customers is not None:
-        yield "Only", counted(len(request.customers), "customer") + " by id"
+        yield "Only", quantity(len(request.customers), "customer") + " by id"
 
 
 def _notices(job: PortfolioJob, ruleset: Ruleset) -> Iterator[str]:
@@ -149,4 +149,4 @@ def _notices(job: PortfolioJob, ruleset: Ruleset) -> Iterator[str]:
     if ruleset.attributes:
         yield "Attributes have the values of each day. Before an attribute was first set, today's value is used."
     if job.customers_failed:
-        yield f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed."
+        yield f"{quantity(job.customers_failed, 'customer')} left out: their data could not be read or computed."

@@ -21,8 +21,18 @@ from api.intake import transactions_json
 from api.reports.schemas.reports import Moment
 from pipelines import metrics
 from pipelines.figures.context import NO_CONTEXT, Context
-from pipelines.figures.facts import Facts, as_known
-from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, below, no_figure, pointer, value_of
+from pipelines.figures.facts import Facts, select_as_known
+from pipelines.figures.lineage import (
+    CONTRIBUTIONS,
+    Constant,
+    Formula,
+    Sum,
+    Trace,
+    find_input,
+    no_figure,
+    pointer,
+    value_of,
+)
 from pipelines.metrics import Metrics
 from pipelines.reports import REPORTS
 from pipelines.reports.report_view import ReportView
@@ -66,7 +76,7 @@ class Basis:
         if self.place is None:
             return Facts(pl.DataFrame(schema=TRANSACTIONS), self.as_of, self.context)
         rows = self.place.scan(caller.store.lake).collect()
-        known = rows if self.known_seq is None else as_known(rows, self.known_seq)
+        known = rows if self.known_seq is None else select_as_known(rows, self.known_seq)
         return Facts(known, self.as_of, self.context)
 
 
@@ -182,7 +192,7 @@ def trace_metric(figure: str, facts: Facts, registry: Metrics) -> Trace:
     slug, *inputs = pointer(figure)
     if slug not in registry:
         raise no_figure([slug])
-    return below(metrics.explain(facts, slug, registry), inputs)
+    return find_input(metrics.explain(facts, slug, registry), inputs)
 
 
 def describe_trace(kind: str, figure: str, trace: Trace, basis: Basis) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from api.work.schemas.records import TimelineEntryView
 from pipelines.pages import drop_none
-from pipelines.pages.wording import counted, day, moment, spell_out
+from pipelines.pages.wording import day, moment, quantity, spell_out
 from storage.core.models import Flow, JobStatus
 from storage.work.items import ItemAction, ItemKind
 from storage.work.timeline import Entry, EntryKind
@@ -82,7 +82,7 @@ def _describe_end(shown: Shown) -> str:
     if flow is Flow.RETRACTION:
         return "A submission was retracted."
     others = {"repeated": shown["duplicate_rows"], "rejected": shown["rejected_rows"]}
-    counts = [counted(shown["enriched_rows"] or 0, "new row"), *(f"{n:,} {word}" for word, n in others.items() if n)]
+    counts = [quantity(shown["enriched_rows"] or 0, "new row"), *(f"{n:,} {word}" for word, n in others.items() if n)]
     return f"The submission was processed: {', '.join(counts)}."
 
 
@@ -90,7 +90,7 @@ def _statement(shown: Shown) -> str:
     dates: list[date] = [shown[name] for name in ("period_start", "period_end") if shown[name] is not None]
     period = f", {' to '.join(map(day, dates))}" if dates else ""
     bank = shown["bank_name"] or "an unknown bank"
-    return f"A statement of {bank} was read{period}: {counted(shown['row_count'], 'row')}."
+    return f"A statement of {bank} was read{period}: {quantity(shown['row_count'], 'row')}."
 
 
 def _correction(verb: str) -> Callable[[Shown], str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias, TypeVar
 
 from pipelines.pages.charts import Chart
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 
 T = TypeVar("T")
 MAX_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
@@ -77,7 +77,7 @@ class Grid:
     @property
     def size(self) -> str:
         """Say how many rows are shown when some are left out."""
-        shown = counted(len(self.rows), "row")
+        shown = quantity(len(self.rows), "row")
         return f"{shown} shown; {self.left_out:,} more are in the JSON" if self.left_out else shown
 
     @property

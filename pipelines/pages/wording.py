@@ -86,7 +86,7 @@ def _year_month(number: Decimal) -> str:
     return month(date(int(year), int(month_number), 1))
 
 
-def whole(count: int) -> str:
+def whole_number(count: int) -> str:
     """Write `1,234`."""
     return f"{count:,}"
 
@@ -96,7 +96,7 @@ def change(count: int) -> str:
     return f"{MINUS if count < 0 else '+'}{abs(count):,}" if count else "±0"
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
+def quantity(count: int, noun: str, plural: str | None = None) -> str:
     """Write `1 row`, `1,234 rows`; `plural` is for nouns whose plural is not just an s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn, local_path
-from pipelines.pages.wording import counted, spell_out
+from pipelines.pages.wording import quantity, spell_out
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
@@ -115,7 +115,7 @@ def age(seconds: int) -> str:
     """Write how long something waits in its largest unit: `3 hours`."""
     for size, unit in AGES:
         if seconds >= size:
-            return counted(seconds // size, unit)
+            return quantity(seconds // size, unit)
     return "less than a minute"
 
 

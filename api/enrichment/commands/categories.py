@@ -50,7 +50,7 @@ from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import CURRENCY, InOneCurrency, as_submission, in_one_currency, job_id
 from pipelines.intake.masking import masked_texts
 from pipelines.intake.rows import validate
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
 from pipelines.vocabulary.own_columns import find_unfillable, normalise_heading
@@ -173,7 +173,7 @@ def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
 
 def _show_reading(path: Path, read: _Reading, *, as_json: bool) -> None:
     used = read.rows.height
-    line = f"{path}: {used:,} of {counted(used + len(read.refused), 'row')} categorised, {read.basis}"
+    line = f"{path}: {used:,} of {quantity(used + len(read.refused), 'row')} categorised, {read.basis}"
     err.print(printable(line), markup=False, highlight=False)
     for note in read.notes:
         show_indented(err, note, "yellow")
@@ -380,7 +380,7 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
 def _labelled_rows(path: Path) -> pl.DataFrame:
     file = labelled.read_labelled_rows(_table(path))
     if refused := _refused_labels(path, file):
-        warn(f"{path}: {counted(len(refused), 'row')} left out: unreadable")
+        warn(f"{path}: {quantity(len(refused), 'row')} left out: unreadable")
         show_refused(err, refused, None)
     return file.rows
 
@@ -449,7 +449,7 @@ def _print_evaluation(measured: "Evaluation") -> None:
     for line in (
         f"Trained on the {measured.trained_rows:,} rows before {measured.split}, with {measured.labels:,} labels.",
         f"Tested on the {measured.tested_rows:,} rows from then on, {measured.unseen_rows:,} of unseen merchants.",
-        f"{counted(measured.new_customers, 'customer')} left out of training.\n",
+        f"{quantity(measured.new_customers, 'customer')} left out of training.\n",
     ):
         out.print(line, soft_wrap=True, highlight=False)
     print_records(

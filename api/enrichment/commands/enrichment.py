@@ -31,7 +31,7 @@ from pipelines.enrichment.knowledge import Knowledge
 from pipelines.enrichment.own_rules import OwnRules, load_own_rules
 from pipelines.intake.exports import as_submission, in_one_currency, name_accounts
 from pipelines.intake.rows import validate
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 from pipelines.portfolio.impact import compare
 from pipelines.portfolio.releases import Release, fingerprint, releases
 from pipelines.vocabulary.errors import NotFound, TidemarkError
@@ -262,7 +262,7 @@ def _with_rules(own: OwnRules | None, known: Knowledge) -> Knowledge:
 def _say_nothing_to_compare(stored: Mapping[int, int], before: int | None, after: int) -> str:
     """Return the error message, with the stored versions."""
     counts = Counter(stored.values())
-    held = ", ".join(f"version {version} ({counted(count, 'customer')})" for version, count in sorted(counts.items()))
+    held = ", ".join(f"version {version} ({quantity(count, 'customer')})" for version, count in sorted(counts.items()))
     sides = (
         f"Version {after} can't be compared with what is stored"
         if before is None

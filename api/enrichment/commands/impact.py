@@ -21,7 +21,7 @@ from rich.table import Table
 from api.core.commands.console import err, out, print_json, print_record
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, enrich
 from pipelines.enrichment.knowledge import Knowledge
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 from pipelines.portfolio.impact import Impact, compare, merge
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 from storage.core import buckets
@@ -267,15 +267,15 @@ def print_impact(title: str, compared: Compared) -> None:
     moved = impact.moved
     count, dollars = moved["count"].sum(), moved["dollars"].sum()
     out.print(
-        f"{title}: {counted(impact.rows, 'transaction')} of "
-        f"{counted(impact.customers, 'customer')}; {counted(compared.skipped, 'customer')} left out. "
+        f"{title}: {quantity(impact.rows, 'transaction')} of "
+        f"{quantity(impact.customers, 'customer')}; {quantity(compared.skipped, 'customer')} left out. "
         f"[bold]{count:,} changed category ({count / max(impact.rows, 1):.2%}), AUD {dollars:,.2f}.[/]",
         highlight=False,
     )
     changed = (
-        counted(impact.ratings.height, "rating"),
-        counted(impact.decisions.height, "decision"),
-        counted(impact.matches.height, "monitoring match", "monitoring matches"),
+        quantity(impact.ratings.height, "rating"),
+        quantity(impact.decisions.height, "decision"),
+        quantity(impact.matches.height, "monitoring match", "monitoring matches"),
     )
     out.print(f"Changed: {', '.join(changed)}.", highlight=False)
     _print_table("Categories moved", moved.rows(), ("from", "to", "count", "AUD"))

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from api.core.commands.console import complaint
 from api.core.commands.files import text_of, write
 from pipelines.intake.exports import CODES, Contents, Layout, parse_layout, read
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.logs import printable
 
@@ -141,7 +141,7 @@ def show_indented(console: Console, line: str, style: str) -> None:
 def describe_other_lines(contents: Contents) -> str:
     """Describe the lines that are not rows, as `1 heading, 2 blank, 1 with only a balance (line 9)`."""
     headings = contents.headings
-    parts = [counted(headings, "heading")] if headings else []
+    parts = [quantity(headings, "heading")] if headings else []
     for each in no_rows(contents):
         shown = ", ".join(map(str, each["lines"][:MAX_LINES])) + (" …" if each["count"] > MAX_LINES else "")
         where = "" if each["reason"] == "blank" else f" ({'line' if each['count'] == 1 else 'lines'} {shown})"

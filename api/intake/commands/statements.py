@@ -29,7 +29,7 @@ from pipelines.intake.currencies import CURRENCY, UNKNOWN
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
 from pipelines.intake.statement_rows import in_currency
-from pipelines.pages.wording import counted
+from pipelines.pages.wording import quantity
 from pipelines.vocabulary.errors import Unprocessable
 from storage.core.logs import printable
 
@@ -230,7 +230,7 @@ def _last_digits(statement: Statement) -> str | None:
 
 def _print(file: _File) -> None:
     found = file.extraction
-    pages = counted(found.pages, "page") if found.pages else ""
+    pages = quantity(found.pages, "page") if found.pages else ""
     out.print(f"[bold]{_escape(str(file.path))}[/]  [dim]{pages}[/]", highlight=False)
     if found.refusal is not None:
         out.print(f"  [red]{found.refusal}[/]  {_escape(found.message or '')}", highlight=False)

@@ -21,7 +21,7 @@ from api.portfolio.portfolio_jobs import start
 from api.portfolio.schemas.simulations import SentSimulation
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import Ruleset, check_text
-from pipelines.pages.wording import counted, month
+from pipelines.pages.wording import month, quantity
 from pipelines.vocabulary.errors import NotFound
 from storage.core import audit
 from storage.core.audit import OPERATOR
@@ -120,14 +120,14 @@ def _find_or_save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
 
 
 def _print(job: PortfolioJob, result: Mapping[str, Any]) -> None:
-    request, fired = Request.from_json(job.request), counted(result["customersFired"], "customer")
+    request, fired = Request.from_json(job.request), quantity(result["customersFired"], "customer")
     out.print(
-        f"From {request.first} to {request.last}: {counted(result['events'], 'event')} for {fired} of "
+        f"From {request.first} to {request.last}: {quantity(result['events'], 'event')} for {fired} of "
         f"{result['customers']:,}; {result['atSwitchOn']['customers']:,} on the first day.",
         highlight=False,
     )
     if job.customers_failed:
-        out.print(f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed.")
+        out.print(f"{quantity(job.customers_failed, 'customer')} left out: their data could not be read or computed.")
     out.print("\nEvents by month\n", highlight=False)
     for line in _bars([(month(date.fromisoformat(each["month"])), each["events"]) for each in result["months"]]):
         out.print(line, highlight=False, markup=False)

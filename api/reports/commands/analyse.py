@@ -52,7 +52,7 @@ from pipelines.intake.exports import (
 )
 from pipelines.intake.rows import validate
 from pipelines.pages import Grid, Note
-from pipelines.pages.wording import counted, dollars, percent, plain
+from pipelines.pages.wording import dollars, percent, plain, quantity
 from pipelines.reports import REPORTS
 from pipelines.reports.page import About, page
 from pipelines.reports.page.details import driver_details
@@ -424,8 +424,8 @@ def _print_files(analysed: _Analysed) -> None:
     if money.currency != CURRENCY:
         show_indented(out, "Rules, thresholds and points are made for Australia and for AUD.", "yellow")
     for each, file in zip(_files(analysed), analysed.files, strict=True):
-        accounts = counted(len(each["accounts"]), "account")
-        used = f"{each['used']:,} of {counted(each['rows'], 'row')} used"
+        accounts = quantity(len(each["accounts"]), "account")
+        used = f"{each['used']:,} of {quantity(each['rows'], 'row')} used"
         out.print(f"[bold]{_escape(each['file'])}[/]: {used}, {accounts}, signs {each['signs']}", highlight=False)
         if each["unused"]:
             parts = (f"{count:,} {why}" for why, count in each["unused"].items())

@@ -9,7 +9,18 @@ from pipelines.decisions.backtest.result import share
 from pipelines.monitoring.baselines import CAUSES
 from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, drop_none, number_columns
 from pipelines.pages.charts import bar_chart
-from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, reading, shorten, spell_out, whole
+from pipelines.pages.wording import (
+    UNKNOWN,
+    day,
+    extent,
+    month,
+    percent,
+    quantity,
+    reading,
+    shorten,
+    spell_out,
+    whole_number,
+)
 
 LABEL = 56  # characters of a chart's label that fit beside its figure
 MAX_BARS = 15  # our judgement, like MAX_CUSTOMERS: nobody takes in more at a glance, and the API lists more
@@ -64,15 +75,15 @@ def page_content(result: Data, about: About, firings: Sequence[Data]) -> Page:
 
 def _cards(result: Data) -> Iterator[Card]:
     customers = result["customers"]
-    of_them = f"{percent(share(result['customersFired'], customers))} of {counted(customers, 'customer')}"
-    yield Card("Events", whole(result["events"]), (counted(result["firings"], "firing") + " of single rules",))
-    yield Card("Customers concerned", whole(result["customersFired"]), (of_them,))
+    of_them = f"{percent(share(result['customersFired'], customers))} of {quantity(customers, 'customer')}"
+    yield Card("Events", whole_number(result["events"]), (quantity(result["firings"], "firing") + " of single rules",))
+    yield Card("Customers concerned", whole_number(result["customersFired"]), (of_them,))
     first = ("customers with an event on the day when the ruleset is switched on",)
-    yield Card("On the first day", whole(result["atSwitchOn"]["customers"]), first)
+    yield Card("On the first day", whole_number(result["atSwitchOn"]["customers"]), first)
     later = [each["events"] for each in result["months"][1:]]
     if later:
         mean = (Decimal(sum(later)) / len(later)).quantize(Decimal("0.1"))
-        yield Card("Events a month, after the first", f"{mean:,}", (f"{whole(max(later))} in the busiest",))
+        yield Card("Events a month, after the first", f"{mean:,}", (f"{whole_number(max(later))} in the busiest",))
 
 
 # Charts
@@ -86,7 +97,7 @@ def _by_month(result: Data) -> Figure:
 
 def _by_rule(result: Data) -> Figure:
     left = len(result["rules"]) - MAX_BARS
-    says = "How often each rule fires." + (f" {counted(left, 'more rule')} in the table." if left > 0 else "")
+    says = "How often each rule fires." + (f" {quantity(left, 'more rule')} in the table." if left > 0 else "")
     return _bars("rules", "Firings by rule", says, _most(result, result["rules"], "fired"))
 
 
@@ -119,7 +130,7 @@ def _most(result: Data, rules: Sequence[Data], name: str) -> list[tuple[str, int
 
 
 def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]]) -> Figure:
-    rows = [(shorten(label, LABEL), whole(size), {"solid": size}) for label, size in sizes]
+    rows = [(shorten(label, LABEL), whole_number(size), {"solid": size}) for label, size in sizes]
     return Figure(id_, title, says, bar_chart(rows))
 
 
@@ -133,9 +144,9 @@ def _rule_table(result: Data) -> Grid:
         [
             each["message"],
             each["severity"],
-            whole(each["fired"]),
-            whole(each["customers"]),
-            whole(starts.get(each["code"], 0)),
+            whole_number(each["fired"]),
+            whole_number(each["customers"]),
+            whole_number(starts.get(each["code"], 0)),
             percent(share(each["daysHeld"], each["daysObserved"])),
             percent(share(each["daysUnknown"], each["daysObserved"])),
             each["code"],
@@ -150,9 +161,9 @@ def _month_table(result: Data) -> Grid | None:
     rows = [
         [
             month(each["month"]),
-            whole(each["events"]),
-            whole(each["customers"]),
-            *(whole(rule["fired"]) for rule in each["rules"] if rule["code"] in codes),
+            whole_number(each["events"]),
+            whole_number(each["customers"]),
+            *(whole_number(rule["fired"]) for rule in each["rules"] if rule["code"] in codes),
         ]
         for each in result["months"]
     ]
@@ -164,9 +175,9 @@ def _customer_table(result: Data, about: About) -> Grid | None:
     rows = [
         [
             about.customer(str(each["customerId"])),
-            whole(each["events"]),
+            whole_number(each["events"]),
             day(each["lastFired"]),
-            ", ".join(f"{_short_name(rule['code'])} {whole(rule['fired'])} ×" for rule in each["rules"]),
+            ", ".join(f"{_short_name(rule['code'])} {whole_number(rule['fired'])} ×" for rule in each["rules"]),
         ]
         for each in result["byCustomer"][:MAX_CUSTOMERS]
     ]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
 from pipelines.pages.charts import Span
-from pipelines.pages.wording import UNKNOWN, counted, day, dollars, extent, money, month, plain, shorten, spell_out
+from pipelines.pages.wording import UNKNOWN, day, dollars, extent, money, month, plain, quantity, shorten, spell_out
 from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
@@ -63,7 +63,7 @@ def _balance_in_words(balances: Sequence[tuple[date, Decimal | None]], until: da
         f"From {day(balances[0][0])} to {day(until)} the cash accounts together held between {money(least)} on "
         f"{day(least_on)} and {money(most)} on {day(most_on)}; at the end "
         f"{'an unknown balance' if last is None else money(last)}. "
-        + (f"{counted(gaps, 'gap')} in the data shaded." if gaps else "No gaps in the data.")
+        + (f"{quantity(gaps, 'gap')} in the data shaded." if gaps else "No gaps in the data.")
     )
 
 
@@ -77,7 +77,7 @@ def _months(table: Table) -> Figure | None:
         return None
     best, worst = max(months, key=lambda each: each[3]), min(months, key=lambda each: each[3])
     says = (
-        f"{counted(len(months), 'month')} to {month(months[-1][0])}, transfers between own accounts left out. The best "
+        f"{quantity(len(months), 'month')} to {month(months[-1][0])}, transfers between own accounts left out. The best "
         f"month was {month(best[0])} (net {money(best[3])}), the worst {month(worst[0])} (net {money(worst[3])})."
     )
     title = "Money in and out by month"
@@ -99,7 +99,7 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
         for name, amount in [*ranked[:MAX_BARS], *others]
     ]
     largest, amount = ranked[0]
-    kinds = counted(len(ranked), "category", "categories")
+    kinds = quantity(len(ranked), "category", "categories")
     return Figure(
         f"composition-{side}",
         title,
@@ -134,7 +134,7 @@ def _debts(table: Table, history: History) -> Figure | None:
     if not spans:
         return None
     running = sum(span.kind == "solid" for span in spans)
-    says = f"{counted(len(spans), 'facility', 'facilities')}, {running} running.{_left_out(spans)}"
+    says = f"{quantity(len(spans), 'facility', 'facilities')}, {running} running.{_left_out(spans)}"
     columns = ("lenderName", "product", "status", "fundingDate", "fundingAmount", "lastRepaymentDate", "repaidTotal")
     grid, key = table.grid("Facilities", columns), (("solid", "running"), ("outline", "ended"))
     return Figure("debts", "Debt over time", says, charts.timeline(spans[:MAX_SPANS]), grid, key)
@@ -176,7 +176,7 @@ def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | Non
         return None
     marked = sum(len(span.breaks) for span in spans)
     says = (
-        f"{counted(len(spans), 'account')} from first to last row, {counted(marked, 'gap') if marked else 'no gaps'}."
+        f"{quantity(len(spans), 'account')} from first to last row, {quantity(marked, 'gap') if marked else 'no gaps'}."
         f"{_left_out(spans)}"
     )
     key = (("soft", "covered"), ("break", "gap")) if marked else ()
@@ -188,7 +188,7 @@ def _covered_span(account: Fields, gaps: Sequence[Fields]) -> Span | None:
     if first is None or last is None or first > last:
         return None
     breaks = _stretches([gap for gap in gaps if gap.text("accountId") == named])
-    described = counted(len(breaks), "gap") if breaks else "no gaps"
+    described = quantity(len(breaks), "gap") if breaks else "no gaps"
     return Span(shorten(account_name(account, LONG_LABEL), LONG_LABEL), described, first, last, "soft", tuple(breaks))
 
 
@@ -220,7 +220,7 @@ def drivers(driving: Sequence[Fields]) -> Figure | None:
         for each, points in rows
     ]
     earned = plain(sum((points for _, points in rows), ZERO))
-    says = f"{counted(len(rows), 'driver')}, together {earned} points."
+    says = f"{quantity(len(rows), 'driver')}, together {earned} points."
     unknown = any("gap" in sizes for _, _, sizes in bars)
     key = (("solid", "earned"), ("track", "possible"), *([("gap", "unknown")] if unknown else []))
     return Figure("drivers", "Points by driver", says, charts.bar_chart(bars), key=key)

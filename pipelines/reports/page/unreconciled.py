@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from pipelines.pages import Grid, number_columns
-from pipelines.pages.wording import percent, whole
+from pipelines.pages.wording import percent, whole_number
 from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import driver_name
@@ -34,7 +34,7 @@ def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | N
     if not shares:
         return None
     columns = ("Part", "Figure", *number_columns("How many", "Highest share"))
-    rows = [(*figure, whole(len(each)), percent(max(each))) for figure, each in shares.items()]
+    rows = [(*figure, whole_number(len(each)), percent(max(each))) for figure, each in shares.items()]
     return Grid.of("Figures that rest on statements that do not reconcile", columns, rows)
 
 

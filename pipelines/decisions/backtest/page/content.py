@@ -29,15 +29,15 @@ from pipelines.pages.charts import bar_chart
 from pipelines.pages.wording import (
     UNKNOWN,
     change,
-    counted,
     day,
     dollars,
     extent,
     percent,
+    quantity,
     short_money,
     shorten,
     spell_out,
-    whole,
+    whole_number,
 )
 
 LABEL = 56  # characters of a chart's label that fit beside its figures
@@ -111,8 +111,8 @@ def _overview_row(each: Data) -> list[str]:
     proceed = _rows_by(each["outcomes"], "outcome")["proceed"]
     return [
         day(each["asOf"]),
-        whole(each["customers"]),
-        whole(each["outcomeChanged"]),
+        whole_number(each["customers"]),
+        whole_number(each["outcomeChanged"]),
         percent(share(each["outcomeChanged"], each["customers"])),
         *(percent(share(proceed[side]["customers"], each["customers"])) for side in SIDES),
     ]
@@ -147,9 +147,9 @@ def _day(id_: str, each: Data, about: About) -> Section:
 
 def _cards(each: Data) -> Iterator[Card]:
     customers, changed = each["customers"], each["outcomeChanged"]
-    yield Card("Customers compared", whole(customers))
-    limits = f"{counted(each['limitsChanged'], 'customer')} with another limit"
-    yield Card("Outcome changes", whole(changed), (f"{percent(share(changed, customers))} of them", limits))
+    yield Card("Customers compared", whole_number(customers))
+    limits = f"{quantity(each['limitsChanged'], 'customer')} with another limit"
+    yield Card("Outcome changes", whole_number(changed), (f"{percent(share(changed, customers))} of them", limits))
     outcomes = _rows_by(each["outcomes"], "outcome")
     yield _share_card("Proceed", outcomes["proceed"], customers)
     yield _share_card("Indeterminate", outcomes[INDETERMINATE], customers)
@@ -159,7 +159,7 @@ def _cards(each: Data) -> Iterator[Card]:
         yield Card("Offered in all", short_money(after), (f"{short_money(before)} before", moved))
     before, after = (outcomes["proceed"][side] for side in SIDES)
     if before["judged"] or after["judged"]:
-        lines = (f"{percent(before['badRate'])} before", f"of {whole(after['judged'])} whose repayment is known")
+        lines = (f"{percent(before['badRate'])} before", f"of {whole_number(after['judged'])} whose repayment is known")
         yield Card("Bad rate of proceed", percent(after["badRate"]), lines)
 
 
@@ -179,11 +179,14 @@ def _matrix(each: Data) -> Matrix:
         (
             spell_out(before),
             tuple(_cell(before, after, cells.get((before, after)), outcomes[before]) for after in ALL_OUTCOMES),
-            whole(outcomes[before][BEFORE]["customers"]),
+            whole_number(outcomes[before][BEFORE]["customers"]),
         )
         for before in ALL_OUTCOMES
     )
-    totals = (*(whole(outcomes[after][AFTER]["customers"]) for after in ALL_OUTCOMES), whole(each["customers"]))
+    totals = (
+        *(whole_number(outcomes[after][AFTER]["customers"]) for after in ALL_OUTCOMES),
+        whole_number(each["customers"]),
+    )
     return Matrix("Outcomes before and after", "From ↓ to →", tuple(map(spell_out, ALL_OUTCOMES)), rows, totals)
 
 
@@ -193,8 +196,8 @@ def _cell(before: str, after: str, row: Data | None, outcome: Data) -> Cell:
     of_row = row["customers"] / outcome[BEFORE]["customers"]
     offers = [_sum(each[side]["amount"] for each in row["limits"]) for side in SIDES]
     below = " → ".join(map(short_money, offers)) if any(offers) else ""
-    says = f"{counted(row['customers'], 'customer')} from {before} to {after}{'; offered ' + below if below else ''}."
-    return Cell(whole(row["customers"]), below, min(SHADES, 1 + int(of_row * SHADES)), _way(before, after), says)
+    says = f"{quantity(row['customers'], 'customer')} from {before} to {after}{'; offered ' + below if below else ''}."
+    return Cell(whole_number(row["customers"]), below, min(SHADES, 1 + int(of_row * SHADES)), _way(before, after), says)
 
 
 def _way(before: str, after: str) -> str:
@@ -222,7 +225,7 @@ def _outcomes(id_: str, each: Data, about: About) -> Figure:
         (spell_out(row["outcome"]), *_counts(row[BEFORE]["customers"], row[AFTER]["customers"]))
         for row in each["outcomes"]
     ]
-    says = f"{whole(each['outcomeChanged'])} of {counted(each['customers'], 'customer')} would get another outcome."
+    says = f"{whole_number(each['outcomeChanged'])} of {quantity(each['customers'], 'customer')} would get another outcome."
     return _pairs(f"{id_}-outcomes", "Outcomes", says, rows, about)
 
 
@@ -234,13 +237,13 @@ def _limits(id_: str, nth: int, product: Data, about: About) -> Figure:
 
 
 def _counts(before: int, after: int) -> tuple[str, int, int]:
-    return f"{whole(before)} → {whole(after)}", before, after
+    return f"{whole_number(before)} → {whole_number(after)}", before, after
 
 
 def _total(side: Data | None) -> str:
     if side is None:
         return "no limit"
-    return f"{dollars(side['amount'])} to {counted(side['offered'], 'customer')}"
+    return f"{dollars(side['amount'])} to {quantity(side['offered'], 'customer')}"
 
 
 def _band(up_to: int | None) -> str:
@@ -263,7 +266,7 @@ def _bad_rates(id_: str, each: Data, about: About) -> Figure | None:
     cells = [
         [
             spell_out(row["outcome"]),
-            *(whole(row[side][name]) for side in SIDES for name in ("judged", "defaulted")),
+            *(whole_number(row[side][name]) for side in SIDES for name in ("judged", "defaulted")),
         ]
         for row in judged
     ]
@@ -279,7 +282,7 @@ def _changed_by(id_: str, each: Data, about: About) -> Figure | None:
     bars = [(shorten(rule, LABEL), *_bar(row)) for rule, row in zip(rules, changes, strict=False)]
     left = len(changes) - len(bars)
     says = "Customers whose outcome changes, by the deciding rules whose result differs." + (
-        f" {counted(left, 'more rule')} in the JSON." if left else ""
+        f" {quantity(left, 'more rule')} in the JSON." if left else ""
     )
     return Figure(f"{id_}-rules", "What changes the outcome", says, bar_chart(bars))
 
@@ -294,7 +297,7 @@ def _causes(id_: str, each: Data, about: About) -> Iterator[Figure]:
 
 
 def _bar(row: Data) -> tuple[str, dict[str, int]]:
-    return whole(row["customers"]), {"solid": row["customers"]}
+    return whole_number(row["customers"]), {"solid": row["customers"]}
 
 
 def _lacking(row: Data, about: About) -> str:
@@ -317,7 +320,12 @@ def _limit_table(each: Data, about: About) -> Grid | None:
 
 
 def _limit_cells(side: Data) -> list[str]:
-    return [whole(side["offered"]), dollars(side["amount"]), dollars(side["meanOffered"]), whole(side["indeterminate"])]
+    return [
+        whole_number(side["offered"]),
+        dollars(side["amount"]),
+        dollars(side["meanOffered"]),
+        whole_number(side["indeterminate"]),
+    ]
 
 
 def _rule_table(each: Data, about: About) -> Grid | None:
@@ -333,12 +341,12 @@ def _rule_table(each: Data, about: About) -> Grid | None:
 
 
 def _hits(rule: Data | None, name: str) -> str:
-    return UNKNOWN if rule is None else whole(rule[name])
+    return UNKNOWN if rule is None else whole_number(rule[name])
 
 
 def _step_table(each: Data, about: About) -> Grid | None:
     rows = [
-        [row["step"], called, *(whole(row[name]) for name in ("reached", "decided", "undecidable"))]
+        [row["step"], called, *(whole_number(row[name]) for name in ("reached", "decided", "undecidable"))]
         for side, called in about.sides
         for row in each["steps"][side] or ()
     ]

@@ -10,7 +10,7 @@ from assets.portfolio.kinds import day_end
 from pipelines.decisions import Attribute, Attributes, Plan, Recorded, evaluate_plan, plan_policy, readings
 from pipelines.decisions.backtest import COMPARISON, KNOWN_OUTCOMES, Side, compare, decide, merge, recorded, result
 from pipelines.decisions.decision import compute_figures, compute_metrics
-from pipelines.figures.facts import Facts, as_known
+from pipelines.figures.facts import Facts, select_as_known
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
 from storage.core.database import Reading
@@ -118,7 +118,7 @@ def _moment(r: Reading, store: Store, request: Request, day: date, now: datetime
 def _compare_day(
     backtest: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]
 ) -> tuple[pl.DataFrame, Tallies]:
-    known = rows if moment.known_seq is None else as_known(rows, moment.known_seq)
+    known = rows if moment.known_seq is None else select_as_known(rows, moment.known_seq)
     facts = Facts(known, moment.day)
     with backtest.store.db.reading() as r:
         stated = _attributes(r, backtest, moment, numbers)

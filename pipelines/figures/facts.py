@@ -37,7 +37,7 @@ NOT_READ = (
 COLUMNS = tuple(name for name in schemas.TRANSACTIONS if name not in NOT_READ)
 
 
-def as_known(transactions: pl.DataFrame, received_seq: int) -> pl.DataFrame:
+def select_as_known(transactions: pl.DataFrame, received_seq: int) -> pl.DataFrame:
     """Return TRANSACTIONS as they were right after the job with this `received_seq`.
 
     Their enrichment is today's, not that of the time.

@@ -38,7 +38,7 @@ def _object_text(columns: Sequence[tuple[str, pl.DataType]]) -> pl.Expr:
     parts: list[tuple[str, pl.Expr]] = []
     for plain, together in groupby(columns, lambda column: _is_plain(column[1])):
         run = dict(together)
-        members = [(f'"{name}":{{}}', _plain(name, kind)) for name, kind in run.items()]
+        members = [(f'"{name}":{{}}', _json_value(name, kind)) for name, kind in run.items()]
         parts += members if plain else [("{}", _encode_members(run))]
     return pl.format("{{" + ",".join(text for text, _ in parts) + "}}", *(member for _, member in parts))
 
@@ -78,7 +78,7 @@ def _is_plain(kind: pl.DataType) -> bool:
     return kind.is_decimal() or kind.is_integer() or isinstance(kind, pl.Boolean | pl.Date)
 
 
-def _plain(name: str, kind: pl.DataType) -> pl.Expr:
+def _json_value(name: str, kind: pl.DataType) -> pl.Expr:
     text = pl.col(name).cast(kind).cast(pl.String)
     quoted = pl.format('"{}"', text) if kind == pl.Date() else text
     return quoted.fill_null("null")

@@ -79,7 +79,7 @@ def no_figure(path: str | Sequence[str]) -> NotFound:
     return NotFound("Report.FigureNotFound", f"There is no figure {text[:200]} in this report.")
 
 
-def below(traced: Trace | Constant, names: Sequence[str]) -> Trace:
+def find_input(traced: Trace | Constant, names: Sequence[str]) -> Trace:
     """Return a formula's input by its name, that input's input by the next name, and so on.
 
     Raises:

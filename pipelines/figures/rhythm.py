@@ -17,7 +17,7 @@ PROBABILITY = pl.Decimal(38, 10)
 SURE_BELOW = Decimal("0.000001")
 
 
-def counted(pauses: pl.LazyFrame, days: pl.LazyFrame) -> pl.LazyFrame:
+def count_pause_days(pauses: pl.LazyFrame, days: pl.LazyFrame) -> pl.LazyFrame:
     """Return the pauses with the counts of days that `probability` is computed from.
 
     Args:
@@ -62,13 +62,13 @@ def _working_days(first: pl.Expr, last: pl.Expr) -> pl.Expr:
 
 def probability() -> pl.Expr:
     """Return the probability of `silentWorkingDays` and `silentWeekendDays` in a row, from counts of other days."""
-    working = _silent(pl.col("activeWorkingDays"), pl.col("otherWorkingDays"))
-    weekend = _silent(pl.col("activeWeekendDays"), pl.col("otherWeekendDays"))
+    working = _share_of_silent_days(pl.col("activeWorkingDays"), pl.col("otherWorkingDays"))
+    weekend = _share_of_silent_days(pl.col("activeWeekendDays"), pl.col("otherWeekendDays"))
     both = working.log() * pl.col("silentWorkingDays") + weekend.log() * pl.col("silentWeekendDays")
     return both.exp().round(10).cast(PROBABILITY)
 
 
-def _silent(active: pl.Expr, days: pl.Expr) -> pl.Expr:
+def _share_of_silent_days(active: pl.Expr, days: pl.Expr) -> pl.Expr:
     return 1 - (active + 1) / (days + 2)
 
 

@@ -21,7 +21,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import object_text
-from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure
+from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions, find_input, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.report_values import RATIO, SCORE
@@ -135,14 +135,14 @@ class Table:
         return tuple(total for source in self.sources for total in source.totals)
 
     @cached_property
-    def stated(self) -> tuple[Column, ...]:
+    def stated_columns(self) -> tuple[Column, ...]:
         """Columns that are known before anything is summed."""
         return (*self.keys, *self.details)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns shown."""
-        every = (*self.stated, *self.totals, *self.derived)
+        every = (*self.stated_columns, *self.totals, *self.derived)
         return tuple(column for column in every if column.name not in self.hidden)
 
     @cached_property
@@ -155,20 +155,20 @@ class Table:
         listed = self.listed(facts) if self.listed else self._sum_source(sources.pop(0), facts)
         first = listed.pipe(collect)
         if first.is_empty():  # true of many tables of most customers
-            return first.lazy().with_columns(self._not_summed)
-        summed = ((self._sum_source(source, facts), self.by(source)) for source in sources)
+            return first.lazy().with_columns(self._null_sums)
+        summed = ((self._sum_source(source, facts), self.keys_of(source)) for source in sources)
         joined = reduce(join_by_keys, summed, first.lazy())
         return reduce(pl.LazyFrame.with_columns, self._filled_and_derived, joined)
 
     @property
-    def nothing(self) -> pl.LazyFrame:
+    def no_rows(self) -> pl.LazyFrame:
         """No rows, as `listed` returns them when it is known in advance that there are none."""
         return pl.LazyFrame(
-            schema={BY_CUSTOMER: pl.Int64(), **{column.name: UNITS[column.unit] for column in self.stated}}
+            schema={BY_CUSTOMER: pl.Int64(), **{column.name: UNITS[column.unit] for column in self.stated_columns}}
         )
 
     @cached_property
-    def _not_summed(self) -> list[pl.Expr]:
+    def _null_sums(self) -> list[pl.Expr]:
         return [pl.lit(None, UNITS[column.unit]).alias(column.name) for column in (*self.totals, *self.derived)]
 
     @cached_property
@@ -189,9 +189,9 @@ class Table:
 
     def lines_of(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return `lines` of computed rows."""
-        return self.ordered(rows).select(BY_CUSTOMER, self._line)
+        return self.sort_rows(rows).select(BY_CUSTOMER, self._line)
 
-    def ordered(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+    def sort_rows(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Sort computed rows as they are reported: customer by customer, in the table's order."""
         descending = [self.descending] * len(self.order) if isinstance(self.descending, bool) else [*self.descending]
         return rows.sort(BY_CUSTOMER, *self.order, descending=[False, *descending])
@@ -212,7 +212,7 @@ class Table:
             NotFound: there is no such figure.
         """
         name, *inputs = path
-        return below(self._trace(facts, row, name), inputs)
+        return find_input(self._trace(facts, row, name), inputs)
 
     def _trace(self, facts: Facts, row: Mapping[str, Any], name: str) -> Trace:
         for total in self.totals:
@@ -222,12 +222,12 @@ class Table:
             if derived.name == name:
                 inputs = {of: self._input(facts, row, of) for of in derived.of}
                 return Formula(derived.words, inputs, partial(self._recompute, derived))
-        if any(column.name == name and column.is_number for column in self.stated):
+        if any(column.name == name and column.is_number for column in self.stated_columns):
             return Formula("stated with the row", {"value": row[name]}, lambda values: values["value"])
         raise no_figure([self.id, name])
 
     def _input(self, facts: Facts, row: Mapping[str, Any], name: str) -> Trace | Constant:
-        if any(column.name == name for column in self.stated):
+        if any(column.name == name for column in self.stated_columns):
             constant: Constant = row[name] if name in row else self._read_hidden(facts, row, name)
             return constant
         traced = self._trace(facts, row, name)
@@ -237,11 +237,13 @@ class Table:
 
     def _read_hidden(self, facts: Facts, row: Mapping[str, Any], name: str) -> Constant:
         """Return the value of a stated column that is not shown."""
-        details = (self.listed or self.rows)(facts).filter(self._same(row, self.row_keys)).select(name).pipe(collect)
+        details = (
+            (self.listed or self.rows)(facts).filter(self._has_same_keys(row, self.row_keys)).select(name).pipe(collect)
+        )
         constant: Constant = details.item()
         return constant
 
-    def _same(self, row: Mapping[str, Any], keys: Sequence[str]) -> pl.Expr:
+    def _has_same_keys(self, row: Mapping[str, Any], keys: Sequence[str]) -> pl.Expr:
         """Match rows with the same keys as this one, which may have been read from JSON."""
         same = (pl.col(key).eq_missing(_literal(row[key], self._unit_of(key))) for key in keys)
         return pl.all_horizontal(pl.lit(value=True), *same)
@@ -262,19 +264,19 @@ class Table:
     def contributing_rows(self, total: Total, facts: Facts, row: Mapping[str, Any]) -> pl.LazyFrame:
         """Return the source rows that a total of this reported row is summed over."""
         source = next(source for source in self.sources if any(total is own for own in source.totals))
-        return source.rows(facts).filter(self._same(row, self.by(source)))
+        return source.rows(facts).filter(self._has_same_keys(row, self.keys_of(source)))
 
     def _sum_source(self, source: Source, facts: Facts) -> pl.LazyFrame:
         if source.summed:
             return source.summed(facts)
-        return summed(source.rows(facts), self.by(source), source.totals)
+        return sum_totals(source.rows(facts), self.keys_of(source), source.totals)
 
-    def by(self, source: Source) -> tuple[str, ...]:
+    def keys_of(self, source: Source) -> tuple[str, ...]:
         """Return the keys that a source's rows are grouped by."""
         return self.row_keys if source.by is None else source.by
 
     def _unit_of(self, name: str) -> pl.DataType:
-        every = (*self.stated, *self.totals, *self.derived)
+        every = (*self.stated_columns, *self.totals, *self.derived)
         return next(UNITS[column.unit] for column in every if column.name == name)
 
     def as_data(self) -> dict[str, object]:
@@ -283,7 +285,7 @@ class Table:
         return {"id": self.id, "name": self.name, "hierarchy": self.hierarchy, "type": self.type, "columns": columns}
 
 
-def summed(rows: pl.LazyFrame, by: Sequence[str], totals: Sequence[Total]) -> pl.LazyFrame:
+def sum_totals(rows: pl.LazyFrame, by: Sequence[str], totals: Sequence[Total]) -> pl.LazyFrame:
     """Sum the totals of each customer's rows by these keys."""
     keys = (BY_CUSTOMER, *by)
     parts = rows.select(*keys, *(total.contribution for total in totals))

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure, pointer
+from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions, find_input, no_figure, pointer
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Derived, Source, Table, Total, join_by_keys
 from pipelines.vocabulary.plans import collect
@@ -108,8 +108,10 @@ def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.La
     concerned = pl.col(BY_CUSTOMER).is_in(facts.cached(_unreconciled_rows)[BY_CUSTOMER].unique().implode())
     nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
     pointer = pl.format(place, nth) if "{}" in place else pl.lit(place)
-    shown = table.ordered(rows.filter(concerned)).with_columns(pointer.alias(_ROW))
-    sized = ((_sizes(source, table.by(source), facts, concerned), table.by(source)) for source in table.sources)
+    shown = table.sort_rows(rows.filter(concerned)).with_columns(pointer.alias(_ROW))
+    sized = (
+        (_sizes(source, table.keys_of(source), facts, concerned), table.keys_of(source)) for source in table.sources
+    )
     return reduce(join_by_keys, sized, shown).select(BY_CUSTOMER, _ROW, *_shares(table)).pipe(lines, _ROW)
 
 
@@ -161,7 +163,9 @@ def _shares(table: Table) -> Iterator[pl.Expr]:
     for column in table.columns:
         units = _by_unit(table, column.name)
         if column.is_number and units:
-            by_unit = (share(_pooled("unreconciled", totals), _pooled("all", totals)) for totals in units.values())
+            by_unit = (
+                share(_sum_parts("unreconciled", totals), _sum_parts("all", totals)) for totals in units.values()
+            )
             yield pl.when(pl.col(column.name).is_not_null()).then(pl.max_horizontal(*by_unit)).alias(column.name)
 
 
@@ -171,7 +175,7 @@ def _by_unit(table: Table, name: str) -> Mapping[str, Sequence[Total]]:
     return {unit: [total for total in totals if total.unit == unit] for unit in units}
 
 
-def _pooled(which: str, totals: Sequence[Total]) -> pl.Expr:
+def _sum_parts(which: str, totals: Sequence[Total]) -> pl.Expr:
     return pl.sum_horizontal(f"{which} {total.name}" for total in totals)
 
 
@@ -207,10 +211,10 @@ def share_formula(units: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> For
         for unit, both in units.items()
         for which, part in zip(("unreconciled", "all"), both, strict=True)
     }
-    return Formula(WORDS, inputs, lambda values: _highest([values[name] for name in inputs]))
+    return Formula(WORDS, inputs, lambda values: _highest_share([values[name] for name in inputs]))
 
 
-def _highest(sizes: Sequence[Constant]) -> Constant:
+def _highest_share(sizes: Sequence[Constant]) -> Constant:
     """Return the highest share of all units. `sizes`: unreconciled and all contributions, alternating."""
     literals = [pl.lit(size, SIZE) for size in sizes]
     each = (share(part, whole) for part, whole in zip(literals[::2], literals[1::2], strict=True))
@@ -233,7 +237,7 @@ def explain_section(facts: Facts, data: Mapping[str, Any], path: Sequence[str], 
             shown = data["figures"][int(nth)]
             if name in shown["shares"]:
                 row = shown["row"]
-                return below(of_row((*pointer(row), name) if row else (name,)), inside)
+                return find_input(of_row((*pointer(row), name) if row else (name,)), inside)
         case (_, *_) if path[0] != "figures":
             return SUMMARY.explain(facts, data, path)
     raise no_figure(["unreconciled", *path])

@@ -64,7 +64,7 @@ def silences(facts: Facts) -> pl.DataFrame:
     if long.is_empty():  # true for most customers, and the query below takes time even on an empty frame
         return long.select(*BY_ACCOUNT, "transaction_id", date="day")
     return (
-        rhythm.counted(long.lazy(), days.lazy())
+        rhythm.count_pause_days(long.lazy(), days.lazy())
         .filter(rhythm.is_improbable())
         .select(*BY_ACCOUNT, "transaction_id", date="day")
         .pipe(collect)

@@ -16,13 +16,13 @@ from pipelines.integrity.finding import load_descriptions, open_rows
 
 def undone_rows(facts: Facts) -> pl.DataFrame:
     """Return `customer_number`, `transaction_id` of the rows that a rating leaves out, each once."""
-    whole, receipts = (_codes(undone) for undone in ("all", "receipts"))
+    whole, receipts = (_codes_undone_by(undone) for undone in ("all", "receipts"))
     is_receipt = pl.col("finding").is_in(receipts) & (pl.col("contribution") > 0)
     rows = open_rows(facts).filter(pl.col("finding").is_in(whole) | is_receipt)
     return rows.select(BY_CUSTOMER, "transaction_id").unique().sort(BY_CUSTOMER, "transaction_id")
 
 
-def _codes(undone: str) -> list[str]:
+def _codes_undone_by(undone: str) -> list[str]:
     return [code for code, each in load_descriptions().items() if each.undone == undone]
 
 

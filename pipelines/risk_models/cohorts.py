@@ -17,7 +17,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS, Metrics
 from pipelines.metrics.registry import FILE, parse_registry
-from pipelines.risk_models.expecting import decide_expected
+from pipelines.risk_models.expecting import decide_expected_evidence
 from pipelines.risk_models.files import Outcomes, accepted_rows
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
@@ -68,7 +68,7 @@ def cohort_from_files(
 
     Args:
         registry_only: leave out `flows.yaml` and given columns, which reports can't read.
-        expected: evidence expected of every case; None: decided from all of them (`decide_expected`).
+        expected: evidence expected of every case; None: decided from all of them (`decide_expected_evidence`).
 
     Raises:
         Unprocessable: no case has any rows.
@@ -132,7 +132,7 @@ def _cohort(
             "Risk.UnknownCustomers", "No customer of the outcomes has a transaction dated up to the case's `asOf`."
         )
     facts = Facts(seen, known["as_of"].max())  # pyrefly: ignore[bad-argument-type]
-    expected = decide_expected(facts) if expected is None else expected
+    expected = decide_expected_evidence(facts) if expected is None else expected
     exact = readings(facts, [*DEFAULT_METRICS, *further, *DAILY_INFLOW], metrics, expected).sort(BY_CUSTOMER)
     inflow = pl.col(DAILY_INFLOW[0]).cast(pl.Float64) / pl.col(DAILY_INFLOW[1]).cast(pl.Float64)
     slugs = [*further, *(COVERAGE_OF + slug for slug in further)]

@@ -218,18 +218,18 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     needs = {slug: find_needed_evidence(among[slug], among) for slug in slugs}
     alike = tuple(dict.fromkeys(_ignore_meaning(each) for each in needs.values()))
     inputs = _sum_inputs(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected)
-    covered = inputs.select(_products(alike, expected)).select(_columns(tuple(needs.items()), expected))
+    covered = inputs.select(_coverage_columns(alike, expected)).select(_columns_by_slug(tuple(needs.items()), expected))
     return covered.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 @lru_cache(maxsize=100)
-def _columns(needs: Sequence[tuple[str, NeededEvidence]], expected: Expected) -> Sequence[pl.Expr]:
+def _columns_by_slug(needs: Sequence[tuple[str, NeededEvidence]], expected: Expected) -> Sequence[pl.Expr]:
     by_slug = (_coverage_if_expected(each, expected).alias(COVERAGE_OF + slug) for slug, each in needs)
     return pl.col(BY_CUSTOMER), *by_slug, pl.col("documented")
 
 
 @lru_cache(maxsize=100)
-def _products(needs: Sequence[NeededEvidence], expected: Expected) -> Sequence[pl.Expr]:
+def _coverage_columns(needs: Sequence[NeededEvidence], expected: Expected) -> Sequence[pl.Expr]:
     days, expected_days = day_columns(LAST_YEAR)
     return (
         pl.col(BY_CUSTOMER),
@@ -244,7 +244,9 @@ LAST_YEAR = NeededEvidence("rows", since=YEAR)
 def explain_coverage(facts: Facts, need: NeededEvidence, expected: Expected) -> Formula:
     """Explain one customer's coverage of evidence that is expected. `facts`: of this customer alone."""
     if need.kind == "history":
-        return Formula("1 where there are rows, else 0", {"rows": facts.rows.height}, lambda of: _apply(need, of))
+        return Formula(
+            "1 where there are rows, else 0", {"rows": facts.rows.height}, lambda of: _apply_shares(need, of)
+        )
     rows, days = _row_parts(need), _day_parts(need, expected)
     traced: dict[str, Trace | Constant] = {}
     if need.kind == "rows" and expected.words:
@@ -253,7 +255,7 @@ def explain_coverage(facts: Facts, need: NeededEvidence, expected: Expected) -> 
     traced |= {name: _sum_days(facts, part) for name, part in days.items()}
     text = "the smaller of the shares of rows and money categorised" if len(traced) > len(days) else "1"
     text = f"{text}, times days / expected_days (of all accounts together)"
-    return Formula(text, traced, lambda of: _apply(need, of))
+    return Formula(text, traced, lambda of: _apply_shares(need, of))
 
 
 def explain_documented(facts: Facts, expected: Expected) -> Formula:
@@ -266,7 +268,7 @@ def _sum_days(facts: Facts, half_days: pl.Expr) -> Sum:
     return Sum(contributions(find_stretches(facts).lazy(), half_days.cast(pl.Decimal(38, 4)) / 2))
 
 
-def _apply(need: NeededEvidence, of: Mapping[str, Constant]) -> Constant:
+def _apply_shares(need: NeededEvidence, of: Mapping[str, Constant]) -> Constant:
     parts = [pl.lit(value, pl.Decimal(38, 4)) for value in of.values()]
     found: Constant = pl.select(multiply_shares(need, parts)).item()
     return found
@@ -431,7 +433,7 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
         newest=pl.lit(0, pl.Int64),
         oldest=pl.when("opened_at_zero").then("begun"),
     )
-    parts = pl.concat([_stretches(days), after, expected, _unsupplied(facts)], how="diagonal_relaxed")
+    parts = pl.concat([_stretches(days), after, expected, _unsupplied_accounts(facts)], how="diagonal_relaxed")
     unproven = facts.cached(counts_unproven_until).lazy()
     history = facts.history.lazy().select(BY_CUSTOMER, "data_through")
     return (
@@ -496,13 +498,13 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _unsupplied(facts: Facts) -> pl.LazyFrame:
+def _unsupplied_accounts(facts: Facts) -> pl.LazyFrame:
     """Return the account that is expected of a customer although nobody supplied it, from its first sign on.
 
     If other rows mention it, they are its signs and all of it is expected: `rows` equals `all_rows`, the rows of the
     last YEAR. Otherwise its signs are the `rows` without words, and only their share of it is expected.
     """
-    mentioning = _mentioning(facts).select("transaction_id", mention="transaction_id")
+    mentioning = _mentioning_rows(facts).select("transaction_id", mention="transaction_id")
     is_mention, supplied = pl.col("mention").is_not_null(), pl.col("account_id").n_unique()
     is_sign = pl.when("is_mentioned").then(is_mention).otherwise(_is_wordless())
     of_customer = {
@@ -543,7 +545,7 @@ def _reliance(is_mention: pl.Expr) -> pl.Expr:
     return pl.max_horizontal(shares)
 
 
-def _mentioning(facts: Facts) -> pl.LazyFrame:
+def _mentioning_rows(facts: Facts) -> pl.LazyFrame:
     """Return `transaction_id` of the transfers that mention an account that nobody supplied.
 
     They are own transfers and card repayments that name one. Own transfers of the last YEAR that have no other side and

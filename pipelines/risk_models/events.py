@@ -43,7 +43,7 @@ def _events(facts: Facts) -> pl.DataFrame:
     if event_rows(facts).is_empty():
         shown = {column.name: UNITS[column.unit] for column in EVENTS.columns}
         return pl.DataFrame(schema={BY_CUSTOMER: pl.Int64(), **shown})
-    return EVENTS.ordered(EVENTS.rows(facts)).pipe(collect)
+    return EVENTS.sort_rows(EVENTS.rows(facts)).pipe(collect)
 
 
 def _recent_rows(facts: Facts) -> pl.LazyFrame:

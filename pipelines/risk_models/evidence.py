@@ -19,7 +19,7 @@ def _window(facts: Facts) -> pl.LazyFrame:
     return facts.rows.lazy().filter(pl.col("age") < WINDOW)
 
 
-def _overdrawn(facts: Facts) -> pl.LazyFrame:
+def _overdrawn_closings(facts: Facts) -> pl.LazyFrame:
     """Return negative closing balances of cash accounts without a known limit, each with its `days` in the window."""
     before = ((pl.col("data_through") - pl.col("date")).dt.total_days() - (WINDOW - 1)).clip(lower_bound=0)
     below = (pl.col("closing_balance") < 0) & pl.col("credit_limit").is_null()
@@ -27,7 +27,7 @@ def _overdrawn(facts: Facts) -> pl.LazyFrame:
     return dated.filter(below).with_columns(days=(pl.col("days_held") - before).clip(lower_bound=0))
 
 
-def _stated(facts: Facts) -> pl.LazyFrame:
+def _stated_closings(facts: Facts) -> pl.LazyFrame:
     return facts.closings.lazy().filter(pl.col("closing_balance").is_not_null()).with_columns(one=1)
 
 
@@ -51,8 +51,8 @@ EVIDENCE = Table(
                 Total("revenue", "AUD", pl.when(pl.col("is_revenue")).then(pl.col("amount"))),
             ),
         ),
-        Source(_overdrawn, (Total("unknownLimitDays", "days", pl.col("days")),)),
-        Source(_stated, (Total("statedBalances", "count", pl.col("one")),)),
+        Source(_overdrawn_closings, (Total("unknownLimitDays", "days", pl.col("days")),)),
+        Source(_stated_closings, (Total("statedBalances", "count", pl.col("one")),)),
     ),
     derived=(
         Derived(

@@ -17,7 +17,7 @@ MIN_WORDS = 0.75
 MIN_DAYS = 180
 
 
-def decide_expected(facts: Facts) -> Expected:
+def decide_expected_evidence(facts: Facts) -> Expected:
     """Expect words if MIN_WORDS of all rows and of the money are categorised, balances if half of the rows have one.
 
     Accounts are expected if words are, because only words mention them. Months are expected if half of the customers

@@ -96,24 +96,26 @@ class Feature:
         The covered share earns the reading's worth; the rest earns the worth of a missing reading if that is less.
         Fractions of a hundredth are dropped.
         """
-        missing, covered = whole(self.missing), whole(coverage)
+        missing, covered = ten_thousandths(self.missing), ten_thousandths(coverage)
         worth = missing if reading is None else self.worth_of(reading)
         hundredths = (covered * worth + (_FINE - covered) * min(worth, missing)) // _SMALL
         return Decimal(hundredths).scaleb(-2)
 
     def worth_of(self, reading: Decimal) -> int:
         """Return what a reading is worth if it is covered in full, in ten-thousandths of a point."""
-        return self.least + sum(each.gain_of(whole(reading)) for each in self.pieces)
+        return self.least + sum(each.gain_of(ten_thousandths(reading)) for each in self.pieces)
 
     @property
     def least(self) -> int:
         """What the worst reading is worth, in ten-thousandths of a point."""
-        return whole(self.bands[-1].points)
+        return ten_thousandths(self.bands[-1].points)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         way = 1 if self.more_is_better else -1
-        limits = [(whole(band.limit), whole(band.points)) for band in self.bands if band.limit is not None]
+        limits = [
+            (ten_thousandths(band.limit), ten_thousandths(band.points)) for band in self.bands if band.limit is not None
+        ]
         if self.stepped:
             worths = [*(worth for _, worth in limits), self.least]
             return tuple(
@@ -155,7 +157,7 @@ def points_earned(coverage: pl.Expr, worth: pl.Expr, missing: pl.Expr) -> pl.Exp
     return as_points((coverage * worth + (_FINE - coverage) * pl.min_horizontal(worth, missing)) // _SMALL)
 
 
-def whole(number: Decimal) -> int:
+def ten_thousandths(number: Decimal) -> int:
     """Return a decimal of four places in ten-thousandths."""
     return int(number.scaleb(4))
 
@@ -230,7 +232,7 @@ class Scorecard:
             `readings` with POINTS_OF + metric, their sum `earned`, `expected` (the most that could be earned with the
             expected evidence), `covered` (how much of that is covered, as a share), `points` and `value`.
         """
-        earned_, rows = self._earned(readings), readings.height
+        earned_, rows = self._earned_points(readings), readings.height
         points = (
             earned_["points"].slice(nth * rows, rows).alias(POINTS_OF + feature.metric)
             for nth, feature in enumerate(self.features)
@@ -244,7 +246,7 @@ class Scorecard:
         )
         return scored.with_columns(value=self.link.values(scored["points"]))
 
-    def _earned(self, readings: pl.DataFrame) -> pl.DataFrame:
+    def _earned_points(self, readings: pl.DataFrame) -> pl.DataFrame:
         """Return what each feature of each row earns, in the order of `by_feature`.
 
         Columns: `points`, as of `Feature.points_of`, and the `possible` points, both null where the coverage is null;
@@ -266,14 +268,14 @@ class Scorecard:
             .pipe(collect)
         )
 
-    def scaled(self, earned: Decimal, expected: Decimal) -> Decimal:
+    def scale_earned(self, earned: Decimal, expected: Decimal) -> Decimal:
         """Return `earned` out of `expected` (the most that expected features give) on the scale of all features."""
         if not expected:
             return Decimal("0.00")
         return Decimal(int(earned * _CENT) * int(self.max_points * _CENT) // int(expected * _CENT)).scaleb(-2)
 
     def scaled_points(self) -> pl.Expr:
-        """Return `scaled` of the columns `earned` and `expected`."""
+        """Return `scale_earned` of the columns `earned` and `expected`."""
         earned, expected = physical("earned"), physical("expected")
         possible = pl.when(expected > 0).then(expected)
         return as_points((earned * int(self.max_points * _CENT) // possible).fill_null(0))
@@ -299,7 +301,7 @@ def _pieces(features: tuple[Feature, ...]) -> pl.DataFrame:
     ten-thousandths.
     """
     rows = [
-        (nth, feature.max_points, whole(feature.missing), feature.least, *astuple(piece))
+        (nth, feature.max_points, ten_thousandths(feature.missing), feature.least, *astuple(piece))
         for nth, feature in enumerate(features)
         for piece in feature.pieces or (Piece(0, 0, 0, 1),)
     ]

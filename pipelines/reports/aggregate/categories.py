@@ -6,7 +6,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import Column, Derived, Source, Table, Total, summed
+from pipelines.figures.tables import Column, Derived, Source, Table, Total, sum_totals
 from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.flows import NET
 from pipelines.vocabulary.plans import collect
@@ -47,7 +47,7 @@ def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 def _sum_coarser(by: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
     """Sum totals from `by_category_and_month`, which is faster than from rows and gives the same."""
-    return lambda facts: summed(facts.cached(by_category_and_month).lazy(), by, totals)
+    return lambda facts: sum_totals(facts.cached(by_category_and_month).lazy(), by, totals)
 
 
 def _source(by: tuple[str, ...], totals: tuple[Total, ...]) -> Source:

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, summed
+from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, sum_totals
 from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.categories import by_category_and_month
 from pipelines.reports.aggregate.tax_rules import GST
@@ -158,7 +158,7 @@ GST_REVENUE = Table(
         Source(
             lambda facts: facts.rows.lazy(),
             TAKINGS,
-            summed=lambda facts: summed(sums_by_month(facts), ("month",), TAKINGS),
+            summed=lambda facts: sum_totals(sums_by_month(facts), ("month",), TAKINGS),
         ),
     ),
     derived=(

@@ -12,7 +12,7 @@ import polars as pl
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, summed
+from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, sum_totals
 from pipelines.reports.aggregate import due_dates
 from pipelines.reports.aggregate.gst import (
     GST_ON_SALES,
@@ -86,7 +86,7 @@ def rows_by_quarter(facts: Facts) -> pl.LazyFrame:
 
 def sums_by_quarter(facts: Facts) -> pl.LazyFrame:
     by_quarter = sums_by_month(facts).with_columns(periodEnd=due_dates.quarter_end(pl.col("month")))
-    return summed(by_quarter, (PERIOD_END,), OF_QUARTER)
+    return sum_totals(by_quarter, (PERIOD_END,), OF_QUARTER)
 
 
 def statement_rows(facts: Facts) -> pl.DataFrame:

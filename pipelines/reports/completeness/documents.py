@@ -139,7 +139,7 @@ def periods(facts: Facts) -> pl.LazyFrame:
 def documented_accounts(facts: Facts) -> pl.LazyFrame:
     """Return accounts with documents: how many of each kind, how many don't reconcile, and the days they cover."""
     if not has_statements(facts):
-        return DOCUMENTS.nothing
+        return DOCUMENTS.no_rows
     of_kind = {
         f"{kind}Count": (pl.col("kind") == kind).sum().cast(pl.Int64) for kind in ("statement", "listing", "interim")
     }

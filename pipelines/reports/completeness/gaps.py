@@ -88,7 +88,7 @@ def silences(facts: Facts) -> pl.LazyFrame:
     """Return improbable pauses of unproven steps, with the counts of days that the probability is computed from."""
     pauses = steps(facts).filter(is_unproven(), pl.col("pause") - 1 >= SHORTEST_SILENCE)
     return (
-        rhythm.counted(pauses, steps(facts))
+        rhythm.count_pause_days(pauses, steps(facts))
         .filter(rhythm.is_improbable())
         .with_columns(
             evidence=pl.lit("silence"),

@@ -91,7 +91,7 @@ HOLDERS = Table(
 def declared_quarters(facts: Facts) -> pl.LazyFrame:
     """Return quarters with a declared G1: `quarter`, its first and last day, `declaredG1`, and `isCovered` by rows."""
     if facts.context.attributes.is_empty():
-        return BAS.nothing
+        return BAS.no_rows
     year_and_quarter, amount = pl.col("name").str.extract_groups(BAS_G1), pl.col("value").str.strip_chars()
     first = pl.date(pl.col("year"), pl.col("nth") * 3 - 2, 1)
     return (

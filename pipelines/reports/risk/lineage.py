@@ -10,7 +10,7 @@ import polars as pl
 from pipelines.figures import unreconciled
 from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
-from pipelines.figures.lineage import Constant, Formula, Trace, below, no_figure
+from pipelines.figures.lineage import Constant, Formula, Trace, find_input, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import without_findings
 from pipelines.metrics import METRICS, select_with_inputs, values
@@ -59,22 +59,22 @@ class _Explaining:
     def explain_figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one return per case
         match path:
             case ("value", *rest) | ("interval", "high", *rest):
-                return below(
+                return find_input(
                     self._explain_lifted_value(rest)
                     if self._is_lifted()
                     else self._explain_value_before_ceilings(rest),
                     rest,
                 )
             case ("valueBeforeCeilings", *rest):
-                return below(self._explain_value_before_ceilings(rest), rest)
+                return find_input(self._explain_value_before_ceilings(rest), rest)
             case ("covered", *rest):
-                return below(self._explain_covered(rest), rest)
+                return find_input(self._explain_covered(rest), rest)
             case ("interval", "low", *rest):
-                return below(self._explain_lowest_value(rest), rest)
+                return find_input(self._explain_lowest_value(rest), rest)
             case ("pdConfidenceScore", *rest):
-                return below(self._explain_confidence(), rest)
+                return find_input(self._explain_confidence(), rest)
             case ("drivers", place, name, *rest):
-                return below(self._explain_driver(self._find_item("drivers", place), name), rest)
+                return find_input(self._explain_driver(self._find_item("drivers", place), name), rest)
             case ("sensitivity", place, *names) if names:
                 return self._explain_change(self._find_item("sensitivity", place), names)
             case ("events", place, *inside):
@@ -138,7 +138,7 @@ class _Explaining:
 
     def _total(self, given: Mapping[str, Constant]) -> Decimal:
         earned = (_decimal(given[each.metric]) for each in self.scorecard.features if each.metric in given)
-        return self.scorecard.scaled(sum(earned, Decimal(0)), _decimal(given["expectedPoints"]))
+        return self.scorecard.scale_earned(sum(earned, Decimal(0)), _decimal(given["expectedPoints"]))
 
     def _value(self, given: Mapping[str, Constant]) -> Decimal:
         return self.scorecard.link.value(self._total(given))
@@ -291,15 +291,15 @@ class _Explaining:
     def _explain_change(self, change: Data, names: list[str]) -> Trace:
         match names:
             case ("from", *rest) if change["from"] is not None:
-                return below(explain(self._facts_for_readings, change["metric"]), rest)
+                return find_input(explain(self._facts_for_readings, change["metric"]), rest)
             case ("to", *rest):
-                return below(self._explain_limit(change), rest)
+                return find_input(self._explain_limit(change), rest)
             case ("also", "from", *rest) if change["also"] and change["also"]["from"] is not None:
-                return below(explain(self._facts_for_readings, change["also"]["metric"]), rest)
+                return find_input(explain(self._facts_for_readings, change["also"]["metric"]), rest)
             case ("also", "to", *rest) if change["also"]:
-                return below(self._explain_limit(change["also"]), rest)
+                return find_input(self._explain_limit(change["also"]), rest)
             case ("pointsGained", *rest):
-                return below(self._explain_gain(change), rest)
+                return find_input(self._explain_gain(change), rest)
         raise no_figure(["sensitivity", *names])
 
     def _explain_limit(self, change: Data) -> Formula:

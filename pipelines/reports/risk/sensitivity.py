@@ -29,7 +29,7 @@ from pipelines.scorecards.scorecard import (
     by_feature,
     physical,
     points_earned,
-    whole,
+    ten_thousandths,
 )
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
 from pipelines.vocabulary.report_values import SCORE, ratio
@@ -100,7 +100,7 @@ def _targets(features: tuple[Feature, ...]) -> pl.DataFrame:
             to,
             is_limit,
             feature.worth_of(to),
-            whole(feature.missing),
+            ten_thousandths(feature.missing),
             feature.max_points,
             feature.metric != ONLY_GROWS,
         )

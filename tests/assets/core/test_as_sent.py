@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from stdnum import luhn
 
-from pipelines.figures.facts import as_known
+from pipelines.figures.facts import select_as_known
 from pipelines.intake.rows import land_lines
 from storage.core import vault, vault_keys
 from storage.core.settings import Settings
@@ -139,8 +139,8 @@ def test_rows_known_at_an_earlier_time_are_counted_separately(lender: Lender) ->
     with lender.store.db.reading() as r:
         held = transactions.scan(lender.store.lake, transactions.current_locations(r)).collect()
     for count, job in enumerate(jobs, start=1):
-        assert as_known(held, job.received_seq or 0).height == count
-    last = as_known(held, revised.received_seq or 0)
+        assert select_as_known(held, job.received_seq or 0).height == count
+    last = select_as_known(held, revised.received_seq or 0)
     assert (last.height, last.filter(pl.col("revision") == 2).height) == (2, 1)
 
 

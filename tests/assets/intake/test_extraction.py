@@ -18,7 +18,7 @@ from assets.core import batches as work_of
 from assets.core.batches import Work
 from assets.enrichment.transactions import recompute
 from assets.intake.statements import OnProgress, extract_all
-from pipelines.figures.facts import as_known
+from pipelines.figures.facts import select_as_known
 from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused_extraction
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.report_status import ReportStatus
@@ -370,9 +370,9 @@ def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> 
         after = jobs.find_last_received(r, lender.customer, datetime.now(UTC))
         of_all = jobs.find_last_received_of_all(r, between)
     frame = rows.with_columns(pl.col("superseded_seq").cast(pl.Int64))
-    assert as_known(frame, before)["description"].to_list() == ["RENT"]
-    assert as_known(frame, of_all)["description"].to_list() == ["RENT"]
-    assert sorted(as_known(frame, after)["description"]) == ["COFFEE", "RENT", "RENT", "SALE"]
+    assert select_as_known(frame, before)["description"].to_list() == ["RENT"]
+    assert select_as_known(frame, of_all)["description"].to_list() == ["RENT"]
+    assert sorted(select_as_known(frame, after)["description"]) == ["COFFEE", "RENT", "RENT", "SALE"]
     assert lender.now(job).received_seq == after
 
 

@@ -149,7 +149,7 @@ FLOWS = {"moneyIn", "moneyOut", "net", "transfersIn", "transfersOut", "creditCou
 def test_shares_of_cash_flow_agree_with_plain_python(rows: list[Row]) -> None:
     one = facts(rows, AS_OF)
     made = CASH_FLOW.rows(one)
-    months = CASH_FLOW.ordered(made).collect()["month"].to_list()
+    months = CASH_FLOW.sort_rows(made).collect()["month"].to_list()
     lines = [text for each in share_lines(one, [(CASH_FLOW, made, "/{}")]) for text in each["line"]]
     described = {
         (str(months[int(each["row"][1:])]), name): share

@@ -77,8 +77,9 @@ def _months(table: Table) -> Figure | None:
         return None
     best, worst = max(months, key=lambda each: each[3]), min(months, key=lambda each: each[3])
     says = (
-        f"{quantity(len(months), 'month')} to {month(months[-1][0])}, transfers between own accounts left out. The best "
-        f"month was {month(best[0])} (net {money(best[3])}), the worst {month(worst[0])} (net {money(worst[3])})."
+        f"{quantity(len(months), 'month')} to {month(months[-1][0])}, transfers between own accounts left out. "
+        f"The best month was {month(best[0])} (net {money(best[3])}), "
+        f"the worst {month(worst[0])} (net {money(worst[3])})."
     )
     title = "Money in and out by month"
     grid = table.grid(title, ("month", "partial", "moneyIn", "moneyOut", "net"))

@@ -225,7 +225,8 @@ def _outcomes(id_: str, each: Data, about: About) -> Figure:
         (spell_out(row["outcome"]), *_counts(row[BEFORE]["customers"], row[AFTER]["customers"]))
         for row in each["outcomes"]
     ]
-    says = f"{whole_number(each['outcomeChanged'])} of {quantity(each['customers'], 'customer')} would get another outcome."
+    customers = quantity(each["customers"], "customer")
+    says = f"{whole_number(each['outcomeChanged'])} of {customers} would get another outcome."
     return _pairs(f"{id_}-outcomes", "Outcomes", says, rows, about)
 
 

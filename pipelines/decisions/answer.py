@@ -62,7 +62,7 @@ def build_answer(plan: Plan, row: Row, attributes: Mapping[str, Attribute], figu
 
 
 def _verdict(plan: Plan, row: Row) -> Data:
-    decisive = [] if row["outcome"] == INDETERMINATE else list(_decisive(plan, row))
+    decisive = [] if row["outcome"] == INDETERMINATE else list(_deciding_reasons(plan, row))
     actions = dict.fromkeys(action for each, _ in decisive for action in each.recommended_actions)
     return {
         "outcome": row["outcome"],
@@ -73,16 +73,16 @@ def _verdict(plan: Plan, row: Row) -> Data:
     }
 
 
-def _decisive(plan: Plan, row: Row) -> Iterator[tuple[Reason, list[str]]]:
+def _deciding_reasons(plan: Plan, row: Row) -> Iterator[tuple[Reason, list[str]]]:
     """Yield the reasons that decided, each with its conditions: the matched rules, or the default's reason."""
     default = plan.policy.default_reason
     if row["step"] is not None:
         yield from ((each.rule, [each.condition]) for each in _matched_rules(plan, row))
     elif default is not None:
-        yield default, _unmet(plan, row)
+        yield default, _unmet_conditions(plan, row)
 
 
-def _unmet(plan: Plan, row: Row) -> list[str]:
+def _unmet_conditions(plan: Plan, row: Row) -> list[str]:
     """Return the conditions the customer failed: the false ones of steps that need all their rules."""
     return [
         each.condition
@@ -153,7 +153,7 @@ def _describe_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Da
 def _why_no_limit(plan: Plan, planned: PlannedLimit, row: Row) -> list[Data]:
     if row["outcome"] == INDETERMINATE:
         return list(_undecided_reasons(plan, row))
-    return _reasons(plan, row, planned.required)
+    return _reasons(plan, row, planned.required_nodes)
 
 
 def _indicator_metrics(plan: Plan) -> list[str]:

@@ -78,7 +78,7 @@ class Case:
     shadow_of: UUID | None = None  # for a challenger: the published version's evaluation, which was the answer
 
     @property
-    def stated(self) -> Mapping[str, Attribute]:
+    def stated_readings(self) -> Mapping[str, Attribute]:
         return {name: stated.reading for name, stated in self.attributes.items()}
 
 
@@ -114,10 +114,10 @@ def decide(planned: PlannedPolicy, case: Case, figures: pl.DataFrame) -> Decisio
         figures: the customer's row of `compute_figures`.
     """
     plan = planned.plan
-    read = readings.read_leaves(plan, figures, {case.customer_number: case.stated}, case.inputs, case.at)
+    read = readings.read_leaves(plan, figures, {case.customer_number: case.stated_readings}, case.inputs, case.at)
     row = evaluate_plan(plan, read).row(0, named=True)
     known = figures.row(0, named=True)
-    answer = build_answer(plan, row, case.stated, known) | {
+    answer = build_answer(plan, row, case.stated_readings, known) | {
         "evaluationId": case.evaluation_id,
         "policyVersion": case.policy_version,
         "dataVersion": case.data_version,

@@ -52,10 +52,10 @@ def depending_nodes(plan: Plan, name: str) -> list[Node]:
 
 def fixed_values(plan: Plan, row: Mapping[str, Any]) -> NodeValues:
     """Return every node's value in a row of `evaluate_plan` as a range of one point or a set of one truth."""
-    return {node.name: _as_evaluated(node, row[node.name]) for node in plan.nodes.values()}
+    return {node.name: _enclose(node, row[node.name]) for node in plan.nodes.values()}
 
 
-def _as_evaluated(node: Node, value: Any) -> Any:
+def _enclose(node: Node, value: Any) -> Any:
     if node.kind == "decimal":
         return NOTHING if value is None else Range(units(value), units(value))
     return value if node.is_leaf else frozenset((value,))
@@ -142,7 +142,7 @@ def _is_known(of: Range) -> Truths:
 # Arithmetic of ranges
 
 
-def _cut(low: int, high: int, *, unknown: bool) -> Range:
+def _cut_at_largest(low: int, high: int, *, unknown: bool) -> Range:
     """Cut a range at the largest number; values beyond it are unknown."""
     beyond = low < -MAX_UNITS or high > MAX_UNITS
     low, high = max(low, -MAX_UNITS), min(high, MAX_UNITS)
@@ -154,7 +154,7 @@ def _at_corners(corner: Callable[[int, int], int]) -> Callable[[Range, Range], R
         if not (left.known and right.known):
             return NOTHING
         corners = [corner(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
-        return _cut(min(corners), max(corners), unknown=left.unknown or right.unknown)
+        return _cut_at_largest(min(corners), max(corners), unknown=left.unknown or right.unknown)
 
     return value
 
@@ -192,7 +192,7 @@ def half_even(top: int, bottom: int) -> int:
     return whole + (2 * rest > bottom or (2 * rest == bottom and whole % 2 == 1))
 
 
-def _extreme(choose: Callable[[Iterable[int]], int], of: Sequence[Range]) -> Range:
+def _extreme_of(choose: Callable[[Iterable[int]], int], of: Sequence[Range]) -> Range:
     if not all(each.known for each in of):
         return NOTHING
     low, high = choose(each.low for each in of), choose(each.high for each in of)
@@ -217,8 +217,8 @@ _VALUES: Mapping[str, Callable[[Node, Sequence[Any]], Any]] = {
     "subtract": _fold(_at_corners(int.__sub__)),
     "multiply": _fold(_at_corners(_product)),
     "divide": _fold(_divide),
-    "min": lambda _, of: _extreme(min, of),
-    "max": lambda _, of: _extreme(max, of),
+    "min": lambda _, of: _extreme_of(min, of),
+    "max": lambda _, of: _extreme_of(max, of),
     "tiers": _tiers,
     "at_least": lambda _, of: _at_least(*of),
     "at_most": lambda _, of: _at_least(of[1], of[0]),

@@ -131,16 +131,18 @@ def _step(plan: Plan) -> pl.Expr:
 
 def _work_out(nth: int, planned: PlannedLimit) -> Iterator[pl.Expr]:
     """Yield the columns that `_offer` reads."""
-    yield _at_least_zero(pl.col(planned.amount)).alias(_working("wanted", nth))
-    yield _at_least_zero(_lowest(planned.caps)).alias(_working("ceiling", nth))
-    yield pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required).alias(_working("is_known", nth))
-    yield (pl.col("outcome") != INDETERMINATE).alias(_working("is_decided", nth))
-    yield pl.col("outcome").is_in(planned.limit.outcomes).alias(_working("is_offered", nth))
+    yield _at_least_zero(pl.col(planned.amount)).alias(_working_column("wanted", nth))
+    yield _at_least_zero(_lowest_cap(planned.caps)).alias(_working_column("ceiling", nth))
+    yield pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required_nodes).alias(
+        _working_column("is_known", nth)
+    )
+    yield (pl.col("outcome") != INDETERMINATE).alias(_working_column("is_decided", nth))
+    yield pl.col("outcome").is_in(planned.limit.outcomes).alias(_working_column("is_offered", nth))
 
 
 def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
     """Yield `amount_<n>`, `uncapped_<n>` and `capped_<n>`."""
-    wanted, ceiling, known, is_decided, is_offered = (pl.col(_working(name, nth)) for name in _WORKING)
+    wanted, ceiling, known, is_decided, is_offered = (pl.col(_working_column(name, nth)) for name in _WORKING)
     is_known = is_decided & known
     is_capped = is_known & is_offered & (ceiling < wanted).fill_null(value=False)
     given = _round_limit(pl.min_horizontal(wanted, ceiling), limit)
@@ -153,7 +155,7 @@ def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
 _WORKING = ("wanted", "ceiling", "is_known", "is_decided", "is_offered")
 
 
-def _working(name: str, nth: int) -> str:
+def _working_column(name: str, nth: int) -> str:
     """Return the name of a working column of a limit. With spaces, so that no other column has it."""
     return f"limit {nth} {name}"
 
@@ -163,7 +165,7 @@ def _at_least_zero(value: pl.Expr) -> pl.Expr:
     return value.clip(lower_bound=constant("0"))
 
 
-def _lowest(caps: Sequence[PlannedCap]) -> pl.Expr:
+def _lowest_cap(caps: Sequence[PlannedCap]) -> pl.Expr:
     """Return the lowest known cap; null if none is known."""
     return pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps)])
 

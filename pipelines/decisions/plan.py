@@ -38,7 +38,7 @@ class PlannedLimit:
     caps: tuple[PlannedCap, ...]
 
     @property
-    def required(self) -> tuple[str, ...]:
+    def required_nodes(self) -> tuple[str, ...]:
         """Names of the nodes without which the limit is indeterminate."""
         return self.amount, *(each.value for each in self.caps if each.cap.on_unavailable == INDETERMINATE)
 

@@ -103,7 +103,7 @@ def _cause_of_metric(node: Node) -> pl.Expr:
 
 
 def _input_columns(node: Node, given: Value) -> Sequence[pl.Expr]:
-    value, cause = to_reading(given)
+    value, cause = as_reading(given)
     column = column_of(node)
     return pl.lit(value, TYPES[node.kind]).alias(column), pl.lit(cause, pl.String).alias(cause_of(column))
 
@@ -129,10 +129,10 @@ def read_attribute(stated: Attribute, kind: Kind, now: datetime) -> Reading:
         return None, EXPIRED
     if not is_of_kind(stated.value, kind):
         return None, WRONG_KIND
-    return to_reading(stated.value)
+    return as_reading(stated.value)
 
 
-def to_reading(value: Value) -> Reading:
+def as_reading(value: Value) -> Reading:
     """Return the value as policies read it: numbers are rounded; one that is too large has no value."""
     if not isinstance(value, Decimal):
         return value, None

@@ -101,7 +101,7 @@ def find_sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MAX
     """
     row = evaluate_plan(plan, readings).row(0, named=True)
     search = _Search(plan, row, most_steps)
-    return _confirm(plan, readings, row["outcome"], [search.of(node) for node in numeric_leaves(plan)])
+    return _confirm(plan, readings, row["outcome"], [search.find_sensitivity(node) for node in numeric_leaves(plan)])
 
 
 def evaluate_grid(plan: Plan, readings: pl.DataFrame, across: Axis, down: Axis) -> pl.DataFrame:
@@ -123,7 +123,7 @@ class _Search:
         self._rules = sum(len(step.rules) for step in plan.steps)
         self._left = most_steps
 
-    def of(self, node: Node) -> Sensitivity:
+    def find_sensitivity(self, node: Node) -> Sensitivity:
         value = self._row[node.name]
         known = value if isinstance(value, Decimal) else None
         depending = depending_nodes(self._plan, node.name)
@@ -166,12 +166,14 @@ class _Search:
         waiting = [(1, last)] if last > 0 else []
         while waiting:
             near, far = waiting.pop()
-            found = self._outcomes(node, depending, _between(first + sign * near * step, first + sign * far * step))
+            found = self._outcomes(
+                node, depending, _range_between(first + sign * near * step, first + sign * far * step)
+            )
             if not found & wanted:
                 continue
             if near == far or found <= wanted:
                 at = first + sign * near * step
-                [outcome] = found if near == far else self._outcomes(node, depending, _between(at, at))
+                [outcome] = found if near == far else self._outcomes(node, depending, _range_between(at, at))
                 return Change(as_number(at), outcome)
             middle = (near + far) // 2
             waiting += [(middle + 1, far), (near, middle)]
@@ -186,7 +188,7 @@ class _Search:
         return possible_outcomes(self._plan, self._found, depending)
 
 
-def _between(one: int, other: int) -> Range:
+def _range_between(one: int, other: int) -> Range:
     return Range(min(one, other), max(one, other))
 
 

@@ -34,7 +34,7 @@ def compute_baseline(
     """
     days = _days_that_have_come(planned.since, facts, customers, attributes, now)
     known = days.filter(pl.col("date").is_not_null())
-    figures = compute_metrics(_as_of(facts, known), planned.metrics, customers)
+    figures = compute_metrics(_facts_as_of(facts, known), planned.metrics, customers)
     day = pl.col("date")
     return figures.join(days, on=BY_CUSTOMER, validate="1:1", maintain_order="left").select(
         BY_CUSTOMER,
@@ -47,12 +47,12 @@ def compute_baseline(
     )
 
 
-def _as_of(facts: Facts, days: pl.DataFrame) -> Facts:
+def _facts_as_of(facts: Facts, days: pl.DataFrame) -> Facts:
     """Return the facts of these customers, each as of its own `date`."""
     if days.is_empty():
         return Facts(facts.transactions.clear(), facts.as_of)
     if isinstance(facts, FactsOfDays):
-        return facts.on(days)
+        return facts.as_of_days(days)
     return FactsOfDays(facts, days.with_columns(snapshot=BY_CUSTOMER))
 
 

@@ -62,12 +62,12 @@ def _comparisons(plan: MonitoringPlan, planned: PlannedRuleset, condition: str, 
             yield {
                 "operator": in_document(node.operator),
                 "left": left,
-                "right": _right(node, others),
+                "right": _right_operand(node, others),
                 "holds": row[node.name],
             }
 
 
-def _right(node: Node, others: list[Data]) -> Data | list[Data] | list[str] | None:
+def _right_operand(node: Node, others: list[Data]) -> Data | list[Data] | list[str] | None:
     if node.operator == "one_of":
         return list(node.subject)
     return others if node.operator == "between" else next(iter(others), None)

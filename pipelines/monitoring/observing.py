@@ -69,7 +69,7 @@ class Observations:
         rules = self.plan.rules
         seen = self._evaluated_rulesets[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
         customer, rule = np.nonzero(seen)
-        holds = pl.Series(self._holds[customer, rule])
+        holds = pl.Series(self._results[customer, rule])
         return pl.DataFrame(
             {
                 BY_CUSTOMER: self.evaluated[BY_CUSTOMER].gather(customer),
@@ -85,7 +85,7 @@ class Observations:
         parts = [
             self._find_unavailable(nth, ruleset_id, code)
             for nth, (ruleset_id, code) in enumerate(self.plan.rules)
-            if (self._holds[:, nth] == _UNKNOWN).any()
+            if (self._results[:, nth] == _UNKNOWN).any()
         ]
         return pl.concat([UNAVAILABLE.to_frame(), *(each for of_rule in parts for each in of_rule)]).sort(
             UNAVAILABLE.names()
@@ -122,7 +122,7 @@ class Observations:
         return self._columns_of_rulesets[ruleset_id]
 
     @cached_property
-    def _holds(self) -> "np.ndarray[Any, np.dtype[np.int8]]":
+    def _results(self) -> "np.ndarray[Any, np.dtype[np.int8]]":
         """A row for each customer, a column for each rule: 1, 0 or `_UNKNOWN`."""
         conditions = [self.plan.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in self.plan.rules]
         numbered = (pl.col(each).cast(pl.Int8).fill_null(_UNKNOWN) for each in conditions)
@@ -136,7 +136,7 @@ class Observations:
 
     def _find_unavailable(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
         planned = self.plan.rulesets[ruleset_id]
-        is_unknown = self._evaluated_rulesets[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
+        is_unknown = self._evaluated_rulesets[:, self._places[ruleset_id]] & (self._results[:, nth] == _UNKNOWN)
         rows = self.evaluated.filter(pl.Series(is_unknown))
         for leaf in self.plan.leaves_below(planned.rules[code].condition):
             yield rows.filter(pl.col(leaf.name).is_null()).select(

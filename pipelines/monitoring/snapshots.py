@@ -159,7 +159,7 @@ class FactsOfDays(Facts):
         self._plain = plain
         self._reach = reach
 
-    def on(self, days: pl.DataFrame) -> "FactsOfDays":
+    def as_of_days(self, days: pl.DataFrame) -> "FactsOfDays":
         """Return the facts of some snapshots as of earlier days.
 
         Args:

@@ -95,7 +95,7 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
     plan, case = prepared.planned.plan, prepared.case
     axes = None if sent.grid is None else _axes(plan, sent.grid)
     figures = deciding.figures(caller, snapshot, prepared)
-    read = readings.read_leaves(plan, figures, {case.customer_number: case.stated}, case.inputs, case.at)
+    read = readings.read_leaves(plan, figures, {case.customer_number: case.stated_readings}, case.inputs, case.at)
     found = sensitivity.find_sensitivities(plan, read)
     suggested = suggest_changes(plan, read, found)
     reported = {

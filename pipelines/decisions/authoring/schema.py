@@ -34,7 +34,7 @@ def as_text() -> str:
 def document_schema(model: type[Strict], title: str, description: str) -> Data:
     """Return the JSON Schema of any document that uses numbers and conditions of policies."""
     written = _simplify(model.model_json_schema(by_alias=True))
-    definitions = {name: _complete(name, each) for name, each in written.pop("$defs").items()}
+    definitions = {name: _add_allowed_values(name, each) for name, each in written.pop("$defs").items()}
     shared = {name: {"oneOf": _simplify(forms)} for name, forms in _SHARED.items()}
     return {
         "$schema": DIALECT,
@@ -81,12 +81,12 @@ def _unwrap_description(name: str, value: Any) -> Any:
 # Lists of allowed values, which the models don't contain
 
 
-def _complete(name: str, definition: Data) -> Data:
-    fields = {field: _with_allowed_values(name, field, schema) for field, schema in definition["properties"].items()}
+def _add_allowed_values(name: str, definition: Data) -> Data:
+    fields = {field: _add_to_field(name, field, schema) for field, schema in definition["properties"].items()}
     return {**definition, "properties": fields}
 
 
-def _with_allowed_values(model: str, field: str, schema: Data) -> Data:
+def _add_to_field(model: str, field: str, schema: Data) -> Data:
     if field in _AMOUNTS.get(model, ()):
         return {**schema, "anyOf": [_SIZE if model == "Where" else _DECIMAL, {"type": "null"}]}
     if field == "metric" or (model, field) == ("BaselineMetric", "of"):

@@ -34,7 +34,7 @@ def count_missing(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.E
         needed: nodes whose values are needed, by name, each with the customers that need it (Boolean, never null).
     """
     marked = _mark_unknown(plan, evaluated, needed)
-    counts = (_by_cause(marked.filter(missing), node, cause) for node, missing, cause in _ends(plan))
+    counts = (_by_cause(marked.filter(missing), node, cause) for node, missing, cause in _ends_of_search(plan))
     return pl.concat([pl.DataFrame(schema=MISSING), *counts])
 
 
@@ -44,7 +44,7 @@ def _mark_unknown(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.E
     for name, customers in needed.items():
         above[name].append(customers)
     for node in plan.nodes.values():
-        for operand, counts in zip(node.of, _relevant(node), strict=True):
+        for operand, counts in zip(node.of, _conditions_of_relevance(node), strict=True):
             above[operand].append(pl.col(_unknown_column(node.name)) & counts)
     frame = evaluated
     for level in reversed(plan.levels):
@@ -57,7 +57,7 @@ def _mark_unknown(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.E
     return frame
 
 
-def _relevant(node: Node) -> Iterator[pl.Expr]:
+def _conditions_of_relevance(node: Node) -> Iterator[pl.Expr]:
     """Yield for each operand the customers for whom it matters.
 
     The first operand of tiers is the value that chooses the band, and matters to all. The others are the bands' values,
@@ -74,7 +74,7 @@ def _relevant(node: Node) -> Iterator[pl.Expr]:
         yield (placed.is_not_null() & ~passed & inside).fill_null(value=False)
 
 
-def _ends(plan: Plan) -> Iterator[tuple[Node, pl.Expr, pl.Expr]]:
+def _ends_of_search(plan: Plan) -> Iterator[tuple[Node, pl.Expr, pl.Expr]]:
     """Yield the nodes where the search may end, with the customers for whom it does, and the cause."""
     for node in plan.nodes.values():
         unknown = pl.col(_unknown_column(node.name))

@@ -12,7 +12,7 @@ from pipelines.decisions.backtest.sides import DECISIONS, LIMITS, UNDECIDABLE, S
 from pipelines.decisions.decision import Recorded
 from pipelines.decisions.plan import Plan
 from pipelines.decisions.policy import INDETERMINATE, Kind
-from pipelines.decisions.readings import NOT_SET, Attributes, Reading, Value, columns_of, is_of_kind, to_reading
+from pipelines.decisions.readings import NOT_SET, Attributes, Reading, Value, as_reading, columns_of, is_of_kind
 from pipelines.figures.periods import BY_CUSTOMER
 
 Records = Mapping[int, Recorded]  # by customer number
@@ -46,15 +46,15 @@ def read_leaves(
     return frame.with_columns(
         column
         for node in leaves
-        for column in columns_of(node, [_reading(inputs[each].get(node.label), node.kind) for each in customers])
+        for column in columns_of(node, [_parse_reading(inputs[each].get(node.label), node.kind) for each in customers])
     )
 
 
 _BLANKS: Mapping[Kind, Value] = {"decimal": Decimal(0), "boolean": False, "string": ""}  # placeholders, all replaced
 
 
-def _reading(value: Value | None, kind: Kind) -> Reading:
-    return (None, NOT_SET) if value is None or not is_of_kind(value, kind) else to_reading(value)
+def _parse_reading(value: Value | None, kind: Kind) -> Reading:
+    return (None, NOT_SET) if value is None or not is_of_kind(value, kind) else as_reading(value)
 
 
 def _decision(number: int, content: Data) -> tuple[Any, ...]:

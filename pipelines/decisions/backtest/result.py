@@ -43,7 +43,7 @@ def _describe_day(rows: Mapping[str, Rows], day: date) -> Data:
         "limitsChanged": _sum(transitions, "limits_changed"),
         "outcomes": [_count_outcome(transitions, outcome) for outcome in ALL_OUTCOMES],
         "transitions": [_describe_transition(row, rows["limits"]) for row in transitions],
-        "limits": [_describe_limits(rows, product) for product in _distinct(rows["bands"], "product")],
+        "limits": [_describe_limits(rows, product) for product in _distinct_values(rows["bands"], "product")],
         "steps": _by_side(rows["steps"], evaluated, ("step", "reached", "decided", "undecidable")),
         "rules": _by_side(rows["rules"], evaluated, ("step", "code", "matched", "decisive", "undecidable")),
         "changedBy": [
@@ -139,5 +139,5 @@ def _sum(rows: Iterable[Data], name: str) -> int:
     return sum(row[name] for row in rows)
 
 
-def _distinct(rows: Rows, name: str) -> list[str]:
+def _distinct_values(rows: Rows, name: str) -> list[str]:
     return list(dict.fromkeys(row[name] for row in rows))

@@ -43,7 +43,7 @@ def decide(plan: Plan, evaluated: pl.DataFrame) -> Side:
             BY_CUSTOMER,
             "outcome",
             _step_names(plan).alias("step"),
-            _codes(_decisive(plan)).alias("decisive"),
+            _codes(_results_of_deciding_rules(plan)).alias("decisive"),
             _codes(_results(plan)).alias("results"),
         ),
         _long_limits(plan, evaluated),
@@ -69,7 +69,7 @@ def _results(plan: Plan) -> Named:
             yield each.rule.code, pl.col(rule_column(nth, place))
 
 
-def _decisive(plan: Plan) -> Named:
+def _results_of_deciding_rules(plan: Plan) -> Named:
     undecided = pl.col("outcome") == INDETERMINATE
     for nth, planned in enumerate(plan.steps):
         at_step = (pl.col("step") == nth).fill_null(value=False)
@@ -113,7 +113,7 @@ def _count_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
 
 def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
     """Count each rule's results over all customers; only `decisive` depends on whether its step was reached."""
-    decisive = iter(_decisive(plan))
+    decisive = iter(_results_of_deciding_rules(plan))
     parts = [
         evaluated.select(
             place=pl.lit(nth, pl.Int64),
@@ -152,7 +152,7 @@ def _blocking_conditions(plan: Plan) -> Mapping[str, pl.Expr]:
 
 def _needed_for_limit(planned: PlannedLimit) -> Mapping[str, pl.Expr]:
     """Return the nodes that a limit needs, each for all customers."""
-    return dict.fromkeys(planned.required, pl.lit(value=True))
+    return dict.fromkeys(planned.required_nodes, pl.lit(value=True))
 
 
 def _label_product(product: str | None, counts: pl.DataFrame) -> pl.DataFrame:

@@ -70,15 +70,15 @@ def upper_bound(number: Number) -> Decimal | None:
     match number:
         case Tiers(tiers=tiers):
             values = [upper_bound(each) for each in (*(band.value for band in tiers.bands), tiers.otherwise)]
-            return _greatest(values)
+            return _greatest_if_all_known(values)
         case Operation(operator="min"):
             return min((each for each in map(upper_bound, number.operands) if each is not None), default=None)
         case Operation(operator="max"):
-            return _greatest([upper_bound(each) for each in number.operands])
+            return _greatest_if_all_known([upper_bound(each) for each in number.operands])
         case _:
             return None
 
 
-def _greatest(values: Sequence[Decimal | None]) -> Decimal | None:
+def _greatest_if_all_known(values: Sequence[Decimal | None]) -> Decimal | None:
     known = [each for each in values if each is not None]
     return max(known) if len(known) == len(values) else None

@@ -95,9 +95,9 @@ def _outcomes_after(policy: Policy, nth: int) -> set[Outcome]:
 def changes(condition: Condition) -> Changes:
     match condition:
         case AllOf():
-            return _together(min, map(changes, condition.all))
+            return _combine_all(min, map(changes, condition.all))
         case AnyOf():
-            return _together(max, map(changes, condition.any))
+            return _combine_all(max, map(changes, condition.any))
         case Not(not_=inner):
             return frozenset((TRUE - before, TRUE - after) for before, after in changes(inner))
         case IsKnown():
@@ -106,7 +106,7 @@ def changes(condition: Condition) -> Changes:
             return FADING if _may_be_missing(condition) else STEADY
 
 
-def _together(combine: Callable[[int, int], int], parts: Iterable[Changes]) -> Changes:
+def _combine_all(combine: Callable[[int, int], int], parts: Iterable[Changes]) -> Changes:
     return reduce(lambda left, right: _combine(combine, left, right), parts)
 
 
@@ -122,7 +122,7 @@ def _rule_changes(rule: Rule) -> Changes:
 
 
 def _step_changes(step: Step) -> Changes:
-    return _together(max if step.match == "any" else min, map(_rule_changes, step.rules))
+    return _combine_all(max if step.match == "any" else min, map(_rule_changes, step.rules))
 
 
 def _may_be_missing(read: object) -> bool:

@@ -43,7 +43,7 @@ class ReadStep:
     matched: Truth
 
     @property
-    def sound(self) -> list[ReadRule]:
+    def rules_without_finding(self) -> list[ReadRule]:
         return [rule for rule in self.rules if not rule.own]
 
 
@@ -207,7 +207,7 @@ def _find_unreachable(steps: list[ReadStep]) -> Iterator[Finding]:
         if left is None:
             says = "No customer reaches this step: the steps before it decide for every customer."
             yield finding(step.pointer, "StepUnreachable", says)
-        elif step.sound == step.rules:
+        elif step.rules_without_finding == step.rules:
             yield from _find_never_matching(step, left)
         left = both(left, step.matched.false)
 
@@ -226,7 +226,7 @@ _NEVER_MATCHES = "This step never matches: its rules exclude each other, or step
 
 
 def _find_repeated(step: ReadStep) -> Iterator[Finding]:
-    for earlier, later in combinations(step.sound, 2):
+    for earlier, later in combinations(step.rules_without_finding, 2):
         if _implies(earlier, later) and _implies(later, earlier):
             says = f"This rule has the same condition as the one at {earlier.pointer}."
             yield finding(f"{later.pointer}/condition", "RuleRepeated", says)
@@ -234,7 +234,7 @@ def _find_repeated(step: ReadStep) -> Iterator[Finding]:
 
 def _find_idle(step: ReadStep) -> Iterator[Finding]:
     seen: set[str] = set()
-    for one, other in permutations(step.sound, 2):
+    for one, other in permutations(step.rules_without_finding, 2):
         idle, by = (one, other) if step.match == "any" else (other, one)
         if idle.pointer not in seen and _decides(one, other) and not _implies(other, one):
             seen.add(idle.pointer)

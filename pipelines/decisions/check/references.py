@@ -28,7 +28,7 @@ def find_faults(document: object) -> Iterator[Finding]:
         _find_reserved_slug,
         _default_without_reason,
         _find_repeated_names,
-        _shadowing,
+        _find_shadowing,
         _operands,
         _circles,
         _leaves,
@@ -113,7 +113,7 @@ def _metrics(policy: Data) -> set[str]:
 # The policy's own metrics
 
 
-def _shadowing(policy: Data) -> Iterator[Finding]:
+def _find_shadowing(policy: Data) -> Iterator[Finding]:
     for pointer, slug in _own_slugs(policy):
         if slug in METRICS:
             yield finding(f"{pointer}/slug", "ShadowsRegistry", "The registry has this slug: choose another.")
@@ -199,13 +199,13 @@ def leaves(policy: Data) -> Iterator[tuple[str, str, str, str | None]]:
         if isinstance(value, dict):
             if (reference := _reference(value)) is not None:
                 yield f"{pointer}/{reference[0]}", *reference, wanted
-            waiting += [(f"{pointer}/{name}", each, _WANTS.get(name, wanted)) for name, each in _deeper(value)]
+            waiting += [(f"{pointer}/{name}", each, _WANTS.get(name, wanted)) for name, each in _nested_members(value)]
 
 
 _WANTS: Mapping[str, str | None] = {"isTrue": "boolean", "isKnown": None, "oneOf": "string"}
 
 
-def _deeper(value: Data) -> list[tuple[str, Any]]:
+def _nested_members(value: Data) -> list[tuple[str, Any]]:
     return [(name, each) for name, each in value.items() if isinstance(each, (list, dict)) and "/" not in name]
 
 

@@ -52,7 +52,7 @@ def parse_shape(document: object, model: type[Document]) -> tuple[Document | Non
 def _in_words(document: Any, details: Mapping[str, Any]) -> Finding | None:
     kind = details["type"]
     path = _path(document, tuple(details["loc"]), kind) or ()
-    value = _at(document, path)
+    value = _value_at(document, path)
     if kind == "too_short" and isinstance(value, list) and len(value) >= details["ctx"]["min_length"]:
         return None  # pydantic does not count members that have faults of their own
     if kind == "union_tag_not_found":
@@ -69,27 +69,27 @@ def _path(document: Any, loc: tuple[int | str, ...], kind: str) -> tuple[int | s
     step, rest = loc[0], loc[1:]
     if kind in {"missing", "extra_forbidden"} and not rest:
         return (step,) if isinstance(document, (dict, list)) else None
-    deeper, skipped = partial(_into, document, step, rest, kind), partial(_path, document, rest, kind)
+    deeper, skipped = partial(_step_into, document, step, rest, kind), partial(_path, document, rest, kind)
     paths = (skipped, deeper) if rest and rest[0] == step else (deeper, skipped)
     return next((path for path in (find() for find in paths) if path is not None), None)
 
 
-def _into(document: Any, step: int | str, rest: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:
-    if not _has(document, step):
+def _step_into(document: Any, step: int | str, rest: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:
+    if not _has_step(document, step):
         return None
     below = _path(document[step], rest, kind)
     return None if below is None else (step, *below)
 
 
-def _has(document: Any, step: int | str) -> bool:
+def _has_step(document: Any, step: int | str) -> bool:
     if isinstance(document, list):
         return isinstance(step, int) and step < len(document)
     return isinstance(document, dict) and step in document
 
 
-def _at(document: Any, path: Sequence[int | str]) -> Any:
+def _value_at(document: Any, path: Sequence[int | str]) -> Any:
     for step in path:
-        if not _has(document, step):
+        if not _has_step(document, step):
             return None
         document = document[step]
     return document
@@ -98,7 +98,7 @@ def _at(document: Any, path: Sequence[int | str]) -> Any:
 # Messages
 
 
-def _missing(details: Mapping[str, Any], _: object) -> Problem:
+def _describe_missing(details: Mapping[str, Any], _: object) -> Problem:
     name = details["loc"][-1]
     return "Missing", "One more operand is needed." if isinstance(name, int) else f"`{name}` is missing."
 
@@ -147,35 +147,35 @@ def _describe_unexpected(_details: object, _value: object) -> Problem:
     return "InvalidValue", "This value is not valid here."
 
 
-def _says(code: str, words: str) -> Callable[[Mapping[str, Any], object], Problem]:
+def _write_problem(code: str, words: str) -> Callable[[Mapping[str, Any], object], Problem]:
     return lambda details, _: (code, words.format(**details.get("ctx", {})))
 
 
 _AN_ID = 'An id is needed, such as "00000000-0000-4000-8000-000000000000".'
 _WORDS: Mapping[str, Callable[[Mapping[str, Any], object], Problem]] = {
-    "missing": _missing,
-    "extra_forbidden": _says("UnknownField", "There is no such field here."),
+    "missing": _describe_missing,
+    "extra_forbidden": _write_problem("UnknownField", "There is no such field here."),
     "string_type": _not_text,
     "string_pattern_mismatch": _wrong_pattern,
-    "string_too_short": _says("Empty", "This may not be empty."),
-    "string_too_long": _says("TooLong", "At most {max_length:,} characters are allowed."),
-    "too_short": _says("TooFew", "Too few entries: at least {min_length} needed."),
-    "too_long": _says("TooMany", "Too many entries: at most {max_length} allowed."),
-    "int_type": _says("NotAnInteger", "A whole number is needed, without quotes."),
-    "finite_number": _says("NotAnInteger", "A whole number is needed, without quotes."),
-    "int_from_float": _says("NotAnInteger", "A whole number is needed, without quotes."),
-    "greater_than_equal": _says("OutOfRange", "This may not be less than {ge}."),
-    "less_than_equal": _says("OutOfRange", "This may not be more than {le}."),
-    "bool_type": _says("NotABoolean", "`true` or `false` is needed, without quotes."),
-    "literal_error": _says("UnknownValue", "One of these is needed: {expected}."),
-    "tuple_type": _says("NotAList", "A list is needed."),
-    "model_type": _says("NotAnObject", "An object is needed."),
-    "dict_type": _says("NotAnObject", "An object is needed."),
-    "model_attributes_type": _says("NotAnObject", "An object is needed."),
+    "string_too_short": _write_problem("Empty", "This may not be empty."),
+    "string_too_long": _write_problem("TooLong", "At most {max_length:,} characters are allowed."),
+    "too_short": _write_problem("TooFew", "Too few entries: at least {min_length} needed."),
+    "too_long": _write_problem("TooMany", "Too many entries: at most {max_length} allowed."),
+    "int_type": _write_problem("NotAnInteger", "A whole number is needed, without quotes."),
+    "finite_number": _write_problem("NotAnInteger", "A whole number is needed, without quotes."),
+    "int_from_float": _write_problem("NotAnInteger", "A whole number is needed, without quotes."),
+    "greater_than_equal": _write_problem("OutOfRange", "This may not be less than {ge}."),
+    "less_than_equal": _write_problem("OutOfRange", "This may not be more than {le}."),
+    "bool_type": _write_problem("NotABoolean", "`true` or `false` is needed, without quotes."),
+    "literal_error": _write_problem("UnknownValue", "One of these is needed: {expected}."),
+    "tuple_type": _write_problem("NotAList", "A list is needed."),
+    "model_type": _write_problem("NotAnObject", "An object is needed."),
+    "dict_type": _write_problem("NotAnObject", "An object is needed."),
+    "model_attributes_type": _write_problem("NotAnObject", "An object is needed."),
     "union_tag_invalid": _unknown_form,
     "value_error": _own_message,
-    "uuid_parsing": _says("NotAnId", _AN_ID),
-    "uuid_type": _says("NotAnId", _AN_ID),
+    "uuid_parsing": _write_problem("NotAnId", _AN_ID),
+    "uuid_type": _write_problem("NotAnId", _AN_ID),
 }
 _A_NAME = "A name is needed: letters, digits, `_`, `.` and `-`, beginning with a letter, 64 characters at most."
 _DECIMALS: Mapping[str, str] = {

@@ -98,13 +98,13 @@ def _by_month(result: Data) -> Figure:
 def _by_rule(result: Data) -> Figure:
     left = len(result["rules"]) - MAX_BARS
     says = "How often each rule fires." + (f" {quantity(left, 'more rule')} in the table." if left > 0 else "")
-    return _bars("rules", "Firings by rule", says, _most(result, result["rules"], "fired"))
+    return _bars("rules", "Firings by rule", says, _rules_with_most(result, result["rules"], "fired"))
 
 
 def _on_first_day(result: Data) -> Figure | None:
     rules = [each for each in result["atSwitchOn"]["rules"] if each["customers"]]
     says = "Customers for whom a rule fires at once, because its condition is true when the ruleset is switched on."
-    return _bars("start", "On the first day", says, _most(result, rules, "customers")) if rules else None
+    return _bars("start", "On the first day", says, _rules_with_most(result, rules, "customers")) if rules else None
 
 
 def _unknown_figure(result: Data, about: About) -> Figure | None:
@@ -123,7 +123,7 @@ def _unknown_figure(result: Data, about: About) -> Figure | None:
     return _bars("unknown", "Why conditions were unknown", says, most)
 
 
-def _most(result: Data, rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
+def _rules_with_most(result: Data, rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
     """Return the message and count of the rules with the largest counts of that name."""
     messages = _messages(result)
     return [(messages[each["code"]], each[name]) for each in sorted(rules, key=lambda each: -each[name])[:MAX_BARS]]

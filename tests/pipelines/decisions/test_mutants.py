@@ -262,7 +262,7 @@ def available_at_its_expiry(stated: readings.Attribute, kind: Any, now: Any) -> 
         return None, readings.EXPIRED
     if not readings.is_of_kind(value, kind):
         return None, readings.WRONG_KIND
-    return readings.to_reading(value)
+    return readings.as_reading(value)
 
 
 PARTS: Mapping[str, tuple[object, str, object]] = {

@@ -123,7 +123,7 @@ def _day(id_: str, each: Data, about: About) -> Section:
         _outcomes(id_, each, about),
         *(_limits(id_, nth, product, about) for nth, product in enumerate(each["limits"])),
         _bad_rates(id_, each, about),
-        _changed_by(id_, each, about),
+        _rules_figure(id_, each, about),
         *_causes(id_, each, about),
     )
     parts: tuple[Part, ...] = drop_none(
@@ -197,10 +197,16 @@ def _cell(before: str, after: str, row: Data | None, outcome: Data) -> Cell:
     offers = [_sum(each[side]["amount"] for each in row["limits"]) for side in SIDES]
     below = " → ".join(map(short_money, offers)) if any(offers) else ""
     says = f"{quantity(row['customers'], 'customer')} from {before} to {after}{'; offered ' + below if below else ''}."
-    return Cell(whole_number(row["customers"]), below, min(SHADES, 1 + int(of_row * SHADES)), _way(before, after), says)
+    return Cell(
+        whole_number(row["customers"]),
+        below,
+        min(SHADES, 1 + int(of_row * SHADES)),
+        _direction_class(before, after),
+        says,
+    )
 
 
-def _way(before: str, after: str) -> str:
+def _direction_class(before: str, after: str) -> str:
     """Return the style sheet's class for the direction in which customers move."""
     if before == after:
         return "same"
@@ -275,7 +281,7 @@ def _bad_rates(id_: str, each: Data, about: About) -> Figure | None:
     return _pairs(f"{id_}-bad", "Bad rate", says, rows, about, Grid.of("Repaid or bad, where known", columns, cells))
 
 
-def _changed_by(id_: str, each: Data, about: About) -> Figure | None:
+def _rules_figure(id_: str, each: Data, about: About) -> Figure | None:
     changes = each["changedBy"]
     if not changes:
         return None
@@ -293,7 +299,7 @@ def _causes(id_: str, each: Data, about: About) -> Iterator[Figure]:
         verdicts = [row for row in each["causes"][side] or () if row["about"] is None][:MAX_BARS]
         if verdicts:
             says = "Customers without a verdict, by what is missing. A customer may lack several."
-            chart = bar_chart([(_lacking(row, about), *_bar(row)) for row in verdicts])
+            chart = bar_chart([(_missing_value_label(row, about), *_bar(row)) for row in verdicts])
             yield Figure(f"{id_}-causes-{side}", f"Why indeterminate: {called}", says, chart)
 
 
@@ -301,7 +307,7 @@ def _bar(row: Data) -> tuple[str, dict[str, int]]:
     return whole_number(row["customers"]), {"solid": row["customers"]}
 
 
-def _lacking(row: Data, about: About) -> str:
+def _missing_value_label(row: Data, about: About) -> str:
     name = row["name"] or f"a calculation ({row['operator']})"
     return shorten(f"{about.titles.get(name) or spell_out(name)}: {CAUSES.get(row['cause'], row['cause'])}", LABEL)
 
@@ -333,7 +339,7 @@ def _rule_table(each: Data, about: About) -> Grid | None:
     sides = {side: _rows_by(each["rules"][side] or (), "code") for side in SIDES}
     codes = dict.fromkeys(code for side in (AFTER, BEFORE) for code in sides[side])
     rows = [
-        [about.rule(code), *(_hits(sides[side].get(code), name) for name in _HITS for side in SIDES), code]
+        [about.rule(code), *(_hits_text(sides[side].get(code), name) for name in _HITS for side in SIDES), code]
         for code in codes
     ]
     counts = number_columns(*(f"{words}, {side}" for words in _HITS.values() for side in SIDES))
@@ -341,7 +347,7 @@ def _rule_table(each: Data, about: About) -> Grid | None:
     return Grid.of("Rules, over all customers", columns, rows) if rows else None
 
 
-def _hits(rule: Data | None, name: str) -> str:
+def _hits_text(rule: Data | None, name: str) -> str:
     return UNKNOWN if rule is None else whole_number(rule[name])
 
 

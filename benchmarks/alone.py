@@ -20,7 +20,7 @@ class _ThisProcess:
         return [psutil.Process()]
 
 
-def alone(measurement: Callable[[*Arguments], Result], *arguments: *Arguments) -> tuple[Result, int]:
+def measure_alone(measurement: Callable[[*Arguments], Result], *arguments: *Arguments) -> tuple[Result, int]:
     """Return the result of a measurement in a fresh process, and the peak memory of that process (RSS, bytes)."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_watch_memory, partial(measurement, *arguments)).result()

@@ -61,7 +61,7 @@ def _api(home: Home, processes: int) -> Iterator[Service]:
 
 def _throughput(home: Home, processes: int) -> list[Row]:
     with _api(home, processes) as service:
-        reads = asyncio.run(_rate(service, _read, 200))
+        reads = asyncio.run(_rate(service, _get_customer, 200))
         accepted = asyncio.run(_rate(service, _submit, 202))
     where = f"{processes} API process{'es' if processes > 1 else ''}"
     return [
@@ -78,7 +78,7 @@ async def _rate(service: Service, ask: Ask, expected: int) -> float:
         customer = await _customer(http, service.base_url)
         began = time.monotonic()
 
-        async def one() -> None:
+        async def ask_repeatedly() -> None:
             nonlocal answered
             while time.monotonic() - began < FOR_S:
                 async with ask(http, customer) as response:
@@ -87,7 +87,7 @@ async def _rate(service: Service, ask: Ask, expected: int) -> float:
                         raise RuntimeError(f"{response.status}: {await response.text()}")
                 answered += 1
 
-        await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
+        await asyncio.gather(*(ask_repeatedly() for _ in range(CONNECTIONS)))
         return answered / (time.monotonic() - began)
 
 
@@ -96,7 +96,7 @@ async def _customer(http: aiohttp.ClientSession, base_url: str) -> str:
         return f"{base_url}/v1/customer/{(await response.json())['data']['customerId']}"
 
 
-def _read(http: aiohttp.ClientSession, customer: str) -> Any:
+def _get_customer(http: aiohttp.ClientSession, customer: str) -> Any:
     return http.get(customer)
 
 

@@ -39,14 +39,14 @@ ABOUT = (
 def measure(folder: Path, database: str) -> Sequence[Row]:
     with new_home(folder / "queue", database) as home:
         with home.store() as store:
-            _seed(store, home)
+            _submit_history(store, home)
         with running(home) as service:
             drained = _drain(home)
         _check(home, JOBS, JOBS * ROWS)
     rate = JOBS / drained
     with new_home(folder / "overload", database) as home, running(home) as service:
         answers = asyncio.run(_overload(service, 2 * rate))
-        backlog = _live(home)
+        backlog = _count_live_jobs(home)
         emptied = _drain(home)
         _check(home, answers[202], answers[202] * ROWS)
     refused = sum(count for status, count in answers.items() if status != 202)
@@ -61,7 +61,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
     ]
 
 
-def _seed(store: Store, home: Home) -> None:
+def _submit_history(store: Store, home: Home) -> None:
     now = datetime.now(UTC)
     for _ in range(CUSTOMERS):
         with store.db.writing() as w:
@@ -86,13 +86,13 @@ def _drain(home: Home) -> float:
     """Return the seconds until no job is live."""
     began = time.perf_counter()
     while time.perf_counter() - began < DRAINED_WITHIN_S:
-        if not _live(home):
+        if not _count_live_jobs(home):
             return time.perf_counter() - began
         time.sleep(0.25)
     raise TimeoutError(f"the queue was not empty within {DRAINED_WITHIN_S} s")
 
 
-def _live(home: Home) -> int:
+def _count_live_jobs(home: Home) -> int:
     with home.store() as store, store.db.reading() as r:
         return r.execute(select(func.count()).where(job_table.c.status.in_(LIVE))).scalar_one()
 
@@ -115,7 +115,7 @@ async def _overload(service: Service, per_second: float) -> dict[int, int]:
         urls = [await _new_customer(http, service.base_url) for _ in range(500)]
         body = {"accountNumber": "12345678", "mode": "append", "transactions": plain_rows(ROWS, 1, UNTIL)}
 
-        async def one(number: int) -> None:
+        async def submit(number: int) -> None:
             async with http.post(urls[number % len(urls)], json=body) as response:
                 await response.read()
                 if response.status != 202 and not (response.status in (429, 503) and "Retry-After" in response.headers):
@@ -125,7 +125,7 @@ async def _overload(service: Service, per_second: float) -> dict[int, int]:
         began, sent, waiting = time.perf_counter(), 0, set[asyncio.Task[None]]()
         while (elapsed := time.perf_counter() - began) < OVERLOAD_S:
             while sent < elapsed * per_second:
-                task = asyncio.create_task(one(sent))
+                task = asyncio.create_task(submit(sent))
                 waiting.add(task)
                 task.add_done_callback(waiting.discard)
                 sent += 1

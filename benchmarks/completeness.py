@@ -61,7 +61,7 @@ def measure() -> Sequence[Row]:
     rows = [*_of_clean(clean), *_of_clean(_without_balances(clean), "without balances, ")]
     rows += _rows("account never supplied", _count_all(_named_in_clean(clean)), WANTED)
     for fault in FAULTS:
-        harmed = _enrich(_with_fault(fault))
+        harmed = _enrich(_add_fault(fault))
         if fault == "account_dropped":
             rows += _rows(fault, _count_dropped(harmed, clean), WANTED)
         else:
@@ -81,7 +81,7 @@ def _portfolio() -> Iterator[Business]:
     return (business(n, MONTHS, SEED, UNTIL) for n in range(BUSINESSES))
 
 
-def _with_fault(fault: Fault) -> list[Business]:
+def _add_fault(fault: Fault) -> list[Business]:
     """Put a fault into each business. A business that can't have it is not changed: the n-th must stay customer n."""
     return [with_fault(each, fault, Random(f"{SEED}/{n}/{fault}")) or each for n, each in enumerate(_portfolio())]
 
@@ -151,14 +151,14 @@ def _count_dropped(harmed: pl.DataFrame, clean: pl.DataFrame) -> Found:
     lone, before = lone_sides(harmed), lone_sides(clean)
     by_fault = lone.join(before, on=lone.columns, how="anti").join(dropped, on="customer_number", validate="m:1")
     sides = pl.concat([_never_handed_over(lone.join(before, on=lone.columns, how="semi")), by_fault])
-    mentions = name_accounts(harmed, sides, AS_OF).among(dropped["customer_number"])
-    found = mentions.found().join(dropped, on=dropped.columns, how="semi")
-    return Found(found.height, dropped.height, mentions.right(), mentions.named.height)
+    mentions = name_accounts(harmed, sides, AS_OF).of_customers(dropped["customer_number"])
+    found = mentions.matches().join(dropped, on=dropped.columns, how="semi")
+    return Found(found.height, dropped.height, mentions.count_right(), mentions.named.height)
 
 
 def _dropped_accounts() -> dict[int, str]:
     """Return the number of the account that the fault removes, by customer."""
-    pairs = enumerate(zip(_portfolio(), _with_fault("account_dropped"), strict=True), start=1)
+    pairs = enumerate(zip(_portfolio(), _add_fault("account_dropped"), strict=True), start=1)
     return {
         number: account.account_number
         for number, (whole, left) in pairs
@@ -168,4 +168,4 @@ def _dropped_accounts() -> dict[int, str]:
 
 
 def _count_all(mentions: Named) -> Found:
-    return Found(mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height)
+    return Found(mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height)

@@ -54,7 +54,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             for job_id in [service.refresh(http, each) for each in customers]:
                 service.wait_for_job(http, job_id)
             _publish(http, service)
-            visits = _visit(_signed_in(home, service), service, customers)
+            visits = _visit(_sign_in(home, service), service, customers)
     return [Row(name, each.describe(), AIM) for name, each in visits.items()]
 
 
@@ -64,7 +64,7 @@ def _publish(http: requests.Session, service: Service) -> None:
         http.post(f"{service.base_url}/v1/decision-policies/{slug}/publish", json={}, timeout=60).raise_for_status()
 
 
-def _signed_in(home: Home, service: Service) -> requests.Session:
+def _sign_in(home: Home, service: Service) -> requests.Session:
     """Return a session of a new admin."""
     now = datetime.now(UTC)
     with home.store() as store, store.db.writing() as w:

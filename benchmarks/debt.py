@@ -170,7 +170,7 @@ def _list_advances(enriched: pl.DataFrame, split: pl.DataFrame) -> pl.DataFrame:
         .agg(
             facility_id=pl.col("customer_number").first(),
             funding_date=pl.col("date").filter(~_PAYOUT | pl.col("true_category").str.ends_with("_funding")).min(),
-            lender_name=_commonest(pl.col("counterparty_name").filter(_PAYOUT)),
+            lender_name=_commonest_name(pl.col("counterparty_name").filter(_PAYOUT)),
         )
         .drop_nulls()
     )
@@ -179,9 +179,9 @@ def _list_advances(enriched: pl.DataFrame, split: pl.DataFrame) -> pl.DataFrame:
 def _list_payers(enriched: pl.DataFrame) -> pl.DataFrame:
     """Return each customer's commonest payer of card and platform payouts, as `lender_name`, and `facility_id`."""
     payouts = enriched.filter(_PAYOUT).group_by("customer_number")
-    payers = payouts.agg(lender_name=_commonest(pl.col("counterparty_name")))
+    payers = payouts.agg(lender_name=_commonest_name(pl.col("counterparty_name")))
     return payers.drop_nulls().with_columns(facility_id="customer_number")
 
 
-def _commonest(names: pl.Expr) -> pl.Expr:
+def _commonest_name(names: pl.Expr) -> pl.Expr:
     return names.drop_nulls().mode().sort().first()

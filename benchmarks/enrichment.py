@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.alone import alone
+from benchmarks.alone import measure_alone
 from benchmarks.filling import UNTIL
 from benchmarks.labelled import accept_all
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
@@ -85,17 +85,17 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 def _measure(folder: Path, scale: Scale) -> list[Row]:
     new = _write_files(folder, scale)
-    (repeating, narratives), _ = alone(_repeating, new, folder / "unsure.parquet")
-    often, _ = alone(_measure_repeated, new, scale.often)
-    distinct, _ = alone(_distinct, new, scale.distinct, folder / "distinct.parquet")
-    learned, _ = alone(_measure_learned, folder / "unsure.parquet")
+    (repeating, narratives), _ = measure_alone(_measure_in_order, new, folder / "unsure.parquet")
+    often, _ = measure_alone(_measure_repeated, new, scale.often)
+    distinct, _ = measure_alone(_measure_distinct, new, scale.distinct, folder / "distinct.parquet")
+    learned, _ = measure_alone(_measure_learned, folder / "unsure.parquet")
     peers = [
-        alone(peer, folder / "distinct.parquet", most)[0]
+        measure_alone(peer, folder / "distinct.parquet", most)[0]
         for peer, most in ((_in_pandas, scale.in_pandas), (_in_duckdb, scale.in_duckdb))
     ]
-    (taken_in, held), new_peak = alone(_taken_in, new[: scale.held])
-    again = [alone(_enriched_again, held, rows) for rows in scale.sizes]
-    floor, _ = alone(_floor, held, scale.sizes[-1], folder / "floor.parquet")
+    (taken_in, held), new_peak = measure_alone(_measure_new_rows, new[: scale.held])
+    again = [measure_alone(_enriched_again, held, rows) for rows in scale.sizes]
+    floor, _ = measure_alone(_floor, held, scale.sizes[-1], folder / "floor.parquet")
     return [
         *_rows_of_rules(repeating, narratives, often, distinct, learned),
         *_rows_of_peers(distinct, peers),
@@ -160,7 +160,7 @@ def _write_slice(businesses: int, seed: int, file: Path) -> None:
     accept_all(portfolio(businesses, MONTHS, seed, UNTIL)).select(ACCEPTED.names()).write_parquet(file)
 
 
-def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
+def _measure_in_order(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
     """Measure rows in their order; return also the number of distinct narratives, and write those of which no rule is
     sure.
     """
@@ -183,7 +183,7 @@ def _measure_repeated(files: Sequence[Path], most: int) -> Timed:
     return Timed(rows.height, time.perf_counter() - began)
 
 
-def _distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
+def _measure_distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
     """Measure rows with distinct descriptions in random order, and write them with their categories."""
     every = _narratives(files).unique("description", maintain_order=True)
     rows = every.sample(min(most, every.height), shuffle=True, seed=0)
@@ -250,7 +250,7 @@ def _compare_peer(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: f
     return Peer(name, Timed(rows.height, took_s), agreement)
 
 
-def _taken_in(files: Sequence[Path]) -> tuple[Timed, list[Path]]:
+def _measure_new_rows(files: Sequence[Path]) -> tuple[Timed, list[Path]]:
     """Measure new rows, slice by slice, and write the enriched rows beside them."""
     written, count, took = list[Path](), 0, 0.0
     _warm(enrich(NOTHING_HELD, pl.read_parquet(files[0], n_rows=WARMING)).transactions)

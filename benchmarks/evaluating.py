@@ -42,7 +42,7 @@ def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
     with new_home(folder, database) as home:
         with home.store() as store:
             customers = fill(store, home.client_id, 1 + scale.one_client + scale.many_clients, scale.rows_each)
-        by_one, by_two = (_by(home, processes, customers, scale) for processes in (1, 2))
+        by_one, by_two = (_measure_with_processes(home, processes, customers, scale) for processes in (1, 2))
     return [
         Row(
             f"one client, figures not known yet, p50 of {len(by_one.cold_alone.each)}",
@@ -52,18 +52,18 @@ def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
         Row("the same, p95", by_one.cold_alone.at(0.95)),
         Row(f"one client, figures known, p50 of {len(by_one.warm_alone.each)}", by_one.warm_alone.at(0.5)),
         Row("the same, p95", by_one.warm_alone.at(0.95)),
-        *_together("one API process", by_one),
-        *_together("two API processes", by_two),
+        *_rows_of_clients("one API process", by_one),
+        *_rows_of_clients("two API processes", by_two),
     ]
 
 
-def _by(home: Home, processes: int, customers: Sequence[UUID], scale: Scale) -> "Measured":
+def _measure_with_processes(home: Home, processes: int, customers: Sequence[UUID], scale: Scale) -> "Measured":
     with running(home, processes) as service:
         _publish(service)
         return asyncio.run(_measure(service, customers, scale))
 
 
-def _together(by: str, measured: "Measured") -> list[Row]:
+def _rows_of_clients(by: str, measured: "Measured") -> list[Row]:
     return [
         Row(f"{CLIENTS} clients of {by}, figures not known yet", measured.cold.rate, "≥ 60/s"),
         Row(f"the same, p99 of {len(measured.cold.each)}", measured.cold.at(0.99), "≤ 300 ms"),
@@ -120,12 +120,12 @@ async def _measure(service: Service, customers: Sequence[UUID], scale: Scale) ->
 async def _evaluate(http: aiohttp.ClientSession, service: Service, customers: Sequence[UUID], clients: int) -> Answered:
     waiting, took = iter(customers), list[float]()
 
-    async def one() -> None:
+    async def evaluate_waiting() -> None:
         for customer in waiting:
             took.append(await _evaluation(http, service, customer))
 
     began = time.perf_counter()
-    await asyncio.gather(*(one() for _ in range(clients)))
+    await asyncio.gather(*(evaluate_waiting() for _ in range(clients)))
     return Answered(took, time.perf_counter() - began)
 
 

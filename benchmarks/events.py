@@ -24,7 +24,7 @@ ABOUT = (
 
 
 def measure() -> Sequence[Row]:
-    known = pl.concat([_of_seed(seed) for seed in SEEDS])
+    known = pl.concat([_events_of_portfolio(seed) for seed in SEEDS])
     sound = known.filter(pl.col("condition").is_in(SOUND), ~pl.col("defaults"))
     shares = [_share(sound.filter(seed=seed)) for seed in SEEDS]
     return [
@@ -37,7 +37,7 @@ def measure() -> Sequence[Row]:
     ]
 
 
-def _of_seed(seed: int) -> pl.DataFrame:
+def _events_of_portfolio(seed: int) -> pl.DataFrame:
     """Return each customer's `condition`, whether it `defaults`, its `ceiling` and the `codes` of its events."""
     businesses = list(portfolio(CUSTOMERS, MONTHS, seed, UNTIL))
     rows = accept_all(businesses).select(pl.exclude("^true_.*$"))

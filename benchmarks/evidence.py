@@ -77,9 +77,11 @@ def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]
     return [
         _more_points("without any words", whole, score(blank_words(transactions, pl.lit(value=True)), until)),
         _more_points("without any balance", whole, score(without_balances(transactions), until)),
-        _better("an account left out that others mention", whole, fewer.filter(mentioning)),
-        _better("an account left out that nothing mentions", whole, fewer.filter(~mentioning), ""),
-        _better("a month left out between balances", whole, score(_without_a_month(transactions, until, seed), until)),
+        _count_improved("an account left out that others mention", whole, fewer.filter(mentioning)),
+        _count_improved("an account left out that nothing mentions", whole, fewer.filter(~mentioning), ""),
+        _count_improved(
+            "a month left out between balances", whole, score(_without_a_month(transactions, until, seed), until)
+        ),
         *_path(transactions, until, seed),
         *_interval(transactions, until, seed, whole),
     ]
@@ -90,7 +92,7 @@ def _more_points(name: str, whole: pl.DataFrame, less: pl.DataFrame) -> Row:
     return Row(f"{name}: customers with more points, largest gain", f"{(more > 0).sum()}, {more.max():.2f}", "0")
 
 
-def _better(name: str, whole: pl.DataFrame, less: pl.DataFrame, target: str = "≤ 0.5 %") -> Row:
+def _count_improved(name: str, whole: pl.DataFrame, less: pl.DataFrame, target: str = "≤ 0.5 %") -> Row:
     both = whole.join(less, on=BY_CUSTOMER, suffix="_less")
     better = both.filter(pl.col("rating_less") < pl.col("rating")).height
     bound = _upper_bound(better, both.height)

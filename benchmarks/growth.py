@@ -26,7 +26,7 @@ ABOUT = (
 Act = Callable[[Service, requests.Session, UUID], object]
 
 
-def _read(path: str) -> Act:
+def _reads_path(path: str) -> Act:
     def read(service: Service, http: requests.Session, customer: UUID) -> object:
         response = http.get(service.base_url + path.format(customer=customer), timeout=120)
         response.raise_for_status()
@@ -45,10 +45,10 @@ def _refresh(service: Service, http: requests.Session, customer: UUID) -> object
 
 
 ACTS: dict[str, Act] = {
-    "page of 20 of a customer": _read("/v1/customer/{customer}/transactions?page=1&count=20"),
-    "page of 20 of the jobs": _read("/v1/jobs?page=1&count=20"),
-    "page of 20 of the customers": _read("/v1/customers?page=1&count=20"),
-    "page of 20 of all the client's transactions": _read("/v1/transactions?page=1&count=20"),
+    "page of 20 of a customer": _reads_path("/v1/customer/{customer}/transactions?page=1&count=20"),
+    "page of 20 of the jobs": _reads_path("/v1/jobs?page=1&count=20"),
+    "page of 20 of the customers": _reads_path("/v1/customers?page=1&count=20"),
+    "page of 20 of all the client's transactions": _reads_path("/v1/transactions?page=1&count=20"),
     "submit 20 rows → `Completed` seen": _submit,
     "refresh → `Completed` seen": _refresh,
 }

@@ -89,7 +89,7 @@ def _of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, sc
 
 
 def _of_connections(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
-    slow = pool.submit(_hold, hostile.base_url, hostile.home.key, scale.slow, scale.slow_s)
+    slow = pool.submit(_hold_connections, hostile.base_url, hostile.home.key, scale.slow, scale.slow_s)
     _, served = _served_meanwhile(service, slow)
     return _of_the_other(served, f"beside {scale.slow} slow connections")
 
@@ -246,7 +246,7 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
 }
 
 
-def _hold(base_url: str, key: str, connections: int, for_s: float) -> None:
+def _hold_connections(base_url: str, key: str, connections: int, for_s: float) -> None:
     """Keep slow connections open that send a byte now and then, half of them with a key and the start of a body."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(allowed, connections + 256), allowed))
@@ -264,11 +264,11 @@ def _hold(base_url: str, key: str, connections: int, for_s: float) -> None:
         for number, line in enumerate(held):
             if time.monotonic() > until:
                 return
-            held[number] = _drip(line) or _open((address.hostname, address.port), starts[number % 2])
+            held[number] = _drip(line) or _open_connection((address.hostname, address.port), starts[number % 2])
         time.sleep(DRIPS_EVERY_S)
 
 
-def _open(address: tuple[str, int], start: bytes) -> socket.socket | None:
+def _open_connection(address: tuple[str, int], start: bytes) -> socket.socket | None:
     with suppress(OSError):
         line = socket.create_connection(address, timeout=5)
         line.sendall(start)

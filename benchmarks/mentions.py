@@ -34,18 +34,18 @@ class Named:
     spoken: pl.DataFrame
     named: pl.DataFrame
 
-    def found(self) -> pl.DataFrame:
-        return self.spoken.join(self._right(), on=_MISSING, how="semi")
+    def matches(self) -> pl.DataFrame:
+        return self.spoken.join(self._right_mentions(), on=_MISSING, how="semi")
 
-    def among(self, customers: pl.Series) -> "Named":
+    def of_customers(self, customers: pl.Series) -> "Named":
         """Return only what concerns these customers."""
         concerned = pl.col("customer_number").is_in(customers.implode())
         return Named(self.spoken.filter(concerned), self.named.filter(concerned))
 
-    def right(self) -> int:
-        return self._right().height
+    def count_right(self) -> int:
+        return self._right_mentions().height
 
-    def _right(self) -> pl.DataFrame:
+    def _right_mentions(self) -> pl.DataFrame:
         return self.named.select(_MISSING).drop_nulls().unique()
 
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks import reports
-from benchmarks.alone import alone
+from benchmarks.alone import measure_alone
 from benchmarks.many_rulesets import IN_HARDSHIP, attributes_of, plan_varied
 from benchmarks.peers_of_monitoring import InCel, Outcomes, conditions_of, in_python, ready
 from benchmarks.reports import AS_OF
@@ -71,13 +71,15 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 def _measure(folder: Path, scale: Scale) -> list[Row]:
     portfolios = {rows: _portfolio(folder / str(rows), scale, rows) for rows in scale.rows_each}
-    evaluations = {rows: alone(_evaluate_portfolio, files, scale.rulesets) for rows, files in portfolios.items()}
-    metrics = {rows: alone(_compute_portfolio, files, scale.rulesets)[0] for rows, files in portfolios.items()}
+    evaluations = {
+        rows: measure_alone(_evaluate_portfolio, files, scale.rulesets) for rows, files in portfolios.items()
+    }
+    metrics = {rows: measure_alone(_compute_portfolio, files, scale.rulesets)[0] for rows, files in portfolios.items()}
     largest = portfolios[scale.rows_each[-1]]
-    rules, _ = alone(_evaluate_rules, largest, scale.rulesets)
-    one, _ = alone(_evaluate_customer, largest[0], scale)
-    python, _ = alone(_evaluate_in_python, largest, scale)
-    in_cel, _ = alone(_evaluate_in_cel, largest, scale)
+    rules, _ = measure_alone(_evaluate_rules, largest, scale.rulesets)
+    one, _ = measure_alone(_evaluate_customer, largest[0], scale)
+    python, _ = measure_alone(_evaluate_in_python, largest, scale)
+    in_cel, _ = measure_alone(_evaluate_in_cel, largest, scale)
     (last, _), shape = evaluations[scale.rows_each[-1]], _shape(scale.rulesets)
     whose = f"{scale.rulesets} rulesets, {scale.customers:,} customers"
     return [
@@ -108,7 +110,7 @@ def _measure(folder: Path, scale: Scale) -> list[Row]:
 def _portfolio(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
     folder.mkdir()
     size = reports.Scale(scale.businesses, rows_each, (scale.customers,), 0, 0)
-    return alone(reports.write_portfolio, folder, size)[0]
+    return measure_alone(reports.write_portfolio, folder, size)[0]
 
 
 def _shape(rulesets: int) -> str:
@@ -132,7 +134,7 @@ def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Measured:
     """Evaluate the rulesets for all customers from their transactions; no rule has triggered before."""
 
     def evaluate(file: Path) -> tuple[int, int]:
-        return _decide(plan, observe_customers(plan, *_read(file), NOW))
+        return _decide(plan, observe_customers(plan, *_read_facts(file), NOW))
 
     plan, began = plan_varied(rulesets), time.perf_counter()
     found = _map_files(files, evaluate)
@@ -145,7 +147,7 @@ def _compute_portfolio(files: Sequence[Path], rulesets: int) -> float:
     """Return the seconds to compute the figures of a portfolio."""
 
     def compute(file: Path) -> int:
-        facts, attributes = _read(file)
+        facts, attributes = _read_facts(file)
         return compute_figures(plan, facts, (), attributes, NOW).height
 
     plan, began = plan_varied(rulesets), time.perf_counter()
@@ -182,7 +184,7 @@ def _decide(plan: MonitoringPlan, seen: Observations) -> tuple[int, int]:
     return seen.outcomes.height, moved.fired.height
 
 
-def _read(file: Path) -> tuple[Facts, Attributes]:
+def _read_facts(file: Path) -> tuple[Facts, Attributes]:
     facts = Facts(pl.read_parquet(file, columns=list(COLUMNS)), AS_OF)
     return facts, attributes_of(facts.customers[BY_CUSTOMER].to_list())
 
@@ -196,7 +198,7 @@ def _read_figures(plan: MonitoringPlan, files: Sequence[Path]) -> pl.DataFrame:
     """Return the figures of all customers in the files."""
 
     def compute(file: Path) -> pl.DataFrame:
-        facts, attributes = _read(file)
+        facts, attributes = _read_facts(file)
         return compute_figures(plan, facts, (), attributes, NOW)
 
     return pl.concat(_map_files(files, compute))

@@ -119,7 +119,7 @@ class InCel:
 
     def prepare(self, customers: Sequence[Known]) -> list[dict[str, float | None]]:
         """Prepare customers for `outcomes`. This is not measured."""
-        return [{variable: _double(known[name]) for name, variable in self._variables.items()} for known in customers]
+        return [{variable: _as_float(known[name]) for name, variable in self._variables.items()} for known in customers]
 
     def outcomes(self, customers: Sequence[dict[str, float | None]]) -> list[Outcomes]:
         contexts = (cel.Context(variables=each) for each in customers)
@@ -156,7 +156,7 @@ def _names(of: Operand) -> Iterator[str]:
             yield from _names(each)
 
 
-def _double(value: Decimal | None) -> float | None:
+def _as_float(value: Decimal | None) -> float | None:
     return None if value is None else float(value)
 
 

@@ -171,14 +171,14 @@ def _graph(table: Sequence[Cells]) -> dict[str, Any]:
 # CEL
 
 
-def _least(left: str, right: str) -> str:
+def _lesser_of(left: str, right: str) -> str:
     """Return the lesser of two expressions. CEL has no `min`; the library's is in Python and slower."""
     return f"({left} < {right} ? {left} : {right})"
 
 
-AMOUNT = _least("requested", "revenue_monthly_mean_6m * 1.2")
-CEILING = _least("operating_cash_flow_180d * 0.35", "250000.0")
-GIVEN = _least(AMOUNT, CEILING)
+AMOUNT = _lesser_of("requested", "revenue_monthly_mean_6m * 1.2")
+CEILING = _lesser_of("operating_cash_flow_180d * 0.35", "250000.0")
+GIVEN = _lesser_of(AMOUNT, CEILING)
 CEL_LIMIT = f"{GIVEN} < 5000.0 ? 0.0 : double(int({GIVEN} / 500.0)) * 500.0"
 CEL_VERDICT = """
     dishonours_90d >= 3.0 || overdrawn_day_share_180d > 0.25 || days_behind > 45.0

@@ -69,7 +69,14 @@ class Lists:
     def clauses(self, tier: patterns.Tier) -> list[Clause]:
         """Return the tier's rules in the order in which they are tried."""
         return [
-            Clause(side, category, _of(rule.any), _some(rule.with_), _some(rule.unless), rule.conditions)
+            Clause(
+                side,
+                category,
+                _pattern_of(rule.any),
+                _pattern_of_any(rule.with_),
+                _pattern_of_any(rule.unless),
+                rule.conditions,
+            )
             for rule in self.rules
             if rule.tier == tier
             for side, category in rule.category.items()
@@ -106,14 +113,14 @@ class Lists:
 def _evaluations(said: Sequence[tuple[str, Party]]) -> Iterator[NameSearch]:
     if plain := [literal for literal, party in said if not party.unless]:
         yield NameSearch(expression(plain))
-    yield from (NameSearch(expression([literal]), _of(party.unless)) for literal, party in said if party.unless)
+    yield from (NameSearch(expression([literal]), _pattern_of(party.unless)) for literal, party in said if party.unless)
 
 
-def _some(phrases: Sequence[str]) -> str | None:
-    return _of(phrases) if phrases else None
+def _pattern_of_any(phrases: Sequence[str]) -> str | None:
+    return _pattern_of(phrases) if phrases else None
 
 
-def _of(phrases: Sequence[str]) -> str:
+def _pattern_of(phrases: Sequence[str]) -> str:
     return expression(search_literals(phrases))
 
 
@@ -255,9 +262,9 @@ def _statement(lists: Lists) -> str:
         named AS (SELECT *, CASE {names} END AS said FROM worded),
         known AS (SELECT * FROM named LEFT JOIN counterparties USING (said))
         SELECT coalesce(
-            CASE {_whens(lists.clauses("decisive"))} END,
+            CASE {_when_clauses(lists.clauses("decisive"))} END,
             CASE direction WHEN 'credit' THEN credit ELSE debit END,
-            CASE {_whens(lists.clauses("indicative"))} END,
+            CASE {_when_clauses(lists.clauses("indicative"))} END,
             {unknown}
         ) AS category FROM known ORDER BY row"""
 
@@ -269,15 +276,15 @@ def _clean(text: str) -> str:
     return f"trim({text})"
 
 
-def _whens(clauses: Sequence[Clause]) -> str:
+def _when_clauses(clauses: Sequence[Clause]) -> str:
     return " ".join(
-        f"WHEN direction = '{clause.side}'{_meets(clause)} AND {_matches(clause.any)}{_match_sql(clause.with_)}"
+        f"WHEN direction = '{clause.side}'{_where_sql(clause)} AND {_matches(clause.any)}{_match_sql(clause.with_)}"
         f"{_no_match_sql(clause.unless)} THEN '{clause.category}'"
         for clause in clauses
     )
 
 
-def _meets(clause: Clause) -> str:
+def _where_sql(clause: Clause) -> str:
     return "".join(
         f" AND {column} IN ({', '.join(map(_quote, values))})" for column, values in clause.conditions.items()
     )

@@ -17,7 +17,7 @@ import polars as pl
 
 from assets.portfolio.portfolio_jobs import run
 from benchmarks import reports, ten_rules
-from benchmarks.alone import alone
+from benchmarks.alone import measure_alone
 from benchmarks.filling import UNTIL, fill
 from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, prepare
 from benchmarks.reports import Timed
@@ -75,10 +75,10 @@ Mistakes = Mapping[str, Wrong]  # by kind of customers
 
 
 def _on_ready_metrics(scale: Scale) -> list[Row]:
-    bulk, peak = alone(_in_bulk, scale.customers)
-    single, _ = alone(_one_by_one, scale.one_by_one)
-    ours, _ = alone(_mistakes_of_ours, scale.sampled)
-    peers = {name: alone(_in_a_loop, name, scale.sampled)[0] for name in PEERS}
+    bulk, peak = measure_alone(_in_bulk, scale.customers)
+    single, _ = measure_alone(_rate_one_by_one, scale.one_by_one)
+    ours, _ = measure_alone(_mistakes_of_ours, scale.sampled)
+    peers = {name: measure_alone(_in_a_loop, name, scale.sampled)[0] for name in PEERS}
     rates = {"ours": single, **{name: rate for name, (rate, _) in peers.items()}}
     mistakes = {"ours": ours, **{name: found for name, (_, found) in peers.items()}}
     return [
@@ -99,7 +99,7 @@ def _in_bulk(count: int) -> float:
     return _rate(ten_rules.with_gaps(count, 1), AT_ONCE)
 
 
-def _one_by_one(count: int) -> float:
+def _rate_one_by_one(count: int) -> float:
     return _rate(ten_rules.with_gaps(count, 1), 1)
 
 
@@ -129,7 +129,7 @@ def _mistakes_of_ours(count: int) -> Mistakes:
 def _in_a_loop(name: str, count: int) -> tuple[float, Mistakes]:
     """Return customers per second, and the mistakes."""
     peer = PEERS[name]()
-    ready = {about: prepare(ten_rules.as_known(customers)) for about, customers in _sample(count).items()}
+    ready = {about: prepare(ten_rules.list_metrics(customers)) for about, customers in _sample(count).items()}
     began = time.perf_counter()
     described = {about: peer.verdicts(customers) for about, customers in ready.items()}
     took = time.perf_counter() - began
@@ -142,7 +142,7 @@ def _sample(count: int) -> Mapping[str, pl.DataFrame]:
 
 def _count_mistakes(described: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
     return {
-        about: count_wrong(described[about], ten_rules.decide_exactly(ten_rules.as_known(customers)))
+        about: count_wrong(described[about], ten_rules.decide_exactly(ten_rules.list_metrics(customers)))
         for about, customers in _sample(count).items()
     }
 
@@ -151,9 +151,9 @@ def _count_mistakes(described: Mapping[str, Sequence[Verdict]], count: int) -> M
 
 
 def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
-    files, _ = alone(reports.write_portfolio, folder, portfolio)
-    every, _ = alone(reports.metrics_of_portfolio, files)
-    read, _ = alone(_measure_read_metrics, files)
+    files, _ = measure_alone(reports.write_portfolio, folder, portfolio)
+    every, _ = measure_alone(reports.metrics_of_portfolio, files)
+    read, _ = measure_alone(_measure_read_metrics, files)
     whose = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
     return [
         Row(f"all metrics of {whose}", every.describe(), "≤ 15 s"),
@@ -171,7 +171,7 @@ def _measure_backtest(folder: Path, customers: int, rows_each: int) -> list[Row]
         with home.store() as store:
             fill(store, home.client_id, customers, rows_each)
             job_id = _request_backtest(store, home.client_id)
-        (took, changed), peak = alone(_backtest, home, job_id)
+        (took, changed), peak = measure_alone(_backtest, home, job_id)
     return [
         Row("backtest of two versions over as many customers, in the service's lake", seconds(took), "≤ 30 s"),
         Row("customers that it decides differently", f"{changed:,}"),
@@ -185,7 +185,7 @@ def _request_backtest(store: Store, client_id: UUID) -> UUID:
     with store.db.writing() as w:
         before, after = (
             stored_policies.save_draft(w, client_id, policy, [], "benchmark", now).version
-            for policy in (ten_rules.policy(), ten_rules.stricter())
+            for policy in (ten_rules.policy(), ten_rules.stricter_policy())
         )
         stored = stored_policies.get(w, client_id, ten_rules.policy().slug)
         asked = Request(Against.VERSION, before, (UNTIL,), Knowledge.NOW, INPUTS)

@@ -64,7 +64,7 @@ def measure() -> Sequence[Row]:
         *_transfers(enriched),
         *_series(enriched),
         *measure_debt(CUSTOMERS, MONTHS, SEED, UNTIL),
-        *_hand_written(),
+        *_rows_of_hand_written(),
         *_reliability(enriched, nameless),
         *_confusions(enriched),
     ]
@@ -210,7 +210,7 @@ def _series(enriched: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _hand_written() -> list[Row]:
+def _rows_of_hand_written() -> list[Row]:
     strangers = decide_lines(STRANGERS)
     about = f"{strangers.height} hand-written lines of banks of seven countries, `{STRANGERS}`"
     return [
@@ -227,7 +227,7 @@ def rows_by_country(about: str, decided: pl.DataFrame, first: str) -> list[Row]:
     return [
         Row(f"{about}: {_SHARES}", _shares(decided), "≥ 0.65, –, ≥ 0.88"),
         Row("the same, when first measured", first),
-        *(Row(f"the same, {country}", _shares(rows)) for (country,), rows in _by(decided, "country")),
+        *(Row(f"the same, {country}", _shares(rows)) for (country,), rows in _group_by(decided, "country")),
     ]
 
 
@@ -235,12 +235,12 @@ def confidence_by_country(decided: pl.DataFrame) -> list[Row]:
     """Return a table of confidence for each source of the answer, and its mean for each country."""
     answered = decided.filter(pl.col("confidence") > 0)
     return [
-        *(row for (source,), rows in _by(answered, "category_source") for row in _table(str(source), rows)),
-        *(_average(f"confidence, {country}", rows) for (country,), rows in _by(answered, "country")),
+        *(row for (source,), rows in _group_by(answered, "category_source") for row in _table(str(source), rows)),
+        *(_average(f"confidence, {country}", rows) for (country,), rows in _group_by(answered, "country")),
     ]
 
 
-def _by(rows: pl.DataFrame, name: str) -> list[tuple[tuple[object, ...], pl.DataFrame]]:
+def _group_by(rows: pl.DataFrame, name: str) -> list[tuple[tuple[object, ...], pl.DataFrame]]:
     return list(rows.sort(name).partition_by(name, as_dict=True).items())
 
 
@@ -272,7 +272,7 @@ def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
         "hand-written": decide_lines(HELD_OUT),
     }
     chosen = {what: _few_of_each_merchant(rows) for what, rows in parts.items()}
-    by_source = _by(pl.concat(chosen.values()), "category_source")
+    by_source = _group_by(pl.concat(chosen.values()), "category_source")
     learned = {what: rows.filter(pl.col("category_source") == "learned") for what, rows in chosen.items()}
     return [
         *(row for (source,), rows in by_source for row in _table(str(source), rows)),

@@ -38,7 +38,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             customers = fill(store, home.client_id, CUSTOMERS, ROWS_EACH)
         with running(home) as service:
             before = _pages(service, customers)
-            with _compacting(home) as rounds:
+            with _compact_repeatedly(home) as rounds:
                 _batches(service, customers)
                 during = _pages(service, customers)
             after = _pages(service, customers)
@@ -78,7 +78,7 @@ def _batches(service: Service, customers: Sequence[UUID]) -> None:
 
 
 @contextmanager
-def _compacting(home: Home) -> Iterator[list[int]]:
+def _compact_repeatedly(home: Home) -> Iterator[list[int]]:
     """Run `tidemark compact` repeatedly; yields a list with an entry for each finished round."""
     rounds: list[int] = []
     stop = threading.Event()

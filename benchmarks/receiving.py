@@ -45,12 +45,12 @@ class Receiver:
     def url(self, path: str) -> str:
         return f"https://127.0.0.1:{self.port}{path}"
 
-    def answering(self, after_s: float = 0.0) -> str:
+    def url_that_answers(self, after_s: float = 0.0) -> str:
         """Return a URL that gets a response after so many seconds."""
         return self.url(f"/answer/{after_s * 1000:.0f}")
 
     @property
-    def hanging(self) -> str:
+    def url_that_hangs(self) -> str:
         """Return a URL that never gets a response."""
         return self.url(HANG)
 
@@ -83,7 +83,7 @@ class _Seen:
         self.arrivals: list[Arrival] = []
         self.unanswered = self.most_unanswered = 0
 
-    def came(self, arrival: Arrival) -> None:
+    def note_arrival(self, arrival: Arrival) -> None:
         self.arrivals.append(arrival)
         self.unanswered += 1
         self.most_unanswered = max(self.most_unanswered, self.unanswered)
@@ -100,13 +100,13 @@ async def _serve(certificate: Path) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
-                await one(reader, writer)
+                await answer_request(reader, writer)
         writer.close()
 
-    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         arrival, length = _parse_head(head)
-        seen.came(arrival)
+        seen.note_arrival(arrival)
         try:
             await reader.readexactly(length)
             await _wait(arrival.path, reader)
@@ -120,7 +120,7 @@ async def _serve(certificate: Path) -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls, backlog=BACKLOG)
     print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201  # for the parent process
     loop = asyncio.get_running_loop()
-    threading.Thread(target=_reporting, args=(loop, seen), daemon=True).start()
+    threading.Thread(target=_report_on_request, args=(loop, seen), daemon=True).start()
     await server.serve_forever()
 
 
@@ -140,7 +140,7 @@ async def _wait(path: str, reader: asyncio.StreamReader) -> None:
         await asyncio.sleep(after_ms / 1000)
 
 
-def _reporting(loop: asyncio.AbstractEventLoop, seen: _Seen) -> None:
+def _report_on_request(loop: asyncio.AbstractEventLoop, seen: _Seen) -> None:
     """Write a report for each line on standard input; at its end, the process ends."""
 
     async def describe() -> tuple[Sequence[Arrival], int]:

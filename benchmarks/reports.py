@@ -18,7 +18,7 @@ from random import Random
 import polars as pl
 
 from assets.reports.reports import SLICES_AT_ONCE
-from benchmarks.alone import alone
+from benchmarks.alone import measure_alone
 from benchmarks.filling import UNTIL
 from benchmarks.labelled import accept_all
 from benchmarks.peers_of_figures import Totals, in_duckdb, in_pandas
@@ -71,15 +71,17 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 
 def _measure(folder: Path, scale: Scale) -> list[Row]:
-    one, _ = alone(_one_customer, scale.repeats)
-    files, _ = alone(write_portfolio, folder, scale)
-    portfolios = [alone(_portfolio, files[: count // CUSTOMERS_PER_FILE or 1], count) for count in scale.customers]
-    measured = [alone(metrics_of_portfolio, files)]
-    peers = [
-        alone(_time, in_duckdb, files)[0],
-        alone(_time, in_pandas, files[: scale.in_pandas // CUSTOMERS_PER_FILE or 1])[0],
+    one, _ = measure_alone(_one_customer, scale.repeats)
+    files, _ = measure_alone(write_portfolio, folder, scale)
+    portfolios = [
+        measure_alone(_portfolio, files[: count // CUSTOMERS_PER_FILE or 1], count) for count in scale.customers
     ]
-    floor, _ = alone(_floor, files)
+    measured = [measure_alone(metrics_of_portfolio, files)]
+    peers = [
+        measure_alone(_time, in_duckdb, files)[0],
+        measure_alone(_time, in_pandas, files[: scale.in_pandas // CUSTOMERS_PER_FILE or 1])[0],
+    ]
+    floor, _ = measure_alone(_floor, files)
     (largest, totals), peak = portfolios[-1]
     _require_agreement(totals, peers[0][1])
     rates = [timed.took_s / timed.rows for (timed, _), _ in portfolios]
@@ -154,7 +156,7 @@ def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
     """Measure all reports and metrics of so many customers; return also the totals to compare with the peers."""
 
     def computed(file: Path) -> tuple[int, pl.DataFrame]:
-        facts = Facts(_read(file, customers), AS_OF)
+        facts = Facts(_read_customers(file, customers), AS_OF)
         described = {kind: report.compute(facts) for kind, report in REPORTS.items()}
         facts.cached(metrics.values)
         return facts.rows.height, described["aggregate"] if file == files[0] else pl.DataFrame()
@@ -166,7 +168,7 @@ def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
     return Timed(sum(rows for rows, _ in each), took), _totals(each[0][1]["data"])
 
 
-def _read(file: Path, customers: int) -> pl.DataFrame:
+def _read_customers(file: Path, customers: int) -> pl.DataFrame:
     return pl.scan_parquet(file).filter(pl.col("customer_number") < customers).select(COLUMNS).collect()
 
 

@@ -58,9 +58,9 @@ def measure() -> Sequence[Row]:
         Row("the same", describe_comparison(facts["comparison"])),
         Row("the same, KS and Brier score", f"{facts['ks']:.3f}, {facts['brier']:.4f}"),
         Row("Brier score of the base rate", f"{facts['brierOfBaseRate']:.4f}"),
-        Row("share that defaulted by default rating", _by_rating(cohort)),
-        *_with_words("without descriptions", current, cases, ceiling, pl.lit("")),
-        *_with_words("invented words", current, cases, ceiling, _invent_words()),
+        Row("share that defaulted by default rating", _default_rates_by_rating(cohort)),
+        *_measure_with_words("without descriptions", current, cases, ceiling, pl.lit("")),
+        *_measure_with_words("invented words", current, cases, ceiling, _invent_words()),
         *evidence.measure(current, UNTIL, SEED),
         Row("readings of all customers", seconds(read - started)),
         Row("fit, 25 folds and all", seconds(ended - read)),
@@ -68,7 +68,9 @@ def measure() -> Sequence[Row]:
     ]
 
 
-def _with_words(name: str, current: pl.DataFrame, cases: pl.DataFrame, ceiling: float, words: pl.Expr) -> list[Row]:
+def _measure_with_words(
+    name: str, current: pl.DataFrame, cases: pl.DataFrame, ceiling: float, words: pl.Expr
+) -> list[Row]:
     """Measure on a plain file with other words; what to expect is decided from the file."""
     rows = current.select(
         "date",
@@ -89,7 +91,7 @@ def _with_words(name: str, current: pl.DataFrame, cases: pl.DataFrame, ceiling: 
             _describe_reach(facts, ceiling),
             "≥ 0.85",
         ),
-        Row(f"{name}: share that defaulted by default rating", _by_rating(cohort)),
+        Row(f"{name}: share that defaulted by default rating", _default_rates_by_rating(cohort)),
         Row(f"{name}: AUC of a fitted model", _auc(facts, "auc")),
     ]
 
@@ -112,7 +114,7 @@ def _auc(facts: Mapping[str, Any], name: str) -> str:
     return f"{facts[name]:.3f} ({low:.3f} to {high:.3f})"
 
 
-def _by_rating(cohort: cohorts.Cohort) -> str:
+def _default_rates_by_rating(cohort: cohorts.Cohort) -> str:
     rated = (
         fitted.default_scores(cohort).group_by(rating=rating(pl.col("value"))).agg(pl.len(), pl.col("defaulted").mean())
     )

@@ -120,18 +120,18 @@ class Service:
 def new_home(folder: Path, database: str) -> Iterator[Home]:
     """Yield an empty home on one of DATABASES; a PostgreSQL database is dropped afterwards."""
     if database == "SQLite":
-        yield _with_client(Settings(home=folder, database_url=""))
+        yield _create_client(Settings(home=folder, database_url=""))
         return
     name = f"tidemark_bench_{uuid4().hex[:12]}"
     with psycopg.connect(f"postgresql://{POSTGRES}/test", autocommit=True) as admin:
         admin.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
         try:
-            yield _with_client(Settings(home=folder, database_url=f"postgresql+psycopg://{POSTGRES}/{name}"))
+            yield _create_client(Settings(home=folder, database_url=f"postgresql+psycopg://{POSTGRES}/{name}"))
         finally:
             admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
-def _with_client(settings: Settings) -> Home:
+def _create_client(settings: Settings) -> Home:
     store = Store.open(settings)
     with store.db.writing() as w:
         client = keys.create_client(w, "benchmark", decision_policies=True, now=now())

@@ -13,7 +13,7 @@ from uuid import UUID
 import polars as pl
 
 from benchmarks import reports
-from benchmarks.alone import alone
+from benchmarks.alone import measure_alone
 from benchmarks.many_rulesets import LOAN_START
 from benchmarks.reports import AS_OF
 from benchmarks.table import Row, mebibytes, seconds
@@ -61,10 +61,10 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 def _measure(folder: Path, scale: Scale) -> list[Row]:
     size = reports.Scale(scale.businesses, scale.rows_each, (scale.customers,), 0, 0)
-    files, _ = alone(reports.write_portfolio, folder, size)
-    took, peak = alone(_try_library, files, scale)
-    ours, _ = alone(_try_few, files[0], scale, _try_ruleset)
-    daily, _ = alone(_try_few, files[0], scale, _evaluate_daily)
+    files, _ = measure_alone(reports.write_portfolio, folder, size)
+    took, peak = measure_alone(_try_library, files, scale)
+    ours, _ = measure_alone(_try_few, files[0], scale, _try_ruleset)
+    daily, _ = measure_alone(_try_few, files[0], scale, _evaluate_daily)
     days = scale.customers * scale.days
     fastest, slowest = (choose(took, key=lambda slug: took[slug]) for choose in (min, max))
     expected = sum(map(len, daily.fired.values()))
@@ -88,7 +88,7 @@ def _try_library(files: Sequence[Path], scale: Scale) -> dict[str, float]:
     for slug, ruleset in _library():
         began = time.perf_counter()
         for file in files:
-            _try_ruleset(ruleset, _read(file), _days(scale))
+            _try_ruleset(ruleset, _read_rows(file), _days(scale))
         took[slug] = time.perf_counter() - began
     return took
 
@@ -102,7 +102,7 @@ class OfFew:
 
 
 def _try_few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame, Sequence[Day]], Fired]) -> OfFew:
-    rows = _read(file)
+    rows = _read_rows(file)
     few = rows.filter(pl.col(BY_CUSTOMER) < rows[BY_CUSTOMER][0] + scale.evaluated_daily)
     began = time.perf_counter()
     fired = {slug: try_one(ruleset, few, _days(scale)) for slug, ruleset in _library()}
@@ -111,13 +111,17 @@ def _try_few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame,
 
 
 def _try_ruleset(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
-    parts = simulate(Simulation(RULESET_ID, ruleset, days), rows, _past(rows), KEEP)
+    parts = simulate(Simulation(RULESET_ID, ruleset, days), rows, _attribute_histories(rows), KEEP)
     return {firing for part in parts for firing in part.firings.select(BY_CUSTOMER, "date", "rule").iter_rows()}
 
 
 def _evaluate_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
     """Evaluate a ruleset day after day, as in production."""
-    plan, past, posted_rows = Simulation(RULESET_ID, ruleset, days).plan, _past(rows), rows.filter(posted())
+    plan, past, posted_rows = (
+        Simulation(RULESET_ID, ruleset, days).plan,
+        _attribute_histories(rows),
+        rows.filter(posted()),
+    )
     firing, fired = FIRING.to_frame(), Fired()
     for day in days:
         known = posted_rows.filter(pl.col("date") <= day.date)
@@ -138,7 +142,7 @@ def _attributes_at(past: AttributeHistories, known: pl.DataFrame, day: Day) -> A
     }
 
 
-def _past(rows: pl.DataFrame) -> AttributeHistories:
+def _attribute_histories(rows: pl.DataFrame) -> AttributeHistories:
     """Return the past of customers who all have a loan that began on the same day."""
     began = AttributeChange(datetime.combine(LOAN_START, time_of_day.min, UTC), LOAN_START.isoformat(), None)
     return {number: {"loanStart": [began]} for number in rows[BY_CUSTOMER].unique()}
@@ -148,7 +152,7 @@ def _library() -> Iterator[tuple[str, Ruleset]]:
     return ((slug, Ruleset.model_validate(each.document)) for slug, each in load_library().items())
 
 
-def _read(file: Path) -> pl.DataFrame:
+def _read_rows(file: Path) -> pl.DataFrame:
     return pl.read_parquet(file, columns=list(COLUMNS))
 
 

@@ -127,14 +127,14 @@ def _stock_dagster(home: Path) -> Iterator[str]:
         process = subprocess.Popen(command, env=environment, stdout=sink, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}/graphql"
     try:
-        _until_answering(url)
+        _wait_until_it_answers(url)
         yield url
     finally:
         process.terminate()
         process.wait(timeout=60)
 
 
-def _until_answering(url: str) -> None:
+def _wait_until_it_answers(url: str) -> None:
     for _ in range(600):
         try:
             if requests.get(url.replace("graphql", "server_info"), timeout=5).ok:

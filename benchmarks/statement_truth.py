@@ -69,13 +69,15 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
         layout=made.layout,
         read=len(entries),
         true=len(rows),
-        right=_common(((row.date, row.amount) for row in rows), ((entry.date, entry.amount) for entry in entries)),
-        exact=_exact(rows, entries),
-        worded=_common(
+        right=_count_common(
+            ((row.date, row.amount) for row in rows), ((entry.date, entry.amount) for entry in entries)
+        ),
+        exact=_count_exact_rows(rows, entries),
+        worded=_count_common(
             ((row.date, row.amount, _without_spaces(row.description)) for row in rows),
             ((entry.date, entry.amount, _without_spaces(entry.description)) for entry in entries),
         ),
-        placed=_common(
+        placed=_count_common(
             ((row.date, row.amount, row.page) for row in rows),
             ((entry.date, entry.amount, entry.boxes[0].page if entry.boxes else 0) for entry in entries),
         ),
@@ -115,15 +117,15 @@ def _is_wrongly_proved(account: PrintedAccount | None, statement: Statement) -> 
     return true != Counter((entry.date, entry.amount) for entry in statement.entries)
 
 
-def _exact(rows: Sequence[PrintedRow], entries: Sequence[Entry]) -> int:
+def _count_exact_rows(rows: Sequence[PrintedRow], entries: Sequence[Entry]) -> int:
     """Count exact rows. A row without a printed balance matches any entry that no row with a balance matches."""
     read = Counter[_Figures]((entry.date, entry.amount, entry.balance) for entry in entries)
     claimed = read & Counter[_Figures]((row.date, row.amount, row.balance) for row in rows if row.balance is not None)
     left = ((day, amount) for day, amount, _ in (read - claimed).elements())
-    return claimed.total() + _common(((row.date, row.amount) for row in rows if row.balance is None), left)
+    return claimed.total() + _count_common(((row.date, row.amount) for row in rows if row.balance is None), left)
 
 
-def _common(true: Iterable[object], read: Iterable[object]) -> int:
+def _count_common(true: Iterable[object], read: Iterable[object]) -> int:
     return (Counter(true) & Counter(read)).total()
 
 

@@ -23,7 +23,7 @@ ABOUT = (
 
 
 def measure() -> Sequence[Row]:
-    usual = Total([_read(layout, seed) for layout in EVERY_LAYOUT for seed in SEEDS])
+    usual = Total([_read_made_statement(layout, seed) for layout in EVERY_LAYOUT for seed in SEEDS])
     forged = {forgery: Total(list(_read_forged(forgery))) for forgery in FORGERIES}
     stressed = {stress: Total(list(_read_stressed(stress))) for stress in STRESSES}
     return [
@@ -31,11 +31,11 @@ def measure() -> Sequence[Row]:
         *_each_layout(usual),
         *_of_forgeries(forged),
         *_of_stress(stressed),
-        Row("wrongly called reconciled, in all files", f"{_wrongly(usual, forged, stressed)}", "0"),
+        Row("wrongly called reconciled, in all files", f"{_count_wrongly_proved(usual, forged, stressed)}", "0"),
     ]
 
 
-def _read(
+def _read_made_statement(
     layout: str, seed: int, *, pages: int | None = None, stress: str | None = None, forgery: str | None = None
 ) -> Reading:
     made = statement_pdf(layout, seed, pages=pages, stress=stress, forgery=forgery)
@@ -45,11 +45,13 @@ def _read(
 def _read_forged(forgery: str) -> Iterator[Reading]:
     for name, layout in EVERY_LAYOUT.items():
         if forgery in forgeries_of(layout):
-            yield from (_read(name, seed, forgery=forgery) for seed in FORGED_SEEDS)
+            yield from (_read_made_statement(name, seed, forgery=forgery) for seed in FORGED_SEEDS)
 
 
 def _read_stressed(stress: str) -> Iterator[Reading]:
-    return (_read(layout, seed, pages=3, stress=stress) for layout in EVERY_LAYOUT for seed in STRESSED_SEEDS)
+    return (
+        _read_made_statement(layout, seed, pages=3, stress=stress) for layout in EVERY_LAYOUT for seed in STRESSED_SEEDS
+    )
 
 
 def _all_rows(usual: Total) -> list[Row]:
@@ -64,9 +66,9 @@ def _all_rows(usual: Total) -> list[Row]:
 
 def _rows(whose: str, total: Total) -> list[Row]:
     return [
-        Row(f"{whose}: rows, precision", _exactly(total.share("right", "read")), "≥ 0.995"),
-        Row(f"{whose}: rows, recall of {total.sum('true'):,}", _exactly(total.share("right", "true")), "≥ 0.995"),
-        Row(f"{whose}: date, amount and balance exact", _exactly(total.share("exact", "true")), "≥ 0.99"),
+        Row(f"{whose}: rows, precision", _share_text(total.share("right", "read")), "≥ 0.995"),
+        Row(f"{whose}: rows, recall of {total.sum('true'):,}", _share_text(total.share("right", "true")), "≥ 0.995"),
+        Row(f"{whose}: date, amount and balance exact", _share_text(total.share("exact", "true")), "≥ 0.99"),
         Row(
             f"{whose}: accounts reconciled, of {total.sum('accounts')}",
             _percent(total.share("reconciled", "accounts")),
@@ -78,8 +80,8 @@ def _rows(whose: str, total: Total) -> list[Row]:
             _percent(total.share("details_right", "details")),
         ),
         Row(f"{whose}: files flagged, all of them honest", _percent(_share_flagged(total))),
-        Row(f"{whose}: descriptions right, ignoring spaces", _exactly(total.share("worded", "true"))),
-        Row(f"{whose}: rows placed on their page", _exactly(total.share("placed", "true"))),
+        Row(f"{whose}: descriptions right, ignoring spaces", _share_text(total.share("worded", "true"))),
+        Row(f"{whose}: rows placed on their page", _share_text(total.share("placed", "true"))),
     ]
 
 
@@ -96,7 +98,7 @@ def _each_layout(usual: Total) -> list[Row]:
 def _summary(total: Total) -> str:
     shares = [total.share("right", "read"), total.share("right", "true"), total.share("exact", "true")]
     rest = [total.share("reconciled", "accounts"), total.share("details_right", "details")]
-    return ", ".join([*map(_exactly, shares), *map(_percent, rest)])
+    return ", ".join([*map(_share_text, shares), *map(_percent, rest)])
 
 
 def _of_forgeries(forged: Mapping[str, Total]) -> list[Row]:
@@ -117,11 +119,11 @@ def _of_stress(stressed: Mapping[str, Total]) -> list[Row]:
     ]
 
 
-def _wrongly(usual: Total, forged: Mapping[str, Total], stressed: Mapping[str, Total]) -> int:
+def _count_wrongly_proved(usual: Total, forged: Mapping[str, Total], stressed: Mapping[str, Total]) -> int:
     return sum(total.sum("wrongly") for total in (usual, *forged.values(), *stressed.values()))
 
 
-def _exactly(share: float) -> str:
+def _share_text(share: float) -> str:
     return f"{share:.4f}"
 
 

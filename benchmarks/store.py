@@ -53,13 +53,13 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             backup.back_up(store, folder / "backup")
             local = Lake(folder / "backup" / "lake")
             first = _first_pages(store, home.client_id, filled[:: len(filled) // 2])
-            page = _alternately(
+            page = _time_alternately(
                 lambda nth: _read_page(store, store.lake, home.client_id, chosen[nth]),
                 lambda nth: _read_page(store, local, home.client_id, chosen[nth]),
                 PAGES,
             )
             rows = submission_rows(SUBMITTED_ROWS, seed=1)
-            written = _alternately(
+            written = _time_alternately(
                 lambda nth: store.lake.put_frame(f"landing/{nth}.parquet", rows),
                 lambda nth: local.put_frame(f"landing/{nth}.parquet", rows),
                 WRITES,
@@ -91,7 +91,7 @@ def _first_pages(store: Store, client_id: UUID, customer_ids: Sequence[UUID]) ->
     return _times(lambda nth: _read_page(store, store.lake, client_id, customer_ids[nth]), len(customer_ids))
 
 
-def _alternately(
+def _time_alternately(
     one: Callable[[int], object], other: Callable[[int], object], count: int
 ) -> tuple[list[float], list[float]]:
     """Time two functions by turns, so that the machine's load is the same for both."""

@@ -35,7 +35,7 @@ def policy() -> Policy:
     return Policy.model_validate(document())
 
 
-def stricter() -> Policy:
+def stricter_policy() -> Policy:
     """Return a second version: earnings must cover more debt, the balance must last a month, and less is lent."""
     changed = document()
     _, cover, buffer = (rule["condition"]["atLeast"] for rule in changed["steps"][2]["rules"])
@@ -144,7 +144,7 @@ def _frame(figures: Mapping[str, Drawn]) -> pl.DataFrame:
     )
 
 
-def as_known(customers: pl.DataFrame) -> list[dict[str, Decimal | None]]:
+def list_metrics(customers: pl.DataFrame) -> list[dict[str, Decimal | None]]:
     """Return each customer's metrics."""
     return customers.select(pl.selectors.decimal()).to_dicts()
 
@@ -172,7 +172,11 @@ def _decide(of: Known) -> Verdict:
 
 
 def _outcome(of: Known) -> str:
-    for outcome, matched in (("blocked", _knocked_out(of)), ("conditional", _refers(of)), ("proceed", _good(of))):
+    for outcome, matched in (
+        ("blocked", _knocked_out(of)),
+        ("conditional", _is_referred(of)),
+        ("proceed", _is_approved(of)),
+    ):
         if matched is None:
             return "indeterminate"
         if matched:
@@ -181,27 +185,27 @@ def _outcome(of: Known) -> str:
 
 
 def _knocked_out(of: Known) -> bool | None:
-    return _some(
+    return _any_of(
         _at_least(of["dishonours_90d"], Decimal(3)),
-        _more(of["overdrawn_day_share_180d"], Decimal("0.25")),
-        _more(of["days_behind"], Decimal(45)),
-        _more(of["debt_service_180d"], _share(of["seen_revenue_180d"], "0.45")),
+        _is_more(of["overdrawn_day_share_180d"], Decimal("0.25")),
+        _is_more(of["days_behind"], Decimal(45)),
+        _is_more(of["debt_service_180d"], _share(of["seen_revenue_180d"], "0.45")),
     )
 
 
-def _refers(of: Known) -> bool | None:
-    return _some(
-        _more(of["income_concentration_180d"], Decimal("0.6")),
-        _every(
-            _more(_share(of["revenue_prior_90d"], "0.85"), of["revenue_90d"]),
-            _more(of["mean_balance_90d"], of["closing_balance"]),
+def _is_referred(of: Known) -> bool | None:
+    return _any_of(
+        _is_more(of["income_concentration_180d"], Decimal("0.6")),
+        _all_of(
+            _is_more(_share(of["revenue_prior_90d"], "0.85"), of["revenue_90d"]),
+            _is_more(of["mean_balance_90d"], of["closing_balance"]),
         ),
-        _some(_more(of["days_since_revenue"], Decimal(21)), _at_least(of["tax_arrears_signs_180d"], Decimal(1))),
+        _any_of(_is_more(of["days_since_revenue"], Decimal(21)), _at_least(of["tax_arrears_signs_180d"], Decimal(1))),
     )
 
 
-def _good(of: Known) -> bool | None:
-    return _every(
+def _is_approved(of: Known) -> bool | None:
+    return _all_of(
         _at_least(of["revenue_monthly_mean_6m"], Decimal(10_000)),
         _at_least(of["operating_cash_flow_180d"], _share(of["debt_service_180d"], "1.2")),
         _at_least(of["buffer_days_180d"], Decimal(5)),
@@ -220,7 +224,7 @@ def _share(of: Decimal | None, share: str) -> Decimal | None:
     return None if of is None else of * Decimal(share)
 
 
-def _more(left: Decimal | None, right: Decimal | None) -> bool | None:
+def _is_more(left: Decimal | None, right: Decimal | None) -> bool | None:
     return None if left is None or right is None else left > right
 
 
@@ -228,11 +232,11 @@ def _at_least(left: Decimal | None, right: Decimal | None) -> bool | None:
     return None if left is None or right is None else left >= right
 
 
-def _some(*conditions: bool | None) -> bool | None:
+def _any_of(*conditions: bool | None) -> bool | None:
     return True if True in conditions else None if None in conditions else False
 
 
-def _every(*conditions: bool | None) -> bool | None:
+def _all_of(*conditions: bool | None) -> bool | None:
     return False if False in conditions else None if None in conditions else True
 
 

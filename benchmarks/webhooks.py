@@ -78,9 +78,9 @@ def _measure(
 
 def _cost(store: Store, receiver: Receiver) -> list[Row]:
     """Measure CPU and wall time of a delivery, ours and those of peers."""
-    clients = _subscribe(store, [receiver.answering()] * EACH, CLIENTS)
+    clients = _subscribe(store, [receiver.url_that_answers()] * EACH, CLIENTS)
     count = CLIENTS * EACH * EVENTS
-    _happen(store, clients, EVENTS)
+    _add_events(store, clients, EVENTS)
     ours = _time(lambda: _send_all(store, count), count)
     peers = {name: _time(_peer(send, receiver, count), count) for name, send in PEERS.items()}
     return [
@@ -109,7 +109,7 @@ def _send_all(store: Store, count: int) -> None:
 
 def _peer(send: Send, receiver: Receiver, count: int) -> Callable[[], None]:
     def send_all() -> None:
-        send(receiver.answering(), receiver.ca_path, count)
+        send(receiver.url_that_answers(), receiver.ca_path, count)
         if (arrived := len(receiver.report()[0])) != count:
             raise RuntimeError(f"{arrived} of {count} arrived")
 
@@ -126,26 +126,26 @@ def _sign() -> tuple[bytes, dict[str, str]]:
 def _with_requests(url: str, ca: Path, count: int) -> None:
     its = threading.local()
 
-    def one(_: int) -> None:
+    def send_one(_: int) -> None:
         if not hasattr(its, "http"):
             its.http = requests.Session()
             its.http.trust_env, its.http.verify = False, str(ca)
         body, headers = _sign()
         its.http.post(url, data=body, headers=headers, timeout=30, allow_redirects=False).raise_for_status()
 
-    _in_threads(one, count)
+    _in_threads(send_one, count)
 
 
 def _with_urllib3(url: str, ca: Path, count: int) -> None:
     pool = urllib3.PoolManager(maxsize=THREADS, ca_certs=str(ca), retries=False)
 
-    def one(_: int) -> None:
+    def send_one(_: int) -> None:
         body, headers = _sign()
         response = pool.request("POST", url, body=body, headers=headers, timeout=30)
         if response.status != 204:
             raise RuntimeError(f"answered {response.status}")
 
-    _in_threads(one, count)
+    _in_threads(send_one, count)
 
 
 def _in_threads(one: Callable[[int], None], count: int) -> None:
@@ -163,13 +163,13 @@ async def _with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
     connector = aiohttp.TCPConnector(limit=0, ssl=ssl.create_default_context(cafile=str(ca)))
     async with aiohttp.ClientSession(connector=connector, raise_for_status=True) as http:
 
-        async def one() -> None:
+        async def send_one() -> None:
             async with slots:
                 body, headers = _sign()
                 async with http.post(url, data=body, headers=headers, allow_redirects=False) as response:
                     await response.read()
 
-        await asyncio.gather(*(one() for _ in range(count)))
+        await asyncio.gather(*(send_one() for _ in range(count)))
 
 
 def _with_httpx(url: str, ca: Path, count: int) -> None:
@@ -182,32 +182,32 @@ async def _with_async_httpx(url: str, ca: Path, count: int) -> None:
     context = ssl.create_default_context(cafile=str(ca))
     async with httpx.AsyncClient(verify=context, limits=limits, timeout=30, trust_env=False) as http:
 
-        async def one() -> None:
+        async def send_one() -> None:
             async with slots:
                 body, headers = _sign()
                 (await http.post(url, content=body, headers=headers)).raise_for_status()
 
-        await asyncio.gather(*(one() for _ in range(count)))
+        await asyncio.gather(*(send_one() for _ in range(count)))
 
 
 def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
     """Measure healthy receivers while others hang, with all slots in use."""
-    urls = [receiver.answering(ANSWER_AFTER_S)] * (CLIENTS * EACH)
+    urls = [receiver.url_that_answers(ANSWER_AFTER_S)] * (CLIENTS * EACH)
     for place in range(HANGING):
-        urls[place * len(urls) // HANGING] = receiver.hanging
+        urls[place * len(urls) // HANGING] = receiver.url_that_hangs
     clients = [_subscribe(store, urls[at : at + EACH], 1)[0] for at in range(0, len(urls), EACH)]
     receiver.report()
     happened: dict[str, float] = {}
     rounds = round(FOR_S / EVERY_S)
-    with _sending(store):
+    with _deliver_meanwhile(store):
         begun = time.monotonic()
         for turn in range(rounds):
             for place, client in enumerate(clients):
                 time.sleep(max(0.0, begun + (turn + place / CLIENTS) * EVERY_S - time.monotonic()))
-                happened |= _happen(store, [client], 1)
+                happened |= _add_events(store, [client], 1)
         expected = rounds * (len(urls) - HANGING)
         arrived, most = _arrivals(receiver, expected)
-        _until(lambda: _count_by_status(store).get(DeliveryStatus.DELIVERED, 0) >= expected)
+        _wait_until(lambda: _count_by_status(store).get(DeliveryStatus.DELIVERED, 0) >= expected)
     delays = [each.at - happened[each.event_id] for each in arrived]
     return [
         Row("beside hanging receivers: most in flight at once, theirs included", str(most), f"about {IN_FLIGHT}"),
@@ -221,12 +221,12 @@ def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
 
 def _flood(store: Store, receiver: Receiver) -> list[Row]:
     """Measure many events in one commit."""
-    clients = _subscribe(store, [receiver.answering()], FLOODED)
+    clients = _subscribe(store, [receiver.url_that_answers()], FLOODED)
     receiver.report()
-    with _sending(store):
+    with _deliver_meanwhile(store):
         began = time.monotonic()
-        _happen(store, clients, FLOOD // FLOODED)
-        _until(lambda: _count_by_status(store).get(DeliveryStatus.DELIVERED, 0) == FLOOD, within_s=900)
+        _add_events(store, clients, FLOOD // FLOODED)
+        _wait_until(lambda: _count_by_status(store).get(DeliveryStatus.DELIVERED, 0) == FLOOD, within_s=900)
         took = time.monotonic() - began
     with store.db.reading() as r:
         failed = r.execute(select(func.count()).where(attempts.c.error.is_not(None))).scalar_one()
@@ -236,15 +236,15 @@ def _flood(store: Store, receiver: Receiver) -> list[Row]:
     ]
 
 
-def _alone(store: Store, receiver: Receiver) -> list[Row]:
+def _measure_one_at_a_time(store: Store, receiver: Receiver) -> list[Row]:
     """Measure one event after another on an idle system."""
-    clients = _subscribe(store, [receiver.answering()], 1)
+    clients = _subscribe(store, [receiver.url_that_answers()], 1)
     receiver.report()
     happened: dict[str, float] = {}
-    with _sending(store):
+    with _deliver_meanwhile(store):
         time.sleep(1)
         for _ in range(IDLE):
-            happened |= _happen(store, clients, 1)
+            happened |= _add_events(store, clients, 1)
             time.sleep(0.25)
         arrived, _ = _arrivals(receiver, IDLE)
     delays = [each.at - happened[each.event_id] for each in arrived]
@@ -258,9 +258,9 @@ def _alone(store: Store, receiver: Receiver) -> list[Row]:
 
 def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
     """Measure a sender that starts with many undelivered rows."""
-    clients = _subscribe(store, [receiver.answering()] * (QUEUED_FOR // 10), 10)
+    clients = _subscribe(store, [receiver.url_that_answers()] * (QUEUED_FOR // 10), 10)
     for _ in range(10):
-        _happen(store, clients, QUEUE // QUEUED_FOR // 10)
+        _add_events(store, clients, QUEUE // QUEUED_FOR // 10)
     began, holder = time.perf_counter(), uuid4()
     fresh = Store.open(store.settings)
     claimed = _claim(fresh, holder)
@@ -283,7 +283,7 @@ def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
     ]
 
 
-PARTS = (_cost, _beside_the_dead, _flood, _alone, _after_a_long_queue)
+PARTS = (_cost, _beside_the_dead, _flood, _measure_one_at_a_time, _after_a_long_queue)
 PEERS: dict[str, Send] = {
     "requests": _with_requests,
     "urllib3": _with_urllib3,
@@ -322,7 +322,7 @@ def _subscribe(store: Store, urls: Sequence[str], clients: int) -> list[Client]:
     return made
 
 
-def _happen(store: Store, clients: Sequence[Client], each: int) -> dict[str, float]:
+def _add_events(store: Store, clients: Sequence[Client], each: int) -> dict[str, float]:
     """Add events of each client in one commit; return the time of the commit (monotonic) by event."""
     new = [client.event(datetime.now(UTC)) for client in clients for _ in range(each)]
     with store.db.writing() as w:
@@ -336,7 +336,7 @@ def _body(event_id: UUID) -> bytes:
 
 
 @contextmanager
-def _sending(store: Store) -> Iterator[None]:
+def _deliver_meanwhile(store: Store) -> Iterator[None]:
     """Run the delivery loop as a worker does, for the duration of a block."""
     stop = threading.Event()
     thread = threading.Thread(target=delivery.run, args=(store, stop))
@@ -359,11 +359,11 @@ def _arrivals(receiver: Receiver, expected: int) -> tuple[list[Arrival], int]:
         arrived.extend(each for each in seen if each.path != HANG)
         return len(arrived) >= expected
 
-    _until(all_have)
+    _wait_until(all_have)
     return arrived, max(unanswered)
 
 
-def _until(true: Callable[[], bool], within_s: float = 120) -> None:
+def _wait_until(true: Callable[[], bool], within_s: float = 120) -> None:
     deadline = time.monotonic() + within_s
     while not true():
         if time.monotonic() > deadline:

@@ -28,7 +28,12 @@ SUPPLIER, LOAN = ("supplies", None, None), ("term_loan_repayment", None, 2)
 
 def test_an_account_named_by_its_digits_is_found() -> None:
     mentions = judged("77005678", ({"other_account": "5678"}, LONE))
-    assert (mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height) == (1, 1, 1, 1)
+    assert (mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height) == (
+        1,
+        1,
+        1,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,20 +48,25 @@ def test_a_named_account_without_support_in_labels_is_wrong(
     row: dict[str, Any], label: tuple[str, int | None, None]
 ) -> None:
     mentions = judged("77005678", (row, label))
-    assert (mentions.found().height, mentions.right(), mentions.named.height) == (0, 0, 1)
+    assert (mentions.matches().height, mentions.count_right(), mentions.named.height) == (0, 0, 1)
 
 
 def test_a_named_account_of_two_real_ones_is_wrong() -> None:
     saver = {"clean_description": "SAVER"}
-    assert judged("77005678", (saver, LONE), (saver, SUPPLIER)).right() == 0
+    assert judged("77005678", (saver, LONE), (saver, SUPPLIER)).count_right() == 0
 
 
 def test_an_account_named_twice_is_right_once() -> None:
     mentions = judged("77005678", ({"other_account": "5678"}, LONE), ({"clean_description": "SAVER"}, LONE))
-    assert (mentions.found().height, mentions.right(), mentions.named.height) == (1, 1, 2)
+    assert (mentions.matches().height, mentions.count_right(), mentions.named.height) == (1, 1, 2)
 
 
 def test_a_loan_account_is_missing_by_its_label_and_is_not_an_own_account() -> None:
     mentions = judged("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
-    assert (mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height) == (0, 0, 1, 1)
-    assert mentions.among(pl.Series([2])).named.is_empty()
+    assert (mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height) == (
+        0,
+        0,
+        1,
+        1,
+    )
+    assert mentions.of_customers(pl.Series([2])).named.is_empty()

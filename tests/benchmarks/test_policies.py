@@ -9,13 +9,13 @@ import pytest
 from benchmarks import evaluating, policies, reports
 from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, prepare
 from benchmarks.ten_rules import (
-    as_known,
     count_wrong,
     decide_exactly,
     document,
+    list_metrics,
     on_the_cent,
     policy,
-    stricter,
+    stricter_policy,
     with_gaps,
 )
 from pipelines.decisions import check, plan_policy
@@ -29,11 +29,11 @@ def test_the_policy_is_valid_and_has_the_reported_size() -> None:
     assert (checked.faults, checked.warnings) == ([], [])
     assert sum(len(step.rules) for step in policy().steps) == 10
     assert len(plan_policy(policy()).labels("metric")) == 15
-    assert plan_policy(stricter()).metrics.keys() == plan_policy(policy()).metrics.keys()
+    assert plan_policy(stricter_policy()).metrics.keys() == plan_policy(policy()).metrics.keys()
 
 
 def test_customers_with_gaps_reach_every_outcome() -> None:
-    described = decide_exactly(as_known(with_gaps(CUSTOMERS, 5)))
+    described = decide_exactly(list_metrics(with_gaps(CUSTOMERS, 5)))
     assert {each.outcome for each in described} == {"blocked", "conditional", "proceed", "indeterminate"}
     assert {each.limit is None for each in described if each.outcome in ("conditional", "proceed")} == {True, False}
 
@@ -50,17 +50,17 @@ def test_a_cent_decides_for_customers_on_the_cent() -> None:
     worse = customers.with_columns(
         (pl.col("debt_service_180d") + cent), pl.col("revenue_90d") - cent, pl.col("operating_cash_flow_180d") - cent
     )
-    assert {each.outcome for each in decide_exactly(as_known(customers))} == {"proceed"}
-    assert {each.outcome for each in decide_exactly(as_known(worse))} == {"blocked", "conditional"}
+    assert {each.outcome for each in decide_exactly(list_metrics(customers))} == {"proceed"}
+    assert {each.outcome for each in decide_exactly(list_metrics(worse))} == {"blocked", "conditional"}
 
 
 @pytest.mark.parametrize(
     "customers", [with_gaps(CUSTOMERS, 6), on_the_cent(CUSTOMERS, 6)], ids=["with gaps", "on the cent"]
 )
 def test_guarded_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
-    described = InZen(GUARDED).verdicts(prepare(as_known(customers)))
+    described = InZen(GUARDED).verdicts(prepare(list_metrics(customers)))
     assert (
-        count_wrong(described, decide_exactly(as_known(customers))).describe()
+        count_wrong(described, decide_exactly(list_metrics(customers))).describe()
         == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
     )
 
@@ -68,7 +68,7 @@ def test_guarded_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
 @pytest.mark.slow  # needs thousands of customers, only to test peers of a benchmark
 @pytest.mark.parametrize("made", [lambda: InZen(TABLE), InCel], ids=["GoRules", "CEL"])
 def test_peers_decide_as_we_do_without_gaps_and_off_the_cent(made: Callable[[], Peer]) -> None:
-    complete = as_known(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
+    complete = list_metrics(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
     assert len({each.outcome for each in decide_exactly(complete)}) == 3
     assert (
         count_wrong(made().verdicts(prepare(complete)), decide_exactly(complete))
@@ -80,7 +80,7 @@ def test_peers_decide_as_we_do_without_gaps_and_off_the_cent(made: Callable[[], 
 @pytest.mark.slow  # as above
 def test_a_double_is_off_by_a_cent() -> None:
     """Customers on the cent show this: a peer with doubles decides some of them wrongly."""
-    customers = as_known(on_the_cent(CUSTOMERS, 6))
+    customers = list_metrics(on_the_cent(CUSTOMERS, 6))
     assert count_wrong(InCel().verdicts(prepare(customers)), decide_exactly(customers)).verdicts > 0
 
 

@@ -27,7 +27,7 @@ AUDITED = {"audit", "append", "_audit", "_change_state", "_note", "_set_archived
 AREAS = {
     "pipelines/vocabulary/strict_json.py": ({"_refuse"}, "Request"),
     "pipelines/intake/exports/": ({"refusal"}, "Export"),
-    "pipelines/decisions/check/": ({"finding", "_refusal", "_says"}, "DecisionPolicy"),
+    "pipelines/decisions/check/": ({"finding", "_refusal", "_write_problem"}, "DecisionPolicy"),
     "pipelines/monitoring/": ({"finding"}, "Ruleset"),
 }
 

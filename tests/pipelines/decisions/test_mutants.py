@@ -275,12 +275,12 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     "nothing at the minimum": (evaluate, "_round_limit", zero_at_the_minimum),
     "the highest cap": (
         evaluate,
-        "_lowest",
+        "_lowest_cap",
         lambda caps: pl.max_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps)]),
     ),
     "the first cap alone": (
         evaluate,
-        "_lowest",
+        "_lowest_cap",
         lambda caps: pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps[:1])]),
     ),
     "offers below nothing": (evaluate, "_at_least_zero", lambda value: value),
@@ -289,7 +289,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "_at_least_zero",
         lambda value: pl.max_horizontal(value, constant("0")),
     ),
-    "every unknown cap ignored": (plan.PlannedLimit, "required", property(lambda planned: (planned.amount,))),
+    "every unknown cap ignored": (plan.PlannedLimit, "required_nodes", property(lambda planned: (planned.amount,))),
     "no unknown cap ignored": (
         plan.PlannedLimit,
         "required",

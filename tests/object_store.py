@@ -1,5 +1,6 @@
 """An emulated S3 in this process, which fails on request: with a status, slowly, or by breaking the connection."""
 
+import re
 import socket
 import threading
 import time
@@ -30,6 +31,7 @@ class Emulator:
         from moto.moto_server import werkzeug_app  # noqa: PLC0415  # takes a second, and few tests need it
 
         self.faults: deque[Fault] = deque()
+        self.refused: tuple[str, ...] = ()  # beginnings of queries that are answered with 403 AccessDenied
         self.requests: list[str] = []  # `GET /bucket/path`, since `clear`
         self._emulated: App = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -40,6 +42,7 @@ class Emulator:
 
     def clear(self) -> None:
         self.faults.clear()
+        self.refused = ()
         self.requests.clear()
 
     def settings(self, prefix: str, timeout_s: float = 30) -> dict[str, Any]:
@@ -64,6 +67,20 @@ class Emulator:
     def delete(self, path: str) -> None:
         obstore.delete(self._store, path)
 
+    def keep_versions(self) -> None:
+        """Let the bucket keep every version from now on."""
+        self._send("PUT", "?versioning", "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>")
+
+    def begin_upload(self, path: str, part: bytes) -> None:
+        """Begin a multipart upload, send a part, and never finish it."""
+        upload_id = re.findall("<UploadId>(.+)</UploadId>", self._send("POST", f"/{path}?uploads"))[0]
+        self._send("PUT", f"/{path}?partNumber=1&uploadId={upload_id}", part)
+
+    def _send(self, method: str, path: str, content: str | bytes = b"") -> str:
+        response = requests.request(method, f"{self.endpoint}/{BUCKET}{path}", data=content, timeout=60)
+        response.raise_for_status()
+        return response.text
+
     def stop(self) -> None:
         self._server.shutdown()
         self._thread.join()
@@ -84,6 +101,9 @@ class Emulator:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response(f"{fault} Injected", [("Content-Length", "0")])
             return []
+        if environ["QUERY_STRING"].startswith(self.refused or "no query"):
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>AccessDenied</Code></Error>"]
         if fault == SLOW:
             time.sleep(SLOW_S)
         answer = self._emulated(environ, start_response)

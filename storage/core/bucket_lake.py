@@ -51,6 +51,12 @@ class BucketLake(Lake):
     def files(self, folder: str) -> Iterator[FoundFile]:
         yield from (FoundFile(*intent) for intent in file_intents.find_unsettled(self._db, folder))
 
+    def list_unsettled(self) -> Iterator[str]:
+        yield from file_intents.list_paths(self._db)
+
+    def list_copies(self) -> Iterator[tuple[str, Path]]:
+        yield from self._cache.list_copies()
+
     def collect(self, w: Writing, files: Sequence[FoundFile]) -> None:
         file_intents.condemn(w, [file.path for file in files], self._clock())
 

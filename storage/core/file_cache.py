@@ -13,7 +13,7 @@ for `ABANDONED_S` seconds: its process was killed.
 import hashlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -24,6 +24,7 @@ from storage.core import durable
 IN_USE_S = 900  # more than it takes to fetch and read the files of one scan; our judgement
 ABANDONED_S = 86_400  # longer than any process is suspended while it writes a copy; our judgement
 SHARE_BETWEEN_TRIMS = 16  # a process trims whenever it has added a 16th of the bound
+SEPARATOR = "+"  # in the name of a copy, for `/` in the file's path
 DRAFT = "."  # how the name of a copy begins while it is being written
 
 
@@ -39,7 +40,12 @@ class FileCache:
         self._lock = Lock()
 
     def path_of(self, path: str) -> Path:
-        return self.folder / path.replace("/", "+")
+        return self.folder / path.replace("/", SEPARATOR)
+
+    def list_copies(self) -> Iterator[tuple[str, Path]]:
+        """Yield each file of the folder, complete or not, with the path that it is a copy of."""
+        for file in sorted(self.folder.iterdir()):
+            yield file.name.replace(SEPARATOR, "/"), file
 
     def touch(self, path: str) -> bool:
         """Note that a copy is being used. Return False if there is none."""

@@ -68,6 +68,12 @@ def find_unsettled(db: Database, folder: str) -> Iterator[tuple[str, int, dateti
         after = rows[-1][0]
 
 
+def list_paths(db: Database) -> list[str]:
+    """Return the paths of all intents, condemned or not, in order."""
+    with db.reading() as r:
+        return list(r.execute(select(file_intents.c.path).order_by(file_intents.c.path)).scalars())
+
+
 def condemn(w: Writing, paths: Iterable[str], now: datetime) -> None:
     """Mark these intents as condemned, so that `settle` returns False for them."""
     w.execute(update(file_intents).where(file_intents.c.path.in_(list(paths))).values(condemned_at=now))

@@ -110,6 +110,14 @@ class Lake:
                     path = os.path.relpath(os.path.join(parent, name), self.root)
                     yield FoundFile(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
+    def list_unsettled(self) -> Iterator[str]:
+        """Yield the paths of all files that perhaps no row names: in a folder, of all files."""
+        yield from (file.path for file in self.files(""))
+
+    def list_copies(self) -> Iterator[tuple[str, Path]]:
+        """Yield this machine's copies of a bucket's files, complete or not, with their paths. A folder has none."""
+        yield from ()
+
     def collect(self, w: Writing, files: Sequence[FoundFile]) -> None:
         """Remove orphans. While this transaction runs, no other transaction may begin to refer to a file."""
         self.discard(*[file.path for file in files])

@@ -1,14 +1,17 @@
 """Find what is stored about a person, to answer a request for access or to check that everything was deleted.
 
-The search reads every table of the database (with PostgreSQL, Dagster's too), every file that the database names, and
-every other file in the home: logs and, if the database is SQLite, Dagster's records. Letters are not stored: each is
-generated from its evaluation and its customer when it is requested.
+The search reads every table of the database (with PostgreSQL, Dagster's too), every file of the lake, whether or not a
+row names it, this machine's copies of a bucket's files, and every other file in the home: logs and, if the database is
+SQLite, Dagster's records. Letters are not stored: each is generated from its evaluation and its customer when it is
+requested.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,6 +19,7 @@ from uuid import UUID
 
 import polars as pl
 from polars import selectors
+from polars.exceptions import PolarsError
 from sqlalchemy import Column, Connection, Inspector, MetaData, RowMapping, Table, inspect, select
 
 from pipelines.vocabulary.errors import Corrupt
@@ -30,16 +34,25 @@ CHUNK_BYTES: Final = 2**22
 LONGEST_BYTES: Final = 1_000  # of a text
 DATABASE_FILES: Final = ("", "-wal", "-shm", "-journal")  # what SQLite appends to the database's name
 
+SEALED: Final = ".sealed"  # how names of sealed files end
+UNNAMED: Final = "no row names this file"
+
 PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is all
+
+
+class Finding(StrEnum):
+    CONTAINS = "contains"  # one of the texts
+    UNREADABLE = "unreadable"  # only a person can tell
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A place where one of the texts is stored, or a file that only a person can read."""
+    """A place where one of the texts is stored, or may be stored."""
 
-    place: str  # a table, a folder of the lake, or `home`
+    place: str  # a table, a folder of the lake, `cache` or `home`
     key: str  # of the table's row, or the file's path
-    is_read: bool = True
+    finding: Finding = Finding.CONTAINS
+    note: str = ""  # in one line, what a person must know about the place
 
 
 def find(store: Store, texts: Sequence[str], pdf_text: PdfText) -> Iterator[Trace]:
@@ -49,16 +62,11 @@ def find(store: Store, texts: Sequence[str], pdf_text: PdfText) -> Iterator[Trac
     texts.
     """
     search = _Search([form for text in texts for form in _forms(text)], pdf_text)
-    with store.db.engine.connect() as connection:
-        for table in _tables(connection):
-            for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(select(table)).mappings():
-                if search.is_in([*row.values()]):
-                    yield Trace(table.fullname, _row_key(table, row))
-    yield from _search_sealed_files(store, search)
-    with store.db.reading() as r:
-        named = [(path, sha256) for path, sha256 in find_all_named(r) if path.endswith(".parquet")]
-    for path, sha256 in named:
-        yield from _search_file(path, partial(_read_content, store, path, sha256), search)
+    yield from _search_tables(store, search)
+    lake = _LakeSearch(store, search)
+    yield from lake.search_named_files()
+    yield from lake.search_unnamed_files()
+    yield from lake.search_cache()
     yield from _search_home(store, search)
 
 
@@ -107,6 +115,14 @@ class _Search:
             return self.is_in(content.decode(errors="ignore")) or None
 
 
+def _search_tables(store: Store, search: _Search) -> Iterator[Trace]:
+    with store.db.engine.connect() as connection:
+        for table in _tables(connection):
+            for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(select(table)).mappings():
+                if search.is_in([*row.values()]):
+                    yield Trace(table.fullname, _row_key(table, row))
+
+
 def _tables(connection: Connection) -> Iterator[Table]:
     inspector = inspect(connection)
     for schema in inspector.get_schema_names():
@@ -129,32 +145,82 @@ def _row_key(table: Table, row: RowMapping) -> str:
     return ", ".join(str(row[column.name]) for column in table.primary_key.columns)
 
 
-def _search_sealed_files(store: Store, search: _Search) -> Iterator[Trace]:
-    for files in SEALED_FILES:
-        columns = files.table.c
+class _LakeSearch:
+    """A search of the lake's files and of their copies."""
+
+    def __init__(self, store: Store, search: _Search) -> None:
+        self._store = store
+        self._search = search
         with store.db.reading() as r:
-            named = r.execute(
-                select(files.id, columns.path, columns.stored_sha256).where(columns.path.is_not(None))
-            ).all()
-        for file_id, path, sha256 in named:
-            yield from _search_file(path, partial(_open_sealed, store, path, sha256, files.context(file_id)), search)
+            self._named = dict(find_all_named(r))  # path → SHA-256
+            self._contexts = {  # what sealed files are sealed for
+                path: files.context(file_id)
+                for files in SEALED_FILES
+                for file_id, path in r.execute(select(files.id, files.table.c.path))
+            }
+
+    def search_named_files(self) -> Iterator[Trace]:
+        for path, sha256 in self._named.items():
+            yield from self._search_file(Trace(_folder_of(path), path), path, partial(self._read_named, path, sha256))
+
+    def search_unnamed_files(self) -> Iterator[Trace]:
+        """Search files that no row names: those of writers that were killed, and those that a sweep removes later."""
+        for path in self._store.lake.list_unsettled():
+            if path not in self._named:
+                trace = Trace(_folder_of(path), path, note=UNNAMED)
+                yield from self._search_file(trace, path, partial(_read_if_there, partial(self._read, path)))
+
+    def search_cache(self) -> Iterator[Trace]:
+        """Search all copies of a bucket's files, among them those of files that were removed from it."""
+        for path, copy in self._store.lake.list_copies():
+            yield from self._search_file(Trace("cache", copy.name), path, partial(_read_if_there, copy.read_bytes))
+
+    def _search_file(self, trace: Trace, path: str, read: Callable[[], bytes | None]) -> Iterator[Trace]:
+        """Yield the trace if the content of a file contains one of the texts, or if only a person can tell."""
+        try:
+            content = read()
+            found = content is not None and self._search.is_in_content(self._open(path, content))
+        except (Corrupt, OSError, PolarsError):
+            found = None
+        if found is not False:
+            yield trace if found else replace(trace, finding=Finding.UNREADABLE)
+
+    def _read_named(self, path: str, sha256: bytes) -> bytes:
+        """Read a file past the cache, which would grow to the size of the lake."""
+        content = self._read(path)
+        if hashlib.sha256(content).digest() != sha256:
+            raise Corrupt("Lake.ChecksumMismatch", f"The data file {path} is not what was written.")
+        return content
+
+    def _read(self, path: str) -> bytes:
+        return b"".join(self._store.lake.chunks(path))
+
+    def _open(self, path: str, content: bytes) -> bytes:
+        """Return the content of a file, opened if it is sealed."""
+        if not path.endswith(SEALED):
+            return content
+        return self._store.vault.open(content, self._contexts.get(path) or _guess_context(path))
 
 
-def _open_sealed(store: Store, path: str, sha256: bytes, context: bytes) -> bytes:
-    return store.vault.open(_read_content(store, path, sha256), context)
-
-
-def _read_content(store: Store, path: str, sha256: bytes) -> bytes:
-    return store.lake.verified_path(path, sha256).read_bytes()
-
-
-def _search_file(path: str, read: Callable[[], bytes], search: _Search) -> Iterator[Trace]:
+def _read_if_there(read: Callable[[], bytes]) -> bytes | None:
+    """Read a file that may be missing: it was announced and not written, or removed since it was listed."""
     try:
-        found = search.is_in_content(read())
-    except (Corrupt, OSError):
-        found = None
-    if found is not False:
-        yield Trace(path.partition("/")[0], path, is_read=found is not None)
+        return read()
+    except FileNotFoundError:
+        return None
+
+
+def _guess_context(path: str) -> bytes:
+    """Return what a file is sealed for. Until it is resealed for the first time, it is named after its id."""
+    for files in SEALED_FILES:
+        if path.startswith(f"{files.folder}/"):
+            with suppress(ValueError):
+                return files.context(UUID(path.rpartition("/")[2].removesuffix(files.suffix)))
+    return b""
+
+
+def _folder_of(path: str) -> str:
+    return path.partition("/")[0]
 
 
 def _search_home(store: Store, search: _Search) -> Iterator[Trace]:

@@ -121,5 +121,4 @@ def find(texts: Texts, as_json: AsJson = False) -> None:
     """
     with opened_store() as store:
         traces = personal_data.find(store, texts, isolation.read_pdf_text)
-        records = ({"place": each.place, "key": each.key, "isRead": each.is_read} for each in traces)
-        print_records(records, as_json=as_json, empty="Nothing that is stored contains these texts.")
+        print_records(map(asdict, traces), as_json=as_json, empty="Nothing that is stored contains these texts.")

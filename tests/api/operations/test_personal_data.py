@@ -13,7 +13,7 @@ from pipelines.synthetic.pdf import statement_pdf
 from storage.access import sessions, users
 from storage.access.roles import Role
 from storage.core.store import Store
-from storage.operations.personal_data import find
+from storage.operations.personal_data import Finding, find
 from tests.api.conftest import Client, answering, new_client
 from tests.api.work.test_records import add_note, attach
 from tests.api.worker import end_submissions
@@ -38,7 +38,7 @@ def client(store: Store) -> Iterator[Client]:
 def found(store: Store, *texts: str) -> dict[str, list[str]]:
     places = defaultdict[str, list[str]](list)
     for trace in find(store, texts, read_pdf_text):
-        if trace.is_read:
+        if trace.finding is Finding.CONTAINS:
             places[trace.place].append(trace.key)
     return places
 
@@ -76,7 +76,7 @@ def test_pdf_files_are_read_and_pictures_are_listed(store: Store, client: Client
     attach(client, customer_id, "statement.pdf", statement.content)
     attach(client, customer_id, "picture.png", PNG)
     [pdf] = found(store, statement.rows[0].description)["attachments"]
-    [picture] = [each for each in find(store, ["nobody"], read_pdf_text) if not each.is_read]
+    [picture] = [each for each in find(store, ["nobody"], read_pdf_text) if each.finding is Finding.UNREADABLE]
     assert pdf != picture.key
 
 
@@ -93,4 +93,4 @@ def test_a_damaged_file_is_listed(store: Store, client: Client) -> None:
     attach(client, customer_id, "note.txt", b"It is damaged later.")
     [file] = [key for key in found(store, "damaged later")["attachments"] if "/" in key]
     (store.lake.root / file).write_bytes(b"")
-    assert file in [each.key for each in find(store, ["nobody"], read_pdf_text) if not each.is_read]
+    assert file in [each.key for each in find(store, ["nobody"], read_pdf_text) if each.finding is Finding.UNREADABLE]

@@ -35,6 +35,7 @@ from pipelines.figures.lineage import (
 )
 from pipelines.metrics import Metrics
 from pipelines.reports import REPORTS
+from pipelines.reports.diff import ChangedFigure, ComparedHeadline, Diff
 from pipelines.reports.report_view import ReportView
 from pipelines.vocabulary.errors import Gone, build_pointer
 from pipelines.vocabulary.report_status import ReportStatus
@@ -217,6 +218,29 @@ def describe_trace(kind: str, figure: str, trace: Trace, basis: Basis) -> dict[s
         "asOf": basis.as_of,
         "dataVersion": basis.data_version,
         "reportVersion": REPORTS[kind].version if kind in REPORTS else metrics.VERSION,
+    }
+
+
+def describe_diff(found: Diff) -> dict[str, Any]:
+    """Return the public fields of a comparison."""
+    return {
+        "rowsDatedBetween": found.rows_dated_between,
+        "rowsAdded": found.rows_added,
+        "rowsGone": found.rows_gone,
+        "rowsCorrected": found.rows_corrected,
+        "rowsReenriched": found.rows_reenriched,
+        "headlines": [{"name": each.name, **_describe_compared(each)} for each in found.headlines],
+        "figures": [{**_describe_compared(each), "key": each.key, "causes": each.causes} for each in found.figures],
+    }
+
+
+def _describe_compared(each: ChangedFigure | ComparedHeadline) -> dict[str, Any]:
+    return {
+        "report": each.report,
+        "figure": each.figure,
+        "fromFigure": each.figure_before,
+        "from": each.before,
+        "to": each.after,
     }
 
 

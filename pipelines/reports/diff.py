@@ -1,19 +1,21 @@
-"""Which figures changed between two versions of a customer's transactions, and why.
+"""Which figures differ between two states of a customer's transactions, and why.
 
-The earlier version is turned into the later one in three steps, and the reports are computed before, between and after
-them. A figure's causes are the steps
-that changed it. Step 1 takes the later version's rows (added, revised, retracted), while rows in both versions keep
-their earlier enrichment. Step 2 adds the client's corrections. Step 3 adds every other change by rules, model or
-knowledge.
+A state is a version of the transactions, reported as of a day. The earlier state is turned into the later one in four
+steps, and the reports are computed before, between and after them. A figure's causes are the steps that changed it.
+Step 1 takes the later day. Step 2 takes the later version's rows (added, revised, retracted), while rows in both
+versions keep their earlier enrichment. Step 3 adds the client's corrections. Step 4 adds every other change by rules,
+model or knowledge.
+
+What is known besides the transactions (`Context`) takes its later state together with the rows if some came or went;
+else with the day if that differs, else in step 4. So the first and the last figures are those of the two reports.
 
 Columns that depend on several rows (pairs, series, facilities, flags) take their later values in one step: if rows came
-or went in step 1, on corrected rows in step 2; else in step 2 if there are corrections, else in step 3.
+or went in step 2, on corrected rows in step 3; else in step 3 if there are corrections, else in step 4.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Literal
@@ -21,14 +23,14 @@ from typing import Any, Literal
 import polars as pl
 
 from pipelines.enrichment.matching.duplicates import KNOWN
-from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
 from pipelines.reports.aggregate import TABLES
-from pipelines.vocabulary.schemas import TRANSACTIONS, current
+from pipelines.reports.headlines import HEADLINES, Reports
+from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 
-Cause = Literal["rows", "correction", "enrichment"]
-CAUSES: Sequence[Cause] = ("rows", "correction", "enrichment")
+Cause = Literal["date", "rows", "correction", "enrichment"]
+CAUSES: Sequence[Cause] = ("date", "rows", "correction", "enrichment")
 OWN = (  # columns of a row that don't depend on other rows
     *("category", "category_group", "confidence", "category_source"),
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_group"),
@@ -46,6 +48,7 @@ class ChangedFigure:
 
     report: str
     figure: str  # JSON Pointer into the later report's data, or into the earlier one's if the figure is gone
+    figure_before: str | None  # JSON Pointer into the earlier report's data
     key: str | None
     before: object
     after: object
@@ -53,11 +56,25 @@ class ChangedFigure:
 
 
 @dataclass(frozen=True)
+class ComparedHeadline:
+    """A headline of both reports, changed or not. None: the report doesn't have it."""
+
+    name: str
+    report: str
+    figure: str | None
+    figure_before: str | None
+    before: object
+    after: object
+
+
+@dataclass(frozen=True)
 class Diff:
+    rows_dated_between: int  # posted rows of the later version that are dated after the earlier day, or the reverse
     rows_added: int
     rows_gone: int
     rows_corrected: int
     rows_reenriched: int
+    headlines: Sequence[ComparedHeadline]
     figures: Sequence[ChangedFigure]
 
 
@@ -68,9 +85,17 @@ class _Figure:
     value: object
 
 
-def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Context) -> Diff:
-    """Compare one customer's TRANSACTIONS in two versions, both reported by today's formulas."""
-    earlier, later = before.filter(current()), after.filter(current())
+@dataclass(frozen=True)
+class _Computed:
+    """The reports of one step: their data by kind, and every figure by its identity, its path with keys for indexes."""
+
+    reports: Reports
+    figures: Mapping[tuple[str, ...], _Figure]
+
+
+def diff(before: Facts, after: Facts) -> Diff:
+    """Compare one customer's reports in two states, both by today's formulas."""
+    earlier, later = before.transactions.filter(current()), after.transactions.filter(current())
     paired = _add_earlier_columns(later, earlier)
     is_client_category = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
     earlier_source = pl.col("category_source_earlier")
@@ -83,14 +108,32 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
     only_rows = paired.select(_earlier_where(both, (both & corrected) if rows_changed else both))
     follows_later = pl.lit(value=rows_changed or rows_corrected > 0)
     rows_and_corrections = paired.select(_earlier_where(both & ~corrected, both & ~follows_later))
-    steps = _figures_of_each((earlier, only_rows, rows_and_corrections, later), as_of, context)
+    days_differ = before.as_of != after.as_of
+    on_later_day = before.context if rows_changed or not days_differ else after.context
+    with_rows = after.context if rows_changed or days_differ else before.context
+    steps = _compute_each(
+        (
+            Facts(earlier, before.as_of, before.context),
+            Facts(earlier, after.as_of, on_later_day),
+            Facts(only_rows, after.as_of, with_rows),
+            Facts(rows_and_corrections, after.as_of, with_rows),
+            Facts(later, after.as_of, after.context),
+        )
+    )
     return Diff(
+        rows_dated_between=_count_dated_between(before, after),
         rows_added=added,
         rows_gone=gone,
         rows_corrected=rows_corrected,
         rows_reenriched=other.filter(~corrected).height,
-        figures=list(_list_changed_figures(steps)),
+        headlines=list(_compare_headlines(steps[0].reports, steps[-1].reports)),
+        figures=list(_list_changed_figures([step.figures for step in steps])),
     )
+
+
+def _count_dated_between(before: Facts, after: Facts) -> int:
+    first, last = sorted((before.as_of, after.as_of))
+    return after.transactions.filter(posted(), pl.col("date") > first, pl.col("date") <= last).height
 
 
 def _add_earlier_columns(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
@@ -113,28 +156,32 @@ def _earlier_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
     return [retained.get(name, pl.col(name)) for name in TRANSACTIONS]
 
 
-def _figures_of_each(
-    steps: Sequence[pl.DataFrame], as_of: date, context: Context
-) -> list[dict[tuple[str, ...], _Figure]]:
-    """Return the figures of each step. A step that changes no row has those of the step before."""
-    found: list[dict[tuple[str, ...], _Figure]] = []
-    before: pl.DataFrame | None = None
-    for rows in steps:
-        ordered = rows.sort(_ROW)
-        found.append(found[-1] if before is not None and ordered.equals(before) else _figures(rows, as_of, context))
-        before = ordered
+def _compute_each(steps: Sequence[Facts]) -> list[_Computed]:
+    """Return the reports of each step. A step that changes nothing has those of the step before."""
+    found: list[_Computed] = []
+    before: Facts | None = None
+    for step in steps:
+        facts = Facts(step.transactions.sort(_ROW), step.as_of, step.context)
+        found.append(found[-1] if before is not None and _are_equal(facts, before) else _compute(facts))
+        before = facts
     return found
 
 
-def _figures(rows: pl.DataFrame, as_of: date, context: Context) -> dict[tuple[str, ...], _Figure]:
-    """Return every figure by its identity: its path, with keys instead of indexes."""
-    facts = Facts(rows, as_of, context)
+def _are_equal(facts: Facts, other: Facts) -> bool:
+    return (
+        facts.as_of == other.as_of and facts.context is other.context and facts.transactions.equals(other.transactions)
+    )
+
+
+def _compute(facts: Facts) -> _Computed:
+    reports: dict[str, Mapping[str, Any]] = {}
     figures: dict[tuple[str, ...], _Figure] = {}
     for kind, report in REPORTS.items():
         for text in report.compute(facts)["data"]:
-            for path, pointer, key, value in _leaves(json.loads(text, parse_float=Decimal)):
+            reports[kind] = json.loads(text, parse_float=Decimal)
+            for path, pointer, key, value in _leaves(reports[kind]):
                 figures[kind, *path] = _Figure(pointer, key, value)
-    return figures
+    return _Computed(reports, figures)
 
 
 def _leaves(
@@ -181,4 +228,11 @@ def _list_changed_figures(steps: Sequence[Mapping[tuple[str, ...], _Figure]]) ->
             continue
         shown = after.get(identity) or before[identity]
         causes = tuple(cause for cause, (old, new) in zip(CAUSES, pairwise(values), strict=True) if old != new)
-        yield ChangedFigure(identity[0], shown.pointer, shown.key, values[0], values[-1], causes)
+        place_before = before[identity].pointer if identity in before else None
+        yield ChangedFigure(identity[0], shown.pointer, place_before, shown.key, values[0], values[-1], causes)
+
+
+def _compare_headlines(before: Reports, after: Reports) -> Iterator[ComparedHeadline]:
+    for each in HEADLINES:
+        (place_before, value_before), (place, value) = each.find(before), each.find(after)
+        yield ComparedHeadline(each.name, each.report, place, place_before, value_before, value)

@@ -78,34 +78,26 @@ def get_completeness(
 @router.get("/diff", response_model=envelope(DiffView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
 @heavy
 def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQuery, Query()]) -> Response:
-    """List the figures that changed between two versions of the customer's transactions, and why."""
+    """List the figures that differ between two states of the customer's reports, and why.
+
+    A state is as of a day and as known at a time, or of a version of the transactions. Without any parameter, the
+    current version is compared with the one before it.
+    """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        to = customer.data_version if query.to is None else query.to
-        before = max(to - 1, 0) if query.from_ is None else query.from_
-        versions = (Moment.at(version, query.as_of) for version in (before, to))
-        sides = [replay.find_basis(r, caller, customer, moment) for moment in versions]
+        moments = (query.earlier(customer.data_version), query.later)
+        earlier, later = (replay.find_basis(r, caller, customer, moment) for moment in moments)
     with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
-        earlier, later = (side.facts(caller) for side in sides)
-        found = diff(earlier.transactions, later.transactions, later.as_of, later.context)
-    counts = {
-        "rowsAdded": found.rows_added,
-        "rowsGone": found.rows_gone,
-        "rowsCorrected": found.rows_corrected,
-        "rowsReenriched": found.rows_reenriched,
+        found = diff(earlier.facts(caller), later.facts(caller))
+    states = {
+        "from": earlier.data_version,
+        "to": later.data_version,
+        "fromAsOf": earlier.as_of,
+        "asOf": later.as_of,
+        "fromKnownAt": query.from_known_at,
+        "knownAt": query.known_at,
     }
-    figures = [
-        {
-            "report": each.report,
-            "figure": each.figure,
-            "key": each.key,
-            "from": each.before,
-            "to": each.after,
-            "causes": each.causes,
-        }
-        for each in found.figures
-    ]
-    return respond({"from": before, "to": to, "asOf": later.as_of, **counts, "figures": figures})
+    return respond(states | replay.describe_diff(found))
 
 
 def _add_explanation(kind: str) -> None:

@@ -15,15 +15,22 @@ from api.intake.schemas.transactions import TransactionView
 from pipelines.reports.report_view import ReportView as StoredReport
 from pipelines.vocabulary.report_status import ReportStatus
 
-_AS_OF = Parameter(
-    day,
-    "Report.InvalidAsOf",
-    "asOf must be a date, YYYY-MM-DD, given once.",
-    {"type": "string", "format": "date", "description": "Count only transactions dated up to this day."},
-)
-_KNOWN_AT = moment_parameter(
-    "knownAt", "Report.InvalidKnownAt", "Count only what was known at this moment: transactions and corrections."
-)
+
+def _day(name: str, description: str) -> Parameter:
+    return Parameter(
+        day,
+        "Report.InvalidAsOf",
+        f"{name} must be a date, YYYY-MM-DD, given once.",
+        {"type": "string", "format": "date", "description": description},
+    )
+
+
+def _known(name: str, description: str) -> Parameter:
+    return moment_parameter(name, "Report.InvalidKnownAt", description)
+
+
+_AS_OF = _day("asOf", "Count only transactions dated up to this day.")
+_KNOWN_AT = _known("knownAt", "Count only what was known at this moment: transactions and corrections.")
 
 
 def _version(name: str, description: str) -> Parameter:
@@ -41,8 +48,8 @@ class Moment(Received):
     ] = None
 
     @classmethod
-    def at(cls, data_version: int, as_of: date | None) -> "Moment":
-        return cls.model_construct(data_version=data_version, as_of=as_of)
+    def at(cls, data_version: int | None, as_of: date | None, known_at: datetime | None) -> "Moment":
+        return cls.model_construct(data_version=data_version, as_of=as_of, known_at=known_at)
 
     @property
     def is_given(self) -> bool:
@@ -74,11 +81,44 @@ class LineageQuery(Moment, FigureQuery):
 
 
 class DiffQuery(Received):
+    """Two states of a customer's reports: by days and times of knowledge, or by versions of the transactions."""
+
     from_: Annotated[
-        int | None, _version("from", "Earlier version of the customer's transactions. Default: the one before `to`.")
+        int | None,
+        _version(
+            "from",
+            "Earlier version of the customer's transactions. Default: the one before `to`. If `fromAsOf`, "
+            "`fromKnownAt` or `knownAt` is given: `to`, or the version that was current at `fromKnownAt`.",
+        ),
     ] = Field(None, alias="from")
-    to: Annotated[int | None, _version("to", "Later version. Default: the current one.")] = None
-    as_of: Annotated[date | None, _AS_OF] = None
+    to: Annotated[
+        int | None,
+        _version("to", "Later version. Default: the current one, or the one that was current at `knownAt`."),
+    ] = None
+    from_as_of: Annotated[
+        date | None, _day("fromAsOf", "Day of the earlier reports: count only transactions up to it. Default: `asOf`.")
+    ] = None
+    as_of: Annotated[
+        date | None, _day("asOf", "Day of the later reports: count only transactions up to it. Default: today.")
+    ] = None
+    from_known_at: Annotated[
+        datetime | None, _known("fromKnownAt", "Count in the earlier reports only what was known then. Default: now.")
+    ] = None
+    known_at: Annotated[
+        datetime | None, _known("knownAt", "Count in the later reports only what was known then. Default: now.")
+    ] = None
+
+    @property
+    def later(self) -> Moment:
+        return Moment.at(self.to, self.as_of, self.known_at)
+
+    def earlier(self, current_version: int) -> Moment:
+        """Return the moment of the earlier reports. By versions alone, it is that of the version before `to`."""
+        version = self.to if self.from_ is None else self.from_
+        by_moments = (self.from_as_of, self.from_known_at, self.known_at)
+        if self.from_ is None and all(each is None for each in by_moments):
+            version = max((current_version if self.to is None else self.to) - 1, 0)
+        return Moment.at(version, self.from_as_of or self.as_of, self.from_known_at)
 
 
 class _Data(View):
@@ -230,25 +270,42 @@ class LineageView(Counts):
 class MovedFigureView(View):
     report: str
     figure: str = Field(description="JSON Pointer into the later report; into the earlier one if the figure is gone.")
+    from_figure: str | None = Field(description="JSON Pointer into the earlier report; null if it lacks the figure.")
     key: str | None = Field(description="Keys of the table's row.")
     from_: Any = Field(serialization_alias="from")
     to: Any
-    causes: list[Literal["rows", "correction", "enrichment"]] = Field(
-        description="rows: added, revised or retracted; correction: by the client; enrichment: a change of rules, "
-        "model or facts about the customer changed how rows are categorised."
+    causes: list[Literal["date", "rows", "correction", "enrichment"]] = Field(
+        description="date: the later day; rows: added, revised or retracted; correction: by the client; enrichment: a "
+        "change of rules, model or facts about the customer changed how rows are categorised."
     )
 
 
-class DiffView(View):
-    """Figures that differ between two versions of a customer's transactions, by today's formulas."""
+class MovedHeadlineView(View):
+    """A figure that readers look at first, whether it differs or not."""
 
-    from_: int = Field(serialization_alias="from")
+    name: str = Field(description="Such as rating, riskValue, completenessScore, revenue90Days.")
+    report: str
+    figure: str | None = Field(description="JSON Pointer into the later report; null if it lacks the figure.")
+    from_figure: str | None = Field(description="JSON Pointer into the earlier report; null if it lacks the figure.")
+    from_: Any = Field(serialization_alias="from")
+    to: Any
+
+
+class DiffView(View):
+    """Figures that differ between two states of a customer's reports, by today's formulas."""
+
+    from_: int = Field(serialization_alias="from", description="Version of the transactions in the earlier reports.")
     to: int
+    from_as_of: date
     as_of: date
+    from_known_at: datetime | None = Field(description="Null: what is known now.")
+    known_at: datetime | None = Field(description="Null: what is known now.")
+    rows_dated_between: int = Field(description="Posted rows of the later version that are dated between the days.")
     rows_added: int
     rows_gone: int
     rows_corrected: int
     rows_reenriched: int
+    headlines: list[MovedHeadlineView]
     figures: list[MovedFigureView]
 
 

@@ -729,11 +729,16 @@ DiffView = TypedDict(
     {
         "from": "int",
         "to": "int",
+        "fromAsOf": "str",
         "asOf": "str",
+        "fromKnownAt": "str | None",
+        "knownAt": "str | None",
+        "rowsDatedBetween": "int",
         "rowsAdded": "int",
         "rowsGone": "int",
         "rowsCorrected": "int",
         "rowsReenriched": "int",
+        "headlines": "list[MovedHeadlineView]",
         "figures": "list[MovedFigureView]",
     },
 )
@@ -1279,11 +1284,16 @@ MovedFigureView = TypedDict(
     {
         "report": "str",
         "figure": "str",
+        "fromFigure": "str | None",
         "key": "str | None",
         "from": "Any",
         "to": "Any",
-        "causes": "list[Literal['rows', 'correction', 'enrichment']]",
+        "causes": "list[Literal['date', 'rows', 'correction', 'enrichment']]",
     },
+)
+MovedHeadlineView = TypedDict(
+    "MovedHeadlineView",
+    {"name": "str", "report": "str", "figure": "str | None", "fromFigure": "str | None", "from": "Any", "to": "Any"},
 )
 
 

@@ -438,11 +438,31 @@ def get_completeness(
 
 
 def diff_reports(
-    customer_id: str, *, from_: int | None = None, to: int | None = None, as_of: str | None = None
+    customer_id: str,
+    *,
+    from_: int | None = None,
+    to: int | None = None,
+    from_as_of: str | None = None,
+    as_of: str | None = None,
+    from_known_at: str | None = None,
+    known_at: str | None = None,
 ) -> Request[models.DiffView]:
-    """List the figures that changed between two versions of the customer's transactions, and why."""
+    """List the figures that differ between two states of the customer's reports, and why.
+
+    A state is as of a day and as known at a time, or of a version of the transactions. Without any parameter, the
+    current version is compared with the one before it.
+    """
     return Request(
-        "GET", f"/v1/customer/{path_part(customer_id)}/reports/diff", query={"from": from_, "to": to, "asOf": as_of}
+        "GET",
+        f"/v1/customer/{path_part(customer_id)}/reports/diff",
+        query={
+            "from": from_,
+            "to": to,
+            "fromAsOf": from_as_of,
+            "asOf": as_of,
+            "fromKnownAt": from_known_at,
+            "knownAt": known_at,
+        },
     )
 
 

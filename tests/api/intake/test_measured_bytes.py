@@ -13,7 +13,6 @@ import pytest
 from api.core.derived import BYTES_PER_LISTED_ROW, BYTES_PER_ROW, BYTES_PER_ROW_OF_DIFF
 from api.intake.transactions_json import in_slices
 from benchmarks.filling import UNTIL, fill
-from pipelines.figures.context import NO_CONTEXT
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
 from pipelines.reports.diff import diff
@@ -41,7 +40,7 @@ def reports(store: Store, place: Location) -> int:
 
 
 def compared(store: Store, place: Location) -> int:
-    diff(facts(store, place).transactions, facts(store, place).transactions, UNTIL, NO_CONTEXT)
+    diff(facts(store, place), facts(store, place))
     return ROWS
 
 

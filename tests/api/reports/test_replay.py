@@ -200,6 +200,71 @@ def test_a_diff_lists_the_figures_that_new_rows_changed(client: Client, path: st
     assert {cause for each in found["figures"] for cause in each["causes"]} == {"rows"}
 
 
+def test_a_diff_of_two_days_compares_the_two_reports(client: Client, path: str) -> None:
+    days = {"fromAsOf": "2026-05-31", "asOf": "2026-06-30"}
+    found = data(client, f"{path}/diff", **days)
+    assert {name: found[name] for name in days} == days
+    assert (found["from"], found["to"], found["fromKnownAt"], found["knownAt"]) == (2, 2, None, None)
+    assert (found["rowsDatedBetween"], found["rowsAdded"]) == (1, 0)
+    assert {cause for each in found["figures"] for cause in each["causes"]} == {"date"}
+    before, after = (data(client, path, asOf=day) for day in days.values())
+    for each in found["figures"]:
+        sides = ((before, each["fromFigure"], each["from"]), (after, each["figure"], each["to"]))
+        for bundle, figure, value in sides:
+            if value is not None:
+                assert at(bundle[each["report"]]["data"], figure) == value
+
+
+def at(node: Any, figure: str) -> Any:
+    """Follow a pointer into a report, in which a table's id works for its index."""
+    for segment in figure.strip("/").split("/"):
+        if isinstance(node, list):
+            node = node[int(segment)] if segment.isdecimal() else next(each for each in node if each["id"] == segment)
+        else:
+            node = node[segment]
+    return node
+
+
+def test_headlines_of_a_diff_are_those_of_the_reports(client: Client, path: str) -> None:
+    found = data(client, f"{path}/diff", fromAsOf="2026-05-31", asOf="2026-06-30")
+    headlines = {each["name"]: each for each in found["headlines"]}
+    assert [headlines["revenue90Days"][side] for side in ("from", "to")] == [Decimal("812.4"), Decimal("862.4")]
+    assert [headlines["closingBalance"][side] for side in ("from", "to")] == [Decimal("1712.25"), Decimal("1762.25")]
+    risk = data(client, path, asOf="2026-06-30")["risk"]["data"]
+    assert (headlines["rating"]["to"], headlines["riskValue"]["to"]) == (risk["rating"], risk["value"])
+
+
+def test_a_diff_of_two_times_of_knowledge_compares_what_was_known(store: Store, client: Client, path: str) -> None:
+    with store.db.reading() as r:
+        number = r.execute(select(func.max(customers.c.number))).scalar_one()
+        [first, second] = r.execute(
+            select(locations.c.created_at)
+            .where(locations.c.customer_number == number)
+            .order_by(locations.c.data_version)
+        ).scalars()
+    query = {"asOf": "2026-06-30", "fromKnownAt": first.isoformat()}
+    found = data(client, f"{path}/diff", **query)
+    assert (found["from"], found["to"], found["rowsAdded"], found["knownAt"]) == (1, 2, 3, None)
+    assert datetime.fromisoformat(found["fromKnownAt"]) == first
+    same = data(client, f"{path}/diff", **query, knownAt=first.isoformat())
+    assert (same["from"], same["to"], same["figures"]) == (1, 1, [])
+    back = data(client, f"{path}/diff", asOf="2026-06-30", fromKnownAt=second.isoformat(), knownAt=first.isoformat())
+    assert (back["from"], back["to"], back["rowsGone"]) == (2, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ({"fromAsOf": "2026-02-30"}, "Report.InvalidAsOf"),
+        ({"fromKnownAt": "yesterday"}, "Report.InvalidKnownAt"),
+        ({"knownAt": "2026-02-01"}, "Report.InvalidKnownAt"),
+    ],
+)
+def test_invalid_moments_of_a_diff_are_refused(client: Client, path: str, query: dict[str, str], code: str) -> None:
+    answer = client.get(f"{path}/diff", params=query)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+
 def test_the_page_is_one_document_that_fetches_nothing(client: Client, path: str) -> None:
     answer = client.get(f"{path}.html", params={"asOf": "2026-06-30"})
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")

@@ -18,7 +18,7 @@ from assets.core import batches as work_of
 from assets.enrichment.transactions import recompute
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge
-from pipelines.figures.context import NO_CONTEXT
+from pipelines.figures.facts import Facts
 from pipelines.reports.diff import diff
 from pipelines.reports.report_view import ReportView
 from pipelines.vocabulary.errors import Gone
@@ -389,7 +389,8 @@ def test_a_correction_is_the_cause_of_all_figures_in_a_diff(lender: Corrector) -
     lender.correct(NewCorrection(words="prospa loan repayment", category="rent", counterparty_name="Landlord"))
     lender.end_all()
     before, after = replayed_rows(lender, 1), replayed_rows(lender, 2)
-    found = diff(before, after, datetime.now(UTC).date(), NO_CONTEXT)
+    today = datetime.now(UTC).date()
+    found = diff(Facts(before, today), Facts(after, today))
     assert (found.rows_added, found.rows_gone, found.rows_corrected, found.rows_reenriched) == (0, 0, 6, 0)
     assert {each.causes for each in found.figures} == {("correction",)}
 

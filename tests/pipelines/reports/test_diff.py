@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import polars as pl
 
-from pipelines.figures.context import NO_CONTEXT
+from pipelines.figures.facts import Facts
 from pipelines.reports.diff import ChangedFigure, Diff, diff
+from pipelines.reports.headlines import HEADLINES
 from tests.pipelines.reports.examples import Row, row, transactions
 
 TODAY = date(2025, 6, 1)
@@ -21,8 +22,8 @@ COST = with_id(2, row(date(2025, 5, 2), "-40", category_source="fallback"))
 NEW = with_id(3, row(date(2025, 5, 3), "25", kind="revenue/card_settlement", category_source="pattern"))
 
 
-def between(before: list[Row], after: list[Row]) -> Diff:
-    return diff(frame(before), frame(after), TODAY, NO_CONTEXT)
+def between(before: list[Row], after: list[Row], earlier_day: date = TODAY) -> Diff:
+    return diff(Facts(frame(before), earlier_day), Facts(frame(after), TODAY))
 
 
 def frame(rows: list[Row]) -> pl.DataFrame:
@@ -35,7 +36,10 @@ def revenue_of_may(found: Diff) -> list[ChangedFigure]:
 
 
 def test_the_same_rows_change_nothing() -> None:
-    assert between([SALE, COST], [COST, SALE]) == Diff(0, 0, 0, 0, [])
+    found = between([SALE, COST], [COST, SALE])
+    assert (found.rows_added, found.rows_gone, found.rows_corrected, found.rows_reenriched) == (0, 0, 0, 0)
+    assert found.figures == []
+    assert all(each.before == each.after for each in found.headlines)
 
 
 def test_a_new_row_changes_the_figures_it_counts_in() -> None:
@@ -87,3 +91,54 @@ def test_the_unreconciled_share_of_the_whole_report_is_compared() -> None:
     assert moved["/unreconciled/rows"] == (1, ("rows",))
     assert len(moved) == 4
     assert not [each for each in corrected.figures if "unreconciled" in each.figure]
+
+
+def test_a_later_day_is_a_cause_of_its_own() -> None:
+    found = between([SALE, COST], [SALE, COST, NEW], earlier_day=date(2025, 5, 1))
+    assert found.rows_dated_between == 2
+    causes = {each.figure: each.causes for each in found.figures if each.key == "month 2025-05-01"}
+    assert causes["/tables/monthly_cash_flow/values/0/moneyOut"] == ("date",)
+    assert causes["/tables/monthly_cash_flow/values/0/revenue"] == ("rows",)
+    assert all(each.causes for each in found.figures)
+
+
+def test_the_same_rows_on_another_day_differ_by_the_day_alone() -> None:
+    found = between([SALE, COST], [SALE, COST], earlier_day=date(2025, 5, 1))
+    assert {each.causes for each in found.figures} == {("date",)}
+    [revenue] = [each for each in found.figures if each.key == "days 90" and each.figure.endswith("/moneyOut")]
+    assert (revenue.before, revenue.after) == (Decimal(0), Decimal(40))
+
+
+def test_a_figure_has_its_place_in_both_reports() -> None:
+    earlier = with_id(4, row(date(2025, 4, 1), "10", kind="revenue/card_settlement", category_source="pattern"))
+    [revenue] = [
+        each
+        for each in between([SALE], [earlier, SALE, NEW]).figures
+        if each.key == "month 2025-05-01" and each.figure.endswith("monthly_cash_flow/values/1/revenue")
+    ]
+    assert revenue.figure_before == "/tables/monthly_cash_flow/values/0/revenue"
+    [came] = [each for each in between([SALE], [SALE, earlier]).figures if each.figure.endswith("0/revenue")][:1]
+    assert (came.before, came.figure_before) == (None, None)
+
+
+def test_headlines_are_listed_whether_they_changed_or_not() -> None:
+    found = between([SALE], [SALE, NEW])
+    assert [each.name for each in found.headlines] == [each.name for each in HEADLINES]
+    by_name = {each.name: each for each in found.headlines}
+    revenue = by_name["revenue90Days"]
+    assert (revenue.before, revenue.after) == (Decimal(100), Decimal(125))
+    assert revenue.figure == revenue.figure_before == "/tables/rolling_windows/values/2/revenue"
+    assert by_name["rating"].after in ("A", "B", "C", "D", "E")
+    nothing = between([], [SALE])
+    assert {each.before for each in nothing.headlines} == {None}
+    assert {each.figure_before for each in nothing.headlines} == {None}
+
+
+def test_the_balance_of_the_last_month_is_a_headline() -> None:
+    may = {**SALE, "balance": Decimal("500.00")}
+    june = with_id(5, row(date(2025, 6, 1), "1", kind="revenue/card_settlement", category_source="pattern"))
+    found = between([may], [may, {**june, "balance": Decimal("501.00")}])
+    [balance] = [each for each in found.headlines if each.name == "closingBalance"]
+    assert (balance.before, balance.after) == (Decimal(500), Decimal(501))
+    assert balance.figure_before == "/tables/monthly_cash_flow/values/0/closingBalance"
+    assert balance.figure == "/tables/monthly_cash_flow/values/1/closingBalance"

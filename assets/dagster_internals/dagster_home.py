@@ -13,9 +13,7 @@ from uuid import uuid4
 import yaml
 from sqlalchemy import make_url
 
-from assets.core.runs import QUEUE_TAG
 from storage.core import durable, leases
-from storage.core.models import Queue
 from storage.core.settings import Settings
 
 NOTICE_LOST_RUNS_EVERY_S = 2
@@ -69,10 +67,7 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
             "module": "assets.dagster_internals.coordinator",
             "class": "PortfolioQueue",
             "config": {
-                "max_concurrent_runs": -1,
-                "tag_concurrency_limits": [
-                    {"key": QUEUE_TAG, "value": Queue.PORTFOLIO.value, "limit": settings.portfolio_runs}
-                ],
+                "max_concurrent_runs": -1,  # `coordinator` limits those of the portfolio
                 "dequeue_interval_seconds": DEQUEUE_EVERY_S,
                 # The launcher reports "no worker took the run" as a failure of user code. With unlimited retries, the
                 # run stays in the queue.

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from dagster import DagsterError, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter, StringSource
+from dagster import DagsterError, DagsterInstance, DagsterRun, StringSource
 from dagster._config.config_schema import UserConfigSchema
 from dagster._core.errors import DagsterLaunchFailedError, DagsterUserCodeUnreachableError
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
@@ -23,7 +23,6 @@ from storage.core.models import Queue
 from storage.core.settings import Settings
 
 OTHER_QUEUE = Queue.REFRESH  # for runs that were started by hand
-EXECUTING = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
 
 
 class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
@@ -50,21 +49,16 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
         run = context.dagster_run
         batch, queue = run.tags.get(BATCH_TAG), _queue_of(run)
         try:
-            if queue is Queue.PORTFOLIO:
-                self._require_worker_without_portfolio_run()
             self._workers.launch(Run(run.run_id, None if batch is None else int(batch)), queue)
         except (NoWorkerError, TimeoutError) as error:
             raise _refusal(run, str(error)) from error
 
-    def _require_worker_without_portfolio_run(self) -> None:
-        """Raise NoWorkerError if every worker has a run of the portfolio.
-
-        These runs may take hours, and Dagster fails a run that a worker doesn't begin within minutes of its launch.
-        """
-        executing = RunsFilter(tags={QUEUE_TAG: Queue.PORTFOLIO.value}, statuses=EXECUTING)  # with the launched one
-        workers = self._workers.count()
-        if 0 < workers < self._instance.get_runs_count(executing):
-            raise NoWorkerError("Every Tidemark worker has a run of the portfolio.")
+    def count_workers(self) -> int:
+        """Return how many workers can take runs; one while that can't be found out."""
+        try:
+            return self._workers.count()
+        except TimeoutError:
+            return 1
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)

@@ -21,6 +21,7 @@ from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunR
 
 from assets.core.batches import isolate_failures
 from assets.core.runs import PORTFOLIO_JOB_TAG, QUEUE_TAG
+from assets.dagster_internals import dagster_home
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio import backtests, simulations
 from assets.portfolio.kinds import PortfolioWork
@@ -72,13 +73,18 @@ def portfolio_job() -> None:
     description="Starts the runs of portfolio jobs that clients asked for, in order of receipt.",
 )
 def requested_portfolio_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request the runs of each job until the job has begun. Because of the run keys, Dagster starts each only once."""
+    """Request a run of each job for every worker until the job has begun.
+
+    Because of the run keys, Dagster starts each only once.
+    """
+    now = leases.clock(store.db)
     with store.db.reading() as r:
         waiting = portfolio_jobs.find_waiting(r)
+        workers = leases.count_holders(r, dagster_home.worker_role(store.settings), now)
     return [
         RunRequest(run_key=f"{each.flow} {each.job_id} {nth}", tags={PORTFOLIO_JOB_TAG: str(each.job_id)})
         for each in waiting
-        for nth in range(store.settings.portfolio_runs)
+        for nth in range(max(1, workers))
     ] or SkipReason("There are no requests.")
 
 

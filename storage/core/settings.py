@@ -389,13 +389,6 @@ class Settings(BaseSettings):
     portfolio_threads: int = Field(
         1, ge=1, description="Threads that the process of backfill and refresh computes with."
     )
-    portfolio_runs: int = Field(
-        1,
-        ge=1,
-        le=64,
-        description="Runs of portfolio work that execute at once. Each needs a worker of its own: a further `tidemark "
-        "worker`.",
-    )
     portfolio_slice_rows: int = Field(50_000, ge=1, description="Rows between two rests of backfill and refresh.")
 
     @classmethod

@@ -20,7 +20,7 @@ from tests.assets.conftest import prepare_dagster
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
     """Return an instance in a home without a worker, where every launch is refused."""
-    settings = Settings(home=tmp_path / "home", portfolio_runs=2)
+    settings = Settings(home=tmp_path / "home")
     prepare_dagster(settings)
     with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
         yield instance
@@ -62,4 +62,4 @@ def test_the_queue_retries_while_no_worker_runs(instance: DagsterInstance) -> No
     queue = instance.get_concurrency_config().run_queue_config
     assert queue is not None
     assert queue.max_user_code_failure_retries > 10**6, "and never gives up"
-    assert queue.tag_concurrency_limits == [{"key": QUEUE_TAG, "value": "portfolio", "limit": 2}]
+    assert queue.tag_concurrency_limits == [{"key": QUEUE_TAG, "value": "portfolio", "limit": 0}]

@@ -7,6 +7,8 @@ import pytest
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.errors import DagsterLaunchFailedError, DagsterUserCodeUnreachableError
 from dagster._core.launcher import WorkerStatus
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 from sqlalchemy.exc import OperationalError
 
 from assets.core.runs import QUEUE_TAG
@@ -38,7 +40,8 @@ def a_run(
     instance: DagsterInstance, queue: Queue, status: DagsterRunStatus = DagsterRunStatus.NOT_STARTED
 ) -> DagsterRun:
     job = definitions.resolve_job_def("enrichment_batch")
-    return instance.create_run_for_job(job, tags={QUEUE_TAG: queue.value}, status=status)
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__"), job.name)
+    return instance.create_run_for_job(job, tags={QUEUE_TAG: queue.value}, status=status, remote_job_origin=origin)
 
 
 def hold(store: Store, name: str) -> None:
@@ -95,20 +98,30 @@ def test_a_run_that_can_not_be_sent_is_refused_so_that_dagsters_queue_keeps_it(
         hold(store, f"{leases.FLEET}/here/{reason[:3]}")
 
 
-def test_dagsters_queue_keeps_a_portfolio_run_until_a_worker_has_none(
+def test_dagsters_queue_executes_a_portfolio_run_for_each_worker_that_is_there(
     store: Store, instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[str] = []
-    monkeypatch.setattr(FleetWorkers, "launch", lambda _self, run, _queue: sent.append(run.run_id))
-    hold(store, f"{leases.FLEET}/here/1")
+    daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
+
+    def dequeued() -> int:
+        queue = instance.get_concurrency_config()
+        return len(daemon._get_runs_to_dequeue(instance, queue, fixed_iteration_time=None))
+
+    for _ in range(4):
+        a_run(instance, Queue.PORTFOLIO, DagsterRunStatus.QUEUED)
+    assert dequeued() == 0, "without a worker"
+    for count, machine in enumerate(("here", "there", "elsewhere"), start=1):
+        hold(store, f"{leases.FLEET}/{machine}/1")
+        assert dequeued() == count
+    a_run(instance, Queue.PORTFOLIO, DagsterRunStatus.STARTED)
     a_run(instance, Queue.REFRESH, DagsterRunStatus.STARTED)
-    first, second = (a_run(instance, Queue.PORTFOLIO).run_id for _ in range(2))
-    instance.launch_run(first, workspace=None)  # pyrefly: ignore[bad-argument-type]  # ours needs none
-    with pytest.raises(DagsterUserCodeUnreachableError, match="has a run of the portfolio"):
-        instance.launch_run(second, workspace=None)  # pyrefly: ignore[bad-argument-type]
-    hold(store, f"{leases.FLEET}/elsewhere/1")
-    instance.launch_run(second, workspace=None)  # pyrefly: ignore[bad-argument-type]
-    assert sent == [first, second]
+    assert dequeued() == 2, "one worker already has a run of the portfolio"
+
+    def fail(_: Database) -> None:
+        raise OperationalError("", None, Exception())
+
+    monkeypatch.setattr(leases, "clock", fail)
+    assert dequeued() == 0, "while workers can't be counted, nothing is added to what executes"
 
 
 def test_the_launchers_connections_are_closed_with_the_instance(

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,6 +12,7 @@ import polars as pl
 import pytest
 from dagster import RunRequest, SkipReason, build_sensor_context
 
+from assets.dagster_internals import dagster_home
 from assets.portfolio import backtests as backtesting
 from assets.portfolio import portfolio_jobs as work
 from assets.portfolio.kinds import PortfolioWork
@@ -507,12 +507,17 @@ def test_a_run_is_requested_until_it_has_begun(portfolio: Portfolio) -> None:
     assert tick(portfolio.store) == []
 
 
-def test_as_many_runs_are_requested_as_may_execute_at_once(portfolio: Portfolio) -> None:
+def test_a_run_is_requested_for_every_worker(portfolio: Portfolio) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2)
-    three = replace(portfolio.store, settings=portfolio.store.settings.model_copy(update={"portfolio_runs": 3}))
-    assert [each.run_key for each in tick(three)] == [f"PolicyBacktest {job.job_id} {nth}" for nth in range(3)]
+    with portfolio.store.db.writing() as w:
+        for slot in range(3):
+            worker = f"{dagster_home.worker_role(portfolio.store.settings)}/{slot}"
+            assert leases.hold(w, worker, uuid4(), 60, leases.clock(portfolio.store.db))
+    assert [each.run_key for each in tick(portfolio.store)] == [
+        f"PolicyBacktest {job.job_id} {nth}" for nth in range(3)
+    ]
 
 
 def test_a_customer_with_a_damaged_file_is_left_out_and_counted(portfolio: Portfolio) -> None:

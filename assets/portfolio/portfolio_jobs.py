@@ -1,8 +1,8 @@
 """Run jobs over a client's portfolio, such as backtests, slice by slice in the portfolio's queue.
 
-A slice holds whole customers, up to `SLICE_CUSTOMERS` of them or `SLICE_ROWS` rows. Its resulting rows become a file of
-the lake; its tallies are stored until they are added up. A customer that can't be computed is left out and counted,
-without affecting others. If a run fails for any reason, its job fails, too.
+A slice holds whole customers: a 64th of them, at least `MIN_SLICE_CUSTOMERS`, or `SLICE_ROWS` rows. Its resulting rows
+become a file of the lake; its tallies are stored until they are added up. A customer that can't be computed is left
+out and counted, without affecting others. If a run fails for any reason, its job fails, too.
 
 Several runs share a job: each computes slices that no other run holds under a lease. One of them waits until all slices
 are recorded, takes over those of killed runs, and ends the job. A killed run is repeated by Dagster and joins again.
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
+from math import ceil
 from uuid import UUID
 
 import polars as pl
@@ -40,9 +41,9 @@ from storage.enrichment import transactions
 from storage.portfolio import portfolio_jobs
 from storage.portfolio.portfolio_jobs import Kind, Part, PortfolioJob, Slice
 
-# Our judgement: about ten seconds of work for each evaluated day, and enough pieces of `reports.SLICE_ROWS` that it
-# matters little if one thread finishes before the other.
-SLICE_CUSTOMERS = 20_000
+# Our judgement: a killed run repeats a 64th of the portfolio or, of a small one, work of a second or two; a slice of so
+# many rows takes about ten seconds for each evaluated day.
+SLICES, MIN_SLICE_CUSTOMERS = 64, 1_000
 SLICE_ROWS = 4_000_000
 MAX_SILENT = 5_000  # customers without transactions that are computed together
 NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in COLUMNS})
@@ -111,8 +112,9 @@ def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> 
     with store.db.reading() as r:
         work = KINDS[begun.kind.flow](r, store, begun)
         all_customers = portfolio_jobs.find_customers(r, work.population)
+    customers_each = max(MIN_SLICE_CUSTOMERS, ceil(len(all_customers) / SLICES))
     with store.db.writing() as w:
-        portfolio_jobs.list_slices(w, begun, slices(all_customers, SLICE_CUSTOMERS, SLICE_ROWS))
+        portfolio_jobs.list_slices(w, begun, slices(all_customers, customers_each, SLICE_ROWS))
     while any(_record_if_free(store, work, each, clock) for each in _remaining_slices(store, begun)):
         pass
     with leases.hold_if_free(store.db, f"portfolio job/{begun.job_id}") as is_mine_to_end:

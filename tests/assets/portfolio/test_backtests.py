@@ -241,7 +241,7 @@ def test_slices_make_no_difference(portfolio: Portfolio, monkeypatch: pytest.Mon
     portfolio.version(document("40", amount={"multiply": [{"metric": "history_days"}, "1.5"]}))
     whole = portfolio.run(one := portfolio.ask(2))
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 3)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 3)
     in_parts = portfolio.run(other := portfolio.ask(2))
     assert in_parts == whole
     assert portfolio.rows(other) == portfolio.rows(one)
@@ -327,7 +327,7 @@ def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pyt
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     whole = portfolio.run(portfolio.ask(2))
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 2)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 2)
     job = portfolio.ask(2)
     with monkeypatch.context() as patched:
         patched.setattr(portfolio_jobs, step, killed)
@@ -346,7 +346,7 @@ def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
 ) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     job, real = portfolio.ask(2), portfolio_jobs.record
 
     def killed_at_the_third(w: Any, lake: Any, slice_: Slice, *of: Any) -> None:
@@ -378,7 +378,7 @@ def test_four_runs_at_once_share_the_slices_and_have_the_result_of_one(
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     whole = portfolio.run(alone := portfolio.ask(2))
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     computed, compute, all_compute = list[int](), backtesting.Backtest.compute, threading.Barrier(4)
 
     def noted(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
@@ -401,7 +401,7 @@ def test_the_slice_of_a_lost_run_is_taken_over_when_its_lease_ends(
 ) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 2)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 2)
     job, db = portfolio.ask(2), portfolio.store.db
     with db.writing() as w:
         assert leases.hold(w, f"portfolio job/{job.job_id}/0", uuid4(), 1, datetime.now(UTC))
@@ -413,7 +413,7 @@ def test_a_run_leaves_what_remains_to_the_run_that_will_end_the_job(
 ) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 2)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 2)
     job, db = portfolio.ask(2), portfolio.store.db
     with (
         leases.hold_if_free(db, f"portfolio job/{job.job_id}"),
@@ -533,7 +533,7 @@ def test_a_customer_with_a_damaged_file_is_left_out_and_counted(portfolio: Portf
 
 
 def test_changed_decisions_are_paged_over_several_files(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     portfolio.version(document("10"))
     portfolio.version(document("40", amount="2000"))
     job = portfolio.ask(2)

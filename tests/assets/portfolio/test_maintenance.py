@@ -3,8 +3,10 @@
 import dataclasses
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -17,15 +19,18 @@ from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import tables
 from assets.portfolio.maintenance import Counts, carry_out, rest, slices
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
+from pipelines.reports import REPORTS
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import models
+from storage.core.settings import Settings
 from storage.core.store import Store
-from storage.enrichment.transactions import current_locations
+from storage.enrichment.transactions import current_locations, current_locations_in_bucket
 from storage.portfolio import maintenance
 from storage.portfolio.maintenance import BucketProgress, Task
 from storage.portfolio.tables import read_reports
 from tests.assets.conftest import Filled
-from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
+from tests.assets.lender import BUCKET, COFFEE, SALE, Lender, refreshed, risk_status, three_in_a_bucket
+from tests.conftest import copy_home, open_store
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
 
@@ -57,6 +62,14 @@ def backfilled(store: Store, do: Callable[[Work], Counts] | None = None) -> Coun
     return carry_out(sliced, Task.BACKFILL, BUCKET, tables.is_due(), do or partial(tables.reenrich, sliced))
 
 
+def better(*arguments: Any) -> Enriched:
+    """Enrich with another category for coffee."""
+    enriched = enrich(*arguments)
+    coffee = pl.col("description") == "COFFEE"
+    new = pl.when(coffee).then(pl.lit("new")).otherwise("category")
+    return dataclasses.replace(enriched, transactions=enriched.transactions.with_columns(category=new))
+
+
 def progress(store: Store) -> BucketProgress:
     with store.db.reading() as r:
         [found] = maintenance.read_progress(r, Task.BACKFILL, [BUCKET])
@@ -72,13 +85,6 @@ def enrichment_versions(store: Store) -> list[int]:
 def test_all_customers_get_the_enrichment_version_but_only_changed_rows_a_data_version(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def better(*arguments: Any) -> Enriched:
-        """Enrich with another category for coffee."""
-        enriched = enrich(*arguments)
-        coffee = pl.col("description") == "COFFEE"
-        new = pl.when(coffee).then(pl.lit("new")).otherwise("category")
-        return dataclasses.replace(enriched, transactions=enriched.transactions.with_columns(category=new))
-
     monkeypatch.setattr(transactions, "enrich", better)
     before = [lender.customer.data_version for lender in lenders]
     assert backfilled(store) == Counts(customers=3, changed=1)
@@ -155,6 +161,50 @@ def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Stor
     assert [risk_status(each) for each in lenders] == [ReportStatus.READY, ReportStatus.READY, ReportStatus.PENDING]
     with store.db.reading() as r:
         assert read_reports(r, "risk", BUCKET)["is_current"].to_list() == [True, True]
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_four_workers_over_the_buckets_leave_what_one_leaves(
+    store: Store, filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Byte for byte: the files of re-enriched values, and the documents of refreshed reports."""
+    lenders = filled(in_four_buckets)
+    monkeypatch.setattr(transactions, "enrich", better)
+    store.close()
+    other = open_store(Settings(home=copy_home(store.settings.home, tmp_path / "other")))
+    alone, shared = maintained(store, workers=1), maintained(other, workers=4)
+    other.close()
+    assert len(alone) == len(lenders)
+    assert alone == shared
+    assert all(b"new" in rows for rows, _ in alone.values()), "every value was enriched again"
+
+
+def in_four_buckets(store: Store) -> list[Lender]:
+    """Return four lenders, each with an outdated customer in a bucket of its own, and reports."""
+    four = [Lender(store) for _ in range(4)]
+    for lender in four:
+        lender.sent(COFFEE, SALE)
+        lender.ask_for_reports()
+        refreshed(lender)
+    with store.db.writing() as w:
+        w.execute(update(models.customers).values(enrichment_version=ENRICHMENT_VERSION - 1))
+    return four
+
+
+def maintained(store: Store, workers: int) -> dict[int, tuple[bytes, list[str]]]:
+    """Enrich all buckets again and refresh their reports, so many at once; return each customer's file and reports."""
+
+    def maintain(bucket: int) -> tuple[int, tuple[bytes, list[str]]]:
+        carry_out(store, Task.BACKFILL, bucket, tables.is_due(), partial(tables.reenrich, store))
+        stale = tables.stale(store.settings, datetime.now(UTC))
+        carry_out(store, Task.REFRESH, bucket, stale, partial(tables.refresh_all, store))
+        with store.db.reading() as r:
+            [place] = current_locations_in_bucket(r, bucket)
+            documents = [read_reports(r, kind, bucket)["data"].item() for kind in REPORTS]
+        return place.customer_number, ((store.lake.root / place.path).read_bytes(), documents)
+
+    with ThreadPoolExecutor(workers) as at_once:
+        return dict(at_once.map(maintain, range(1, 5)))
 
 
 def test_between_slices_maintenance_rests_while_jobs_wait(

@@ -1,6 +1,7 @@
 """A simulation computes a client's customers in slices, and has the same result as simulating each alone."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -168,10 +169,22 @@ def test_slices_of_any_size_give_the_same_result(portfolio: Portfolio, monkeypat
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
     monkeypatch.setattr(snapshots, "SNAPSHOT_ROWS", 1)
     monkeypatch.setattr(simulation, "MAX_SNAPSHOTS", 1)
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     sliced = portfolio.ask(of)
     assert portfolio.run(sliced) == result
     assert portfolio.firings(sliced) == portfolio.firings(whole)
+
+
+def test_four_runs_at_once_have_the_result_of_one(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = portfolio.ruleset()
+    whole = portfolio.run(alone := portfolio.ask(of))
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
+    shared = portfolio.ask(of)
+    with ThreadPoolExecutor(4) as runs:
+        list(runs.map(portfolio.run, [shared] * 4))
+    assert portfolio.simulation(shared).status is JobStatus.COMPLETED
+    assert portfolio.run(shared) == whole
+    assert portfolio.firings(shared) == portfolio.firings(alone)
 
 
 def test_attributes_have_their_past_values_and_before_the_first_change_its_value(portfolio: Portfolio) -> None:
@@ -247,7 +260,7 @@ def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pyt
     """Wherever it was killed, the result is the same in the end, and no customer counts twice."""
     of = portfolio.ruleset()
     wanted = portfolio.run(portfolio.ask(of))
-    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     job = portfolio.ask(of)
     with monkeypatch.context() as patched:
         patched.setattr(portfolio_jobs, step, _killed)
@@ -282,7 +295,9 @@ def test_an_ended_job_is_left_unchanged(portfolio: Portfolio) -> None:
     assert portfolio.simulation(job) == done
 
 
-@pytest.mark.parametrize(("where", "at_once", "read"), [(work, "SLICE_CUSTOMERS", 3), (simulation, "MAX_SNAPSHOTS", 2)])
+@pytest.mark.parametrize(
+    ("where", "at_once", "read"), [(work, "MIN_SLICE_CUSTOMERS", 3), (simulation, "MAX_SNAPSHOTS", 2)]
+)
 def test_more_firings_than_are_listed_are_counted(
     portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str, read: int
 ) -> None:

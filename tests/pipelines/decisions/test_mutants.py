@@ -292,7 +292,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     "every unknown cap ignored": (plan.PlannedLimit, "required_nodes", property(lambda planned: (planned.amount,))),
     "no unknown cap ignored": (
         plan.PlannedLimit,
-        "required",
+        "required_nodes",
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
     "nothing is too large to be read": (readings, "round_column", lambda value: value.cast(NUMBER, strict=False)),

@@ -86,7 +86,8 @@ def test_a_double_is_off_by_a_cent() -> None:
 
 @pytest.mark.slow  # runs a benchmark
 def test_measurements_without_a_service_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "measure_alone", lambda measurement, *given: (measurement(*given), 0))  # in this process
+    # In this process, not in one of its own.
+    monkeypatch.setattr(policies, "measure_alone", lambda measurement, *given: (measurement(*given), 0))
     rows = {row.what: row for row in policies.measure(SMALL)}
     assert rows["wrong with gaps: ours"].figure == "0 verdicts, 0 limits of 500"
     assert rows["wrong on the cent: ours"].figure == "0 verdicts, 0 limits of 500"

@@ -4,9 +4,10 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Response
+from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
 
 from storage.access.roles import Role
+from tests.browser.actions import ACTIONS, is_loaded
 from tests.browser.conftest import is_page, sign_in
 from tests.browser.house import House, addresses
 
@@ -33,6 +34,19 @@ def test_pages_have_no_violations(house: House, browser: Browser, subtests: pyte
             context.close()
 
 
+@pytest.mark.timeout(900)
+def test_pages_that_actions_show_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
+    for width in WIDTHS:
+        for colours in COLOURS:
+            context = new_context(browser, width, colours)
+            page = sign_in(house, context.new_page(), Role.ADMIN)
+            for name, act in ACTIONS.items():
+                with subtests.test(f"{name} {width} {colours}"):
+                    act(house, page)
+                    check_page(page)
+            context.close()
+
+
 def test_pages_without_signing_in_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
     for width in WIDTHS:
         for colours in COLOURS:
@@ -41,6 +55,13 @@ def test_pages_without_signing_in_have_no_violations(house: House, browser: Brow
             for path in (*OUTSIDE, *(DOCUMENTATION if colours == "light" else ())):
                 with subtests.test(f"{path} {width} {colours}"):
                     look_at(page, house.service.base_url + path)
+            with subtests.test(f"wrong password {width} {colours}"):
+                page.goto(house.service.base_url + "/sign-in")
+                page.get_by_label("Email address").fill("nobody@example.com")
+                page.get_by_label("Password").fill("wrong")
+                page.get_by_role("button", name="Sign in").click()
+                expect(page.get_by_role("alert")).to_be_visible()
+                check_page(page)
             context.close()
 
 
@@ -62,11 +83,19 @@ def new_context(browser: Browser, width: int, colours: Colours) -> BrowserContex
 
 
 def look_at(page: Page, url: str) -> Response:
-    """Open a page; fail if it breaks a rule of axe or is wider than the screen."""
+    """Open a page; fail if it breaks a rule of axe, is wider than the screen, or may be shown in another site's frame."""
     answer = page.goto(url)
     assert answer is not None
+    is_loaded(page)
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    check_page(page)
+    return answer
+
+
+def check_page(page: Page) -> None:
+    """Fail if the page that is shown breaks a rule of axe or is wider than the screen."""
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert overflow <= 0, "the page scrolls sideways"
-    return answer

@@ -1,0 +1,156 @@
+"""Pages that only an action shows: forms with faults, refusals, previews, and secrets that are shown once."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import uuid4
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.house import House
+
+Action = Callable[[House, Page], None]
+PRESS_AS_IT_IS: Final = "button => { button.form.noValidate = true; button.click(); }"
+
+
+def is_loaded(page: Page) -> None:
+    """Wait until the page has fetched the parts that come after it."""
+    expect(page.locator("[hx-trigger=load]")).to_have_count(0)
+
+
+def _open(house: House, page: Page, path: str) -> None:
+    page.goto(house.service.base_url + path.format_map(house.ids))
+
+
+def _press(page: Page, button: str) -> None:
+    """Press a button whose form the browser would not send, because a required field is empty or wrong."""
+    with page.expect_navigation():
+        page.get_by_role("button", name=button, exact=True).first.evaluate(PRESS_AS_IT_IS)
+
+
+def _search_too_short(house: House, page: Page) -> None:
+    _open(house, page, "/customers?search=a")
+
+
+def _new_customer(house: House, page: Page) -> None:
+    _open(house, page, "/customers/new")
+    page.locator("input[name=abn]").fill("123")
+    page.locator("input[name=state]").fill("Queensland and more")
+    _press(page, "Create the customer")
+
+
+def _application(house: House, page: Page) -> None:
+    _open(house, page, "/customers/{customer_id}/decide/{slug}")
+    page.locator("input[inputmode=decimal]").first.fill("abc")
+    _press(page, "Decide")
+
+
+def _transactions(house: House, page: Page) -> None:
+    _open(house, page, "/customers/{customer_id}/transactions?minAmount=abc")
+
+
+def _upload(house: House, page: Page) -> None:
+    _open(house, page, "/customers/{read_customer_id}/upload")
+    files = [{"name": name, "mimeType": "image/png", "buffer": b"\x89PNG"} for name in ("june.png", "july.png")]
+    page.locator("input[name=file]").set_input_files(files)
+    _press(page, "Upload")
+
+
+def _correction(house: House, page: Page) -> None:
+    _open(house, page, "/customers/{customer_id}/transactions/{transaction_id}")
+    page.locator("select[name=category]").select_option(index=2)
+    page.locator("input[name=counterpartyName]").fill("Harbour Bakery Supplies")
+    page.locator("input[name=which][value=similar]").check()
+    _press(page, "Preview the correction")
+
+
+def _override(house: House, page: Page) -> None:
+    _open(house, page, "/evaluations/{evaluation_id}")
+    page.get_by_text("Override this decision").click()
+    _press(page, "Override")
+    is_loaded(page)
+
+
+def _closing_an_alert(house: House, page: Page) -> None:
+    _open(house, page, "/alerts/{match_id}")
+    _press(page, "Close")
+
+
+def _key_without_scope(house: House, page: Page) -> None:
+    _open(house, page, "/admin/keys/new")
+    _press(page, "Create the key")
+
+
+def _new_key(house: House, page: Page) -> None:
+    _open(house, page, "/admin/keys/new")
+    page.get_by_label("customer:reports").check()
+    _press(page, "Create the key")
+
+
+def _faulty_user(house: House, page: Page) -> None:
+    _open(house, page, "/admin/users/new")
+    page.locator("input[name=email]").fill("ada")
+    _press(page, "Create the user")
+
+
+def _new_user(house: House, page: Page) -> None:
+    _open(house, page, "/admin/users/new")
+    page.locator("input[name=name]").fill("Ada Lovelace")
+    page.locator("input[name=email]").fill(f"{uuid4()}@example.com")
+    _press(page, "Create the user")
+
+
+def _faulty_webhook(house: House, page: Page) -> None:
+    _open(house, page, "/admin/webhooks/new")
+    page.locator("input[name=webhookUrl]").fill("http://lender.example/")
+    page.locator("textarea[name=customerIds]").fill("nobody")
+    _press(page, "Create the subscription")
+
+
+def _new_webhook(house: House, page: Page) -> None:
+    _open(house, page, "/admin/webhooks/new")
+    page.locator("input[name=webhookUrl]").fill("https://lender.example/hook")
+    _press(page, "Create the subscription")
+
+
+def _policy(house: House, page: Page) -> None:
+    _open(house, page, "/policies/{slug}/edit")
+    document = page.get_by_label("Document")
+    document.fill(document.input_value() + "\nnobody_knows_this: 1\n")
+    _press(page, "Check")
+
+
+def _password(house: House, page: Page) -> None:
+    _open(house, page, "/account")
+    page.locator("input[name=new]").fill("one")
+    page.locator("input[name=again]").fill("another")
+    _press(page, "Save the password")
+
+
+def _unknown_page(house: House, page: Page) -> None:
+    _open(house, page, "/customer")
+
+
+def _unknown_customer(house: House, page: Page) -> None:
+    _open(house, page, "/customers/{match_id}")
+
+
+ACTIONS: Final[Mapping[str, Action]] = {  # by a name for files
+    "customers-fault": _search_too_short,
+    "customers-new-fault": _new_customer,
+    "customers-customer-decide-slug-fault": _application,
+    "customers-customer-transactions-fault": _transactions,
+    "customers-customer-upload-fault": _upload,
+    "customers-customer-transactions-correction": _correction,
+    "evaluations-evaluation-override-fault": _override,
+    "alerts-match-fault": _closing_an_alert,
+    "admin-keys-new-fault": _key_without_scope,
+    "admin-keys-made": _new_key,
+    "admin-users-new-fault": _faulty_user,
+    "admin-users-link": _new_user,
+    "admin-webhooks-new-fault": _faulty_webhook,
+    "admin-webhooks-secret": _new_webhook,
+    "policies-slug-edit-fault": _policy,
+    "account-fault": _password,
+    "unknown-page": _unknown_page,
+    "unknown-customer": _unknown_customer,
+}

@@ -66,9 +66,11 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     assert told(house, "customer", customerId=customer_id)["name"] == "Story Bakery"
 
     page.get_by_role("link", name="Upload", exact=True).click()
-    page.locator("input[name=file]").set_input_files(written_exports(tmp_path))
+    files = written_exports(tmp_path)
+    page.locator("input[name=file]").set_input_files(files)
     page.get_by_role("button", name="Upload").click()
-    expect(page.get_by_role("table")).to_be_visible()
+    expect(page.locator("#jobs").get_by_text("Completed")).to_have_count(len(files))  # without reloading the page
+    expect(page.locator("#jobs-status")).to_have_text("")
 
     page.get_by_role("link", name="Overview").click()
     reload_until(page, page.get_by_text("Data under way"), shown=False)

@@ -31,11 +31,12 @@ async def show_upload(page: SignedIn, customer_id: str, number: PageOfList = "1"
 
 
 async def _upload_page(page: Page, customer_id: str, number: str = "1", refused: Refused | None = None) -> Response:
-    """Show the form, and what was submitted before."""
+    """Show the form, and what was submitted before. While a job runs, the list fetches itself again."""
     customer = await page.get("customer", customer_id)
     jobs = await page.get("jobs", customerId=customer_id, page=number, count=LISTED)
+    running = [job for job in jobs["jobs"] if job["status"] in RUNNING]
     status = 200 if refused is None else refused.status
-    return page.show("upload.html", status, customer=customer, jobs=jobs, refused=refused)
+    return page.show("upload.html", status, customer=customer, jobs=jobs, running=len(running), refused=refused)
 
 
 @router.post("/customers/{customer_id}/upload")

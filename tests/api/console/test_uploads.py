@@ -104,11 +104,23 @@ def statements_page(visitor: Visitor, customer_id: str) -> str:
     return visitor.get(f"/customers/{customer_id}/statements").text
 
 
-def test_several_jobs_are_listed(analyst: Visitor, customer_id: str) -> None:
+def test_list_of_several_jobs_is_fetched_again_until_all_have_ended(
+    store: Store, analyst: Visitor, customer_id: str
+) -> None:
     answer = upload(analyst, customer_id, ("june.pdf", pdf("june")), ("cheque.csv", CHEQUE))
     listed = analyst.get(answer.headers["location"]).text
-    for text in ("2 submissions were accepted.", "PDF statements", "Transactions"):
+    address = f"/customers/{customer_id}/upload?page=1"
+    for text in (
+        *("2 submissions were accepted.", "PDF statements", "Transactions", "2 jobs under way"),
+        *(f'<tbody id="jobs" hx-get="{address}"', f'<noscript><p><a href="{address}">Reload</a>'),
+    ):
         assert text in listed
+    end_extractions(store)
+    end_submissions(store)
+    ended = analyst.get(address).text
+    assert '<tbody id="jobs">' in ended
+    for text in ("under way", "hx-trigger", "<noscript>"):
+        assert text not in ended
 
 
 def test_job_says_what_was_refused_and_what_to_do(store: Store, analyst: Visitor, customer_id: str) -> None:

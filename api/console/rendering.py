@@ -20,13 +20,12 @@ from pipelines.pages.document import UNPRINTABLE
 
 CONTENT_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    "base-uri 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",  # stricter, and browsers would send no `Origin` with forms
-    "X-Frame-Options": "DENY",
 }
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode

@@ -1,21 +1,37 @@
-"""`PageRoute`: a route whose refusals are pages, too."""
+"""`PageRoute`: a route whose refusals are pages, too; and a page for addresses that have none."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Final
 from urllib.parse import quote
 
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from api.console import rendering
 from api.console.calls import Refused
-from api.console.visits import SignInNeeded
+from api.console.visits import Page, SignInNeeded, signed_in
+from api.http import problems
 from pipelines.vocabulary.errors import RateLimited, TidemarkError
+
+API: Final = "/v1"
+UNROUTED: Final = {
+    404: ("Request.UnknownPath", "There is no page at this address."),
+    405: ("Request.MethodNotAllowed", "This address only takes a form. Go back to the page that has it."),
+}
 
 
 class PageRoute(APIRoute):
-    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page."""
+    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page. What has GET has HEAD."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "GET" in self.methods:
+            self.methods.add("HEAD")
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -32,16 +48,42 @@ class PageRoute(APIRoute):
 
 
 def refusal_page(request: Request, refusal: Refused | TidemarkError) -> Response:
-    values = {"status": refusal.status, "code": refusal.code, "detail": refusal.detail}
-    response = rendering.render_page("refusal.html", values, request.app.state.store.settings.zone, refusal.status)
+    """Show a refusal: within the frame of the console if somebody is signed in, else on a page of its own."""
+    heading = {403: "Not allowed", 404: "Not found"}.get(refusal.status, "Not possible")
+    values = {"heading": heading, "code": refusal.code, "detail": refusal.detail}
+    page: Page | None = getattr(request.state, "page", None)
+    if page is None:
+        zone = request.app.state.store.settings.zone
+        response = rendering.render_page("refusal.html", {"page": None, **values}, zone, refusal.status)
+    else:
+        response = page.show("refusal.html", refusal.status, **values)
     if isinstance(refusal, RateLimited):
         response.headers["Retry-After"] = str(refusal.retry_after_s)
     return response
 
 
+def install(app: FastAPI) -> None:
+    """Show a page to people who open an address that has none, or that only takes a form."""
+    app.add_exception_handler(HTTPException, _respond_to_unrouted)
+
+
+async def _respond_to_unrouted(request: Request, error: Exception) -> Response:
+    """Respond with a page to a browser outside the HTTP API, else with a problem."""
+    assert isinstance(error, HTTPException)
+    is_of_api = request.url.path.startswith(API)
+    if is_of_api or error.status_code not in UNROUTED or "text/html" not in request.headers.get("accept", ""):
+        return await problems.respond_to_unrouted(request, error)
+    with suppress(SignInNeeded, TidemarkError):
+        await signed_in(request)
+    response = refusal_page(request, Refused(error.status_code, *UNROUTED[error.status_code], {}))
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(problems.methods_of_path(request))
+    return response
+
+
 def _return_address(request: Request) -> str:
     """Return where to come back to: the page, unless the request was to change something."""
-    if request.method != "GET":
+    if request.method not in ("GET", "HEAD"):
         return "/"
     query = request.url.query
     return f"{request.url.path}?{query}" if query else request.url.path

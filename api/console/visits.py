@@ -143,7 +143,8 @@ async def signed_in(request: Request) -> Page:
         raise SignInNeeded
     limits: Limits = request.app.state.limits
     limits.count_request(request.scope, session.user.user_id)
-    return Page(request, session, calls_of(request, session))
+    request.state.page = Page(request, session, calls_of(request, session))  # for refusals
+    return request.state.page
 
 
 SignedIn = Annotated[Page, Depends(signed_in)]

@@ -1,5 +1,5 @@
-"""Handle what applies to every request: a request id, a log line, rate limit headers, no caching, a limit on requests
-at once, and a response for every failure.
+"""Handle what applies to every request: a request id, a log line, rate limit headers, no caching, no framing of pages,
+a limit on requests at once, and a response for every failure.
 
 Plain ASGI, so that streamed responses stay streams. The log contains the route's template and never the path itself,
 which may contain an ABN.
@@ -22,6 +22,7 @@ from storage.core import logs
 
 POLLED = ("/health/", "/metrics")  # polled by monitoring, so logged at debug level only
 MAX_REQUEST_ID_CHARACTERS = 128
+FRAMED_BY_NOBODY = "frame-ancestors 'none'"  # has no effect in a page's own `meta` element, so pages don't have it
 BYTES_AROUND_A_HEADER = len(": \r\n")
 
 log = logging.getLogger("tidemark.api")
@@ -88,8 +89,18 @@ class _SentResponse:
             headers["X-Request-Id"] = self.request_id
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
+            _forbid_framing(headers)
             self._scope["app"].state.limits.limit_state(self._scope).write(headers)
         await self._send(message)
+
+
+def _forbid_framing(headers: MutableHeaders) -> None:
+    """Keep other sites from showing a page in a frame of theirs, where they could have its buttons clicked."""
+    if headers.get("content-type", "").startswith("text/html"):
+        headers["X-Frame-Options"] = "DENY"
+        policy = headers.get("content-security-policy", "")
+        if FRAMED_BY_NOBODY not in policy:
+            headers["Content-Security-Policy"] = "; ".join(filter(None, (policy, FRAMED_BY_NOBODY)))
 
 
 def _require_small_head(scope: Scope) -> None:

@@ -73,7 +73,7 @@ def unexpected_failure(request: Request) -> Response:
 def install(app: FastAPI) -> None:
     """Register the handlers of all known exceptions in `app`."""
     app.add_exception_handler(TidemarkError, _refusal)
-    app.add_exception_handler(HTTPException, _respond_to_unrouted)
+    app.add_exception_handler(HTTPException, respond_to_unrouted)
     app.add_exception_handler(ClientDisconnect, _cut_off)
     for error_type in UNREACHABLE:
         app.add_exception_handler(error_type, _unavailable)
@@ -98,16 +98,16 @@ def _headers(error: TidemarkError) -> dict[str, str]:
     return {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Unavailable) else {}
 
 
-async def _respond_to_unrouted(request: Request, error: Exception) -> Response:
+async def respond_to_unrouted(request: Request, error: Exception) -> Response:
     """Respond to what the router refuses: an unknown path, or a method that the path doesn't have."""
     assert isinstance(error, HTTPException)
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return problem(request, 404, "Request.UnknownPath", "There is nothing at this path.")
-    allowed = {"Allow": ", ".join(_methods(request))}
+    allowed = {"Allow": ", ".join(methods_of_path(request))}
     return problem(request, 405, "Request.MethodNotAllowed", "The path doesn't have this method.", headers=allowed)
 
 
-def _methods(request: Request) -> list[str]:
+def methods_of_path(request: Request) -> list[str]:
     """Return the methods of all routes with this path; each route alone lists only its own."""
     routes = [context.original_route for context in iter_route_contexts(request.app.routes)]
     matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 
 from api.access.routes import approvals, trail, users
 from api.access.routes import keys as api_keys
+from api.console import routes as pages
 from api.console.pages import ROUTERS as PAGES
 from api.core.derived import MAX_BYTES, ConcurrencyLimit
 from api.core.grouped_calls import GroupedCalls
@@ -99,6 +100,7 @@ def create_app(store: Store, *, shows_docs: bool = True, is_sandbox: bool = True
     app.state.store = store
     app.add_middleware(EveryRequest)
     problems.install(app)
+    pages.install(app)
     if shows_docs:
         app.include_router(docs.router)
     app.openapi = partial(_document, is_sandbox)  # pyrefly: ignore[method-assign]  # FastAPI's own way
@@ -111,8 +113,8 @@ def _routes(is_sandbox: bool) -> list[BaseRoute]:
     every = APIRouter(generate_unique_id_function=lambda route: to_camel(route.name))
     for routes in ROUTERS + OF_A_SANDBOX if is_sandbox else ROUTERS:
         every.include_router(routes.router)
-    for pages in PAGES:
-        every.include_router(pages)
+    for of_subject in PAGES:
+        every.include_router(of_subject)
     return every.routes
 
 

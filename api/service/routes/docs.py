@@ -15,9 +15,10 @@ from pipelines.vocabulary.codes import Code, catalogue
 from pipelines.vocabulary.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
+READ = ["GET", "HEAD"]
 
 
-@router.get("/docs")
+@router.api_route("/docs", methods=READ)
 def get_docs(request: Request) -> Response:
     """Return the OpenAPI document as a page."""
     return Page(_render_docs(request.app), headers={"Content-Security-Policy": CONTENT_POLICY})
@@ -28,7 +29,7 @@ def _render_docs(app: FastAPI) -> str:
     return render(docs_page.page(app.openapi()))
 
 
-@router.get(PAGES + "/{code}")
+@router.api_route(PAGES + "/{code}", methods=READ)
 async def get_error(code: str) -> Response:
     """Return the page about an error code, to which the `type` of a problem leads."""
     entry = catalogue().get(code)

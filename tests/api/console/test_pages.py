@@ -11,9 +11,10 @@ from api.console.routes import PageRoute
 from api.service.app import create_app
 from storage.access.roles import Role
 from storage.core.store import Store
-from tests.api.conftest import new_client
+from tests.api.conftest import Belongings, new_client
 from tests.api.console.visitor import Visitor, visit_as
 
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 BEFORE_SIGNING_IN = {"/sign-in", "/sign-in/link", "/sign-in/openid", "/sign-in/openid/back"}
 
 
@@ -68,3 +69,69 @@ def test_roles_see_what_their_scopes_allow(store: Store, base_url: str, subtests
             assert refused & linked == set()
             assert {answer.status_code for answer in answers.values()} <= {200, 403, 404}
             assert bool(refused) == (role is not Role.ADMIN)
+
+
+def test_pages_answer_head(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    """What checks links and health, and link previews, sends HEAD."""
+    visitor = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    for path in {*pages(store, "GET"), "/docs", "/docs/errors/Request.UnknownPath"}:
+        with subtests.test(path):
+            asked, read = (visitor.call(method, path) for method in ("HEAD", "GET"))
+            assert (asked.status_code, asked.content) == (read.status_code, b"")
+            assert asked.headers.get("content-type") == read.headers.get("content-type")
+    assert Visitor(base_url).call("HEAD", "/sign-in").status_code == 200
+    location = Visitor(base_url).call("HEAD", "/customers?search=Bakery").headers["location"]
+    assert location == "/sign-in?next=/customers%3Fsearch%3DBakery"
+
+
+def test_other_sites_cannot_frame_a_page(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    client = new_client(store, base_url)
+    ids = Belongings(store, client)
+    visitor = visit_as(store, base_url, client.client_id, Role.ADMIN)
+    policy, ruleset = f"/policies/{ids['slug']}", f"/rulesets/{ids['rulesetId']}"
+    evaluation = f"/evaluations/{ids['evaluationId']}"
+    decided = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "Dana Lee"}
+    assert client.post(f"/v1{evaluation}/override", decided).ok  # an indeterminate decision has no letter
+    sent_by_the_api = (
+        *(f"{evaluation}/letter", f"{policy}/backtests/{ids['backtestId']}/page"),
+        *(f"{ruleset}/simulations/{ids['simulationId']}/page", f"/customers/{ids['customerId']}"),
+    )
+    for path in (*pages(store, "GET"), *sent_by_the_api, "/docs", "/docs/errors/Request.UnknownPath", "/unknown"):
+        with subtests.test(path):
+            answer = visitor.get(path, headers=BROWSER)
+            if path in sent_by_the_api:
+                assert answer.status_code == 200
+            assert answer.headers["content-type"].startswith("text/html")
+            assert answer.headers["x-frame-options"] == "DENY"
+            assert answer.headers["content-security-policy"].count("frame-ancestors 'none'") == 1
+
+
+def test_an_unknown_address_is_a_page_for_people(store: Store, base_url: str) -> None:
+    visitor = visit_as(store, base_url, new_client(store, base_url).client_id, Role.VIEWER)
+    found = visitor.get("/customer", headers=BROWSER)
+    assert (found.status_code, found.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    for words in ("There is no page at this address.", 'aria-label="Console"', "Sign out"):
+        assert words in found.text
+    of_form = visitor.get(f"/evaluations/{uuid4()}/override", headers=BROWSER)
+    assert (of_form.status_code, of_form.headers["allow"]) == (405, "POST")
+    assert "This address only takes a form." in of_form.text
+    stranger = Visitor(base_url).get("/customer", headers=BROWSER)
+    assert (stranger.status_code, "Sign out" in stranger.text) == (404, False)
+    assert "There is no page at this address." in stranger.text
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"), [("/customer", "application/json"), ("/customer", "*/*"), ("/v1", BROWSER["accept"]),
+    ("/v1/customer", BROWSER["accept"]), ("/v1/unknown", BROWSER["accept"])],
+)  # fmt: skip
+def test_an_unknown_address_is_a_problem_for_software(base_url: str, path: str, accept: str) -> None:
+    answer = Visitor(base_url).get(path, headers={"accept": accept})
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_refusal_of_the_api_keeps_the_frame_of_the_console(store: Store, base_url: str) -> None:
+    visitor = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    answer = visitor.get(f"/customers/{uuid4()}")
+    assert answer.status_code == 404
+    for words in ("<title>Not found", "<h1>Not found</h1>", 'aria-label="Console"'):
+        assert words in answer.text

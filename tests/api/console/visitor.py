@@ -28,19 +28,19 @@ class Visitor:
         self._csrf: str | None = None
 
     def get(self, path: str, *, follows: bool = True, **options: Any) -> requests.Response:
-        answer = self._call("GET", path, **options)
+        answer = self.call("GET", path, **options)
         for _ in range(MAX_REDIRECTS if follows else 0):
             if not answer.is_redirect:
                 break
-            answer = self._call("GET", answer.headers["location"])
+            answer = self.call("GET", answer.headers["location"])
         return answer
 
     def send(self, path: str, fields: Mapping[str, object] | None = None, **options: Any) -> requests.Response:
         """Send a form as it is, from a page of this site; redirects are not followed."""
         origin = {"origin": self.base_url} | dict(options.pop("headers", {}))
-        return self._call("POST", path, data=fields, headers=origin, **options)
+        return self.call("POST", path, data=fields, headers=origin, **options)
 
-    def _call(self, method: str, path: str, **options: Any) -> requests.Response:
+    def call(self, method: str, path: str, **options: Any) -> requests.Response:
         headers = {"cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         headers |= options.pop("headers", {})
         answer = HTTP.request(

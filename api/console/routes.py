@@ -30,8 +30,8 @@ class PageRoute(APIRoute):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if "GET" in self.methods:
-            self.methods.add("HEAD")
+        methods = self.methods or set()
+        self.methods = methods | {"HEAD"} if "GET" in methods else methods
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()

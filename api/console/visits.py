@@ -143,8 +143,9 @@ async def signed_in(request: Request) -> Page:
         raise SignInNeeded
     limits: Limits = request.app.state.limits
     limits.count_request(request.scope, session.user.user_id)
-    request.state.page = Page(request, session, calls_of(request, session))  # for refusals
-    return request.state.page
+    page = Page(request, session, calls_of(request, session))
+    request.state.page = page  # for a refusal
+    return page
 
 
 SignedIn = Annotated[Page, Depends(signed_in)]

@@ -83,7 +83,7 @@ def new_context(browser: Browser, width: int, colours: Colours) -> BrowserContex
 
 
 def look_at(page: Page, url: str) -> Response:
-    """Open a page; fail if it breaks a rule of axe, is wider than the screen, or may be shown in another site's frame."""
+    """Open a page; fail if it breaks a rule of axe, is wider than the screen, or another site may frame it."""
     answer = page.goto(url)
     assert answer is not None
     is_loaded(page)

@@ -30,7 +30,7 @@ def definitions() -> Definitions:
     """Load the code location under the settings of this process."""
     settings = Settings()
     return Definitions(
-        assets=ASSETS if settings.schedules else [_never_late(each) for each in ASSETS],
+        assets=ASSETS if settings.schedules else [_without_freshness(each) for each in ASSETS],
         jobs=[
             enrichment_batch,
             extraction_batch,
@@ -54,6 +54,6 @@ def definitions() -> Definitions:
     )
 
 
-def _never_late(asset: AssetsDefinition) -> AssetsDefinition:
+def _without_freshness(asset: AssetsDefinition) -> AssetsDefinition:
     """Take the freshness policy off: without schedules nothing is made every night, so nothing can be late."""
     return asset.map_asset_specs(lambda spec: spec.replace_attributes(freshness_policy=None))

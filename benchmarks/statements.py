@@ -27,10 +27,10 @@ def measure() -> Sequence[Row]:
     forged = {forgery: Total(list(_read_forged(forgery))) for forgery in FORGERIES}
     stressed = {stress: Total(list(_read_stressed(stress))) for stress in STRESSES}
     return [
-        *_all_rows(usual),
-        *_each_layout(usual),
-        *_of_forgeries(forged),
-        *_of_stress(stressed),
+        *_rows_of_all_layouts(usual),
+        *_rows_of_each_layout(usual),
+        *_rows_of_forgeries(forged),
+        *_rows_of_stress(stressed),
         Row("wrongly called reconciled, in all files", f"{_count_wrongly_proved(usual, forged, stressed)}", "0"),
     ]
 
@@ -54,7 +54,7 @@ def _read_stressed(stress: str) -> Iterator[Reading]:
     )
 
 
-def _all_rows(usual: Total) -> list[Row]:
+def _rows_of_all_layouts(usual: Total) -> list[Row]:
     seen = Total([each for each in usual.readings if each.layout in LAYOUTS])
     unseen = Total([each for each in usual.readings if each.layout in HELD_OUT])
     return [
@@ -85,7 +85,7 @@ def _rows(whose: str, total: Total) -> list[Row]:
     ]
 
 
-def _each_layout(usual: Total) -> list[Row]:
+def _rows_of_each_layout(usual: Total) -> list[Row]:
     return [
         Row(
             f"`{name}`{', held out' if name in HELD_OUT else ''}: precision, recall, exact, reconciled, details",
@@ -101,7 +101,7 @@ def _summary(total: Total) -> str:
     return ", ".join([*map(_share_text, shares), *map(_percent, rest)])
 
 
-def _of_forgeries(forged: Mapping[str, Total]) -> list[Row]:
+def _rows_of_forgeries(forged: Mapping[str, Total]) -> list[Row]:
     return [
         Row(f"forged, {name}: flagged, of {len(total.readings)} files", _percent(_share_flagged(total)), "≥ 99 %")
         for name, total in forged.items()
@@ -112,7 +112,7 @@ def _share_flagged(total: Total) -> float:
     return sum(each.flagged for each in total.readings) / len(total.readings)
 
 
-def _of_stress(stressed: Mapping[str, Total]) -> list[Row]:
+def _rows_of_stress(stressed: Mapping[str, Total]) -> list[Row]:
     return [
         Row(f"{name}: precision, recall, exact, reconciled, details", _summary(total))
         for name, total in stressed.items()

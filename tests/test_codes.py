@@ -55,7 +55,7 @@ def texts_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
     yield from (text for node in nodes for text in texts(ast.walk(node)))
 
 
-def actions(nodes: Nodes) -> set[str]:
+def audited_actions(nodes: Nodes) -> set[str]:
     """Return actions of the audit trail, which have the form of codes: in calls, or in a table called `AUDITED`."""
     calls = (node for node in nodes if isinstance(node, ast.Call) and name_of(node) in AUDITED)
     tables = (node for node in nodes if isinstance(node, ast.Assign) and is_called(node.targets[0], "AUDITED"))
@@ -67,17 +67,17 @@ def is_called(target: ast.expr, name: str) -> bool:
     return isinstance(target, ast.Name) and target.id == name
 
 
-def written(path: str, nodes: Nodes) -> Iterator[str]:
+def codes_in(path: str, nodes: Nodes) -> Iterator[str]:
     """Yield codes: those that are literals, and those that a helper completes from a reason."""
-    audited = actions(nodes)
+    audited = audited_actions(nodes)
     if not path.startswith((REPORTS, *DATA)) or "report_view" in path:
         yield from (text for text in texts(nodes) if CODE.fullmatch(text) and text not in audited | NOT_CODES)
     for place, (helpers, area) in AREAS.items():
         if path.startswith(place):
-            yield from (f"{area}.{reason}" for reason in reasons(nodes, helpers) if REASON.fullmatch(reason))
+            yield from (f"{area}.{reason}" for reason in completed_reasons(nodes, helpers) if REASON.fullmatch(reason))
 
 
-def reasons(nodes: Nodes, helpers: set[str]) -> Iterator[str]:
+def completed_reasons(nodes: Nodes, helpers: set[str]) -> Iterator[str]:
     """Yield the reasons that helpers complete, and those that are returned with a message to be completed."""
     for node in nodes:
         if isinstance(node, ast.Call) and name_of(node) in helpers:
@@ -87,7 +87,7 @@ def reasons(nodes: Nodes, helpers: set[str]) -> Iterator[str]:
 
 
 def test_every_code_is_in_the_catalogue() -> None:
-    found = {code: path for path, nodes in modules() for code in written(path, nodes)}
+    found = {code: path for path, nodes in modules() for code in codes_in(path, nodes)}
     assert {code: path for code, path in found.items() if code not in {PREFIX, *catalogue()}} == {}
 
 
@@ -107,7 +107,7 @@ def test_every_refusal_of_a_file_is_in_the_catalogue() -> None:
 
 
 def test_every_code_of_the_catalogue_is_in_the_code() -> None:
-    """As a whole, or as the reason or the value that a helper completes."""
+    """A code is written in full, or only as the reason or value from which a helper makes it."""
     all_texts = {text for _, nodes in modules() for text in texts(nodes)}
     fields = {code for operation in documented() for code in CODE.findall(str(operation.documented["responses"]))}
     strange = [

@@ -34,7 +34,7 @@ class Simulation:
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         with self.store.db.reading() as r:
-            past = _past(r, self.definition, numbers)
+            past = _read_histories(r, self.definition, numbers)
         parts = list(simulation.simulate(self.definition, rows, past, simulation.MAX_FIRINGS))
         firings = pl.concat([pl.DataFrame(schema=FIRINGS), *(part.firings for part in parts)])
         return Part(firings, merge(part.tallies for part in parts), len(numbers))
@@ -65,7 +65,7 @@ def _days(store: Store, request: Request, now: datetime) -> list[Day]:
     return [Day(day, day_end(day, store.settings.zone, now)) for day in every]
 
 
-def _past(r: Reading, of: simulation.Simulation, numbers: Sequence[int]) -> AttributeHistories:
+def _read_histories(r: Reading, of: simulation.Simulation, numbers: Sequence[int]) -> AttributeHistories:
     """Return the history of the customers' attributes that the ruleset reads."""
     past: dict[int, dict[str, list[AttributeChange]]] = {}
     for number, each in attributes.find_changes(r, numbers, of.plan.attributes):

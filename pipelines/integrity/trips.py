@@ -2,8 +2,7 @@
 
 A receipt and a payment of equal size are a pair. How many days may lie between them depends on their parties: six weeks
 if the same party is on both sides, but only three days if a party is unknown. One pair proves nothing, because deposits
-are returned and invoices are paid twice, so each finding needs several. All
-thresholds are our judgement.
+are returned and invoices are paid twice, so each finding needs several. All thresholds are our judgement.
 """
 
 import polars as pl

@@ -105,9 +105,9 @@ def diff(before: Facts, after: Facts) -> Diff:
     other = paired.filter("in_both", differs)
     rows_corrected = other.filter(corrected).height
     both, rows_changed = pl.col("in_both"), added + gone > 0
-    only_rows = paired.select(_earlier_where(both, (both & corrected) if rows_changed else both))
+    only_rows = paired.select(_earlier_columns_where(both, (both & corrected) if rows_changed else both))
     follows_later = pl.lit(value=rows_changed or rows_corrected > 0)
-    rows_and_corrections = paired.select(_earlier_where(both & ~corrected, both & ~follows_later))
+    rows_and_corrections = paired.select(_earlier_columns_where(both & ~corrected, both & ~follows_later))
     days_differ = before.as_of != after.as_of
     on_later_day = before.context if rows_changed or not days_differ else after.context
     with_rows = after.context if rows_changed or days_differ else before.context
@@ -145,7 +145,7 @@ def _add_earlier_columns(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataF
     return joined.with_columns(pl.col("in_both").fill_null(value=False))
 
 
-def _earlier_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
+def _earlier_columns_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
     """Return the columns of TRANSACTIONS. Those in OWN have their earlier value where `own` is true, the other derived
     ones where `dependent` is.
     """

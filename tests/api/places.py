@@ -73,11 +73,11 @@ def example_with(operation: Operation, own: Mapping[str, str]) -> Any:
     body = deepcopy(operation.example)
     for place in places():
         if place.operation == operation and place.within == "body":
-            put(body, place, own[place.kind])
+            set_id(body, place, own[place.kind])
     return body
 
 
-def put(given: Any, place: Place, an_id: str) -> None:
+def set_id(given: Any, place: Place, an_id: str) -> None:
     """Set an id in a path, query or body; lists on the way are extended as needed."""
     found, steps = given, place.steps
     for step, following in zip(steps, [*steps[1:], None], strict=True):

@@ -45,7 +45,7 @@ from api.intake.commands.exports import (
 )
 from pipelines.enrichment.knowledge import Activated, Knowledge
 from pipelines.enrichment.learned import model_file
-from pipelines.enrichment.learned.model import Model, read_held_accuracy
+from pipelines.enrichment.learned.model import Model, read_held_out_accuracy
 from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import CURRENCY, InOneCurrency, as_submission, in_one_currency, job_id
 from pipelines.intake.masking import masked_texts
@@ -221,7 +221,7 @@ def train(
     print_record(
         {**saved, "fingerprint": fingerprint, "bytes": len(content), **_describe_facts(facts)}, as_json=as_json
     )
-    if read_held_accuracy(model).is_worthless:
+    if read_held_out_accuracy(model).is_worthless:
         warn(_WORTHLESS)
 
 
@@ -321,7 +321,7 @@ def _usable(r: Reading, store: "Store", model: str, client: UUID | None) -> Mode
     content = model_file.loads(_content_of(r, model))
     if not deciding.has_taxonomy_labels(content):
         raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
-    if read_held_accuracy(content).is_worthless:
+    if read_held_out_accuracy(content).is_worthless:
         raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
     if missing := _find_unfilled_columns(r, store, content, client):
         raise Unprocessable("Model.UnfilledColumns", _describe_unfillable(missing))

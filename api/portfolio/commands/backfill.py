@@ -66,17 +66,17 @@ def _follow(store: Store, requested: Sequence[int], *, print_progress: bool) -> 
         bar = progress.add_task("waiting", total=None)
         while True:
             with store.db.reading() as r:
-                buckets = maintenance.read_progress(r, Task.BACKFILL, requested)
-            states = [each.state(now()) for each in buckets]
+                found = maintenance.read_progress(r, Task.BACKFILL, requested)
+            states = [each.state(now()) for each in found]
             ended = sum(state in (State.DONE, State.FAILED) for state in states)
             progress.update(
                 bar,
                 description=f"{ended} of {len(requested)} buckets",
-                completed=sum(each.done for each in buckets),
-                total=sum(each.total for each in buckets),
+                completed=sum(each.done for each in found),
+                total=sum(each.total for each in found),
             )
             if ended == len(requested):
-                return buckets
+                return found
             time.sleep(POLL_EVERY_S)
 
 

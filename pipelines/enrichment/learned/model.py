@@ -74,12 +74,12 @@ class Linear:
         """Return scores (rows × labels), and the shares of each row's pieces, words and phrases that training knew."""
         read = prepare_narratives(rows)
         distinct = read.unique(maintain_order=True).with_row_index("narrative")
-        of = read.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
-        narrative = of["narrative"].to_numpy()
+        numbered = read.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
+        narrative = numbered["narrative"].to_numpy()
         scores, known = self._score_narratives(distinct)
-        own = len(self.vocabulary.buckets) - 1
-        facts, _ = self.vocabulary.vectors(own, build_fact_block(rows, contexts), rows.height)
-        return scores[narrative] + facts @ self._block_weights(own), known[narrative]
+        fact_block = len(self.vocabulary.buckets) - 1  # the last one
+        facts, _ = self.vocabulary.vectors(fact_block, build_fact_block(rows, contexts), rows.height)
+        return scores[narrative] + facts @ self._block_weights(fact_block), known[narrative]
 
     def _score_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
         scores = np.tile(self.bias, (distinct.height, 1))
@@ -161,6 +161,6 @@ def _category_by_rules(rows: pl.DataFrame) -> pl.Series:
     return rows.select(pl.when(decided).then(pl.col("category").cast(pl.String)))["category"]
 
 
-def read_held_accuracy(model: Model) -> HeldOutAccuracy:
+def read_held_out_accuracy(model: Model) -> HeldOutAccuracy:
     """Return a model's accuracy on the rows held out in its training."""
     return HeldOutAccuracy(**model.facts["held"])

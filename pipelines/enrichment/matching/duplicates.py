@@ -74,17 +74,17 @@ def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
     known = held.select(KNOWN.names()).with_columns(text=text_as_sent(), sent_id=id_as_sent())
     new = accepted.with_columns(text=text_as_sent(), sent_id=id_as_sent()).sort(*ORDER)
     first, *later = split_into_turns(known, new)
-    known, repeated = _take_in(known, first)
+    known, repeated = _add_turn(known, first)
     duplicates = [repeated]
     for turn in later:
         others = known.join(turn.rows, on="account_id", how="anti")
-        known, repeated = _take_in(known.join(turn.rows, on="account_id", how="semi"), turn)
+        known, repeated = _add_turn(known.join(turn.rows, on="account_id", how="semi"), turn)
         known = pl.concat([others, known])
         duplicates.append(repeated)
     return Identified(known.select(KNOWN.names()).sort(SORT_KEY), pl.concat(duplicates).sort("job_id", "position"))
 
 
-def _take_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _add_turn(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add the rows of a turn. Return all rows held after it, and the duplicates among its rows."""
     repeats = match_statements(known, turn.may_repeat)
     new = select_unpaired(turn.rows, repeats)

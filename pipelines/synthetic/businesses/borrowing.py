@@ -104,7 +104,7 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
         yield from _advance_invoices(borrowing, window, rng)
         return
     if not borrowing.payments and not borrowing.withheld:
-        yield from _revolving(borrowing, window, rng)
+        yield from _use_credit_line(borrowing, window, rng)
         return
     if borrowing.drawn in window and borrowing.funded_here:
         yield _funding(borrowing, borrowing.drawn, borrowing.lent, borrowing.to_repay)
@@ -125,10 +125,10 @@ def can_be_refinanced(borrowing: Borrowing, applied_on: int) -> bool:
     """Return whether a named lender's facility, drawn two months or more before the application, is still owed."""
     lasts = borrowing.ends is None and borrowing.lender.product in REFINANCED
     begun = borrowing.drawn + REFINANCED_AFTER <= applied_on
-    return lasts and begun and bool(borrowing.lender.name) and _planned_to_owe(borrowing, applied_on) > 0
+    return lasts and begun and bool(borrowing.lender.name) and _planned_debt(borrowing, applied_on) > 0
 
 
-def refinancing(
+def refinance(
     rng: Random, agreed: tuple[Borrowing, ...], days: Window, applied_on: int, part: Part | None
 ) -> tuple[Borrowing, ...]:
     """Return the facilities with one of them paid out by another lender's, in the weeks before the application."""
@@ -138,7 +138,7 @@ def refinancing(
         return agreed
     lender = rng.choice(open_to)
     drawn = next_business_day(max(days.first, applied_on - rng.randrange(5, 55)))
-    lent = ceil(_planned_to_owe(old, drawn) * rng.uniform(1.02, 1.3) / 50_000) * 50_000
+    lent = ceil(_planned_debt(old, drawn) * rng.uniform(1.02, 1.3) / 50_000) * 50_000
     ended = replace(old, ends=drawn)
     new = Borrowing(
         number=max(each.number for each in agreed) + 1,
@@ -154,7 +154,7 @@ def refinancing(
     return (*(ended if each is old else each for each in agreed), new)
 
 
-def _planned_to_owe(borrowing: Borrowing, on: int) -> int:
+def _planned_debt(borrowing: Borrowing, on: int) -> int:
     return max(0, borrowing.to_repay - borrowing.paid_before(on)) if borrowing.payments else 0
 
 
@@ -184,13 +184,13 @@ def _party(lender: Lender) -> Party:
     return Party(lender.name, code=lender.code, brand=_brand(lender))
 
 
-def _draw_lent(rng: Random, lender: Lender, turnover: int, least: int) -> int:
+def _draw_amount(rng: Random, lender: Lender, turnover: int, least: int) -> int:
     """Return what the lender lends, a multiple of $500."""
     return max(least, round(turnover * rng.uniform(lender.size_from, lender.size_to) / 50_000) * 50_000)
 
 
 def _draw_facility(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
-    lent = _draw_lent(rng, lender, turnover, 50_000)
+    lent = _draw_amount(rng, lender, turnover, 50_000)
     instalment = ceil(lent * lender.factor / lender.payments) if lender.payments else max(2_500, lent // 26)
     drawn = _draw_drawdown_day(rng, lender, days)
     # Most lenders of asset finance pay the dealer, so the money does not come to the business.
@@ -208,7 +208,7 @@ def _draw_drawdown_day(rng: Random, lender: Lender, days: Window) -> int:
 
 def _draw_advance(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
     """Return an advance that is repaid by a share of the takings."""
-    lent = _draw_lent(rng, lender, turnover, 100_000)
+    lent = _draw_amount(rng, lender, turnover, 100_000)
     drawn = next_business_day(round(days.first + rng.uniform(0.0, 0.8) * (days.last - days.first)))
     share = rng.choice((0.08, 0.1, 0.12, 0.15, 0.2))
     return Borrowing(number, lender, _party(lender), fill_in(rng, lender.reference), drawn, lent, 0, 0, withheld=share)
@@ -234,7 +234,7 @@ def _draw_renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> B
     at = next_business_day(due[len(due) * 6 // 10])
     if not days.first + 20 < at < days.last - 40:
         return None
-    lent = _draw_lent(rng, old.lender, turnover, old.lent)
+    lent = _draw_amount(rng, old.lender, turnover, old.lent)
     instalment = ceil(lent * old.lender.factor / old.payments)
     reference = fill_in(rng, old.lender.reference)
     return Borrowing(
@@ -278,7 +278,7 @@ def _establishment_fee(borrowing: Borrowing, rng: Random) -> Iterator[Movement]:
         yield Movement(day, cents, "direct_debit", borrowing.party, "ESTABLISHMENT FEE", "loan_fees")
 
 
-def _revolving(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Movement]:
+def _use_credit_line(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Movement]:
     """Yield a line of credit's movements: drawn in round amounts below the limit, a part of it repaid each week."""
     owed, series = 0, Series(f"facility {borrowing.number}", "weekly")
     paying_weekday = (borrowing.drawn - 1) % 7

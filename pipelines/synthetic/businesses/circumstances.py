@@ -10,7 +10,7 @@ from functools import cache
 from random import Random
 from typing import Literal
 
-from pipelines.synthetic.businesses.borrowing import can_be_refinanced, refinancing
+from pipelines.synthetic.businesses.borrowing import can_be_refinanced, refinance
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.data_files import Record, load
 from pipelines.synthetic.world.days import Window
@@ -143,7 +143,7 @@ def _refinance(profile: Profile, days: Window) -> Profile:
     if "refinanced" not in profile.lookalikes:
         return profile
     rng = stream_of(profile, "refinanced")
-    borrowings = refinancing(rng, profile.borrowings, days, profile.applied_on, profile.part)
+    borrowings = refinance(rng, profile.borrowings, days, profile.applied_on, profile.part)
     return replace(profile, borrowings=borrowings)
 
 

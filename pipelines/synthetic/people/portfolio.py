@@ -8,7 +8,7 @@ from random import Random
 from pipelines.synthetic.businesses.profile import make_abn, usable_banks
 from pipelines.synthetic.ledger.statements import branch_bsb, statement
 from pipelines.synthetic.people.incomes import Payments, pay, streams
-from pipelines.synthetic.people.living import from_savings, living
+from pipelines.synthetic.people.living import days_of_allowance, spend_and_receive
 from pipelines.synthetic.people.situations import situations
 from pipelines.synthetic.world.blanks import digits
 from pipelines.synthetic.world.days import Window, window
@@ -43,7 +43,7 @@ def _person(rng: Random, months: int, until: date, part: Part | None) -> Person:
     name, state = person(rng), rng.choice(states_by_weight())
     paid = [pay(stream, days, rng) for stream in streams(situation, rng, part)]
     monthly = sum(each.stream.monthly for each in paid)
-    spent = living(days, rng.choice(names().suburbs[state]), monthly, part, rng)
+    spent = spend_and_receive(days, rng.choice(names().suburbs[state]), monthly, part, rng)
     incoming = (movement for each in paid for movement in each.movements)
     entries = _entries([*incoming, *spent, *_allowance(name, days, monthly, rng)], rng)
     return Person(
@@ -59,7 +59,7 @@ def _person(rng: Random, months: int, until: date, part: Part | None) -> Person:
 def _allowance(name: str, days: Window, monthly: float, rng: Random) -> Iterator[Movement]:
     """Yield a weekly transfer from the person's own savings account, which the lender does not see."""
     cents = max(1, round(monthly / 10 / 1_000)) * 1_000
-    for day in from_savings(days, rng):
+    for day in days_of_allowance(days, rng):
         yield Movement(day, cents, "own_in", Party(name), "", "own_transfer", series=Series("allowance", "weekly"))
 
 

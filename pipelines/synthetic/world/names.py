@@ -70,19 +70,19 @@ def trading_name(rng: Random, owner: str, endings: tuple[str, ...]) -> str:
 
 def client_firm(rng: Random, part: Part | None = None) -> str:
     """Return a firm that buys from small businesses."""
-    return not_held_out(part, lambda: f"{_owner_or_place(rng)} {rng.choice(names().client_kinds)}")
+    return make_not_held_out(part, lambda: f"{_owner_or_place(rng)} {rng.choice(names().client_kinds)}")
 
 
 def firm_of_kind(rng: Random, kind: str, part: Part | None = None) -> str:
     """Return a firm whose name ends in what it does, such as ` Wholesale`."""
-    return not_held_out(part, lambda: f"{_owner_or_place(rng)}{kind}")
+    return make_not_held_out(part, lambda: f"{_owner_or_place(rng)}{kind}")
 
 
 def firm_in_suburb(rng: Random, name: str, part: Part | None = None) -> str:
     """Fill `{suburb} Fruit Barn` in with a suburb of any state."""
     suburbs = names().suburbs
     states = tuple(suburbs)
-    return not_held_out(part, lambda: name.replace("{suburb}", rng.choice(suburbs[rng.choice(states)]).title()))
+    return make_not_held_out(part, lambda: name.replace("{suburb}", rng.choice(suburbs[rng.choice(states)]).title()))
 
 
 def _owner_or_place(rng: Random) -> str:
@@ -91,7 +91,7 @@ def _owner_or_place(rng: Random) -> str:
 
 def local_firm(rng: Random, kind: str, part: Part | None = None) -> str:
     """Return a firm that small businesses buy from. `kind` is a key of `trade_endings`."""
-    return not_held_out(part, lambda: _local_firm(rng, kind))
+    return make_not_held_out(part, lambda: _local_firm(rng, kind))
 
 
 def related_names(rng: Random, owner: str, firm: str, part: Part | None = None) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def _first_word(rng: Random) -> str:
     return "".join(rng.sample(names().syllables, rng.choice((2, 3)))).capitalize()
 
 
-def not_held_out(part: Part | None, make: Callable[[], str]) -> str:
+def make_not_held_out(part: Part | None, make: Callable[[], str]) -> str:
     """Make a name. For training, make it again until it is not held out."""
     while is_held_out(name := make()) and part == "train":
         pass

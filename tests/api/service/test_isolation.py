@@ -16,7 +16,7 @@ from api.service.app import create_app
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client, new_client
 from tests.api.core.operations import document, documented
-from tests.api.places import Place, example_with, places, put
+from tests.api.places import Place, example_with, places, set_id
 
 ABOUT_SOMETHING_ELSE = {"Resolution.NothingFound"}  # the customer is found; its report has nothing with the key
 PUBLIC = {"/docs", "/openapi.json", "/health/live", "/health/ready", "/metrics"}
@@ -37,7 +37,7 @@ class Asker:
             "query": {},
             "body": example_with(operation, self.own),
         }
-        put(ids[place.within], place, an_id)
+        set_id(ids[place.within], place, an_id)
         headers = {"X-Request-Id": "same"}
         path = operation.path_for(ids["path"])
         return self.client.call(operation.method, path, params=ids["query"], json=ids["body"], headers=headers)

@@ -45,19 +45,19 @@ def a_warm_worker(store: Store, now: datetime, slot: int = 1) -> None:
         leases.hold(w, f"{dagster_home.worker_role(store.settings)}/{slot}", uuid4(), ttl_s=60, now=now)
 
 
-def submitted(store: Store, now: datetime, count: int) -> None:
+def submit_jobs(store: Store, now: datetime, count: int) -> None:
     client = a_client(store, now)
     for _ in range(count):
         a_submission(store, a_customer(store, client, now), now, rows=5)
 
 
-def standing(store: Store) -> list[tuple[str, int]]:
+def list_status_and_attempts(store: Store) -> list[tuple[str, int]]:
     with store.db.reading() as r:
         return [(row.status, row.attempts) for row in r.execute(select(jobs.c.status, jobs.c.attempts))]
 
 
 def test_all_waiting_jobs_of_a_queue_become_one_batch(store: Store, now: datetime) -> None:
-    submitted(store, now, count=3)
+    submit_jobs(store, now, count=3)
     a_warm_worker(store, now)
     launcher = Launcher()
 
@@ -66,11 +66,11 @@ def test_all_waiting_jobs_of_a_queue_become_one_batch(store: Store, now: datetim
 
 
 def test_with_one_worker_the_next_batch_begins_when_the_open_one_commits(store: Store, now: datetime) -> None:
-    submitted(store, now, count=1)
+    submit_jobs(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
     dispatch_queue(store, Queue.ENRICHMENT, launcher, now)
-    submitted(store, now, count=2)
+    submit_jobs(store, now, count=2)
 
     assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is DispatchOutcome.NOTHING_TO_DO
     with store.db.writing() as w:
@@ -84,47 +84,47 @@ def test_a_queue_has_as_many_open_batches_as_there_are_warm_workers(store: Store
         a_warm_worker(store, now, slot)
     launcher = Launcher()
     for expected in (DispatchOutcome.LAUNCHED, DispatchOutcome.LAUNCHED, DispatchOutcome.NOTHING_TO_DO):
-        submitted(store, now, count=1)
+        submit_jobs(store, now, count=1)
         assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is expected
     assert [batch.jobs for batch in launcher.launched] == [1, 1]
 
 
 def test_workers_of_another_home_do_not_count(store: Store, now: datetime) -> None:
-    submitted(store, now, count=1)
+    submit_jobs(store, now, count=1)
     with store.db.writing() as w:
         leases.hold(w, f"{leases.WORKER}/elsewhere/1", uuid4(), ttl_s=60, now=now)
     assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is DispatchOutcome.NOTHING_TO_DO
 
 
 def test_queues_do_not_claim_each_others_jobs(store: Store, now: datetime) -> None:
-    submitted(store, now, count=1)
+    submit_jobs(store, now, count=1)
     a_warm_worker(store, now)
     assert dispatch_queue(store, Queue.REFRESH, Launcher(), now) is DispatchOutcome.NOTHING_TO_DO
 
 
 def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime) -> None:
-    submitted(store, now, count=1)
+    submit_jobs(store, now, count=1)
     assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is DispatchOutcome.NOTHING_TO_DO
-    assert standing(store) == [("Queued", 0)]
+    assert list_status_and_attempts(store) == [("Queued", 0)]
 
 
 @pytest.mark.parametrize("error", [RefusedError("no such job"), requests.ConnectionError()])
 def test_a_launch_that_certainly_failed_costs_no_attempt(store: Store, now: datetime, error: Exception) -> None:
-    submitted(store, now, count=1)
+    submit_jobs(store, now, count=1)
     a_warm_worker(store, now)
     assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(error), now) is DispatchOutcome.REFUSED
-    assert standing(store) == [("Queued", 0)]
+    assert list_status_and_attempts(store) == [("Queued", 0)]
 
 
 def test_a_launch_of_unknown_outcome_costs_an_attempt(store: Store, now: datetime) -> None:
-    submitted(store, now, count=1)
+    submit_jobs(store, now, count=1)
     a_warm_worker(store, now)
     assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is DispatchOutcome.REFUSED
-    assert standing(store) == [("Queued", 1)]
+    assert list_status_and_attempts(store) == [("Queued", 1)]
 
 
 def test_a_batch_with_an_expired_lease_is_launched_again_with_a_new_token(store: Store, now: datetime) -> None:
-    submitted(store, now, count=1)
+    submit_jobs(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
     dispatch_queue(store, Queue.ENRICHMENT, launcher, now)
@@ -141,12 +141,12 @@ def test_a_submission_is_launched_at_once_if_this_process_leads(store: Store) ->
     launcher = Launcher()
     with dispatching(store, launcher, leads=lambda: True):
         time.sleep(0.1)
-        submitted(store, now, count=1)
+        submit_jobs(store, now, count=1)
         until(lambda: len(launcher.launched) == 1)
     with dispatching(store, launcher, leads=lambda: False):
         with store.db.writing() as w:
             batches.commit(w, launcher.launched[0].token)
-        submitted(store, now, count=1)
+        submit_jobs(store, now, count=1)
         time.sleep(0.2)
     assert len(launcher.launched) == 1
 
@@ -162,7 +162,7 @@ def test_an_unexpected_error_does_not_end_the_dispatcher(store: Store) -> None:
         return True
 
     with dispatching(store, launcher, leads):
-        submitted(store, now, count=1)
+        submit_jobs(store, now, count=1)
         until(lambda: len(launcher.launched) == 1)
 
 
@@ -228,7 +228,7 @@ def test_one_process_leads_until_it_gives_up_and_only_while_it_can_launch(store:
 
 
 def test_the_tags_of_a_run_name_its_batch_and_size_but_no_customer(store: Store, now: datetime) -> None:
-    submitted(store, now, count=2)
+    submit_jobs(store, now, count=2)
     a_warm_worker(store, now)
     launcher = Launcher()
     dispatch_queue(store, Queue.ENRICHMENT, launcher, now)

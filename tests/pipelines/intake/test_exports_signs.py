@@ -11,7 +11,7 @@ CARD = (
 SPENT = ["-84.50", "500.00", "-20.00", "-30.00"]
 
 
-def described(text: str, name: str = "export.csv", layout: str | None = None) -> Contents:
+def read_export(text: str, name: str = "export.csv", layout: str | None = None) -> Contents:
     return read(name, text.encode(), None if layout is None else parse_layout(layout))
 
 
@@ -37,7 +37,7 @@ CARD_MEMBER = (
     ids=["words", "name of the file", "card in its name", "heading of a column", "line before the heading"],
 )  # fmt: skip
 def test_positive_charges_of_a_card_are_money_out_by_assumption(name: str, text: str) -> None:
-    contents = described(text, name)
+    contents = read_export(text, name)
     assert amounts(contents) == SPENT
     assert contents.signs is Signs.ASSUMED
     assert "Signs are assumed: amounts without a minus are money out" in " ".join(contents.notes)
@@ -45,13 +45,13 @@ def test_positive_charges_of_a_card_are_money_out_by_assumption(name: str, text:
 
 def test_charges_of_a_card_with_a_minus_are_not_changed() -> None:
     text = "Date,Description,Amount\n2026-01-13,COLES,-84.50\n2026-01-14,PAYMENT - THANK YOU,500.00\n"
-    contents = described(text, "visa.csv")
+    contents = read_export(text, "visa.csv")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.ASSUMED
 
 
 def test_charges_and_payments_of_a_card_without_any_minus_are_read() -> None:
-    contents = described(CARD.replace("-500", "500"), "visa.csv")
+    contents = read_export(CARD.replace("-500", "500"), "visa.csv")
     assert amounts(contents) == SPENT
 
 
@@ -60,7 +60,7 @@ def test_an_owed_balance_of_a_card_rises_with_positive_charges() -> None:
         "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,1084.50\n2026-01-14,PAYMENT,-500.00,584.50\n"
         "2026-01-15,BUNNINGS,20.00,604.50\n"
     )
-    contents = described(text, "credit-card.csv")
+    contents = read_export(text, "credit-card.csv")
     assert amounts(contents) == ["-84.50", "500.00", "-20.00"]
     assert contents.statements[0].rows["balance"].to_list() == ["-1084.50", "-584.50", "-604.50"]
     assert contents.signs is Signs.ASSUMED
@@ -71,7 +71,7 @@ def test_a_balance_below_zero_proves_that_charges_are_positive() -> None:
         "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,-1084.50\n2026-01-14,PAYMENT,-500.00,-584.50\n"
         "2026-01-15,BUNNINGS,20.00,-604.50\n2026-01-16,KMART,1.00,-605.50\n"
     )
-    contents = described(text)
+    contents = read_export(text)
     assert amounts(contents) == ["-84.50", "500.00", "-20.00", "-1.00"]
     assert contents.statements[0].rows["balance"].to_list() == ["-1084.50", "-584.50", "-604.50", "-605.50"]
     assert contents.signs is Signs.PROVED
@@ -79,24 +79,24 @@ def test_a_balance_below_zero_proves_that_charges_are_positive() -> None:
 
 def test_balances_of_money_that_is_held_prove_the_signs() -> None:
     text = "Date,Description,Amount,Balance\n2026-01-13,RENT,-84.50,100.00\n2026-01-14,PAY,500.00,600.00\n"
-    contents = described(text)
+    contents = read_export(text)
     assert amounts(contents) == ["-84.50", "500.00"]
     assert (contents.signs, contents.notes) == (Signs.PROVED, ())
 
 
 def test_no_balance_proves_the_sign_of_the_first_of_amounts_without_any() -> None:
     rows = "2026-01-13,RENT,10.00,90.00\n2026-01-14,PAY,50.00,140.00\n2026-01-15,SHOP,20.00,120.00\n"
-    contents = described("Date,Description,Amount,Balance\n" + rows)
+    contents = read_export("Date,Description,Amount,Balance\n" + rows)
     assert amounts(contents) == ["10.00", "50.00", "-20.00"]
     assert contents.signs is Signs.ASSUMED
     assert "The sign of 1 of 3 amounts is assumed, money in: no balance before them proves it." in contents.notes
-    opened = described("Date,Description,Amount,Balance\n2026-01-13,Opening balance,,100.00\n" + rows)
+    opened = read_export("Date,Description,Amount,Balance\n2026-01-13,Opening balance,,100.00\n" + rows)
     assert amounts(opened) == ["-10.00", "50.00", "-20.00"]
     assert opened.signs is Signs.PROVED
 
 
 def test_without_any_proof_a_minus_is_assumed_to_be_money_out() -> None:
-    contents = described("Date,Description,Amount\n2026-01-13,RENT,-84.50\n2026-01-14,PAY,500.00\n")
+    contents = read_export("Date,Description,Amount\n2026-01-13,RENT,-84.50\n2026-01-14,PAY,500.00\n")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.ASSUMED
     assert contents.notes == ("Signs are assumed: a minus is money out. No balance proves it.",)
@@ -113,20 +113,20 @@ def test_without_any_proof_a_minus_is_assumed_to_be_money_out() -> None:
 )
 def test_words_for_debit_and_credit_state_the_sign(rows: list[tuple[str, str]], expected: list[str]) -> None:
     lines = [f"2026-01-{day},SHOP,{kind},{amount}\n" for day, (kind, amount) in enumerate(rows, start=13)]
-    contents = described("Date,Description,Type,Amount\n" + "".join(lines))
+    contents = read_export("Date,Description,Type,Amount\n" + "".join(lines))
     assert amounts(contents) == expected
     assert contents.signs is Signs.STATED
 
 
 def test_amounts_without_a_mark_are_debits_if_only_credits_are_marked() -> None:
-    contents = described("Date,Description,Amount\n2026-01-13,COLES,84.50\n2026-01-14,PAYMENT,500.00 CR\n")
+    contents = read_export("Date,Description,Amount\n2026-01-13,COLES,84.50\n2026-01-14,PAYMENT,500.00 CR\n")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.STATED
 
 
 def test_the_users_decision_overrides_all_evidence() -> None:
     for amount, expected in {"-3": SPENT, "+3": ["84.50", "-500.00", "20.00", "30.00"]}.items():
-        contents = described(CARD, layout=f"date=1,description=2,amount={amount}")
+        contents = read_export(CARD, layout=f"date=1,description=2,amount={amount}")
         assert amounts(contents) == expected
         assert contents.signs is Signs.DECLARED
 
@@ -136,6 +136,6 @@ def test_signs_of_several_accounts_in_a_file_are_decided_separately() -> None:
         "Date,Account,Description,Amount\n2026-01-13,Visa,COLES,84.50\n2026-01-13,Cheque,PAY,500.00\n"
         "2026-01-14,Visa,KMART,20.00\n2026-01-14,Cheque,RENT,-90.00\n"
     )
-    visa, cheque = described(text).statements
+    visa, cheque = read_export(text).statements
     assert visa.rows["amount"].to_list() == ["-84.50", "-20.00"]
     assert cheque.rows["amount"].to_list() == ["500.00", "-90.00"]

@@ -23,7 +23,7 @@ SLUGS = ("revenue_90d", "days_behind", "history_days", "debt_service_90d", "mean
 NO_ATTRIBUTES: Attributes = {}
 
 
-def against(since: Json, slugs: Sequence[str] = SLUGS, **also: Any) -> VersionedRuleset:
+def ruleset_with_baseline(since: Json, slugs: Sequence[str] = SLUGS, **also: Any) -> VersionedRuleset:
     """Return a ruleset whose rules compare each metric with its baseline for equality."""
     document = {
         "slug": "since",
@@ -43,19 +43,15 @@ def against(since: Json, slugs: Sequence[str] = SLUGS, **also: Any) -> Versioned
     return VersionedRuleset(ID, 1, Ruleset.model_validate(document), None)
 
 
-def _unchanged(code: str, slug: str) -> Json:
-    return {"code": code, "message": slug, "condition": {"equals": [{"metric": slug}, {"metric": f"{slug}_then"}]}}
-
-
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     chance = random.Random(4)
     return [row for number in range(15) for row in customer(chance, number, rows=chance.randint(1, 90))]
 
 
-def then(rows: Sequence[Row], since: Json, attributes: Attributes = NO_ATTRIBUTES) -> list[Mapping[str, Any]]:
+def list_baselines(rows: Sequence[Row], since: Json, attributes: Attributes = NO_ATTRIBUTES) -> list[Mapping[str, Any]]:
     """Return for each customer the baseline's day, and each metric's value and cause as of that day."""
-    plan = plan_rulesets([against(since)])
+    plan = plan_rulesets([ruleset_with_baseline(since)])
     described = compute_figures(plan, facts(rows, AS_OF), attributes, attributes, NOW)
     [baseline] = plan.baselines
     return [
@@ -66,7 +62,7 @@ def then(rows: Sequence[Row], since: Json, attributes: Attributes = NO_ATTRIBUTE
     ]
 
 
-def computed_on(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
+def compute_on_day(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
     """Return the metrics computed from the customer's rows up to the day, as of the day."""
     mine = [row for row in rows if row["customer_number"] == number and row["date"] <= day]
     found = values(facts(mine, day), select_with_inputs(SLUGS, METRICS)).to_dicts()
@@ -79,8 +75,8 @@ def computed_on(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
 @pytest.mark.parametrize("days", [-1, 0, 10, 90, 250, 499, 500])
 def test_baseline_equals_the_metric_computed_on_that_day(rows: list[Row], days: int) -> None:
     day = START + timedelta(days=days)
-    for described in then(rows, {"date": day.isoformat()}):
-        assert described == {"day": day, "customer": described["customer"]} | computed_on(
+    for described in list_baselines(rows, {"date": day.isoformat()}):
+        assert described == {"day": day, "customer": described["customer"]} | compute_on_day(
             rows, described["customer"], day
         )
 
@@ -88,13 +84,13 @@ def test_baseline_equals_the_metric_computed_on_that_day(rows: list[Row], days: 
 def test_customers_may_have_different_days(rows: list[Row]) -> None:
     days = {number: START + timedelta(days=30 * number + 7) for number in range(15)}
     held = {number: {"start": Attribute(day.isoformat())} for number, day in days.items()}
-    came = set()
-    for described in then(rows, {"attribute": "start"}, held):
+    causes = set()
+    for described in list_baselines(rows, {"attribute": "start"}, held):
         number = described["customer"]
-        assert described == {"day": days[number], "customer": number} | computed_on(rows, number, days[number])
-        came.add(described["revenue_90d"][1])
-    assert None in came, "some are known"
-    assert len(came) > 1
+        assert described == {"day": days[number], "customer": number} | compute_on_day(rows, number, days[number])
+        causes.add(described["revenue_90d"][1])
+    assert None in causes, "some are known"
+    assert len(causes) > 1
 
 
 NONE = {"day": None, **dict.fromkeys(SLUGS, (None, NO_BASELINE))}
@@ -116,19 +112,19 @@ NONE = {"day": None, **dict.fromkeys(SLUGS, (None, NO_BASELINE))}
 )
 def test_missing_invalid_or_future_day_gives_no_baseline(rows: list[Row], attribute: Attribute | None) -> None:
     held = {3: {} if attribute is None else {"start": attribute}}
-    assert [described for described in then(rows, {"attribute": "start"}, held) if described["customer"] == 3] == [
-        NONE | {"customer": 3}
-    ]
+    assert [
+        described for described in list_baselines(rows, {"attribute": "start"}, held) if described["customer"] == 3
+    ] == [NONE | {"customer": 3}]
 
 
 def test_future_date_gives_no_baseline(rows: list[Row]) -> None:
     day = AS_OF + timedelta(days=1)
-    assert {described["day"] for described in then(rows, {"date": day.isoformat()})} == {None}
+    assert {described["day"] for described in list_baselines(rows, {"date": day.isoformat()})} == {None}
 
 
 def test_customer_without_rows_has_no_values_at_the_baseline() -> None:
     held = {9: {"start": Attribute("2024-03-01")}}
-    assert then([], {"attribute": "start"}, held) == [
+    assert list_baselines([], {"attribute": "start"}, held) == [
         {"day": date(2024, 3, 1), "customer": 9, **dict.fromkeys(SLUGS, (None, "no_transactions"))}
     ]
 
@@ -136,14 +132,17 @@ def test_customer_without_rows_has_no_values_at_the_baseline() -> None:
 def test_baselines_by_attribute_take_one_pass_for_all_customers() -> None:
     start = {"attribute": "start"}
     plan = plan_rulesets(
-        [against(start), VersionedRuleset(UUID(int=2), 1, against(start, ["revenue_90d"]).ruleset, None)]
+        [
+            ruleset_with_baseline(start),
+            VersionedRuleset(UUID(int=2), 1, ruleset_with_baseline(start, ["revenue_90d"]).ruleset, None),
+        ]
     )
     assert [len(each.readings) for each in plan.baselines] == [len(SLUGS)]
 
 
 def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
     seen = observe_customers(
-        plan_rulesets([against({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW
+        plan_rulesets([ruleset_with_baseline({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW
     )
     [described] = seen.record(1, ID, ["C0"])["rules"]
     now, before = described["read"]
@@ -155,7 +154,7 @@ def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
 
 def test_a_rule_without_a_baseline_is_unknown_and_says_why(rows: list[Row]) -> None:
     seen = observe_customers(
-        plan_rulesets([against({"attribute": "start"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW
+        plan_rulesets([ruleset_with_baseline({"attribute": "start"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW
     )
     assert set(seen.outcomes["holds"].to_list()) == {None}
     assert set(seen.causes.select("kind", "name", "cause").iter_rows()) == {

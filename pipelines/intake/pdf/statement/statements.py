@@ -57,14 +57,14 @@ def statement_of(table: Table, details: Details, section: Section, document: Doc
     """Build the statement of a section whose table has been read.
 
     Args:
-        table: of the section.
-        details: of the section.
+        table: the section's table.
+        details: what the section states besides its rows.
         section: one account's part of the document.
-        document: that has the section.
+        document: the document with the section.
         made: the day on which the file was created.
     """
     pages = [page for page in document.pages if section.first_page <= page.number <= section.last_page]
-    ordered = _order_rows(_on_sheets(table, pages), details, made)
+    ordered = _order_rows(_convert_to_sheets(table, pages), details, made)
     dates = _resolve_dates(ordered, details, made)
     details, proof = _choose_balances(ordered, details, dates)
     verdict, reasons = _judge(proof, ordered, dates, details, section, document, pages)
@@ -95,7 +95,7 @@ def statement_of(table: Table, details: Details, section: Section, document: Doc
     )
 
 
-def _on_sheets(table: Table, pages: Sequence[Page]) -> Table:
+def _convert_to_sheets(table: Table, pages: Sequence[Page]) -> Table:
     """Convert the places of rows and balances to the sheets of the file as shown."""
     by_number = {page.number: page for page in pages}
     rows = tuple(
@@ -142,7 +142,7 @@ def _runs_backwards(
     )
     if forwards != backwards:
         return backwards > forwards
-    dates = _resolve_printed(rows, details, made).dates
+    dates = _resolve_printed_dates(rows, details, made).dates
     if len(set(dates)) == 1:
         return _ends_with_opening(marks, len(rows)) or _begins_with_only_balance(rows)
     return is_newest_first(dates)
@@ -166,12 +166,12 @@ def _reverse(rows: tuple[RawRow, ...], marks: Sequence[Mark]) -> tuple[tuple[Raw
 
 
 def _resolve_dates(ordered: _Ordered, details: Details, made: date | None) -> Resolved:
-    found = _resolve_printed(ordered.rows, details, made)
+    found = _resolve_printed_dates(ordered.rows, details, made)
     has_own_order = details.account_type == "credit_card" or any(row.title for row in ordered.rows)
-    return found if has_own_order else Resolved(found.dates, (*found.doubts, *_out_of_order(found.dates)))
+    return found if has_own_order else Resolved(found.dates, (*found.doubts, *_find_dates_out_of_order(found.dates)))
 
 
-def _resolve_printed(rows: Sequence[RawRow], details: Details, made: date | None) -> Resolved:
+def _resolve_printed_dates(rows: Sequence[RawRow], details: Details, made: date | None) -> Resolved:
     printed = [row.date for row in rows]
     period = (details.period_start, details.period_end)
     found = resolve(printed, [row.year for row in rows], period, made)
@@ -182,7 +182,7 @@ def _resolve_printed(rows: Sequence[RawRow], details: Details, made: date | None
     )
 
 
-def _out_of_order(dates: Sequence[date | None]) -> Iterator[str]:
+def _find_dates_out_of_order(dates: Sequence[date | None]) -> Iterator[str]:
     """Yield a doubt if some rows are out of order but nearly all are in order: a date may have been changed."""
     known = [day for day in dates if day]
     steps = list(pairwise(known))
@@ -206,16 +206,16 @@ def _choose_balances(ordered: _Ordered, details: Details, dates: Resolved) -> tu
     if not _is_contradicted(proof) or len(pairs) < 2:
         return details, proof
     tried = [replace(details, opening_balance=opening, closing_balance=closing) for opening, closing in pairs]
-    holding = [(pair, found) for pair in tried if not _is_contradicted(found := _proof(ordered, pair, dates))]
+    agreeing = [(pair, found) for pair in tried if not _is_contradicted(found := _proof(ordered, pair, dates))]
     without = replace(details, opening_balance=None, closing_balance=None)
-    if not holding:
+    if not agreeing:
         between_rows = _proof(ordered, without, dates).reasons
         certain = tuple(
             reason for reason in proof.reasons if reason.code != "BalanceMismatch" or reason in between_rows
         )
         return details, proof if certain == proof.reasons else replace(proof, reasons=(*certain, _AMBIGUOUS))
-    chosen, found = holding[0]
-    if len(holding) > 1:
+    chosen, found = agreeing[0]
+    if len(agreeing) > 1:
         return without, replace(found, verdict=Verdict.PARTIAL, reasons=(*found.reasons, _AMBIGUOUS))
     return chosen, replace(found, reasons=(*found.reasons, _CHOSEN))
 
@@ -227,7 +227,7 @@ def _is_contradicted(proof: Proof) -> bool:
 def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
     rows, decided = ordered.rows, ordered.signed
     opening, closing = _stated_balances(ordered, details)
-    between = _between(ordered, details, opening, closing)
+    between = _balances_between(ordered, details, opening, closing)
     postings = [
         Posting(amount, balance, row.boxes[-1].page)
         for row, amount, balance in zip(rows, decided.amounts, decided.balances, strict=True)
@@ -256,7 +256,9 @@ def _closing_of_summary(ordered: _Ordered, details: Details) -> Decimal | None:
     return details.closing_balance
 
 
-def _between(ordered: _Ordered, details: Details, opening: Decimal | None, closing: Decimal | None) -> list[Point]:
+def _balances_between(
+    ordered: _Ordered, details: Details, opening: Decimal | None, closing: Decimal | None
+) -> list[Point]:
     """Return the balances between rows, and those of the summary if the table states others."""
     count = len(ordered.rows)
     points = [point for _, point in ordered.points]

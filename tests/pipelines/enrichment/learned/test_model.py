@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.features import BLOCKS, build_fact_block, build_narrative_blocks, prepare_narratives
-from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, read_held_accuracy
+from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, read_held_out_accuracy
 from pipelines.enrichment.training.labelled import Unfamiliar, read_labelled_rows
 from pipelines.vocabulary.errors import Unprocessable
 from tests.pipelines.enrichment.learned.examples import KINDS, rows, table
@@ -181,11 +181,11 @@ def test_two_labels_are_enough() -> None:
 @pytest.mark.service  # trains one more model
 def test_model_of_random_labels_is_found_worthless() -> None:
     shuffled = rows(1_200).with_columns(pl.col("label").shuffle(seed=1))
-    assert read_held_accuracy(train(shuffled)).is_worthless
+    assert read_held_out_accuracy(train(shuffled)).is_worthless
 
 
 def test_model_of_real_labels_is_not_worthless(model: Model) -> None:
-    assert not read_held_accuracy(model).is_worthless
+    assert not read_held_out_accuracy(model).is_worthless
 
 
 def test_model_that_is_wrong_on_unfamiliar_rows_is_less_confident(model: Model) -> None:
@@ -199,7 +199,7 @@ def test_model_that_is_wrong_on_unfamiliar_rows_is_less_confident(model: Model) 
 def test_equal_rows_are_trained_on_in_bounded_time() -> None:
     alike = pl.concat([table(1)] * 400).with_columns(label=pl.Series(["a", "b"] * 200))
     model = train(read_labelled_rows(alike).rows)
-    assert read_held_accuracy(model).is_worthless
+    assert read_held_out_accuracy(model).is_worthless
 
 
 def test_prediction_does_not_import_scikit_learn() -> None:

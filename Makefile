@@ -16,13 +16,13 @@ demo: install  ## Run everything once: transactions and a PDF in; reports, decis
 test: lint imports types  ## Run lint, import contracts, types and short tests: what must pass before a change is merged
 	$(BIN)/pytest -m "not slow and not service" -n 3 --dist worksteal
 
-test-service: $(BIN)/.dev  ## Test whole services, in parts (only some: PARTS="service/flows"); see docs/testing.md
+test-service: $(BIN)/.dev  ## Test whole services, in parts (PARTS="service/flows"); needs PostgreSQL, RabbitMQ, Redis, Chromium; see docs/testing.md
 	$(BIN)/python -m tests.parts service $(PARTS)
 
-flows: $(BIN)/.dev  ## Test whole services with the lake in a folder, or in an emulated bucket (STORE=s3)
+flows: $(BIN)/.dev  ## Test whole services with the lake in a folder, or in an emulated bucket (STORE=s3); needs PostgreSQL, RabbitMQ
 	STORE=$(STORE) $(BIN)/pytest -m service tests/flows
 
-test-slow: $(BIN)/.dev  ## Kill processes, inject faults, try more examples; in parts that can be resumed; see docs/testing.md
+test-slow: $(BIN)/.dev  ## Kill processes, inject faults, try more examples, in parts; needs PostgreSQL, RabbitMQ, Redis; see docs/testing.md
 	$(BIN)/python -m tests.parts slow $(PARTS)
 
 mutants: $(BIN)/.dev  ## Check that the tests still catch what those of BASE=9b9ce16 caught (hours; can be resumed)

@@ -1,16 +1,19 @@
-"""A network between a test and a server that can be cut, stalled and restored."""
+"""A network between a test and a server that can be cut, stalled, slowed and restored."""
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+DELAY_S = 0.2  # in each direction: twice as long as to the other side of the earth
 
 
 class Network:
     """Forwards TCP connections to `target`.
 
     If cut, it refuses and resets them. If stalled, it accepts and passes nothing. If half closed, it passes what is
-    sent to the target, but not what comes back.
+    sent to the target, but not what comes back. If slow, it passes everything DELAY_S later.
     """
 
     def __init__(self, target: tuple[str, int]) -> None:
@@ -20,6 +23,7 @@ class Network:
         self._answering = threading.Event()
         self._answering.set()
         self._cut = False
+        self._delay_s = 0.0
         self._open: set[socket.socket] = set()
         self._listener = self._listen(0)
         self.port: int = self._listener.getsockname()[1]
@@ -31,6 +35,9 @@ class Network:
     def half_close(self) -> None:
         self._answering.clear()
 
+    def slow(self) -> None:
+        self._delay_s = DELAY_S
+
     def cut(self) -> None:
         self._cut = True
         _shut(self._listener)
@@ -40,6 +47,7 @@ class Network:
     def mend(self) -> None:
         self._passing.set()
         self._answering.set()
+        self._delay_s = 0.0
         if self._cut:
             self._cut = False
             self._listener = self._listen(self.port)
@@ -69,6 +77,7 @@ class Network:
             while received := source.recv(65_536):
                 self._passing.wait()
                 gate.wait()
+                time.sleep(self._delay_s)
                 sink.sendall(received)
         _shut(source)
         _shut(sink)

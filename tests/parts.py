@@ -1,7 +1,8 @@
 """Run `make test-service` and `make test-slow` in parts, one at a time, so that they can be resumed.
 
-A part is a file or a folder of tests. RECORD, which is committed, has the time and commit at which each part last
-passed. A part is not run again if only the record and the docs have changed since that commit.
+A part is a folder of tests, a file of them or, in BY_TEST, a single test. RECORD, which is committed, has the time and
+commit at which each part last passed. A part is not run again if only the record and the docs have changed since that
+commit.
 """
 
 import argparse
@@ -19,6 +20,7 @@ RECORD = Path(__file__).with_name("record.json")
 NOT_CODE = (":!tests/record.json", ":!docs", ":!*.md")
 CORE = PurePosixPath("tests/pipelines")
 FAULTS = PurePosixPath("tests/faults")  # one file takes minutes and starts its own services
+BY_TEST = "tests/faults/test_fleet.py"  # one test takes ten minutes
 WITH_SERVICES = ("faults", "flows")  # whose tests share services, which use all cores by themselves
 TWO_AT_ONCE = ("-n", "2", "--dist", "loadfile")
 
@@ -47,7 +49,7 @@ TARGETS: Mapping[str, tuple[Selection, ...]] = {
 @dataclass(frozen=True)
 class Part:
     name: str
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # or tests
     markers: str
     options: tuple[str, ...]
 
@@ -73,19 +75,23 @@ def parts_of(target: str) -> list[Part]:
 
 
 def files_with(markers: str) -> list[str]:
-    """Collect the test files that have a test with these markers."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-m", markers, "tests"]
+    """Collect the test files that have a test with these markers and, of BY_TEST, those tests."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", markers, "tests"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^(tests/\S+\.py): \d+$", listed, re.MULTILINE)
+    tests = re.findall(r"^tests/\S+\.py::.+$", listed, re.MULTILINE)
+    return list(dict.fromkeys(test if test.startswith(BY_TEST) else test.partition("::")[0] for test in tests))
 
 
 def group_files(files: Iterable[str]) -> dict[str, list[str]]:
-    """Group files into parts: one per file in FAULTS, one per subject in CORE, else one per folder."""
+    """Group files into parts: one per test, or per file in FAULTS, or per subject in CORE, else one per folder."""
     groups: dict[str, list[str]] = {}
     for file in files:
-        path = PurePosixPath(file)
+        name, _, test = file.partition("::")
+        path = PurePosixPath(name)
         depth = 3 if path.is_relative_to(CORE) else 2
         inside = path.with_suffix("") if path.parent == FAULTS else PurePosixPath(*path.parent.parts[:depth])
+        if test:
+            inside /= re.sub(r"\W+", "-", test).strip("-")
         groups.setdefault(str(inside.relative_to("tests")), []).append(file)
     return groups
 

@@ -9,6 +9,7 @@ def test_every_file_is_in_exactly_one_part() -> None:
         "tests/api/webhooks/test_listen.py",
         "tests/faults/test_kills.py",
         "tests/faults/test_disk.py",
+        "tests/faults/test_fleet.py::test_killed_at_random[worker of machine one]",
         "tests/flows/test_portfolio.py",
         "tests/pipelines/enrichment/matching/test_steps.py",
         "tests/pipelines/enrichment/learned/test_model.py",
@@ -18,6 +19,9 @@ def test_every_file_is_in_exactly_one_part() -> None:
         "api": ["tests/api/core/test_contract.py", "tests/api/webhooks/test_listen.py"],
         "faults/test_kills": ["tests/faults/test_kills.py"],
         "faults/test_disk": ["tests/faults/test_disk.py"],
+        "faults/test_fleet/test_killed_at_random-worker-of-machine-one": [
+            "tests/faults/test_fleet.py::test_killed_at_random[worker of machine one]"
+        ],
         "flows": ["tests/flows/test_portfolio.py"],
         "pipelines/enrichment": [
             "tests/pipelines/enrichment/matching/test_steps.py",

@@ -19,12 +19,14 @@ from uuid import uuid4
 import psutil
 import pytest
 import requests
+from sqlalchemy import text
 
 from api.service.commands.addresses import choose_port
 from pipelines.synthetic import plain_rows
 from storage.core import leases
 from storage.core.settings import Settings, key_text, new_key
 from storage.core.store import Store
+from tests.conftest import END_OTHERS
 from tests.flows.service import Client, Service, command_of
 from tests.network import Network, network
 from tests.object_store import Emulator, emulated
@@ -149,6 +151,24 @@ class Fleet:
             family = [self.second, *self.second.children(recursive=True)] if self.second.poll() is None else []
             found = [each for each in family if module in command_of(each)]
         return [each for each in found if "warm" not in part or "enrichment" in command_of(each)]
+
+    def kill(self, part: str) -> None:
+        """Kill the processes of a part."""
+        killed = self.processes(part)
+        self._killed_at = time.time()
+        for process in killed:
+            process.kill()
+        psutil.wait_procs(killed, timeout=30)
+
+    def restarted_after_s(self, part: str) -> float:
+        """Return how long after the last kill a process of the part was started."""
+        until(lambda: self.processes(part))
+        return min(process.create_time() for process in self.processes(part)) - self._killed_at
+
+    def end_connections(self) -> None:
+        """End every connection to the database, as a server that crashes does. The server itself is not ours."""
+        with self.store.db.writing() as w:
+            w.execute(text(END_OTHERS))
 
     def count_workers(self) -> int:
         with self.store.db.reading() as r:

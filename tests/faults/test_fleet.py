@@ -3,11 +3,10 @@
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
 
-import psutil
 import pytest
 
 from tests.conftest import new_database
@@ -19,12 +18,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 
 KILLS = 50  # of each part
 RESTARTED_WITHIN_S = 10.0
-NONE_LATER_S = 60.0  # also while other work keeps the machine busy
+NONE_LATER_S = 60.0  # jobs, also while other work keeps the machine busy
 AWAY_S = 30.0
 HARMS: Mapping[str, Callable[[Network], None]] = {
     "cut": Network.cut,
     "stalled": Network.stall,
     "half closed": Network.half_close,
+    "slow": Network.slow,
 }
 
 
@@ -44,22 +44,33 @@ def undisturbed_s(fleet: Fleet) -> float:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_killed_at_random(fleet: Fleet, undisturbed_s: float, part: str, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn, took = random.Random(part), list[float]()
+    drawn, restarted, later = random.Random(part), list[float](), list[float]()
     for _ in range(KILLS):
         until(lambda: fleet.processes(part))
-        took.append(survives(fleet, drawn, partial(kill, fleet, part)) - undisturbed_s)
+        later.append(survives(fleet, drawn, partial(fleet.kill, part)) - undisturbed_s)
+        restarted.append(fleet.restarted_after_s(part))
+    _report(capsys, f"{part}, {KILLS} kills", restarted_after=restarted, jobs_later_by=later)
+    assert max(restarted) <= RESTARTED_WITHIN_S
+    assert max(later) <= NONE_LATER_S
+
+
+def test_the_database_ends_all_connections_at_random(
+    fleet: Fleet, undisturbed_s: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn = random.Random("database")
+    later = [survives(fleet, drawn, fleet.end_connections) - undisturbed_s for _ in range(KILLS)]
+    _report(capsys, f"database, {KILLS} times without connections", jobs_later_by=later)
+    assert max(later) <= NONE_LATER_S
+
+
+def _report(capsys: pytest.CaptureFixture[str], what: str, **took_s: Sequence[float]) -> None:
+    """Print the figures of docs/explanation/scale.md."""
+    figures = (
+        f"{name.replace('_', ' ')} a median of {median(each):.1f} s, at most {max(each):.1f} s"
+        for name, each in took_s.items()
+    )
     with capsys.disabled():
-        print(f"\n{part}: {KILLS} kills, later by a median of {median(took):.1f} s, at most {max(took):.1f} s")  # noqa: T201
-    if "machine" in part:  # a worker's; the others have to start before anything can begin
-        assert median(took) <= RESTARTED_WITHIN_S
-    assert max(took) <= NONE_LATER_S
-
-
-def kill(fleet: Fleet, part: str) -> None:
-    killed = fleet.processes(part)
-    for process in killed:
-        process.kill()
-    psutil.wait_procs(killed, timeout=30)
+        print(f"\n{what}: {'; '.join(figures)}")  # noqa: T201
 
 
 @pytest.mark.parametrize("name", ["database", "broker", "store"])

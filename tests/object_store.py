@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, cycle, repeat
 from typing import Any, TypeAlias
 
 import obstore
@@ -19,18 +20,25 @@ SLOW_S = 2.0
 SLOW = "slow"
 CUT = "cut"  # in the middle of the answer
 LOST = "lost"  # the request is done, and not answered
+SOUND_BETWEEN = 20  # requests between two faults of an unreliable store
 
 Fault: TypeAlias = int | str  # a status, or one of these
 App: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Emulator:
-    """An S3 with one bucket. `faults` are what happens to the next requests, one each."""
+    """An S3 with one bucket. `faults` are what happens to the next requests, one each.
 
-    def __init__(self) -> None:
+    If it is unreliable, every kind of fault happens to later requests, too, in turn and with sound ones between them.
+    """
+
+    def __init__(self, *, is_unreliable: bool = False) -> None:
         from moto.moto_server import werkzeug_app  # noqa: PLC0415  # takes a second, and few tests need it
 
         self.faults: deque[Fault] = deque()
+        sound = [None] * SOUND_BETWEEN
+        in_turn = chain.from_iterable([fault, *sound] for fault in (500, 503, SLOW, CUT, LOST))
+        self._later: Iterator[Fault | None] = cycle(in_turn) if is_unreliable else repeat(None)
         self.refused: tuple[str, ...] = ()  # beginnings of queries that are answered with 403 AccessDenied
         self.requests: list[str] = []  # `GET /bucket/path`, since `clear`
         self._emulated: App = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
@@ -96,7 +104,7 @@ class Emulator:
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         self.requests.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
-        fault = self.faults.popleft() if self.faults else None
+        fault = self.faults.popleft() if self.faults else next(self._later)
         if isinstance(fault, int):
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response(f"{fault} Injected", [("Content-Length", "0")])
@@ -119,8 +127,8 @@ def _first_half(content: bytes) -> Iterator[bytes]:
 
 
 @contextmanager
-def emulated() -> Iterator[Emulator]:
-    emulator = Emulator()
+def emulated(*, is_unreliable: bool = False) -> Iterator[Emulator]:
+    emulator = Emulator(is_unreliable=is_unreliable)
     try:
         yield emulator
     finally:

@@ -28,11 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def lake() -> Iterator[None]:
-    """With STORE=s3, all services have their lake in one emulated bucket, as nobody lists it."""
+    """With STORE=s3, all services have their lake in one bucket, as nobody lists it, of an unreliable emulator."""
     if os.environ.get("STORE") != "s3":
         yield
         return
-    with emulated() as emulator, pytest.MonkeyPatch.context() as patch:
+    with emulated(is_unreliable=True) as emulator, pytest.MonkeyPatch.context() as patch:
         for name, value in emulator.settings("flows").items():
             patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
         yield

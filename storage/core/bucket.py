@@ -9,13 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
+from storage.core.bucket_listing import BucketListing
 from storage.core.settings import Settings
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
 
 ONE_REQUEST_BYTES = 16 * 2**20  # larger files are sent in parts; our judgement
 PART_BYTES = 8 * 2**20
@@ -35,12 +40,14 @@ class Bucket:
     url: str  # s3://bucket/prefix
     _store: S3Store
     _impatient: S3Store  # for health checks
+    listing: BucketListing
 
     @classmethod
     def of(cls, settings: Settings) -> "Bucket":
         """Return the bucket that the settings name, without connecting to it."""
         patience = timedelta(seconds=settings.s3_timeout_s)
-        return cls(settings.lake_url.rstrip("/"), _connect(settings, patience, 5), _connect(settings, PROBE_TIMEOUT, 0))
+        store, impatient = connect(settings, patience, 5), connect(settings, PROBE_TIMEOUT, 0)
+        return cls(settings.lake_url.rstrip("/"), store, impatient, BucketListing(settings, store))
 
     def url_of(self, path: str) -> str:
         return f"{self.url}/{path}"
@@ -75,15 +82,16 @@ class Bucket:
             return False
         return True
 
-    def chunks(self, path: str) -> Iterator[bytes]:
-        """Yield an object's content.
+    def chunks(self, path: str, version_id: str | None = None) -> Iterator[bytes]:
+        """Yield an object's content, by default of its current version.
 
         Raises:
             FileNotFoundError: there is no such object.
             Unreachable: it can't be read now.
         """
+        options: GetOptions = {"version": version_id} if version_id else {}
         with _translate_errors():
-            for chunk in obstore.get(self._store, path).stream(min_chunk_size=CHUNK_BYTES):
+            for chunk in obstore.get(self._store, path, options=options).stream(min_chunk_size=CHUNK_BYTES):
                 yield bytes(chunk)
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -104,7 +112,8 @@ class Bucket:
         self.delete([path])
 
 
-def _connect(settings: Settings, patience: timedelta, retries: int) -> S3Store:
+def connect(settings: Settings, patience: timedelta, retries: int) -> S3Store:
+    """Return the library's view of the lake's bucket and prefix."""
     bucket, _, prefix = settings.lake_url.removeprefix("s3://").rstrip("/").partition("/")
     given = {
         "endpoint": settings.s3_endpoint,

@@ -13,7 +13,7 @@ from storage.core import file_intents
 from storage.core.bucket import Bucket, Unreachable
 from storage.core.database import Database, Writing
 from storage.core.file_cache import FileCache
-from storage.core.lake import FoundFile, Lake, StoredFile
+from storage.core.lake import FoundFile, Lake, ObjectVersion, StoredFile, UnfinishedUpload
 
 
 def _utc_now() -> datetime:
@@ -57,6 +57,12 @@ class BucketLake(Lake):
     def list_copies(self) -> Iterator[tuple[str, Path]]:
         yield from self._cache.list_copies()
 
+    def list_versions(self) -> Iterator[ObjectVersion]:
+        yield from self._bucket.listing.list_versions()
+
+    def list_uploads(self) -> Iterator[UnfinishedUpload]:
+        yield from self._bucket.listing.list_uploads()
+
     def collect(self, w: Writing, files: Sequence[FoundFile]) -> None:
         file_intents.condemn(w, [file.path for file in files], self._clock())
 
@@ -97,8 +103,8 @@ class BucketLake(Lake):
             raise self._unreadable(path) from error
         raise self._mismatch(path)
 
-    def chunks(self, path: str) -> Iterator[bytes]:
-        return self._bucket.chunks(path)
+    def chunks(self, path: str, version_id: str | None = None) -> Iterator[bytes]:
+        return self._bucket.chunks(path, version_id)
 
     def url_of(self, path: str) -> str:
         return self._bucket.url_of(path)

@@ -49,6 +49,24 @@ class FoundFile:
     modified: datetime  # in a bucket: when its writer announced it (`file_intents`)
 
 
+@dataclass(frozen=True)
+class ObjectVersion:
+    """A version of an object in a bucket. A bucket that keeps no versions has only current ones."""
+
+    path: str
+    version_id: str
+    written: datetime
+    is_current: bool  # false: the object was replaced or deleted since
+
+
+@dataclass(frozen=True)
+class UnfinishedUpload:
+    """An upload to a bucket whose parts are stored, but not as an object."""
+
+    path: str
+    began: datetime
+
+
 class Lake:
     """Immutable files in a folder. `storage.core.bucket_lake` has them in a bucket instead."""
 
@@ -118,6 +136,22 @@ class Lake:
         """Yield this machine's copies of a bucket's files, complete or not, with their paths. A folder has none."""
         yield from ()
 
+    def list_versions(self) -> Iterator[ObjectVersion]:
+        """Yield all versions of a bucket's objects, current ones included. A folder has none.
+
+        Raises:
+            ConnectionError: the bucket refuses the list or is away. The message is a phrase for the operator.
+        """
+        yield from ()
+
+    def list_uploads(self) -> Iterator[UnfinishedUpload]:
+        """Yield a bucket's uploads in parts that did not end. A folder has none.
+
+        Raises:
+            ConnectionError: the bucket refuses the list or is away. The message is a phrase for the operator.
+        """
+        yield from ()
+
     def collect(self, w: Writing, files: Sequence[FoundFile]) -> None:
         """Remove orphans. While this transaction runs, no other transaction may begin to refer to a file."""
         self.discard(*[file.path for file in files])
@@ -142,8 +176,11 @@ class Lake:
             self._remember(path, sha256)
         return self.root / path
 
-    def chunks(self, path: str) -> Iterator[bytes]:
+    def chunks(self, path: str, version_id: str | None = None) -> Iterator[bytes]:
         """Yield a file's content as it is stored, unchecked and never from a cache.
+
+        Args:
+            version_id: of a bucket's object. Default: the current version.
 
         Raises:
             OSError: it is missing (FileNotFoundError) or can't be read, or the bucket can't be reached

@@ -85,6 +85,15 @@ class Quota:
     window_s: int
 
 
+@dataclass(frozen=True)
+class AccessKey:
+    """A key of an S3-compatible object store."""
+
+    id: str
+    secret: SecretStr
+    session_token: str  # empty unless the key is temporary
+
+
 def _parse_quota(value: object) -> object:
     """Parse text such as `600/1m` as a Quota."""
     if not isinstance(value, str):
@@ -428,6 +437,14 @@ class Settings(BaseSettings):
     def has_bucket(self) -> bool:
         """Whether the lake is in a bucket."""
         return self.lake_url.startswith("s3://")
+
+    @property
+    def s3_access_key(self) -> AccessKey | None:
+        """The access key of the settings or, as for the bucket's library, of the usual variables. None: a role's."""
+        key_id = self.s3_access_key_id or os.environ.get("AWS_ACCESS_KEY_ID", "")
+        secret = self.s3_secret_access_key.get_secret_value() or os.environ.get("AWS_SECRET_ACCESS_KEY", "")
+        token = os.environ.get("AWS_SESSION_TOKEN", "")
+        return AccessKey(key_id, SecretStr(secret), token) if key_id and secret else None
 
     @property
     def broker_address(self) -> str:

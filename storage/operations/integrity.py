@@ -176,7 +176,7 @@ def select_named(r: Reading, paths: Iterable[str]) -> set[str]:
 def read_damages(r: Reading) -> list[Damage]:
     """Return the known damaged files in order of path."""
     rows = r.execute(select(damaged_files).order_by(damaged_files.c.path)).all()
-    customers_by_path = _customers_by_path(r, [row.path for row in rows])
+    customers_by_path = find_customers_by_path(r, [row.path for row in rows])
     return [Damage(row.path, Problem(row.problem), row.found_at, customers_by_path[row.path]) for row in rows]
 
 
@@ -233,7 +233,7 @@ def _read_all_damages(store: Store) -> list[Damage]:
         return read_damages(r)
 
 
-def _customers_by_path(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UUID]]:
+def find_customers_by_path(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UUID]]:
     """Return for each file the public ids of the customers whose current transactions or submissions are in it."""
     live = (
         select(segments.c.path, customers.c.customer_id)

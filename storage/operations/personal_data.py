@@ -1,9 +1,9 @@
 """Find what is stored about a person, to answer a request for access or to check that everything was deleted.
 
 The search reads every table of the database (with PostgreSQL, Dagster's too), every file of the lake, whether or not a
-row names it, this machine's copies of a bucket's files, and every other file in the home: logs and, if the database is
-SQLite, Dagster's records. Letters are not stored: each is generated from its evaluation and its customer when it is
-requested.
+row names it, earlier versions of a bucket's objects, this machine's copies of them, and every other file in the home:
+logs and, if the database is SQLite, Dagster's records. What it can't read, it lists. Letters are not stored: each is
+generated from its evaluation and its customer when it is requested.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from sqlalchemy import Column, Connection, Inspector, MetaData, RowMapping, Tabl
 
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.store import Store
-from storage.operations.integrity import find_all_named
+from storage.operations.integrity import find_all_named, find_customers_by_path
 from storage.operations.resealing import SEALED_FILES
 
 ROWS_AT_ONCE: Final = 10_000
@@ -35,6 +36,10 @@ LONGEST_BYTES: Final = 1_000  # of a text
 DATABASE_FILES: Final = ("", "-wal", "-shm", "-journal")  # what SQLite appends to the database's name
 
 SEALED: Final = ".sealed"  # how names of sealed files end
+CACHE: Final = "cache"  # this machine's copies of a bucket's files
+VERSIONS: Final = "versions"  # of a bucket's objects that were replaced or deleted
+UPLOADS: Final = "uploads"  # to a bucket, in parts, that did not end
+HOME: Final = "home"
 UNNAMED: Final = "no row names this file"
 
 PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is all
@@ -43,13 +48,14 @@ PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is a
 class Finding(StrEnum):
     CONTAINS = "contains"  # one of the texts
     UNREADABLE = "unreadable"  # only a person can tell
+    UNSEARCHED = "unsearched"  # the note says why
 
 
 @dataclass(frozen=True)
 class Trace:
     """A place where one of the texts is stored, or may be stored."""
 
-    place: str  # a table, a folder of the lake, `cache` or `home`
+    place: str  # a table, a folder of the lake, or one of the places below
     key: str  # of the table's row, or the file's path
     finding: Finding = Finding.CONTAINS
     note: str = ""  # in one line, what a person must know about the place
@@ -66,8 +72,18 @@ def find(store: Store, texts: Sequence[str], pdf_text: PdfText) -> Iterator[Trac
     lake = _LakeSearch(store, search)
     yield from lake.search_named_files()
     yield from lake.search_unnamed_files()
+    yield from _or_unsearched(VERSIONS, lake.search_versions())
+    yield from _or_unsearched(UPLOADS, lake.list_uploads())
     yield from lake.search_cache()
     yield from _search_home(store, search)
+
+
+def _or_unsearched(place: str, traces: Iterator[Trace]) -> Iterator[Trace]:
+    """Yield the traces of a place and, if it can't be reached, that."""
+    try:
+        yield from traces
+    except ConnectionError as error:
+        yield Trace(place, "", Finding.UNSEARCHED, str(error))
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -151,6 +167,7 @@ class _LakeSearch:
     def __init__(self, store: Store, search: _Search) -> None:
         self._store = store
         self._search = search
+        self._searched = set[str]()
         with store.db.reading() as r:
             self._named = dict(find_all_named(r))  # path → SHA-256
             self._contexts = {  # what sealed files are sealed for
@@ -161,19 +178,40 @@ class _LakeSearch:
 
     def search_named_files(self) -> Iterator[Trace]:
         for path, sha256 in self._named.items():
+            self._searched.add(path)
             yield from self._search_file(Trace(_folder_of(path), path), path, partial(self._read_named, path, sha256))
 
     def search_unnamed_files(self) -> Iterator[Trace]:
         """Search files that no row names: those of writers that were killed, and those that a sweep removes later."""
         for path in self._store.lake.list_unsettled():
-            if path not in self._named:
+            if path not in self._searched:
+                self._searched.add(path)
                 trace = Trace(_folder_of(path), path, note=UNNAMED)
                 yield from self._search_file(trace, path, partial(_read_if_there, partial(self._read, path)))
+
+    def search_versions(self) -> Iterator[Trace]:
+        """Search versions of a bucket's objects, and current objects that no row ever announced."""
+        for version in self._store.lake.list_versions():
+            path, version_id = version.path, version.version_id
+            replaced = Trace(VERSIONS, f"{path}?versionId={version_id}", note=f"written {_time(version.written)}")
+            trace = Trace(_folder_of(path), path, note=UNNAMED) if version.is_current else replaced
+            if not version.is_current or path not in self._searched:
+                read = partial(_read_if_there, partial(self._read, path, version_id))
+                yield from self._search_file(trace, path, read)
+
+    def list_uploads(self) -> Iterator[Trace]:
+        """List unfinished uploads, because nobody can read their parts."""
+        for upload in self._store.lake.list_uploads():
+            with self._store.db.reading() as r:
+                customers = find_customers_by_path(r, [upload.path]).get(upload.path, [])
+            of = f", of customer {', '.join(map(str, customers))}" if customers else ""
+            note = f"began {_time(upload.began)}{of}; its parts can't be read"
+            yield Trace(UPLOADS, upload.path, Finding.UNREADABLE, note)
 
     def search_cache(self) -> Iterator[Trace]:
         """Search all copies of a bucket's files, among them those of files that were removed from it."""
         for path, copy in self._store.lake.list_copies():
-            yield from self._search_file(Trace("cache", copy.name), path, partial(_read_if_there, copy.read_bytes))
+            yield from self._search_file(Trace(CACHE, copy.name), path, partial(_read_if_there, copy.read_bytes))
 
     def _search_file(self, trace: Trace, path: str, read: Callable[[], bytes | None]) -> Iterator[Trace]:
         """Yield the trace if the content of a file contains one of the texts, or if only a person can tell."""
@@ -192,8 +230,8 @@ class _LakeSearch:
             raise Corrupt("Lake.ChecksumMismatch", f"The data file {path} is not what was written.")
         return content
 
-    def _read(self, path: str) -> bytes:
-        return b"".join(self._store.lake.chunks(path))
+    def _read(self, path: str, version_id: str | None = None) -> bytes:
+        return b"".join(self._store.lake.chunks(path, version_id))
 
     def _open(self, path: str, content: bytes) -> bytes:
         """Return the content of a file, opened if it is sealed."""
@@ -219,6 +257,10 @@ def _guess_context(path: str) -> bytes:
     return b""
 
 
+def _time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M}Z"
+
+
 def _folder_of(path: str) -> str:
     return path.partition("/")[0]
 
@@ -231,7 +273,7 @@ def _search_home(store: Store, search: _Search) -> Iterator[Trace]:
     searched = set() if database is None else {Path(f"{Path(database).resolve()}{end}") for end in DATABASE_FILES}
     for path in sorted(home.rglob("*")):
         if path.is_file() and not path.is_relative_to(lake) and path not in searched and _contains_a_text(path, search):
-            yield Trace("home", str(path.relative_to(home)))
+            yield Trace(HOME, str(path.relative_to(home)))
 
 
 def _contains_a_text(path: Path, search: _Search) -> bool:

@@ -1,5 +1,6 @@
 """Commands for maintenance: what schedules also do (compact, sweep), and doctor and backup."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -7,11 +8,12 @@ from typing import Annotated
 import typer
 
 import isolation
-from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records
+from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records, warn
 from storage.core import buckets
 from storage.core.settings import Settings
 from storage.enrichment import compaction
 from storage.operations import backup, doctor, personal_data, retention
+from storage.operations.personal_data import Finding, Trace
 
 Buckets = Annotated[
     list[int] | None,
@@ -115,10 +117,24 @@ def find(texts: Texts, as_json: AsJson = False) -> None:
 
     All that is stored is read, PDF statements and attachments included. Files
     that only a person can read, such as scanned letters, are listed, too. What
-    a user did is found by the user's id.
+    a user did is found by the user's id. Exit status 1 if a place could not be
+    searched.
 
     Example: tidemark find "Ada Lovelace" ada@example.com
     """
+    unsearched = list[Trace]()
     with opened_store() as store:
         traces = personal_data.find(store, texts, isolation.read_pdf_text)
-        print_records(map(asdict, traces), as_json=as_json, empty="Nothing that is stored contains these texts.")
+        records = _note_unsearched(traces, unsearched)
+        print_records(map(asdict, records), as_json=as_json, empty="Nothing that is stored contains these texts.")
+    for trace in unsearched:
+        warn(f"not searched: {trace.place}: {trace.note}")
+    if unsearched:
+        raise typer.Exit(1)
+
+
+def _note_unsearched(traces: Iterable[Trace], unsearched: list[Trace]) -> Iterator[Trace]:
+    for trace in traces:
+        if trace.finding is Finding.UNSEARCHED:
+            unsearched.append(trace)
+        yield trace

@@ -45,6 +45,22 @@ def test_exit_status_of_doctor_says_whether_there_are_problems(home: Path) -> No
 
 
 @pytest.mark.usefixtures("home")
+def test_a_search_fails_if_a_place_could_not_be_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("find", "Ada Lovelace") == []
+    away = {"LAKE_URL": "s3://lender/lake", "S3_ENDPOINT": "http://127.0.0.1:1", "S3_TIMEOUT_S": "1"}
+    key = {"S3_REGION": "here", "S3_ACCESS_KEY_ID": "key", "S3_SECRET_ACCESS_KEY": "secret"}
+    for name, value in (away | key).items():
+        monkeypatch.setenv(f"TIDEMARK_{name}", value)
+    result = CliRunner().invoke(app, ["find", "Ada Lovelace", "--json"])
+    assert result.exit_code == 1
+    assert [(each["place"], each["finding"]) for each in json.loads(result.stdout)] == [
+        ("versions", "unsearched"),
+        ("uploads", "unsearched"),
+    ]
+    assert "not searched: versions: the object store can't be reached: ConnectionError" in result.stderr
+
+
+@pytest.mark.usefixtures("home")
 def test_a_backup_names_its_snapshot(tmp_path: Path) -> None:
     made = run("backup", str(tmp_path / "backup"))
     assert made["snapshot"] == str(tmp_path / "backup" / "tidemark.db")

@@ -1,22 +1,26 @@
 """Where the search for a person's data looks. What it reads in files: `tests.api.operations.test_personal_data`."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
 import pytest
+from pydantic import SecretStr
 
 from storage.access import users
 from storage.access.roles import Role
 from storage.core.settings import Settings
-from storage.core.store import Store
+from storage.core.store import Store, open_lake
 from storage.operations.personal_data import Finding, Trace, find
 from storage.work import attachments
 from tests.conftest import open_store
 from tests.object_store import Emulator, emulated
-from tests.storage.examples import a_client
+from tests.papers import sent
+from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite
 
 NAME = "Ada Lovelace"
@@ -90,3 +94,73 @@ def test_copies_in_the_cache_are_searched_even_if_nothing_names_them(with_bucket
     torn, stale = traces(with_bucket)
     assert (torn.place, torn.key, torn.finding) == ("cache", ".0f", Finding.UNREADABLE)
     assert (stale.place, stale.key, stale.finding) == ("cache", "transactions+2026-07-01+b.parquet", Finding.CONTAINS)
+
+
+@pytest.fixture
+def keeping_versions(emulator: Emulator, with_bucket: Store) -> Store:
+    """A Tidemark whose lake is in a bucket that keeps versions."""
+    emulator.keep_versions()
+    return with_bucket
+
+
+def test_versions_that_were_replaced_or_deleted_are_searched(
+    keeping_versions: Store, emulator: Emulator, prefix: str
+) -> None:
+    content = STATED.write_ipc(None).getvalue()
+    for path in ("landing/deleted", "landing/replaced"):
+        emulator.overwrite(f"{prefix}/{path}", content)
+        emulator.overwrite(f"{prefix}/{path}", b"somebody else")
+    emulator.delete(f"{prefix}/landing/deleted")
+    deleted, replaced = traces(keeping_versions)
+    for trace in (deleted, replaced):
+        assert (trace.place, trace.finding) == ("versions", Finding.CONTAINS)
+        assert re.fullmatch(r"written 20\d\d-\d\d-\d\d \d\d:\d\dZ", trace.note)
+    assert deleted.key.startswith("landing/deleted?versionId=")
+    assert replaced.key.startswith("landing/replaced?versionId=")
+
+
+def test_all_pages_of_a_list_are_read(
+    keeping_versions: Store, emulator: Emulator, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")
+    for number in range(3):
+        emulator.overwrite(f"{prefix}/landing/{number}", f"{NAME} {number}".encode())
+        emulator.overwrite(f"{prefix}/landing/{number}", b"somebody else")
+    assert [trace.key[:9] for trace in traces(keeping_versions)] == ["landing/0", "landing/1", "landing/2"]
+
+
+def test_objects_that_nothing_announced_are_searched(with_bucket: Store, emulator: Emulator, prefix: str) -> None:
+    emulator.overwrite(f"{prefix}/landing/of-a-later-database", NAME.encode())
+    emulator.overwrite(f"{prefix}-of-another-lake/landing/a", NAME.encode())
+    [trace] = traces(with_bucket)
+    assert (trace.place, trace.key) == ("landing", "landing/of-a-later-database")
+
+
+def test_unfinished_uploads_are_listed_with_the_customers_of_their_keys(
+    with_bucket: Store, emulator: Emulator, prefix: str, now: datetime
+) -> None:
+    customer = a_customer(with_bucket, a_client(with_bucket, now), now)
+    sent(with_bucket, customer, "june")
+    [original] = emulator.paths(prefix)
+    emulator.begin_upload(f"{prefix}/landing/of-nobody", NAME.encode())
+    emulator.begin_upload(f"{prefix}/{original}", NAME.encode())
+    of_nobody, of_customer = traces(with_bucket)
+    began = "began 2010-11-10 20:48Z"  # says the emulator of every upload
+    assert of_nobody == Trace("uploads", "landing/of-nobody", Finding.UNREADABLE, f"{began}; its parts can't be read")
+    assert f"{began}, of customer {customer.customer_id};" in of_customer.note
+
+
+def test_lists_that_the_bucket_refuses_are_reported(with_bucket: Store, emulator: Emulator) -> None:
+    emulator.refused = ("versions=", "prefix=")
+    why = "the object store answers with AccessDenied"
+    assert traces(with_bucket) == [Trace(place, "", Finding.UNSEARCHED, why) for place in ("versions", "uploads")]
+
+
+def test_without_an_access_key_the_bucket_is_not_listed(with_bucket: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    of_role = with_bucket.settings.model_copy(update={"s3_access_key_id": "", "s3_secret_access_key": SecretStr("")})
+    lake = open_lake(of_role, with_bucket.db)
+    for trace in traces(replace(with_bucket, lake=lake)):
+        assert trace.finding is Finding.UNSEARCHED
+        assert "needs an access key" in trace.note

@@ -79,8 +79,8 @@ pictures: install  ## Make the README's picture of a report (needs Chromium)
 	$(BIN)/tidemark analyse build/picture/transactions.csv --as-of 2026-06-30 --name "Wattle Pilates" --html build/picture/report.html
 	$(CHROMIUM) --headless --hide-scrollbars --window-size=1200,1150 --screenshot=docs/pictures/report.png build/picture/report.html
 
-console-pictures: $(BIN)/.dev  ## Take a picture of every page of the console at two widths (needs Chromium)
-	$(BIN)/python -m tests.browser.pictures docs/pictures/console
+console-pictures: $(BIN)/.dev  ## Take a picture of every page of the console at two widths (needs Chromium; only some: PAGES=compare)
+	$(BIN)/python -m tests.browser.pictures docs/pictures/console $(PAGES)
 
 docs: $(BIN)/.dev  ## Build the documentation as a site (to read it: python -m http.server -d build/site)
 	$(BIN)/python docs/pages.py build/pages

@@ -1,15 +1,21 @@
-"""Changed figures of a comparison in words: where each is, of what, and how it is written."""
+"""Compared figures in words: where each is, of what, how it is written, and which of them changed most."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
-from pipelines.pages.wording import day, month, spell_out
+from pipelines.pages import wording
+from pipelines.pages.wording import UNKNOWN, day, month, spell_out
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.diff import KEYS_OF_LISTS
 from pipelines.reports.page.columns import is_share, likely_unit, write_heading
+from pipelines.reports.page.sections import SECTIONS
 
 _NAMES: Final = sorted({name for table in TABLES for name in table.row_keys} | set(KEYS_OF_LISTS))
 _PART: Final = re.compile(rf"(?P<name>{'|'.join(_NAMES)}) (?P<value>.*?)(?:, (?=(?:{'|'.join(_NAMES)}) )|$)", re.DOTALL)
@@ -21,20 +27,116 @@ _SAID_BY_VALUE: Final[Mapping[str, Callable[[str], str]]] = {  # whose value nee
     **dict.fromkeys(("category", "categoryGroup", "direction", "basis"), spell_out),
 }
 
+_TABLES: Final = {table.id: table for table in TABLES}
+_SECTION_OF_REPORT: Final = {"completeness": "Completeness", "risk": "What drives the rating"}
+_SECTION_OF_TABLE: Final = {chosen.table: plan.title for plan in SECTIONS for chosen in plan.tables}
+_OTHER_TABLES: Final = "Other tables"
+_TITLES: Final = (*_SECTION_OF_REPORT.values(), *(plan.title for plan in SECTIONS), _OTHER_TABLES)
+_HEADLINES: Final[Mapping[str, tuple[str, str]]] = {  # by the API's name: its words, and its shape
+    "rating": ("Risk rating", ""),
+    "riskValue": ("Risk figure", ""),
+    "pdConfidenceScore": ("Confidence in the risk figure", ""),
+    "completenessScore": ("Completeness", ""),
+    "completenessTier": ("Completeness tier", ""),
+    "revenue90Days": ("Revenue, last 90 days", "currency"),
+    "moneyIn90Days": ("Money in, last 90 days", "currency"),
+    "moneyOut90Days": ("Money out, last 90 days", "currency"),
+    "net90Days": ("Net, last 90 days", "currency"),
+    "closingBalance": ("Balance at the end", "currency"),
+}
+
 Accounts = Mapping[str, str]  # names by id
+Figure = Mapping[str, Any]  # of a comparison, as the API sends it
 
 
-def describe(figure: Mapping[str, Any], accounts: Accounts) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ChangedTable:
+    """A table, or a member of a report, with its changed figures: those that changed most first."""
+
+    id: str  # the report and the table
+    section: str
+    name: str
+    figures: Sequence[Figure]
+
+
+def group_by_table(figures: Iterable[Figure]) -> list[ChangedTable]:
+    """Return the changed figures by table, in the order of the report page's sections.
+
+    In a table, figures of both reports come before those that only one has, amounts of money before other numbers, and
+    then large differences before small ones, because there is no common measure for different units.
+    """
+    by_table: defaultdict[str, list[Figure]] = defaultdict(list)
+    for figure in figures:
+        by_table[_table_id(figure)].append(figure)
+    tables = [_order(table_id, listed) for table_id, listed in by_table.items()]
+    return sorted(tables, key=lambda table: _TITLES.index(table.section))  # stable: in the report's order
+
+
+def _table_id(figure: Figure) -> str:
+    within = [each for each in figure["figure"].strip("/").split("/")[:-1] if not each.isdigit()]
+    return "/".join([str(figure["report"]), *(within[1:2] if within[:1] == ["tables"] else within)])
+
+
+def _order(table_id: str, figures: Iterable[Figure]) -> ChangedTable:
+    report, _, table = table_id.partition("/")
+    section = _SECTION_OF_REPORT.get(report) or _SECTION_OF_TABLE.get(table, _OTHER_TABLES)
+    ordered = sorted(figures, key=_rank)
+    return ChangedTable(table_id, section, _locate(ordered[0])[0], ordered)
+
+
+def _rank(figure: Figure) -> tuple[bool, int, Decimal]:
+    """Return the key by which changed figures of a table are sorted."""
+    before, after = figure["from"], figure["to"]
+    if isinstance(before, str) or isinstance(after, str):
+        return False, 0, Decimal(0)  # a rating or a tier
+    shape = _locate(figure)[1]
+    size = abs(Decimal(after or 0) - Decimal(before or 0)) * (100 if shape == "percent" else 1)
+    return before is None or after is None, 1 if shape == "currency" else 2, -size
+
+
+def describe(figure: Figure, accounts: Accounts) -> dict[str, Any]:
     """Return a changed figure with the place where it is (`table`), its `name`, `shape` and what distinguishes it."""
-    *within, name = figure["figure"].strip("/").split("/")
-    table, shape = find_table_and_format(figure["figure"])
-    if not table:
-        shape = _format(name, likely_unit(figure["to"], name) or likely_unit(figure["from"], name))
-        table = ", ".join(
-            [spell_out(figure["report"]), *(spell_out(each).lower() for each in within if not each.isdigit())]
-        )
+    table, shape = _locate(figure)
     key = "" if figure["key"] is None else ", ".join(_parts(figure["key"], accounts))
-    return {**figure, "table": table, "name": write_heading(name), "shape": shape, "key": key}
+    name = write_heading(figure["figure"].rpartition("/")[2])
+    return {**figure, "table": table, "name": name, "shape": shape, "key": key, **_write(figure, shape)}
+
+
+def describe_headline(figure: Figure) -> dict[str, Any]:
+    """Return a headline of the API with its `name` in words, both values and the change between them as text."""
+    name, shape = _HEADLINES.get(figure["name"], (spell_out(figure["name"]), ""))
+    return {**figure, "name": name, "shape": shape, **_write(figure, shape)}
+
+
+def _write(figure: Figure, shape: str) -> dict[str, str]:
+    before, after = figure["from"], figure["to"]
+    written = {"before": _write_value(before, shape), "after": _write_value(after, shape), "change": ""}
+    if before is None or after is None or isinstance(before, str) or isinstance(after, str):
+        return written
+    return written | {"change": _write_change(Decimal(after) - Decimal(before), shape)}
+
+
+def _write_value(value: Decimal | float | str | None, shape: str) -> str:
+    return spell_out(value) if isinstance(value, str) else wording.reading(value, shape)
+
+
+def _write_change(change: Decimal, shape: str) -> str:
+    """Write a difference with its sign. That of percentages is in points, because a percentage of one is another."""
+    sign = "+" if change > 0 else ""
+    if shape == "percent":
+        return f"{sign}{wording.plain(change * 100)} points"
+    return f"{sign}{wording.reading(change, shape)}" if change else UNKNOWN
+
+
+def _locate(figure: Figure) -> tuple[str, str]:
+    """Return the name of the table, or of the report's member, that contains a figure, and the figure's format."""
+    table, shape = find_table_and_format(figure["figure"])
+    if table:
+        return table, shape
+    *within, name = figure["figure"].strip("/").split("/")
+    members = (spell_out(each).lower() for each in within if not each.isdigit())
+    unit = likely_unit(figure["to"], name) or likely_unit(figure["from"], name)
+    return ", ".join([spell_out(figure["report"]), *members]), _format(name, unit)
 
 
 def _parts(key: str, accounts: Accounts) -> Iterator[str]:
@@ -65,11 +167,15 @@ def _short(value: str) -> str:
 
 def find_table_and_format(pointer: str) -> tuple[str, str]:
     """Return the name of the table that contains a figure, and the figure's format. Outside tables both are empty."""
-    column = pointer.rpartition("/")[2]
-    for table in TABLES:
-        if pointer.startswith(f"/tables/{table.id}/"):
-            return table.name, _format(column, next((each.unit for each in table.columns if each.name == column), ""))
+    match pointer.split("/"):
+        case ["", "tables", table, *_, column] if table in _TABLES:
+            return _TABLES[table].name, _format(column, _units(table).get(column, ""))
     return "", ""
+
+
+@cache
+def _units(table_id: str) -> Mapping[str, str]:
+    return {column.name: column.unit for column in _TABLES[table_id].columns}
 
 
 def _format(column: str, unit: str) -> str:

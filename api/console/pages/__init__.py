@@ -5,6 +5,7 @@ from api.console.pages import (
     access,
     approvals,
     audit,
+    comparison,
     customers,
     decisions,
     operations,
@@ -21,7 +22,7 @@ from api.console.pages import (
 
 ROUTERS = (
     *(assets.router, signing_in.router, openid.router, start.router),
-    *(customers.router, reports.router, transactions.router, uploads.router),
+    *(customers.router, reports.router, comparison.router, transactions.router, uploads.router),
     *(decisions.router, policies.router, approvals.router),
     *(work.router, records.router, rulesets.router),
     *(access.router, audit.router, webhooks.router, operations.router),

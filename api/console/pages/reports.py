@@ -1,7 +1,6 @@
-"""A customer's reports, as of any moment; what is behind each figure; and what changed between two versions."""
+"""A customer's reports, as of any moment, and what is behind each figure."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Final, Self
@@ -11,9 +10,8 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from api.console import compared
 from api.console.compared import find_table_and_format
-from api.console.rendering import account_name
+from api.console.moments import read_moment
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages import Folded
@@ -25,7 +23,6 @@ TRANSACTIONS_PER_PAGE: Final = 50
 SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # sections of the report page
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
-MAX_FIGURES: Final = 400  # of a comparison; more would be slow to display (our judgement)
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
@@ -74,7 +71,7 @@ async def show_section(page: SignedIn, customer_id: str, section_id: str) -> Res
 async def show_annex(page: SignedIn, customer_id: str, table: Annotated[str, Query()] = "") -> Response:
     """List all tables of the reports, and show the one whose caption is `table`."""
     customer = await page.get("customer", customer_id)
-    moment = _moment(page)
+    moment = read_moment(page, MOMENT)
     content = await _content(page, customer_id, moment, with_annex=True)
     annex = (part for section in content.sections if section.id == ANNEX for part in section.parts)
     grids = [grid for part in annex if isinstance(part, Folded) for grid in part.grids]
@@ -85,7 +82,7 @@ async def show_annex(page: SignedIn, customer_id: str, table: Annotated[str, Que
 
 @router.get(".pdf")
 async def print_reports(page: SignedIn, customer_id: str) -> Response:
-    printed = await page.file("customer", customer_id, "reports.pdf", **_moment(page))
+    printed = await page.file("customer", customer_id, "reports.pdf", **read_moment(page, MOMENT))
     described = ("content-type", "content-disposition")
     return Response(printed.content, headers={name: printed.headers[name] for name in described})
 
@@ -100,7 +97,7 @@ async def show_figure(
 ) -> Response:
     """Show what a figure is made of: the transactions that add up to it, or its formula with links to the inputs."""
     customer = await page.get("customer", customer_id)
-    moment = _moment(page)
+    moment = read_moment(page, MOMENT)
     report = kind if kind in KINDS else KINDS[0]
     path = ("customer", customer_id, "reports", report, "lineage")
     found = await page.get(*path, figure=figure, page=number, count=TRANSACTIONS_PER_PAGE, **moment)
@@ -111,26 +108,10 @@ async def show_figure(
     return page.show("figure.html", customer=customer, found=found, **shared)
 
 
-@router.get("/compare")
-async def compare_reports(page: SignedIn, customer_id: str) -> Response:
-    customer = await page.get("customer", customer_id)
-    parameters = {name: page.request.query_params.get(name, "") for name in ("from", "to", "asOf")}
-    found = await page.get("customer", customer_id, "reports", "diff", **parameters)
-    accounts = await _accounts(page, customer_id)
-    figures = [compared.describe(each, accounts) for each in found["figures"][:MAX_FIGURES]]
-    return page.show("compare.html", customer=customer, found=found, figures=figures, parameters=parameters)
-
-
-async def _accounts(page: Page, customer_id: str) -> dict[str, str]:
-    """Return the names of the customer's accounts by id, if the completeness report has been computed."""
-    report = (await page.get("customer", customer_id, "reports", "completeness"))["data"]
-    return {each["accountId"]: account_name(each) for each in (report or {}).get("accounts", ())}
-
-
 async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:
     """Show one section of the report page, because the whole page would be too large. Charts are below the summary."""
     customer = await page.get("customer", customer_id)
-    moment = _moment(page)
+    moment = read_moment(page, MOMENT)
     content = await _content(page, customer_id, moment, with_annex=False)
     listed = [each for each in content.sections if each.id != CHARTS]
     chosen = section_id if any(each.id == section_id for each in listed) else SUMMARY
@@ -145,14 +126,3 @@ async def _content(page: Page, customer_id: str, moment: Mapping[str, str], *, w
     reports = {kind: BundledReport.of(each) for kind, each in bundle.items()}
     store: Store = page.request.app.state.store
     return page_content(reports, About(zone=store.settings.zone), with_annex=with_annex)
-
-
-def _moment(page: Page) -> dict[str, str]:
-    """Return the moment in the address. A time without an offset, which forms send, is in the service's timezone."""
-    parameters = {name: page.request.query_params.get(name, "") for name in MOMENT}
-    with suppress(ValueError):  # the API refuses what isn't a time
-        known_at = datetime.fromisoformat(parameters["knownAt"])
-        if known_at.tzinfo is None:
-            store: Store = page.request.app.state.store
-            parameters["knownAt"] = known_at.replace(tzinfo=store.settings.zone).isoformat()
-    return {name: value for name, value in parameters.items() if value}

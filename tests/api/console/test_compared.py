@@ -1,10 +1,11 @@
 """Changed figures are named as people name them."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from api.console.compared import describe
+from api.console.compared import describe, describe_headline, group_by_table
 
 ACCOUNT = "3edb5f72-3256-5f4d-8121-d0338bc8303c"
 SERIES = "5e5a3b7f-21a9-5144-ab92-e0be8ffb681f"
@@ -55,3 +56,67 @@ def test_figures_are_named(report: str, figure: str, key: str | None, table: str
 def test_shares_are_no_money() -> None:
     changed = {"report": "completeness", "figure": "/summary/totalMissingness", "key": None}
     assert describe({**changed, "from": Decimal("0.3123"), "to": 0}, ACCOUNTS)["shape"] == "percent"
+
+
+def changed(figure: str, before: Any, after: Any, report: str = "aggregate") -> dict[str, Any]:
+    places = {"figure": figure, "fromFigure": figure}
+    return {"report": report, **places, "key": None, "from": before, "to": after, "causes": ["rows"]}
+
+
+@pytest.mark.parametrize(
+    ("figure", "before", "after", "written"),
+    [
+        ("/tables/monthly_cash_flow/values/0/net", Decimal("10.00"), Decimal("-2.50"), ("$10.00", "−$2.50", "−$12.50")),
+        ("/tables/monthly_cash_flow/values/0/net", None, Decimal("2.50"), ("–", "$2.50", "")),
+        ("/tables/monthly_cash_flow/values/0/dishonours", 1, 3, ("1", "3", "+2")),
+        (
+            "/tables/revenue_sources/values/0/shareOfReceipts",
+            Decimal("0.25"),
+            Decimal("0.3"),
+            ("25 %", "30 %", "+5 points"),
+        ),
+    ],
+)
+def test_changes_are_written_in_the_unit_of_their_figure(
+    figure: str, before: object, after: object, written: tuple[str, str, str]
+) -> None:
+    described = describe(changed(figure, before, after), ACCOUNTS)
+    assert (described["before"], described["after"], described["change"]) == written
+
+
+def test_headlines_are_written_in_words() -> None:
+    sent = {"name": "completenessTier", "report": "completeness", "figure": "/summary/completenessTier"}
+    described = describe_headline({**sent, "fromFigure": None, "from": None, "to": "very_high"})
+    assert (described["name"], described["before"], described["after"]) == ("Completeness tier", "–", "Very high")
+    money = describe_headline({**sent, "name": "revenue90Days", "fromFigure": None, "from": 1, "to": Decimal("1.5")})
+    assert (money["name"], money["change"]) == ("Revenue, last 90 days", "+$0.50")
+
+
+def test_changed_figures_are_grouped_in_the_order_of_the_page() -> None:
+    tables = group_by_table(
+        [
+            changed("/tables/weekday_profile/values/0/moneyIn", 1, 2),
+            changed("/tables/quarters/values/0/moneyIn", 1, 2),
+            changed("/tables/monthly_cash_flow/values/0/moneyIn", 1, 2),
+            changed("/drivers/1/points", 1, 2, "risk"),
+            changed("/summary/completenessScore", 1, 2, "completeness"),
+        ]
+    )
+    assert [(each.section, each.id) for each in tables] == [
+        ("Completeness", "completeness/summary"),
+        ("What drives the rating", "risk/drivers"),
+        ("Month by month", "aggregate/monthly_cash_flow"),
+        ("By year and quarter", "aggregate/quarters"),
+        ("Other tables", "aggregate/weekday_profile"),
+    ]
+
+
+def test_figures_of_a_table_are_sorted_by_how_much_they_changed() -> None:
+    """Rows of one report only come last: a new month is no change from nothing. Money comes before counts."""
+    small, large = (changed(f"/tables/monthly_cash_flow/values/{nth}/net", 0, nth) for nth in (5, 900))
+    count = changed("/tables/monthly_cash_flow/values/0/dishonours", 0, 10_000)
+    new = changed("/tables/monthly_cash_flow/values/9/net", None, 90_000)
+    [table] = group_by_table([new, small, count, large])
+    assert (table.name, table.figures) == ("Monthly cash flow", [large, small, count, new])
+    rating, value = changed("/rating", "B", "C", "risk"), changed("/value", Decimal("0.1"), Decimal("0.2"), "risk")
+    assert group_by_table([value, rating])[0].figures == [rating, value]

@@ -1,12 +1,14 @@
-"""The page of the API: every operation and model of the OpenAPI document, without a script."""
+"""The pages of the API, one for each subject: every operation and model of the OpenAPI document, without a script."""
 
 import json
+import re
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from api.service.described import Data, fields, first_line, operations, tags, type_of
-from pipelines.pages import Code, Column, Folded, Grid, Note, Opening, Page, Part, Section
+from pipelines.pages import Code, Column, Folded, Grid, Note, Opening, Page, Part, Point, Points, Section
 from pipelines.vocabulary.codes import catalogue
 
 JSON, PROBLEM = "application/json", "application/problem+json"
@@ -15,14 +17,14 @@ PARAMETERS = (Column("Parameter", "short"), Column("In", "short"), Column("Type"
 REFUSALS = (Column("Status", "short"), Column("Code", "short"), Column("Meaning", "prose"))
 
 
-def page(document: Data) -> Page:
+DOCS = "/docs"
+
+
+def index_page(document: Data) -> Page:
+    """Return the page of conventions, which lists all operations, and has the models of several subjects."""
     info = document["info"]
-    conventions = (Note(_words(line.removeprefix("- "))) for line in info["description"].splitlines() if line)
-    subjects = (
-        Section(f"subject-{number}", tag, tuple(_operations(document, tag)))
-        for number, tag in enumerate(tags(document))
-    )
-    models = Folded(tuple(_models(document["components"]["schemas"])))
+    paragraphs = re.split(r"\n+- ", info["description"].strip())
+    conventions = (Note(_words(" ".join(paragraph.split()))) for paragraph in paragraphs)
     return Page(
         kind="API",
         title=info["title"],
@@ -30,11 +32,74 @@ def page(document: Data) -> Page:
         notices=(),
         sections=(
             Section("conventions", "Conventions", tuple(conventions)),
-            *subjects,
-            Section("models", "Models", (models,)),
+            Section("operations", "Operations", tuple(_list_operations(document, tag) for tag in tags(document))),
+            Section("models", "Models of several subjects, and events", (_fold(document, _common_models(document)),)),
         ),
         footer="Made from the OpenAPI document of this service.",
     )
+
+
+def subject_pages(document: Data) -> Mapping[str, Page]:
+    """Return a page for each subject by its address: its operations, and the models that no other subject uses."""
+    common = _common_models(document)
+    return {
+        _address(tag): Page(
+            kind="API",
+            title=tag,
+            facts=(("Version", document["info"]["version"]),),
+            notices=(),
+            sections=(
+                Section("operations", "Operations", tuple(_operations(document, tag))),
+                Section("models", "Models", (_fold(document, _models_of(document, tag) - common),)),
+                Section(
+                    "more",
+                    "More",
+                    (Points("", (Point("All operations, and the models of several subjects", link=DOCS),)),),
+                ),
+            ),
+            footer="Made from the OpenAPI document of this service.",
+        )
+        for tag in tags(document)
+    }
+
+
+def _address(tag: str) -> str:
+    return f"{DOCS}/{tag.lower().replace(' ', '-')}"
+
+
+def _list_operations(document: Data, tag: str) -> Points:
+    listed = (
+        Point(f"{method} {path}: {_words(first_line(operation))}", link=_address(tag))
+        for method, path, operation in operations(document)
+        if operation["tags"][0] == tag
+    )
+    return Points(tag, tuple(listed))
+
+
+def _common_models(document: Data) -> set[str]:
+    """Return the models that several subjects use, and those that none does: events."""
+    uses = Counter(name for tag in tags(document) for name in _models_of(document, tag))
+    return {name for name in document["components"]["schemas"] if uses[name] != 1}
+
+
+def _models_of(document: Data, tag: str) -> set[str]:
+    """Return the models of a subject's operations, and those that these consist of."""
+    schemas = document["components"]["schemas"]
+    used = set[str]()
+    found = _references([operation for _, _, operation in operations(document) if operation["tags"][0] == tag])
+    while found:
+        used |= found
+        found = _references([schemas[name] for name in found]) - used
+    return used
+
+
+def _references(part: Any) -> set[str]:
+    return set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(part)))
+
+
+def _fold(document: Data, names: set[str]) -> Folded:
+    schemas = document["components"]["schemas"]
+    return Folded(tuple(_models({name: schema for name, schema in schemas.items() if name in names})))
 
 
 def _operations(document: Data, tag: str) -> Iterator[Part]:

@@ -126,11 +126,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Point:
-    """A sentence of a list, with its code and what would resolve it."""
+    """A sentence of a list, with its code, what would resolve it, and the address of a page about it."""
 
     says: str
     code: str = ""
     remedy: str | None = None
+    link: str = ""
 
 
 @dataclass(frozen=True)

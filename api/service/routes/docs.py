@@ -1,5 +1,6 @@
-"""Documentation pages: the API on one page, and a page for each error code."""
+"""Documentation pages: one that lists the API, one for each of its subjects, and one for each error code."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from fastapi import APIRouter, FastAPI
@@ -18,15 +19,20 @@ router = APIRouter(include_in_schema=False)
 READ = ["GET", "HEAD"]
 
 
-@router.api_route("/docs", methods=READ)
+@router.api_route(docs_page.DOCS, methods=READ)
+@router.api_route(docs_page.DOCS + "/{subject}", methods=READ)
 def get_docs(request: Request) -> Response:
-    """Return the OpenAPI document as a page."""
-    return Page(_render_docs(request.app), headers={"Content-Security-Policy": CONTENT_POLICY})
+    """Return a page of the OpenAPI document: the list of operations, or a subject's."""
+    page = _pages(request.app).get(request.url.path)
+    if page is None:
+        raise NotFound("Request.UnknownPath", "There is no subject of this name.")
+    return Page(render(page), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 
 @lru_cache(1)  # the application of this process
-def _render_docs(app: FastAPI) -> str:
-    return render(docs_page.page(app.openapi()))
+def _pages(app: FastAPI) -> Mapping[str, ReportPage]:
+    document = app.openapi()
+    return {docs_page.DOCS: docs_page.index_page(document), **docs_page.subject_pages(document)}
 
 
 @router.api_route(PAGES + "/{code}", methods=READ)

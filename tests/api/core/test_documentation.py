@@ -11,7 +11,8 @@ from tests.api.conftest import HTTP, answering
 from tests.api.core.operations import Operation, document, documented
 from tests.conftest import open_store
 
-DOCUMENTATION = ("/openapi.json", "/docs", "/docs/errors/Customer.NotFound")
+MAX_BYTES = 250_000  # of any page
+DOCUMENTATION = ("/openapi.json", "/docs", "/docs/customers", "/docs/errors/Customer.NotFound")
 CONTRACT = """
 POST /v1/customer
 POST /v1/customer/{customerId}/transactions
@@ -82,15 +83,26 @@ def test_sent_events_are_described() -> None:
     assert set(payload) == common | {"totalProcessedTransactions", "totalReceivedTransactions"}
 
 
-def test_the_page_has_every_operation_and_model_and_loads_nothing(base_url: str, subtests: pytest.Subtests) -> None:
-    page = HTTP.get(f"{base_url}/docs", timeout=10)
-    assert page.headers["Content-Type"].startswith("text/html")
-    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
-    assert re.findall('(?:src|href)="([^"]+)"', page.text) == ["#content"]
-    assert "<script" not in page.text
+def test_the_pages_have_every_operation_and_model_and_load_nothing(base_url: str, subtests: pytest.Subtests) -> None:
+    index = HTTP.get(f"{base_url}/docs", timeout=10).text
+    pages = {"/docs": index}
+    for address in sorted(set(re.findall('href="(/docs/[^"]+)"', index))):
+        pages[address] = HTTP.get(base_url + address, timeout=10).text
+    for address, page in pages.items():
+        with subtests.test(address):
+            answer = HTTP.get(base_url + address, timeout=10)
+            assert answer.headers["Content-Type"].startswith("text/html")
+            assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+            assert set(re.findall('(?:src|href)="([^"]+)"', page)) <= {"#content", *pages}
+            assert "<script" not in page
+            assert len(page.encode()) <= MAX_BYTES
+    for operation in documented():
+        with subtests.test(str(operation)):
+            assert f">{operation}: " in index
     for name in (*map(str, documented()), *document()["components"]["schemas"]):
         with subtests.test(name):
-            assert f"<summary>{name} " in page.text
+            assert any(f"<summary>{name} " in page for page in pages.values())
+    assert HTTP.get(f"{base_url}/docs/nothing", timeout=10).status_code == 404
 
 
 @pytest.mark.parametrize("docs", [None, True])

@@ -19,7 +19,7 @@ from tests.api.core.operations import document, documented
 from tests.api.places import Place, example_with, places, set_id
 
 ABOUT_SOMETHING_ELSE = {"Resolution.NothingFound"}  # the customer is found; its report has nothing with the key
-PUBLIC = {"/docs", "/openapi.json", "/health/live", "/health/ready", "/metrics"}
+PUBLIC = {"/docs", "/docs/{subject}", "/openapi.json", "/health/live", "/health/ready", "/metrics"}
 
 
 @dataclass

@@ -106,7 +106,6 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "title_of": wording.title,
     "quantity": wording.quantity,
     "reading": wording.reading,
-    "score": _exact(wording.score),
     "formula": _formula,
     "local": _local,
     "kind": lambda part: type(part).__name__,  # for the parts of reports' pages

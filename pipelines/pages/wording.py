@@ -49,11 +49,6 @@ def percent(share: Decimal | None) -> str:
     return UNKNOWN if share is None else f"{plain(share * 100)} %"
 
 
-def score(points: Decimal | None) -> str:
-    """Write a score of a hundred points, always with both digits: `89.40`."""
-    return UNKNOWN if points is None else f"{points:.2f}"
-
-
 def reading(value: Decimal | float | str | bool | None, shape: str | None = None) -> str:
     """Write a value that a policy, ruleset or report read; `shape` is the format of the metric, attribute or input."""
     match value:

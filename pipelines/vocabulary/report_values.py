@@ -40,6 +40,24 @@ def dollars_text(amount: pl.Expr) -> pl.Expr:
     return pl.concat_str(sign, _group_digits(amount.abs()))
 
 
+def percent_text(share: pl.Expr) -> pl.Expr:
+    """Write a share of at most four decimals as pages do: `32.15 %`, `−4 %`. Null stays null."""
+    return pl.concat_str(number_text(share.cast(RATIO) * 100, 2), pl.lit(" %"))
+
+
+def number_text(number: pl.Expr, decimals: int) -> pl.Expr:
+    """Write a number, rounded to some decimals, as pages do: `1,234.5`, `−3`. Null stays null."""
+    size = number.cast(RATIO).abs().round(decimals)
+    sign = pl.when((number < 0) & (size != 0)).then(pl.lit("−")).otherwise(pl.lit(""))
+    digits = size.cast(pl.String)
+    fraction = digits.str.extract(r"\.(\d*[1-9])0*$")
+    return pl.concat_str(
+        sign,
+        _group_digits(digits.str.extract(r"^(\d+)")),
+        pl.when(fraction.is_null()).then(pl.lit("")).otherwise(pl.concat_str(pl.lit("."), fraction)),
+    )
+
+
 def _group_digits(number: pl.Expr) -> pl.Expr:
     """Write a number of at most two decimals with a comma after each three digits, counted from the right."""
     in_threes = number.cast(pl.String).str.reverse().str.replace_all(r"(\d{3})", "${1},").str.reverse()

@@ -94,8 +94,7 @@ def list_customer_transactions(
             newest_first=query.sort == NEWEST_FIRST,
         )
     ids = {customer.number: customer.customer_id}
-    also = {} if found.totals is None else {"totals": TotalsView.of(found.totals)}
-    return _listing(caller, found, lambda _: ids, also)
+    return _listing(caller, found, lambda _: ids, {"totals": TotalsView.of(found.totals)})
 
 
 @router.get("/transactions", response_model=envelope(ClientTransactionListView), responses=refuses(*DAMAGED_FILE))

@@ -346,7 +346,7 @@ class TransactionListView(Counts):
 
 
 class CustomerTransactionListView(TransactionListView):
-    totals: TotalsView | None = Field(None, description="Only with a filter besides `jobId`.")
+    totals: TotalsView
 
 
 class ClientTransactionListView(TransactionListView):

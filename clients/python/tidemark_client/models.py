@@ -672,7 +672,7 @@ class CustomerTransactionListView(TypedDict):
     pageSize: int
     totalPages: int
     transactions: list[TransactionView]
-    totals: NotRequired[TotalsView | None]
+    totals: TotalsView
 
 
 class CustomerView(TypedDict):

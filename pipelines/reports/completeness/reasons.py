@@ -23,7 +23,7 @@ from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
-from pipelines.vocabulary.report_values import RATIO, SCORE, count_text, dollars_text
+from pipelines.vocabulary.report_values import RATIO, SCORE, count_text, dollars_text, percent_text
 
 # Thresholds are our judgement.
 MUCH_UNKNOWN = "0.10"  # of turnover
@@ -160,14 +160,15 @@ def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "Uncategorised",
         quality.filter(pl.col("uncategorisedShare") > _ratio(MUCH_UNKNOWN)),
-        pl.format("{} % of the money moved is uncategorised.", _percent("uncategorisedShare")),
+        pl.format("{} of the money moved is uncategorised.", percent_text(pl.col("uncategorisedShare"))),
         pl.lit("correct the categories of the largest uncategorised transactions"),
     )
     yield Reason(
         "OneSidedTransfers",
         transfers.filter(pl.col("oneSidedShare") > _ratio(MUCH_ONE_SIDED)),
         pl.format(
-            "{} % of the money moved went to or from own accounts that were not supplied.", _percent("oneSidedShare")
+            "{} of the money moved went to or from own accounts that were not supplied.",
+            percent_text(pl.col("oneSidedShare")),
         ),
         pl.lit("supply the accounts on the other side"),
     )
@@ -386,10 +387,6 @@ def _add_label(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
 
 def _day(day: pl.Expr) -> pl.Expr:
     return day.dt.to_string("%-d %b %Y")
-
-
-def _percent(share: str) -> pl.Expr:
-    return (pl.col(share) * 100).cast(pl.Decimal(38, 1))
 
 
 def _ratio(value: str) -> pl.Expr:

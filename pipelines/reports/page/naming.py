@@ -1,15 +1,14 @@
 """Names of a report's accounts and drivers, and their readings and points in words."""
 
 from collections.abc import Mapping
-from decimal import Context, Decimal
+from decimal import Decimal
 
-from pipelines.pages.wording import percent, plain, shorten, spell_out
+from pipelines.pages.wording import plain, reading, shorten, spell_out
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
 
 ZERO = Decimal(0)
-_TENTH_OF_PERCENT = Decimal("0.001")
-_DIGITS = Context(prec=80)  # enough for any number that a bundle holds
+_FORMATS: Mapping[str, str] = {"ratio": "percent", "days": "days", "months": "months"}  # by unit
 # Unknown is not bad: such a driver has no points because nothing is known of it.
 STATES: Mapping[str, str] = {"unknown": "unknown, up to {}", "not_expected": "not expected"}
 
@@ -26,13 +25,11 @@ def driver_name(driver: Fields) -> str:
 
 
 def reading_in_words(driver: Fields, name: str = "reading") -> str:
-    """Write a driver's reading, or another of its members: `92.5 days`, `$410.00 per month`, `31 %`."""
+    """Write a driver's reading, or another of its members, as decisions do: `92.5 days`, `31.25 %`, `0.5 per month`."""
     unit, _, each = (driver.text("unit") or "").partition("per ")
-    if unit == "ratio" and (share := driver.number(name)) is not None:
-        return percent(share.quantize(_TENTH_OF_PERCENT, context=_DIGITS))
-    words = figure(driver.raw(name), unit.strip())
-    counted = unit if unit in ("days", "months") else ""
-    return " ".join(filter(None, (words, counted, f"per {each}" if each else "")))
+    if unit in _FORMATS and (number := driver.number(name)) is not None:
+        return reading(number, _FORMATS[unit])
+    return " ".join(filter(None, (figure(driver.raw(name), unit.strip()), f"per {each}" if each else "")))
 
 
 def points_in_words(driver: Fields) -> str:

@@ -7,7 +7,19 @@ from typing import TypeAlias
 
 from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
 from pipelines.pages.charts import Span
-from pipelines.pages.wording import UNKNOWN, day, dollars, extent, money, month, plain, quantity, shorten, spell_out
+from pipelines.pages.wording import (
+    UNKNOWN,
+    day,
+    dollars,
+    extent,
+    money,
+    month,
+    percent,
+    plain,
+    quantity,
+    shorten,
+    spell_out,
+)
 from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
@@ -127,7 +139,7 @@ def _by_category(tables: Tables, side: str) -> Mapping[str, Decimal]:
 
 
 def _share(part: Decimal, whole: Decimal) -> str:
-    return f"{part / whole * 100:.1f} %" if whole else UNKNOWN
+    return percent(round(part / whole, 3)) if whole else UNKNOWN
 
 
 def _debts(table: Table, history: History) -> Figure | None:

@@ -23,7 +23,17 @@ from pipelines.risk_models.evidence import WINDOW
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Calibration
 from pipelines.vocabulary.plans import AS_WRITTEN
-from pipelines.vocabulary.report_values import RATIO, SCORE, count_text, name_band, ratio, reason, reasons, score
+from pipelines.vocabulary.report_values import (
+    RATIO,
+    SCORE,
+    count_text,
+    name_band,
+    percent_text,
+    ratio,
+    reason,
+    reasons,
+    score,
+)
 
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
@@ -128,7 +138,7 @@ def error_codes(calibration: Calibration, as_of: date, expected: Expected) -> pl
     """Return the reasons not to rely on the figure."""
     behind, months = days_behind(as_of), pl.col("months_of_history")
     has_rows = pl.col("data_through").is_not_null()
-    categorised, percent = pl.col("categorised"), (100 * pl.col("covered")).round(0).cast(pl.Int64)
+    categorised, covered = pl.col("categorised"), percent_text(pl.col("covered"))
     return reasons(
         reason(
             "Risk.Uncalibrated",
@@ -178,7 +188,7 @@ def error_codes(calibration: Calibration, as_of: date, expected: Expected) -> pl
         reason(
             "Risk.EvidenceMissing",
             pl.col("limitedBy").list.contains(EVIDENCE),
-            pl.format("Only {} % of the expected evidence was supplied: no better rating is possible.", percent),
+            pl.format("Only {} of the expected evidence was supplied: no better rating is possible.", covered),
         ),
         reason("Risk.StaleData", behind > STALE_AFTER, pl.format("The last row is {} days old.", behind)),
     )

@@ -13,11 +13,11 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.vocabulary.plans import collect
+from pipelines.vocabulary.report_values import RATIO, RATIO_SCALE, number_text, percent_text
 
 MAX_REASONS = 4
 ADVERSE, UNVERIFIED = "adverse", "unverified"
 _SHOWN = ("code", "kind", "words")
-_BY_UNIT = {"ratio": " %", "days": " days", "months": " months"}
 
 
 def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
@@ -46,8 +46,7 @@ def _limit_reasons(scored: pl.LazyFrame) -> pl.LazyFrame:
 @cache
 def _limit() -> tuple[pl.Expr | str, ...]:
     sentences = {code: f"{event.sentence}." for code, event in definitions().items()}
-    percent = (100 * pl.col("covered")).round(0).cast(pl.Int64)
-    too_little = pl.format("Only {} % of the expected evidence could be verified.", percent)
+    too_little = pl.format("Only {} of the expected evidence could be verified.", percent_text(pl.col("covered")))
     is_evidence = pl.col("code") == EVIDENCE
     kind = pl.when(is_evidence).then(pl.lit(UNVERIFIED)).otherwise(pl.lit(ADVERSE))
     words = pl.when(is_evidence).then(too_little).otherwise(pl.col("code").replace(sentences))
@@ -63,7 +62,7 @@ def _lost_points() -> tuple[tuple[pl.Expr | str, ...], ...]:
     is_expected = coverage.is_not_null()
     adverse = pl.when(is_expected & (seen > 0)).then(seen * most - points)
     unverified = pl.when(is_expected).then((1 - seen) * most)
-    words = pl.format("{}: {}.", name, _reading_text()), pl.format("{}: could not be verified.", name)
+    words = pl.format("{}: {}.", name, reading_text()), pl.format("{}: could not be verified.", name)
     # Rounded, because points are rounded down to hundredths.
     return (
         _reason(pl.col("metric"), place, pl.lit(ADVERSE), adverse.round(2), words[0]),
@@ -76,9 +75,15 @@ def _reason(code: pl.Expr, place: pl.Expr, kind: pl.Expr, lost: pl.Expr, words: 
     return BY_CUSTOMER, *(each.alias(name) for name, each in named.items())
 
 
-def _reading_text() -> pl.Expr:
-    """Write a reading to one decimal place: `36.1 %`, `2 days`."""
-    scale = pl.when(pl.col("unit") == "ratio").then(100).otherwise(1)
-    size = (pl.col("reading").cast(pl.Float64) * scale).round(1).cast(pl.Decimal(38, 1))
-    unit = pl.col("unit").replace_strict(_BY_UNIT, default="", return_dtype=pl.String)
-    return pl.concat_str(size.cast(pl.String).str.strip_suffix(".0"), unit)
+def reading_text() -> pl.Expr:
+    """Write a reading as pages do (`wording.reading`): `36.12 %`, `2.5 days`, `1 month`."""
+    reading, unit = pl.col("reading"), pl.col("unit")
+    size = reading.cast(RATIO).abs().round(1)
+    time = pl.when(size == 1).then(unit.str.strip_suffix("s")).otherwise(unit)
+    return (
+        pl.when(unit == "ratio")
+        .then(percent_text(reading))
+        .when(unit.is_in(["days", "months"]))
+        .then(pl.concat_str(number_text(reading, 1), pl.lit(" "), time))
+        .otherwise(number_text(reading, RATIO_SCALE))
+    )

@@ -194,6 +194,10 @@ def test_the_newest_transactions_come_first(lender: Lender) -> None:
 
 def test_transactions_are_filtered_with_totals(lender: Lender) -> None:
     visitor = lender.visit(Role.VIEWER)
+    everything = visitor.get(f"{lender.home}/transactions").text
+    [out] = re.findall("<dt>Money out</dt><dd>([^<]+)</dd>", everything)
+    assert "<dt>Money in</dt><dd>$12.34</dd>" in everything
+    assert out in visitor.get(f"{lender.home}/transactions?direction=debit").text
     text = visitor.get(f"{lender.home}/transactions?direction=credit").text
     assert "$12.34" in text
     assert lender.transaction_id not in text

@@ -255,7 +255,7 @@ def test_a_list_reserves_memory_until_its_last_slice_or_a_disconnect() -> None:
             pass
 
 
-def test_filtered_transactions_have_totals(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_have_totals(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """`tests/pipelines/figures/test_row_filter.py` has every filter."""
     monkeypatch.setattr(transactions, "PART_ROWS", 2)
     customer_id = client.new_customer()
@@ -268,8 +268,9 @@ def test_filtered_transactions_have_totals(store: Store, client: Client, monkeyp
     end_submissions(store, rows)
     path = f"/v1/customer/{customer_id}/transactions"
     whole = client.get(path).json()["data"]
-    assert "totals" not in whole
     found = {
+        "": ([0, 1, 2, 3, 4], ["200.30", "107.00", "93.30"]),
+        f"jobId={job_id}": ([0, 1, 2, 3, 4], ["200.30", "107.00", "93.30"]),
         "from=2026-06-02&to=2026-06-04": ([1, 2, 3], ["100.20", "100.00", "0.20"]),
         "minAmount=99.99": ([0, 2, 3], ["200.30", "99.99", "100.31"]),
         "maxAmount=7&text=coff": ([1, 4], ["0.00", "7.01", "-7.01"]),

@@ -1,6 +1,7 @@
 """The registry is checked when it is loaded, and faults are reported with file, line and reason."""
 
 import json
+from decimal import Decimal
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,9 @@ from pipelines.metrics import METRICS, select_with_inputs
 from pipelines.metrics.definition import Arithmetic, Transactions
 from pipelines.metrics.listing import as_markdown, record
 from pipelines.metrics.registry import in_order, parse_registry
+from pipelines.pages.wording import reading
+from pipelines.reports.page.fields import Fields
+from pipelines.reports.page.naming import reading_in_words
 from pipelines.vocabulary.rule_files import RuleError
 from tests.root import ROOT
 
@@ -65,6 +69,15 @@ def test_registry_has_over_eighty_metrics_including_those_of_the_scorecard() -> 
 
 def test_a_metrics_id_depends_only_on_its_slug() -> None:
     assert METRICS["revenue_90d"].id == UUID("430b1db4-aa3f-5124-9308-0a5e8c1d25c5")
+
+
+@pytest.mark.parametrize("number", ["0.7362", "-12.3456", "1", "1234.5"])
+def test_a_value_is_written_the_same_way_in_reports_and_decisions(number: str) -> None:
+    """Reports know a driver's unit, decisions its metric's format."""
+    for metric in METRICS.values():
+        driver = Fields({"reading": Decimal(number), "unit": metric.unit})
+        expected = reading(Decimal(number), metric.format)
+        assert reading_in_words(driver).partition(" per ")[0] == expected, metric.slug
 
 
 def test_a_definition_is_read_exactly() -> None:

@@ -286,7 +286,7 @@ def test_reasons_say_what_would_resolve_them() -> None:
 
 def test_drivers_have_points_reading_and_rank_among_peers() -> None:
     _, *rows = table(whole(), "Drivers of the risk rating")
-    assert rows[0][:4] == ["Buffer days", "12.25 days", "5 of 20", "31"]
+    assert rows[0][:4] == ["Buffer days", "12.2 days", "5 of 20", "31"]
     assert rows[2][:4] == ["Dishonours per month", "Unknown", "0 of 20", "–"]
 
 
@@ -548,7 +548,7 @@ def test_what_limits_the_rating_is_said_in_sentences() -> None:
 
 def test_changes_are_written_by_the_unit_of_their_driver() -> None:
     items = [each.text for each in shown(limited()).all("li")]
-    assert "Low days going from 36.1 % to 0 % would lift the rating from D to C." in items
+    assert "Low days going from 36.11 % to 0 % would lift the rating from D to C." in items
     assert "Buffer, if known to be 20 days, would lower the rating from D to E." in items
 
 

@@ -1,8 +1,15 @@
 """Principal reasons of a rating: at most four, specific, and what is unverified is distinguished from what is bad."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
+import polars as pl
+import pytest
+
+from pipelines.pages.wording import reading
+from pipelines.reports.risk import principal
+from pipelines.vocabulary.report_values import RATIO
 from tests.pipelines.reports.examples import START, Row, chained, checked, report, row
 
 WEEKS = 53
@@ -42,6 +49,17 @@ def test_reasons_are_at_most_four_and_specific() -> None:
         "kind": "adverse",
         "words": "Buffer, last 180 days: 26 days.",
     }
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "shape"),
+    [("0.7362", "ratio", "percent"), ("-0.1234", "ratio", "percent"), ("12.5", "ratio", "percent"),
+     ("26", "days", "days"), ("1.04", "days", "days"), ("2.3456", "months", "months"), ("1", "months", "months"),
+     ("0.1667", "per month", "decimal"), ("1500", "count", "integer")],
+)  # fmt: skip
+def test_readings_are_written_as_decisions_do(number: str, unit: str, shape: str) -> None:
+    driver = pl.DataFrame({"reading": [Decimal(number)], "unit": [unit]}, schema_overrides={"reading": RATIO})
+    assert driver.select(principal.reading_text()).item() == reading(Decimal(number), shape)
 
 
 def test_reasons_come_with_the_largest_loss_first() -> None:

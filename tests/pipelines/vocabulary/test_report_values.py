@@ -5,12 +5,16 @@ from uuid import UUID
 
 import polars as pl
 from hypothesis import given
+from hypothesis.strategies import decimals
 
-from pipelines.pages.wording import money
+from pipelines.pages.wording import money, percent, plain
 from pipelines.vocabulary.report_values import (
+    RATIO,
     count_text,
     dollars_text,
     name_band,
+    number_text,
+    percent_text,
     ratio,
     reason,
     reasons,
@@ -48,6 +52,17 @@ def test_ratios_equal_exact_arithmetic_rounded_half_to_even(a: Decimal, b: Decim
 def test_ratios_of_very_large_sums_are_exact() -> None:
     most = Decimal("9999999999999.99") * 2_000_000
     assert figure(ratio(pl.col("a"), pl.col("b")), a=most, b=Decimal("0.01")) == most * 100
+
+
+@given(decimals(-(10**9), 10**9, places=4))
+def test_shares_and_numbers_are_written_as_pages_do(number: Decimal) -> None:
+    assert figure(percent_text(pl.col("a")), a=number) == percent(number)
+    for places in (1, 4):
+        assert figure(number_text(pl.col("a"), places), a=number) == plain(round(number, places))
+
+
+def test_nothing_is_written_of_an_unknown_share() -> None:
+    assert pl.DataFrame({"a": [None]}, {"a": RATIO}).select(percent_text(pl.col("a"))).item() is None
 
 
 def test_a_score_has_two_decimals() -> None:

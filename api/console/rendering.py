@@ -83,7 +83,8 @@ def as_json(value: object) -> str:
 
 def account_name(account: Mapping[str, Any]) -> str:
     """Write how people name an account: `Business Saver xxxxx5638`."""
-    name = account["accountName"] or account["bankName"] or wording.spell_out(account["accountType"])
+    named = account["accountName"] or account["bankName"]
+    name = named or wording.spell_out(account["accountType"] or "Account without a name")
     return f"{name} {account['accountNumberMasked'] or ''}".rstrip()
 
 

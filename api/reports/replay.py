@@ -4,12 +4,10 @@ transactions; and trace where a figure comes from.
 Nothing is stored: each request computes from stored versions. The same version, formulas and day give the same bytes.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -162,13 +160,6 @@ def _view(kind: str, facts: Facts, data_version: int) -> ReportView:
     )
 
 
-def report_data(kind: str, facts: Facts) -> Mapping[str, Any]:
-    """Return the report's data, with numbers as decimals; empty if there is nothing to report on."""
-    texts = REPORTS[kind].compute(facts)["data"]
-    data: dict[str, Any] = json.loads(texts[0], parse_float=Decimal) if len(texts) else {}
-    return data
-
-
 def trace_figure(kind: str, facts: Facts, figure: str) -> Trace:
     """Return the lineage of one customer's figure.
 
@@ -177,11 +168,7 @@ def trace_figure(kind: str, facts: Facts, figure: str) -> Trace:
     """
     if kind == METRICS:
         return trace_metric(figure, facts, metrics.METRICS)
-    path = pointer(figure)
-    try:
-        return REPORTS[kind].explain(facts, report_data(kind, facts), path)
-    except (KeyError, IndexError, ValueError):
-        raise no_figure(path) from None
+    return REPORTS[kind].trace(facts, pointer(figure))
 
 
 def trace_metric(figure: str, facts: Facts, registry: Metrics) -> Trace:

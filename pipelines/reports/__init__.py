@@ -11,16 +11,19 @@ from.
 Increase a report's `VERSION`, in its package, with every change that can change a figure or that adds a table.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
+from typing import Any
 
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.figures.lineage import Explain
+from pipelines.figures.lineage import Explain, Trace, no_figure
 from pipelines.reports import aggregate, completeness, risk
-from pipelines.reports.aggregate import aggregate_report, explain_aggregate
+from pipelines.reports.aggregate import aggregate_report, compute_table, explain_aggregate
 from pipelines.reports.completeness import completeness_report, explain_completeness
 from pipelines.reports.risk import explain_risk, risk_report
 
@@ -36,18 +39,40 @@ class Report:
 
     `explain`: facts of one customer, its `data` as reported, and the segments of a JSON Pointer into it → the figure's
     lineage. Raises NotFound.
+
+    `compute_part`: facts of one customer and such segments → the part of `data` that `explain` needs for the figure,
+    with numbers as decimals; None if it needs the whole.
     """
 
     kind: str
     version: int
     compute: Callable[[Facts], pl.DataFrame]
     explain: Explain
+    compute_part: Callable[[Facts, tuple[str, ...]], Mapping[str, Any] | None] = lambda _facts, _path: None
+
+    def trace(self, facts: Facts, path: tuple[str, ...]) -> Trace:
+        """Return the lineage of one customer's figure at the segments of a JSON Pointer.
+
+        Raises:
+            NotFound: there is no such figure, or it has no value.
+        """
+        try:
+            data = self.compute_part(facts, path)
+            return self.explain(facts, self._compute_data(facts) if data is None else data, path)
+        except (KeyError, IndexError, ValueError):
+            raise no_figure(path) from None
+
+    def _compute_data(self, facts: Facts) -> Mapping[str, Any]:
+        """Return one customer's data, with numbers as decimals; empty if there is nothing to report on."""
+        texts = self.compute(facts)["data"]
+        data: dict[str, Any] = json.loads(texts[0], parse_float=Decimal) if len(texts) else {}
+        return data
 
 
 REPORTS: Mapping[str, Report] = MappingProxyType(
     {
         "completeness": Report("completeness", completeness.VERSION, completeness_report, explain_completeness),
         "risk": Report("risk", risk.VERSION, risk_report, explain_risk),
-        "aggregate": Report("aggregate", aggregate.VERSION, aggregate_report, explain_aggregate),
+        "aggregate": Report("aggregate", aggregate.VERSION, aggregate_report, explain_aggregate, compute_table),
     }
 )

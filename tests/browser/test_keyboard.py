@@ -6,12 +6,13 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from api.service.commands.lender import REQUESTS, last_day
+from benchmarks.house import MONTHS, SEED
 from pipelines.pages.wording import title
 from pipelines.synthetic import business
 from storage.access import approvals
 from storage.access.roles import Role
 from tests.browser.conftest import invite, reload_until
-from tests.browser.house import MONTHS, SEED, House
+from tests.browser.house import House
 from tests.browser.software import works
 
 MAX_STOPS = 500  # of Tab on a page: what isn't reached by then is out of reach

@@ -7,13 +7,14 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.lender import REQUESTS, known_attributes, last_day
+from benchmarks.house import MONTHS, SEED
 from pipelines.pages.wording import spell_out, title
 from pipelines.synthetic import business, submissions
 from storage.access import approvals
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from tests.browser.conftest import SECONDS, reload_until, sign_in
-from tests.browser.house import MONTHS, SEED, House
+from tests.browser.house import House
 from tests.browser.software import told, works
 
 NEW_CUSTOMER = 40  # a business that the house doesn't have

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api.console.compared import describe, describe_headline, group_by_table
+from api.console.rendering import account_name
 
 ACCOUNT = "3edb5f72-3256-5f4d-8121-d0338bc8303c"
 SERIES = "5e5a3b7f-21a9-5144-ab92-e0be8ffb681f"
@@ -51,6 +52,20 @@ def test_figures_are_named(report: str, figure: str, key: str | None, table: str
     changed = {"report": report, "figure": figure, "key": key, "from": 1, "to": 2, "causes": ["rows"]}
     described = describe(changed, ACCOUNTS)
     assert (described["table"], described["name"], described["key"]) == (table, name, of)
+
+
+@pytest.mark.parametrize(
+    ("account", "name"),
+    [
+        ({"accountName": "Business Saver", "accountNumberMasked": "xxxxx5638"}, "Business Saver xxxxx5638"),
+        ({"bankName": "NAB"}, "NAB"),
+        ({"accountType": "credit_card"}, "Credit card"),
+        ({}, "Account without a name"),
+    ],
+)
+def test_accounts_are_named_by_what_is_known_of_them(account: dict[str, str], name: str) -> None:
+    unknown = dict.fromkeys(("accountName", "bankName", "accountType", "accountNumberMasked"))
+    assert account_name({**unknown, **account}) == name
 
 
 def test_shares_are_no_money() -> None:

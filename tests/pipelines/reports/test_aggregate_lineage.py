@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from random import Random
@@ -15,7 +16,8 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.facilities import summarise_facilities
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Sum
-from pipelines.reports.aggregate import TABLES, aggregate_report, explain_aggregate
+from pipelines.reports import REPORTS
+from pipelines.reports.aggregate import TABLES, aggregate_report, compute_table, explain_aggregate
 from pipelines.synthetic import portfolio
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
@@ -172,3 +174,27 @@ def test_an_unknown_figure_is_not_found(subtests: pytest.Subtests) -> None:
 
 def test_table_ids_are_unique() -> None:
     assert len({each.id for each in TABLES}) == len(TABLES)
+
+
+def test_a_table_computed_alone_is_that_of_the_report(businesses: Facts) -> None:
+    customer = businesses.of_customer(businesses.customers["customer_number"][0])
+    whole = data_of(customer)["tables"]
+    for index, table in enumerate(TABLES):
+        for named in (table.id, str(index)):
+            alone = compute_table(customer, ("tables", named, "values", "0", "net"))
+            assert alone is not None
+            assert [each["values"] for each in alone["tables"]] == [
+                whole[place]["values"] if place == index else [] for place in range(len(TABLES))
+            ]
+    assert compute_table(customer, ("unreconciled", "rows")) is None
+
+
+def test_a_figure_is_traced_without_computing_the_report(businesses: Facts) -> None:
+    customer = businesses.of_customer(businesses.customers["customer_number"][0])
+
+    def refuse(_: Facts) -> pl.DataFrame:
+        raise AssertionError("the whole report is computed")
+
+    report = replace(REPORTS["aggregate"], compute=refuse)
+    for path, value in {path[1]: (path, value) for path, value in numbers(data_of(customer))}.values():
+        assert report.trace(customer, path).value == value

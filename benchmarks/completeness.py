@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.labelled import accept_all
+from benchmarks.accepted import accept_all
 from benchmarks.mentions import Named, lone_sides, name_accounts, numbers
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich

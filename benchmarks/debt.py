@@ -11,7 +11,7 @@ from datetime import date
 
 import polars as pl
 
-from benchmarks.labelled import accept_all
+from benchmarks.accepted import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.counterparties import brands, counterparties
 from pipelines.enrichment.counterparties.counterparties import Directory

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks.accepted import accept_all
 from benchmarks.alone import measure_alone
 from benchmarks.filling import UNTIL
-from benchmarks.labelled import accept_all
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
 from benchmarks.table import Row, mebibytes, seconds
 from pipelines.enrichment.counterparties.categories import SURE

@@ -6,7 +6,7 @@ from time import perf_counter
 
 import polars as pl
 
-from benchmarks.labelled import accept_all
+from benchmarks.accepted import accept_all
 from benchmarks.table import Row, seconds
 from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.labelled import accept_all
+from benchmarks.accepted import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich
 from pipelines.risk_models import cohorts, fitted

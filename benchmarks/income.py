@@ -9,8 +9,8 @@ from datetime import date
 
 import polars as pl
 
+from benchmarks.accepted import accept_all
 from benchmarks.calibration import measure_calibration
-from benchmarks.labelled import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.income import KINDS, PAYER, PROBABILITIES

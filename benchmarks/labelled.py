@@ -1,91 +1,90 @@
-"""Convert the synthetic portfolio to accepted rows with the true labels."""
+"""Measure models that are trained on a lender's own labelled ledger, with and without its own columns.
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from decimal import Decimal
-from uuid import UUID
+The labels are the true categories of synthetic businesses, as accounts of a chart of the lender's own. Some costs are
+booked on an account for each cost centre, which only a column of the ledger tells. The model and the baseline are
+trained and tested as `tidemark categories evaluate` does.
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import date
+from random import Random
 
 import polars as pl
 
-from pipelines.intake.accounts import identify
-from pipelines.intake.as_sent import for_this_run
-from pipelines.synthetic import LABELLED, Business, Person, SyntheticAccount
-from pipelines.vocabulary.schemas import ACCEPTED, MONEY, AccountType
+from benchmarks.accepted import accept_all
+from benchmarks.table import Row, seconds
+from pipelines.enrichment.training.evaluation import Evaluation, evaluate
+from pipelines.enrichment.training.labelled import prepare
+from pipelines.synthetic import portfolio
 
-RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)
-TRUTH = (
-    "category",
-    "counterparty",
-    "transfer_pair",
-    "series",
-    "series_period",
-    "facility",
-    "held_out",
-    "injected",
-    "lookalike",
+TITLE = "How well models learn a lender's own labels"
+BUSINESSES, MONTHS, SEED, UNTIL, MAX_ROWS = 60, 12, 20_261_129, date(2026, 10, 31), 50_000
+CENTRES = ("Sales", "Workshop", "Office")
+BY_CENTRE = ("fuel", "meals", "software", "telecommunications", "vehicle_maintenance", "materials", "travel")
+ABOUT = (
+    f"The last {MAX_ROWS:,} rows of {BUSINESSES} synthetic businesses over {MONTHS} months, labelled with the accounts "
+    f"of a chart that is not ours: costs of {len(BY_CENTRE)} categories are booked by cost centre, which differs by "
+    "customer and merchant and which only a column tells. Four fifths of the days are trained on, without a fifth of "
+    "the customers. The peer is a linear support-vector machine on character n-grams. These rows are of our own "
+    "generator. On a real ledger models are right less often: the aims for one are 0.73, and 0.50 for unseen merchants."
 )
+_EACH = ("customer", "counterparty")
 
 
-def in_groups(customers: Iterable[Business | Person], rows: int) -> Iterator[pl.DataFrame]:
-    """Yield rows of ACCEPTED with `true_…` columns, about `rows` at a time, of whole customers.
-
-    The n-th customer has the number n, and its rows are one submission.
-    """
-    group: list[pl.DataFrame] = []
-    for number, customer in enumerate(customers, start=1):
-        group.append(_of_customer(number, customer))
-        if sum(frame.height for frame in group) >= rows:
-            yield pl.concat(group)
-            group = []
-    if group:
-        yield pl.concat(group)
+def measure() -> Sequence[Row]:
+    ledger = _make_ledger()
+    began = time.perf_counter()
+    informed = evaluate(ledger)
+    took_s = time.perf_counter() - began
+    return [
+        *_describe("with its own columns", informed),
+        *_describe("without them", evaluate(ledger.drop("context_cost_centre"))),
+        Row(f"`categories evaluate` of {ledger.height:,} rows", seconds(took_s), "≤ 120 s"),
+    ]
 
 
-def accept_all(customers: Iterable[Business | Person]) -> pl.DataFrame:
-    """Return the rows of all customers at once."""
-    return pl.concat(in_groups(customers, 1))
-
-
-def _of_customer(number: int, customer: Business | Person) -> pl.DataFrame:
-    customer_id = UUID(int=number)
-    rows = pl.concat([_of_account(customer_id, account) for account in customer.accounts]).with_row_index("position")
-    filled = rows.with_columns(
-        customer_number=pl.lit(number, pl.Int64),
-        job_id=pl.lit(customer_id.bytes),
-        received_seq=pl.lit(number, pl.Int64),
-        received_at=pl.lit(RECEIVED),
-        appended=pl.lit(value=False),
-        status=pl.lit("posted"),
-    )
-    blank = [pl.lit(None, kind).alias(name) for name, kind in ACCEPTED.items() if name not in filled.columns]
-    truth = pl.col([f"true_{name}" for name in TRUTH])
-    return filled.with_columns(blank).select(*(pl.col(name).cast(kind) for name, kind in ACCEPTED.items()), truth)
-
-
-def _of_account(customer: UUID, account: SyntheticAccount) -> pl.DataFrame:
-    identified, _ = identify(
-        customer,
-        account_name=account.account_name,
-        bsb=account.bsb,
-        account_number=account.account_number,
-        bank_name=account.bank_name,
-        account_type=account.account_type,
-        credit_limit=None if account.credit_limit is None else Decimal(account.credit_limit),
-        digest=for_this_run,
-    )
-    return account.transactions.filter(pl.col("injected").ne_missing("duplicate")).select(
+def _make_ledger() -> pl.DataFrame:
+    """Return rows as read from a lender's file: `date`, `description`, `amount`, `label` and its own column."""
+    rows = accept_all(portfolio(BUSINESSES, MONTHS, SEED, UNTIL)).sort("date", maintain_order=True).tail(MAX_ROWS)
+    labelled = rows.select(
         "date",
         "description",
-        "amount",
-        "balance",
-        client_transaction_id="transaction_id",
-        account_id=pl.lit(identified.account_id.bytes),
-        account_identified=pl.lit(value=True),
-        account_name=pl.lit(account.account_name),
-        bsb=pl.lit(account.bsb),
-        account_number=pl.lit(account.account_number),
-        bank_name=pl.lit(account.bank_name),
-        account_type=pl.lit(account.account_type, AccountType),
-        credit_limit=pl.lit(account.credit_limit).cast(MONEY),
-        **{f"true_{name}": pl.col(name).cast(LABELLED[name]) for name in TRUTH},
+        pl.col("amount").cast(pl.Decimal(38, 2)),
+        category=pl.col("true_category"),
+        customer=pl.col("customer_number").cast(pl.String),
+        counterparty=pl.col("true_counterparty").cast(pl.String).fill_null(""),
     )
+    drawn = Random(SEED)
+    pairs = labelled.select(_EACH).unique().sort(_EACH)
+    centres = pairs.with_columns(context_cost_centre=pl.Series(drawn.choices(CENTRES, k=pairs.height)))
+    label = pl.when(pl.col("category").is_in(BY_CENTRE)).then(
+        pl.concat_str("category", pl.lit(" / "), "context_cost_centre")
+    )
+    booked = labelled.join(centres, on=_EACH, how="left", validate="m:1", maintain_order="left").with_columns(
+        label=label.otherwise("category")
+    )
+    return prepare(booked.drop("category", "counterparty"))
+
+
+def _describe(case: str, measured: Evaluation) -> list[Row]:
+    ours, peer = measured.model, measured.baseline
+    return [
+        Row(
+            f"a model {case}: share right of {measured.tested_rows:,} later rows; the peer's",
+            f"{ours.accuracy:.3f}; {peer.accuracy:.3f}",
+        ),
+        Row(
+            f"the same, {measured.unseen_rows:,} rows of merchants that training didn't have",
+            f"{ours.unseen or 0:.3f}; {peer.unseen or 0:.3f}",
+        ),
+        Row(
+            f"the same, {measured.new_customers} customers that training didn't have",
+            f"{ours.new_customers or 0:.3f}; {peer.new_customers or 0:.3f}",
+        ),
+        Row(
+            "the same, calibration error of its confidence (perfectly calibrated)",
+            f"{measured.calibration_error:.3f} ({measured.chance_error:.3f})",
+            "≤ 0.05",
+        ),
+    ]

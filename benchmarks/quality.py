@@ -16,9 +16,9 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks.accepted import accept_all
 from benchmarks.calibration import measure_calibration
 from benchmarks.debt import measure_debt
-from benchmarks.labelled import accept_all
 from benchmarks.table import Row
 from pipelines.enrichment.counterparties import brands, counterparties, lists
 from pipelines.enrichment.counterparties.categories import ask_model

@@ -18,9 +18,9 @@ from random import Random
 import polars as pl
 
 from assets.reports.reports import SLICES_AT_ONCE
+from benchmarks.accepted import accept_all
 from benchmarks.alone import measure_alone
 from benchmarks.filling import UNTIL
-from benchmarks.labelled import accept_all
 from benchmarks.peers_of_figures import Totals, in_duckdb, in_pandas
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines import metrics

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks import evidence, fits
+from benchmarks.accepted import accept_all
 from benchmarks.fits import CUSTOMERS, MONTHS, UNTIL, list_outcomes
-from benchmarks.labelled import accept_all
 from benchmarks.table import Row, seconds
 from pipelines.enrichment.enrichment import enrich
 from pipelines.reports.risk.rating import rating

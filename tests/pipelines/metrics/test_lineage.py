@@ -7,7 +7,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from benchmarks.labelled import accept_all
+from benchmarks.accepted import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, value_of

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks.labelled import accept_all
+from benchmarks.accepted import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.facilities import summarise_facilities
 from pipelines.figures.facts import Facts

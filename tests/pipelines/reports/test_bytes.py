@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.labelled import accept_all
+from benchmarks.accepted import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from benchmarks import evidence
+from benchmarks.accepted import accept_all
 from benchmarks.fits import UNTIL, list_outcomes
-from benchmarks.labelled import accept_all
 from pipelines.enrichment.enrichment import enrich
 from pipelines.risk_models import cohorts, fitted
 from pipelines.scorecards import measures

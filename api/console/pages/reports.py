@@ -11,16 +11,13 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console.compared import find_table_and_format
-from api.console.moments import read_moment
+from api.console.moments import find_zone, read_moment
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
-from pipelines.pages import Folded
-from pipelines.pages import Page as ReportPage
-from pipelines.reports.page import About, page_content
-from storage.core.store import Store
+from pipelines.reports.page import About, page_content, read_annex
 
 TRANSACTIONS_PER_PAGE: Final = 50
-SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # sections of the report page
+SUMMARY, CHARTS = "summary", "charts"  # sections of the report page
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -72,12 +69,10 @@ async def show_annex(page: SignedIn, customer_id: str, table: Annotated[str, Que
     """List all tables of the reports, and show the one whose caption is `table`."""
     customer = await page.get("customer", customer_id)
     moment = read_moment(page, MOMENT)
-    content = await _content(page, customer_id, moment, with_annex=True)
-    annex = (part for section in content.sections if section.id == ANNEX for part in section.parts)
-    grids = [grid for part in annex if isinstance(part, Folded) for grid in part.grids]
-    chosen = next((grid for grid in grids if grid.caption == table), None)
+    annex = read_annex(await _bundle(page, customer_id, moment))
     shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
-    return page.show("annex.html", customer=customer, grids=grids, chosen=chosen, **shared)
+    chosen = {"captions": list(annex.tables), "chosen": annex.grid(table)}
+    return page.show("annex.html", customer=customer, **chosen, **shared)
 
 
 @router.get(".pdf")
@@ -112,7 +107,8 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
     """Show one section of the report page, because the whole page would be too large. Charts are below the summary."""
     customer = await page.get("customer", customer_id)
     moment = read_moment(page, MOMENT)
-    content = await _content(page, customer_id, moment, with_annex=False)
+    about = About(zone=find_zone(page))
+    content = page_content(await _bundle(page, customer_id, moment), about, with_annex=False)
     listed = [each for each in content.sections if each.id != CHARTS]
     chosen = section_id if any(each.id == section_id for each in listed) else SUMMARY
     sections = [each for each in content.sections if each.id in (chosen, CHARTS if chosen == SUMMARY else "")]
@@ -121,8 +117,6 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
     return page.show("reports.html", customer=customer, **shown, **shared)
 
 
-async def _content(page: Page, customer_id: str, moment: Mapping[str, str], *, with_annex: bool) -> ReportPage:
+async def _bundle(page: Page, customer_id: str, moment: Mapping[str, str]) -> Mapping[str, BundledReport]:
     bundle = await page.get("customer", customer_id, "reports", **moment)
-    reports = {kind: BundledReport.of(each) for kind, each in bundle.items()}
-    store: Store = page.request.app.state.store
-    return page_content(reports, About(zone=store.settings.zone), with_annex=with_annex)
+    return {kind: BundledReport.of(each) for kind, each in bundle.items()}

@@ -6,9 +6,9 @@ The page leaves out, or marks as unknown, what a report doesn't have. Every bund
 from collections.abc import Mapping
 
 from pipelines.pages import render
-from pipelines.reports.page.content import About, Member, page_content
+from pipelines.reports.page.content import About, Annex, Member, page_content, read_annex
 
-__all__ = ["About", "Member", "page", "page_content"]
+__all__ = ["About", "Annex", "Member", "page", "page_content", "read_annex"]
 
 
 def page(bundle: Mapping[str, Member], about: About) -> str:

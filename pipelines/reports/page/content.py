@@ -83,12 +83,9 @@ def page_content(bundle: Mapping[str, Member], about: About, *, with_annex: bool
     Args:
         with_annex: whether the last section has every table in full, which takes most of the time.
     """
-    data = {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
-    accounts = data["completeness"].children("accounts")
-    account_names = {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
-    tables = {
-        table.id: table for each in data["aggregate"].children("tables") if (table := Table.read(each, account_names))
-    }
+    data = _read(bundle)
+    account_names = _read_account_names(data)
+    tables = _read_tables(data, account_names)
     found = (
         _summary(data["completeness"], data["risk"], tables),
         _charts(data["completeness"], tables, _latest(bundle, "data_through")),
@@ -106,6 +103,21 @@ def page_content(bundle: Mapping[str, Member], about: About, *, with_annex: bool
         tuple(each for each in found if each.parts),
         FOOTER,
     )
+
+
+def _read(bundle: Mapping[str, Member]) -> Mapping[str, Fields]:
+    """Return the reports' data by kind; that of a report that was not computed is empty."""
+    return {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
+
+
+def _read_account_names(data: Mapping[str, Fields]) -> Mapping[str, str]:
+    accounts = data["completeness"].children("accounts")
+    return {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
+
+
+def _read_tables(data: Mapping[str, Fields], account_names: Mapping[str, str]) -> Mapping[str, Table]:
+    listed = data["aggregate"].children("tables")
+    return {table.id: table for each in listed if (table := Table.read(each, account_names))}
 
 
 def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Section:
@@ -201,12 +213,38 @@ def _accounts(completeness: Fields, account_names: Mapping[str, str]) -> Section
     return Section("accounts", "Accounts and gaps", parts if accounts else ())
 
 
+@dataclass(frozen=True)
+class Annex:
+    """Every table of the reports, by caption. A table's grid is built when it is asked for: all of them take long."""
+
+    tables: Mapping[str, Grid | Table]
+
+    def grid(self, caption: str) -> Grid | None:
+        found = self.tables.get(caption)
+        return found.grid() if isinstance(found, Table) else found
+
+
+def read_annex(bundle: Mapping[str, Member]) -> Annex:
+    """Return the tables of the annex of `page_content`, without what else the page shows."""
+    data = _read(bundle)
+    account_names = _read_account_names(data)
+    listed = _list_annex(data, _read_tables(data, account_names), account_names)
+    return Annex({each.name if isinstance(each, Table) else each.caption: each for each in listed})
+
+
 def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], account_names: Mapping[str, str]) -> Section:
-    unshown = ((data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk"))
-    undeclared = (grid for members, names in unshown for grid in _undeclared_grids(members, names, account_names))
-    grids = drop_none(*undeclared, *(table.grid() for table in tables.values()), unreconciled.grid(data, tables))
+    listed = _list_annex(data, tables, account_names)
+    grids = tuple(each.grid() if isinstance(each, Table) else each for each in listed)
     note = Note("Tables open one by one; those left closed are not printed.")
     return Section("annex", "Annex: everything the reports say", (note, Folded(grids)) if grids else ())
+
+
+def _list_annex(
+    data: Mapping[str, Fields], tables: Mapping[str, Table], account_names: Mapping[str, str]
+) -> tuple[Grid | Table, ...]:
+    unshown = ((data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk"))
+    undeclared = (grid for members, names in unshown for grid in _undeclared_grids(members, names, account_names))
+    return drop_none(*undeclared, *tables.values(), unreconciled.grid(data, tables))
 
 
 def _undeclared_grids(members: Fields, names: Iterable[str], account_names: Mapping[str, str]) -> tuple[Grid, ...]:

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pipelines.pages import Folded
 from pipelines.pages.wording import day
 from pipelines.reports.aggregate.categories import PROFIT_AND_LOSS
-from pipelines.reports.page import About, page
+from pipelines.reports.page import About, page, page_content, read_annex
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.sections import SECTIONS
 from tests.conftest import examples
@@ -209,6 +210,17 @@ def test_the_annex_contains_every_table_of_the_report_in_full() -> None:
         for row, values in zip(rows, each["values"], strict=True):
             printed = [row[place] for place in money_columns]
             assert printed == [aud(list(values.values())[place]) for place in money_columns]
+
+
+def test_tables_of_the_annex_alone_are_those_of_the_page() -> None:
+    reports = bundle(everything(months=3))
+    [annex] = [each for each in page_content(reports, About()).sections if each.id == "annex"]
+    [grids] = [part.grids for part in annex.parts if isinstance(part, Folded)]
+    alone = read_annex(reports)
+    assert list(alone.tables) == [grid.caption for grid in grids]
+    assert [alone.grid(grid.caption) for grid in grids] == list(grids)
+    assert alone.grid("no such table") is None
+    assert read_annex({}).tables == {}
 
 
 def test_categories_are_summed_over_all_months_without_own_transfers() -> None:

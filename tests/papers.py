@@ -108,7 +108,7 @@ def opens_with(secret: str, found: Extraction) -> Callable[[str | None], Extract
     return read
 
 
-def sent(store: Store, customer: Customer, *names: str, password: str | None = None) -> Job:
+def submit_files(store: Store, customer: Customer, *names: str, password: str | None = None) -> Job:
     """Queue a submission of these files."""
     now, files = datetime.now(UTC), list[NewFile]()
     for name in names:

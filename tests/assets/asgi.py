@@ -27,14 +27,16 @@ def ask(
 async def ask_async(
     app: ASGIApp, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", scheme: str = "http"
 ) -> Answer:
-    sent = await _sent(app, _scope(url, headers, type="http", method=method, scheme=scheme), body)
+    sent = await _call_and_collect(app, _scope(url, headers, type="http", method=method, scheme=scheme), body)
     start = next(message for message in sent if message["type"] == "http.response.start")
     content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
     return Answer(start["status"], Headers(raw=start["headers"]), content)
 
 
 def open_websocket(app: ASGIApp, url: str, headers: Mapping[str, str]) -> Answer:
-    sent = asyncio.run(_sent(app, _scope(url, headers, type="websocket", scheme="ws", subprotocols=[]), b""))
+    sent = asyncio.run(
+        _call_and_collect(app, _scope(url, headers, type="websocket", scheme="ws", subprotocols=[]), b"")
+    )
     return Answer(101 if sent[0]["type"] == "websocket.accept" else 403, Headers(), b"")
 
 
@@ -45,7 +47,7 @@ def _scope(url: str, headers: Mapping[str, str], **of_its_kind: object) -> Scope
     return {"headers": raw, "server": ("127.0.0.1", 3000), "client": ("127.0.0.1", 5), **where, **of_its_kind}
 
 
-async def _sent(app: ASGIApp, scope: Scope, body: bytes) -> list[Message]:
+async def _call_and_collect(app: ASGIApp, scope: Scope, body: bytes) -> list[Message]:
     sent: list[Message] = []
     if scope["type"] == "http":
         half = len(body) // 2

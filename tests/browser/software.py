@@ -13,12 +13,12 @@ from tests.tools import built_clients
 def works(house: House, key: str) -> bool:
     """Return whether the software reads a customer with this key; if not, it must have been refused as unknown."""
     customer_id = house.ids["customer_id"]
-    answer = told(house, "customer", key, customerId=customer_id)
+    answer = ask_service(house, "customer", key, customerId=customer_id)
     assert answer == {"refused": 401} or answer["customerId"] == customer_id
     return "customerId" in answer
 
 
-def told(house: House, question: str, key: str | None = None, **ids: str) -> Any:
+def ask_service(house: House, question: str, key: str | None = None, **ids: str) -> Any:
     """Return the service's answer to a question of `lender.mjs`."""
     built_clients()
     service = {"TIDEMARK_BASE_URL": house.service.base_url, "TIDEMARK_KEY": key or house.key}

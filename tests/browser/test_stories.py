@@ -15,7 +15,7 @@ from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from tests.browser.conftest import SECONDS, reload_until, sign_in
 from tests.browser.house import House
-from tests.browser.software import told, works
+from tests.browser.software import ask_service, works
 
 NEW_CUSTOMER = 40  # a business that the house doesn't have
 POLICY = "working-capital-loan"
@@ -64,7 +64,7 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     page.locator("input[name=name]").fill("Story Bakery")
     page.get_by_role("button", name="Create").click()
     customer_id = page.url.split("/")[-1]
-    assert told(house, "customer", customerId=customer_id)["name"] == "Story Bakery"
+    assert ask_service(house, "customer", customerId=customer_id)["name"] == "Story Bakery"
 
     page.get_by_role("link", name="Upload", exact=True).click()
     files = written_exports(tmp_path)
@@ -85,7 +85,7 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     fill_application(page)
     page.get_by_role("button", name="Decide").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("Proceed|Conditional|Blocked"))
-    [decision] = told(house, "decisions", customerId=customer_id)
+    [decision] = ask_service(house, "decisions", customerId=customer_id)
     expect(page.get_by_role("heading", level=1)).to_contain_text(spell_out(decision["outcome"]))
     page.get_by_role("link", name="Letter", exact=True).click()
     expect(page.locator("body")).to_contain_text("Story Bakery")
@@ -110,7 +110,10 @@ def test_approver_decides_on_a_colleagues_override(house: House, page: Page, bro
     second.get_by_role("button", name="Approve").click()
     second.goto(address)
     expect(second.get_by_role("heading", level=1)).to_contain_text("Blocked")
-    assert told(house, "evaluation", evaluationId=house.ids["evaluation_id"])["overrides"][-1]["outcome"] == "blocked"
+    assert (
+        ask_service(house, "evaluation", evaluationId=house.ids["evaluation_id"])["overrides"][-1]["outcome"]
+        == "blocked"
+    )
     second.context.close()
 
 
@@ -140,7 +143,7 @@ def test_author_takes_a_policy_from_draft_to_publication(house: House, page: Pag
     second.get_by_role("button", name="Approve").first.click()
     page.goto(draft)
     expect(page.locator("header .badge").first).to_have_text("Published")
-    assert told(house, "policy", slug=POLICY)["document"]["name"] == "Working capital loan, revised"
+    assert ask_service(house, "policy", slug=POLICY)["document"]["name"] == "Working capital loan, revised"
     for each in (first, second):
         each.context.close()
 
@@ -164,7 +167,7 @@ def test_alert_is_handled_to_its_end(house: House, page: Page) -> None:
     expect(alert).to_have_count(0)
     page.goto(f"{house.service.base_url}/alerts/{house.ids['match_id']}")
     expect(page.locator("ol.timeline")).to_contain_text("Closed: Paid.")
-    assert told(house, "alert", matchId=house.ids["match_id"])["state"] == "closed"
+    assert ask_service(house, "alert", matchId=house.ids["match_id"])["state"] == "closed"
 
 
 def test_admin_rotates_a_key(house: House, page: Page) -> None:

@@ -42,7 +42,7 @@ def empty(file: Path, _other: Path) -> None:
     file.write_bytes(b"")
 
 
-def missing(file: Path, _other: Path) -> None:
+def remove_file(file: Path, _other: Path) -> None:
     file.unlink()
 
 
@@ -54,7 +54,7 @@ DAMAGES: Final[Mapping[str, Damage]] = {
     **{f"flipped-{tenth}": flipped_at(tenth / 10) for tenth in range(0, 11, 2)},
     "truncated": truncated,
     "empty": empty,
-    "missing": missing,
+    "missing": remove_file,
     "swapped": swapped,
 }
 

@@ -22,7 +22,7 @@ OF_AN_EVALUATION = 60  # of the portfolio's process around a ruleset evaluation;
 EVALUATED_WITHIN_S = 240  # if a run's process died, Dagster takes a while to restart it
 
 
-def reported(world: World, lender: Lender) -> Counter[UUID]:
+def count_matches(world: World, lender: Lender) -> Counter[UUID]:
     """Count the matches of each of the lender's customers, each with one event and one delivery per subscription."""
     subscriber = {UUID(each.subscription_id) for each in lender.ledger.subscriptions}
     with world.store.db.reading() as r:
@@ -48,7 +48,7 @@ def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, s
         story(lender)
 
     injected = survives(world, noted, fault, seed)
-    return injected, reported(world, lenders[0])
+    return injected, count_matches(world, lenders[0])
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))
@@ -66,7 +66,7 @@ def test_killed_while_the_portfolio_evaluates_rulesets(world: World, nth: int) -
             lender.wait_for_job(job)
         lender.subscribe("monitoring.rule.triggered")
         watches(lender)
-        until(lambda: len(reported(world, lender)) == len(watched), EVALUATED_WITHIN_S)
+        until(lambda: len(count_matches(world, lender)) == len(watched), EVALUATED_WITHIN_S)
 
     injected, matches = lived_through(
         world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm portfolio", nth), nth

@@ -34,7 +34,7 @@ def subscribed(client: Client, receiver: Receiver, *kinds: str) -> None:
         receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
 
 
-def reported(receiver: Receiver, job_id: str, kind: str) -> Received:
+def wait_for_event(receiver: Receiver, job_id: str, kind: str) -> Received:
     def meant(each: Received) -> bool:
         return bool(each.json.get("jobId") == job_id and each.json["eventType"] == kind)
 
@@ -48,7 +48,7 @@ def facts(rows: Sequence[Any]) -> list[tuple[str, Decimal]]:
     return sorted((str(row["date"]), Decimal(str(row["amount"]))) for row in rows)
 
 
-def printed(made: PrintedStatement) -> list[tuple[str, Decimal]]:
+def printed_rows(made: PrintedStatement) -> list[tuple[str, Decimal]]:
     return sorted((str(row.date), row.amount) for row in made.rows)
 
 
@@ -63,10 +63,10 @@ def test_statements_become_transactions_and_every_stage_sends_its_event(client: 
         ("enrichment", "Completed"),
     ]
     assert [warning["code"] for warning in ended["warnings"]] == ["Statement.Corrupt"]
-    assert facts(client.transactions(customer)) == printed(made)
+    assert facts(client.transactions(customer)) == printed_rows(made)
     assert ended["enrichedCount"] == len(made.rows)
 
-    happened = [reported(receiver, job_id, kind).json for kind in EVENTS]
+    happened = [wait_for_event(receiver, job_id, kind).json for kind in EVENTS]
     assert [each["timestamp"] for each in happened] == sorted(each["timestamp"] for each in happened)
     assert happened[0]["timestamp"] < happened[1]["timestamp"]
     assert (happened[0]["extractedCount"], happened[0]["duplicateCount"]) == (len(made.rows), 0)
@@ -83,7 +83,7 @@ def test_a_transaction_leads_back_to_its_row_on_the_page(client: Client) -> None
     path = f"/v1/customer/{customer}"
     [listed] = client.data("GET", f"{path}/statements")["statements"]
     whole = client.data("GET", f"{path}/statements/{listed['statementId']}")
-    assert facts(whole["rows"]) == printed(made)
+    assert facts(whole["rows"]) == printed_rows(made)
     for row in client.transactions(customer)[::20]:
         source = client.data("GET", f"{path}/transactions/{row['transactionId']}/source")
         assert source["statementId"] == listed["statementId"]
@@ -103,7 +103,7 @@ def test_a_submission_without_a_readable_file_fails_with_a_reason(client: Client
     assert (ended["status"], ended["error"]["code"]) == ("Failed", "Statement.Corrupt")
     assert [stage["stage"] for stage in ended["stages"]] == ["extraction"]
     for kind in FAILURES:
-        assert reported(receiver, job_id, kind).json["error"]["code"] == "Statement.Corrupt"
+        assert wait_for_event(receiver, job_id, kind).json["error"]["code"] == "Statement.Corrupt"
     assert not [
         each for each in receiver.received if each.json.get("jobId") == job_id and each.json["eventType"] in EVENTS
     ]
@@ -120,10 +120,10 @@ def test_a_row_in_both_feed_and_statement_is_stored_once(client: Client) -> None
     again = client.wait_for_job(submitted(client, customer, ("june again.pdf", made.content)))
     assert (ended["duplicateCount"], ended["enrichedCount"]) == (20, len(made.rows) - 20)
     assert (again["duplicateCount"], again["enrichedCount"]) == (len(made.rows), 0)
-    assert facts(client.transactions(customer)) == printed(made)
+    assert facts(client.transactions(customer)) == printed_rows(made)
     retraction = client.data("DELETE", f"/v1/customer/{customer}/submissions/{ended['jobId']}")
     client.wait_for_job(retraction["jobId"])
-    assert facts(client.transactions(customer)) == printed(made)
+    assert facts(client.transactions(customer)) == printed_rows(made)
     assert len(client.data("GET", f"/v1/customer/{customer}/statements")["statements"]) == 1
 
 
@@ -154,4 +154,4 @@ def test_a_kill_while_pdfs_are_read_loses_and_duplicates_nothing(service: Servic
             process.kill()
     ended = client.wait_for_job(job_id)
     assert (ended["status"], ended["enrichedCount"]) == ("Completed", len(made.rows))
-    assert facts(client.transactions(customer)) == printed(made)
+    assert facts(client.transactions(customer)) == printed_rows(made)

@@ -71,7 +71,7 @@ def assert_no_bug_logged() -> Iterator[None]:
     assert recorder.fields == []
 
 
-def read(content: bytes, password: str | None = None) -> Extraction:
+def extract_without_bug(content: bytes, password: str | None = None) -> Extraction:
     with assert_no_bug_logged():
         return extract(content, password)
 
@@ -85,7 +85,7 @@ def rows(extraction: Extraction) -> Rows:
 @pytest.fixture(scope="module")
 def expected_rows() -> Rows:
     """Return the rows of the statement that the tests below wrap, cut and lock."""
-    read_rows = rows(read(STATEMENT))
+    read_rows = rows(extract_without_bug(STATEMENT))
     assert len(read_rows) == len(MADE.rows)
     return read_rows
 
@@ -97,27 +97,27 @@ BOMBS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW_BOMBS)) for
 
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_hostile_file_is_refused(kind: str) -> None:
-    answer = read(hostile.BOMBS[kind]())
+    answer = extract_without_bug(hostile.BOMBS[kind]())
     assert answer.statements == ()
     assert answer.refusal in REFUSALS[kind]
     assert answer.message
 
 
 def test_ten_thousand_pages_are_too_many() -> None:
-    answer = read(hostile.pages(10_000))
+    answer = extract_without_bug(hostile.pages(10_000))
     assert answer.refusal is Refusal.TOO_MANY_PAGES
-    assert read(hostile.pages(LIMITS.pages + 1)).refusal is Refusal.TOO_MANY_PAGES
+    assert extract_without_bug(hostile.pages(LIMITS.pages + 1)).refusal is Refusal.TOO_MANY_PAGES
 
 
 @pytest.mark.parametrize("content", hostile.NOT_PDF)
 def test_a_file_that_is_not_a_pdf_is_corrupt(content: bytes) -> None:
-    assert read(content).refusal is Refusal.CORRUPT
+    assert extract_without_bug(content).refusal is Refusal.CORRUPT
 
 
 def test_a_file_with_only_an_owner_password_is_read(expected_rows: Rows) -> None:
     locked = hostile.locked(STATEMENT, owner="of the bank")
-    assert rows(read(locked)) == expected_rows
-    assert rows(read(locked, "one that isn't needed")) == expected_rows
+    assert rows(extract_without_bug(locked)) == expected_rows
+    assert rows(extract_without_bug(locked, "one that isn't needed")) == expected_rows
 
 
 SLOW_PASSWORDS = (pytest.param(password, marks=pytest.mark.slow) for password in ("19850612", "x" * 120))
@@ -126,16 +126,16 @@ SLOW_PASSWORDS = (pytest.param(password, marks=pytest.mark.slow) for password in
 @pytest.mark.parametrize("password", ["pass word ü", *SLOW_PASSWORDS])
 def test_the_user_password_opens_a_file(expected_rows: Rows, password: str) -> None:
     locked = hostile.locked(STATEMENT, owner="of the bank", user=password)
-    assert read(locked).refusal is Refusal.ENCRYPTED
-    assert read(locked, "").refusal in (Refusal.ENCRYPTED, Refusal.WRONG_PASSWORD)
-    assert read(locked, password[::-1] + "!").refusal is Refusal.WRONG_PASSWORD
-    assert rows(read(locked, password)) == expected_rows
+    assert extract_without_bug(locked).refusal is Refusal.ENCRYPTED
+    assert extract_without_bug(locked, "").refusal in (Refusal.ENCRYPTED, Refusal.WRONG_PASSWORD)
+    assert extract_without_bug(locked, password[::-1] + "!").refusal is Refusal.WRONG_PASSWORD
+    assert rows(extract_without_bug(locked, password)) == expected_rows
 
 
 def test_an_impossible_password_is_wrong() -> None:
     locked = hostile.locked(STATEMENT, owner="of the bank", user="19850612")
     for password in ("\0", " ", "x" * 1_000, "\ud800"):
-        assert read(locked, password).refusal in (Refusal.WRONG_PASSWORD, Refusal.ENCRYPTED)
+        assert extract_without_bug(locked, password).refusal in (Refusal.WRONG_PASSWORD, Refusal.ENCRYPTED)
 
 
 @pytest.mark.parametrize("name", ["script", "attachment", "zip before", "zip after", "web page", "at 1,024"])
@@ -148,12 +148,12 @@ def test_extra_content_of_a_file_is_ignored(expected_rows: Rows, name: str) -> N
         "web page": hostile.web_page(STATEMENT),
         "at 1,024": hostile.with_header_at(STATEMENT, 1024),
     }
-    assert rows(read(variants[name])) == expected_rows
+    assert rows(extract_without_bug(variants[name])) == expected_rows
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.5, 0.8, 0.99])
 def test_a_truncated_file_is_refused_or_read_correctly(expected_rows: Rows, share: float) -> None:
-    answer = read(STATEMENT[: int(len(STATEMENT) * share)])
+    answer = extract_without_bug(STATEMENT[: int(len(STATEMENT) * share)])
     if answer.refusal is None:
         read_rows = rows(answer)
         assert set(read_rows) <= set(expected_rows)
@@ -164,7 +164,7 @@ def test_a_truncated_file_is_refused_or_read_correctly(expected_rows: Rows, shar
 
 
 def test_unprintable_characters_are_removed() -> None:
-    answer = read(hostile.unprintable_letters())
+    answer = extract_without_bug(hostile.unprintable_letters())
     texts = [entry.description for statement in answer.statements for entry in statement.entries]
     assert all(text.isprintable() for text in (*texts, answer.message or ""))
 
@@ -190,5 +190,5 @@ def test_a_damaged_file_is_read_or_refused(flips: list[tuple[int, int]], cut: tu
         damaged[place] ^= change
     if cut is not None:
         del damaged[cut[0] : sum(cut)]
-    answer = read(bytes(damaged))
+    answer = extract_without_bug(bytes(damaged))
     assert (answer.refusal is None) == bool(answer.statements)

@@ -62,7 +62,7 @@ def program(folder: Path, script: str) -> str:
     return str(path)
 
 
-def read(png_: bytes, tesseract: str | None = TESSERACT, limits: ChildLimits = LIMITS) -> list[ScannedWord]:
+def read_picture(png_: bytes, tesseract: str | None = TESSERACT, limits: ChildLimits = LIMITS) -> list[ScannedWord]:
     assert tesseract is not None
     return list(ocr.read_words(png_, limits, tesseract))
 
@@ -70,7 +70,7 @@ def read(png_: bytes, tesseract: str | None = TESSERACT, limits: ChildLimits = L
 @needs_tesseract
 def test_words_have_their_position_in_the_picture() -> None:
     lines = ("05 Feb 2025 Rent 1,200.00", "06 Feb 2025 Coffee 4.50")
-    words = read(picture(*lines))
+    words = read_picture(picture(*lines))
     assert [word.text for word in words] == " ".join(lines).split()
     first = words[0]
     assert 195 < first.left < 210 < first.right < 260
@@ -84,23 +84,23 @@ def test_words_have_their_position_in_the_picture() -> None:
     [b"", b"\x89PNG\r\n\x1a\n", b"no picture", picture("Rent")[:3000], png(Image.new("L", (1654, 2339), 255))],
 )
 def test_a_page_without_text_has_no_words(content: bytes) -> None:
-    assert read(content) == []
+    assert read_picture(content) == []
 
 
 @needs_tesseract
 def test_without_memory_there_are_no_words() -> None:
-    assert read(picture("Rent"), limits=ChildLimits(memory_bytes=8 * MIB)) == []
+    assert read_picture(picture("Rent"), limits=ChildLimits(memory_bytes=8 * MIB)) == []
 
 
 def test_a_hanging_program_is_killed(tmp_path: Path) -> None:
-    assert read(picture("Rent"), program(tmp_path, "exec sleep 3600"), ChildLimits(scanned_page_s=1)) == []
+    assert read_picture(picture("Rent"), program(tmp_path, "exec sleep 3600"), ChildLimits(scanned_page_s=1)) == []
 
 
 @pytest.mark.parametrize(
     "script", ["exit 1", "echo garbage", "yes 5", "kill -9 $$", r"printf 'level\ttext\tleft\n5\tRent\tfar\n'"]
 )
 def test_invalid_output_yields_no_words(tmp_path: Path, script: str) -> None:
-    assert read(picture("Rent"), program(tmp_path, script)) == []
+    assert read_picture(picture("Rent"), program(tmp_path, script)) == []
 
 
 def test_tesseract_gets_only_the_environment_that_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_tesseract_gets_only_the_environment_that_it_needs(tmp_path: Path, monke
     monkeypatch.setenv("TESSDATA_PREFIX", "/usr/share/tessdata")
     head = r"printf 'level\tleft\ttop\twidth\theight\tconf\ttext\n'"
     row = r"printf '5\t1\t1\t1\t1\t9\t%s\n' OMP=$OMP_THREAD_LIMIT TESS=$TESSDATA_PREFIX KEY=$TIDEMARK_MASTER_KEY"
-    texts = {word.text for word in read(b"", program(tmp_path, f"{head}; {row}"))}
+    texts = {word.text for word in read_picture(b"", program(tmp_path, f"{head}; {row}"))}
     assert texts == {"OMP=1", "TESS=/usr/share/tessdata", "KEY="}
 
 

@@ -118,7 +118,7 @@ def place_of(store: Store, number: int) -> Location:
         return transactions.current_locations(r, [number])[0]
 
 
-def read(store: Store, place: Location) -> list[str]:
+def read_place(store: Store, place: Location) -> list[str]:
     """Return the rows of a place. Reading by its range and by its customer's number must give the same rows."""
     by_range = place.scan(store.lake).select("description").collect()["description"].to_list()
     by_number = transactions.scan(store.lake, [place]).sort(SORT_KEY).collect()["description"].to_list()

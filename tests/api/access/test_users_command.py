@@ -30,7 +30,7 @@ def run(*arguments: str, exit_code: int = 0) -> str:
     return result.output
 
 
-def listed() -> list[dict[str, Any]]:
+def list_users() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(run("list", "--json"))
     return found
 
@@ -39,10 +39,10 @@ def test_an_operator_erases_even_the_last_admin(own_store: Store) -> None:
     with own_store.db.writing() as w:
         client_id = keys.create_client(w, "Lender", decision_policies=True, now=datetime.now(UTC)).client_id
     run("create", EMAIL, "--client", str(client_id), "--role", "admin", "--name", "Grace Hopper")
-    [user] = listed()
+    [user] = list_users()
     assert (user["email"], user["role"]) == (EMAIL, Role.ADMIN)
     run("erase", EMAIL)
-    assert listed() == []
+    assert list_users() == []
     run("erase", EMAIL, exit_code=1)
     with own_store.db.reading() as r:
         actions = [(each.action, each.who, each.resource) for each in audit.find(r, client_id)]

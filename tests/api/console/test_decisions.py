@@ -14,7 +14,7 @@ from storage.core.models import ApprovalKind
 from storage.core.store import Store
 from tests.api.conftest import Client, new_client, require_approvals
 from tests.api.console.visitor import Visitor, visit_as
-from tests.api.core.test_evaluate import SLUG, saved
+from tests.api.core.test_evaluate import SLUG, save_policy
 from tests.api.worker import end_submissions
 from tests.pipelines.pages.documents import parsed
 
@@ -45,7 +45,7 @@ class Place:
 
 @pytest.fixture
 def place(store: Store, base_url: str, client: Client) -> Place:
-    saved(store, client)
+    save_policy(store, client)
     customer_id = client.new_customer(name=f"Bakery & {HOSTILE}")
     client.submitted(customer_id)
     end_submissions(store)

@@ -41,7 +41,7 @@ from storage.core.store import Store
 from tests.api.conftest import Client, answering, new_client
 from tests.api.worker import end_submissions
 from tests.conftest import open_store
-from tests.pipelines.enrichment.examples import accepted, known
+from tests.pipelines.enrichment.examples import accepted, held_rows
 
 parametrize = pytest.mark.parametrize
 UNTIL = date(2025, 6, 30)
@@ -69,7 +69,7 @@ def repaid(day: date, **fields: Any) -> dict[str, Any]:
     return {"date": day, "amount": Decimal("-250.05"), **lent, **lender, **fields}
 
 
-def moved(digits: str, **fields: Any) -> dict[str, Any]:
+def transfer_to(digits: str, **fields: Any) -> dict[str, Any]:
     return {"category": "own_transfer", "other_account": digits, "clean_description": "SAVER", **fields}
 
 
@@ -90,10 +90,10 @@ def brought(store: Store, client: Client) -> str:
         [
             *(rent(month) for month in range(1, 9)),
             *(repaid(date(2025, month, 17)) for month in range(1, 7)),
-            moved("4821", date=date(2025, 8, 1)),
-            moved("4821", date=date(2025, 8, 5), amount=Decimal("20.00"), direction="credit"),
-            moved("9999", superseded_seq=9),
-            moved("8888", status="pending"),
+            transfer_to("4821", date=date(2025, 8, 1)),
+            transfer_to("4821", date=date(2025, 8, 5), amount=Decimal("20.00"), direction="credit"),
+            transfer_to("9999", superseded_seq=9),
+            transfer_to("8888", status="pending"),
             repaid(date(2025, 7, 17), superseded_seq=9),
         ],
     )
@@ -150,7 +150,7 @@ def test_lists_are_empty_without_transactions(client: Client, path: str, name: s
 def test_pages_together_are_the_whole_list(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
     client.submitted(customer_id)
-    end_submissions(store, [moved(str(number)) for number in (4444, 2222, 5555, 1111, 3333)])
+    end_submissions(store, [transfer_to(str(number)) for number in (4444, 2222, 5555, 1111, 3333)])
     path = f"/v1/customer/{customer_id}/mentioned-accounts"
     pages = [client.get(f"{path}?page={number}&count=2").json()["data"] for number in (1, 2, 3, 4)]
     assert [(page["totalCount"], page["currentPage"], page["totalPages"]) for page in pages] == [
@@ -216,7 +216,7 @@ def test_every_read_column_is_needed(what: Derived) -> None:
     repayments = (repaid(date(2025, month, 17)) for month in range(1, 7))
     unseen = {"category": "cash_advance_funding", "category_group": "debt_inflow", "amount": Decimal(900)}
     advance = repaid(date(2025, 1, 6), facility_id=b"g" * 16, **unseen)
-    rows = known(rent(1), rent(2), moved("5678"), *repayments, advance)
+    rows = held_rows(rent(1), rent(2), transfer_to("5678"), *repayments, advance)
     for column in what.columns:
         with pytest.raises(pl.exceptions.ColumnNotFoundError):
             what.compute(rows.drop(column), UNTIL)
@@ -353,7 +353,7 @@ def test_items_equal_those_of_a_plain_loop(what: Derived, data: st.DataObject) -
 
 
 def test_money_is_a_number_with_two_decimals() -> None:
-    rows = known(moved("5678", amount=Decimal("0.10")), moved("5678", amount=Decimal(-1000)))
+    rows = held_rows(transfer_to("5678", amount=Decimal("0.10")), transfer_to("5678", amount=Decimal(-1000)))
     text = b"".join(MENTIONED_ACCOUNTS.as_json(MENTIONED_ACCOUNTS.compute(rows, UNTIL), None))
     assert b'"totalIn":0.10,"totalOut":1000.00,' in text
 
@@ -362,8 +362,8 @@ def test_money_is_a_number_with_two_decimals() -> None:
 def test_amounts_at_both_ends_of_the_range_are_summed_exactly(what: Derived) -> None:
     most = Decimal("9999999999999.99")
     rows = [repaid(date(2025, month, 17), amount=-most) for month in range(1, 13)]
-    rows += [moved("5678", amount=sign * most) for sign in (1, 1, -1)]
-    found = shown(what, what.compute(known(*rows), UNTIL + timedelta(days=400)))
+    rows += [transfer_to("5678", amount=sign * most) for sign in (1, 1, -1)]
+    found = shown(what, what.compute(held_rows(*rows), UNTIL + timedelta(days=400)))
     if what is FACILITIES:
         assert found[0]["repaidTotal"] == 12 * most
     if what is MENTIONED_ACCOUNTS:
@@ -416,7 +416,7 @@ def test_a_request_larger_than_the_limit_is_admitted_alone() -> None:
 @each_list
 def test_two_million_rows_of_one_customer_fit_in_memory(what: Derived) -> None:
     nth = pl.int_range(pl.len())
-    many = pl.concat([known(*[moved("5678")] * 1000)] * 2000).with_columns(
+    many = pl.concat([held_rows(*[transfer_to("5678")] * 1000)] * 2000).with_columns(
         date=pl.date(2000, 1, 1) + pl.duration(days=nth // 200),
         amount=(-(nth % 1000 + 1)).cast(MONEY),
         category=pl.when(nth % 2 == 0).then(pl.lit("term_loan_repayment")).otherwise("category"),

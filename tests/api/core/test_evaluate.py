@@ -80,7 +80,7 @@ WITHOUT_INPUTS = {
 INPUTS: dict[str, Any] = {"amount": "50000", "secured": True, "purpose": "stock"}
 
 
-def saved(
+def save_policy(
     store: Store, client: Client, document: Mapping[str, Any] = DOCUMENT, *, publish: bool = True
 ) -> PolicyVersion:
     now = datetime.now(UTC)
@@ -104,7 +104,7 @@ def evaluate(client: Client, customer_id: str, slug: str = SLUG, **body: Any) ->
     )
 
 
-def decided(client: Client, customer_id: str, slug: str = SLUG, **body: Any) -> dict[str, Any]:
+def evaluate_successfully(client: Client, customer_id: str, slug: str = SLUG, **body: Any) -> dict[str, Any]:
     answer = evaluate(client, customer_id, slug, **body)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = json.loads(answer.text, parse_float=Decimal)["data"]
@@ -116,7 +116,7 @@ def recorded(client: Client, evaluation_id: str) -> dict[str, Any]:
     return found
 
 
-def refused(answer: requests.Response) -> tuple[int, str, list[tuple[str, str]]]:
+def describe_refusal(answer: requests.Response) -> tuple[int, str, list[tuple[str, str]]]:
     reported = answer.json()
     return (
         answer.status_code,
@@ -129,8 +129,8 @@ def refused(answer: requests.Response) -> tuple[int, str, list[tuple[str, str]]]
 
 
 def test_default_outcome_has_a_limit_capped_by_the_requested_amount(store: Store, client: Client) -> None:
-    saved(store, client)
-    found = decided(client, with_score(client), inputs=INPUTS)
+    save_policy(store, client)
+    found = evaluate_successfully(client, with_score(client), inputs=INPUTS)
     assert found["verdict"] == {
         "outcome": "proceed",
         "recommendedActions": [],
@@ -157,8 +157,8 @@ def test_default_outcome_has_a_limit_capped_by_the_requested_amount(store: Store
 
 
 def test_every_matched_rule_of_the_deciding_step_adds_its_recommendations(store: Store, client: Client) -> None:
-    saved(store, client)
-    found = decided(client, with_score(client), inputs=INPUTS | {"amount": 100000.01, "secured": False})
+    save_policy(store, client)
+    found = evaluate_successfully(client, with_score(client), inputs=INPUTS | {"amount": 100000.01, "secured": False})
     assert found["verdict"]["outcome"] == "conditional"
     assert found["verdict"]["recommendedActions"] == ["Ask for security", "Call"]
     assert [each["code"] for each in found["verdict"]["matchedRules"]] == ["LARGE", "UNSECURED"]
@@ -168,8 +168,8 @@ def test_every_matched_rule_of_the_deciding_step_adds_its_recommendations(store:
 def test_missing_attribute_makes_the_outcome_indeterminate_and_says_what_would_resolve_it(
     store: Store, client: Client
 ) -> None:
-    saved(store, client)
-    found = decided(client, client.new_customer(), inputs=INPUTS)
+    save_policy(store, client)
+    found = evaluate_successfully(client, client.new_customer(), inputs=INPUTS)
     [reason] = found["verdict"]["reasons"]
     assert (found["verdict"]["outcome"], reason["code"], reason["name"]) == (
         "indeterminate",
@@ -183,43 +183,45 @@ def test_missing_attribute_makes_the_outcome_indeterminate_and_says_what_would_r
 
 
 def test_customer_without_transactions_is_evaluated_with_unavailable_metrics(store: Store, client: Client) -> None:
-    saved(store, client, WITHOUT_INPUTS)
-    found = decided(client, client.new_customer(), "plain")
+    save_policy(store, client, WITHOUT_INPUTS)
+    found = evaluate_successfully(client, client.new_customer(), "plain")
     [reason] = found["verdict"]["reasons"]
     assert (reason["code"], reason["metricIds"]) == ("DecisionPolicy.MetricUnavailable", [METRIC_ID])
 
 
 def test_figures_follow_the_transactions(store: Store, client: Client) -> None:
-    saved(store, client, WITHOUT_INPUTS)
+    save_policy(store, client, WITHOUT_INPUTS)
     customer_id = client.new_customer()
     client.submitted(customer_id)
-    pending = decided(client, customer_id, "plain")
+    pending = evaluate_successfully(client, customer_id, "plain")
     assert (pending["verdict"]["outcome"], len(pending["pendingJobs"])) == ("indeterminate", 1)
     end_submissions(store)
-    found = decided(client, customer_id, "plain")
+    found = evaluate_successfully(client, customer_id, "plain")
     assert (found["verdict"]["outcome"], found["dataVersion"], found["pendingJobs"]) == ("blocked", 1, [])
     [indicator] = found["indicators"]
     assert indicator == {"kind": "reading", "metricId": METRIC_ID, "value": 1, "format": METRICS[METRIC].format}
 
 
 def test_overrides_are_a_what_if_and_change_nothing_stored(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     customer_id = with_score(client, 684)
-    found = decided(client, customer_id, inputs=INPUTS, attributeOverrides={"score": "499.99"})
+    found = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": "499.99"})
     assert (found["verdict"]["outcome"], found["whatIf"]) == ("blocked", True)
     assert found["attributes"] == [{"name": "score", "value": Decimal("499.99"), "source": "overridden"}]
     stored = client.get(f"/v1/customer/{customer_id}/attributes").json()["data"]["attributes"]
     assert stored["score"]["value"] == 684
-    assert decided(client, customer_id, inputs=INPUTS)["verdict"]["outcome"] == "proceed"
+    assert evaluate_successfully(client, customer_id, inputs=INPUTS)["verdict"]["outcome"] == "proceed"
 
 
 def test_override_applies_to_an_unset_attribute_and_null_removes_one(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     assert (
-        decided(client, client.new_customer(), inputs=INPUTS, attributeOverrides={"score": 700})["verdict"]["outcome"]
+        evaluate_successfully(client, client.new_customer(), inputs=INPUTS, attributeOverrides={"score": 700})[
+            "verdict"
+        ]["outcome"]
         == "proceed"
     )
-    unset = decided(client, with_score(client), inputs=INPUTS, attributeOverrides={"score": None})
+    unset = evaluate_successfully(client, with_score(client), inputs=INPUTS, attributeOverrides={"score": None})
     assert unset["verdict"]["outcome"] == "indeterminate"
     assert unset["attributes"] == [{"name": "score", "value": None, "source": "overridden"}]
 
@@ -227,7 +229,7 @@ def test_override_applies_to_an_unset_attribute_and_null_removes_one(store: Stor
 def test_override_of_an_attribute_that_the_policy_does_not_read_is_ignored_and_named(
     store: Store, client: Client
 ) -> None:
-    saved(store, client)
+    save_policy(store, client)
     overrides = {"shoe_size": {"not": "a value"}, "loan.purpose": "x", "<b>": 1}
     answer = evaluate(client, with_score(client), inputs=INPUTS, attributeOverrides=overrides)
     assert (answer.status_code, answer.json()["data"]["whatIf"]) == (200, False)
@@ -236,14 +238,14 @@ def test_override_of_an_attribute_that_the_policy_does_not_read_is_ignored_and_n
 
 
 def test_an_expired_attribute_is_unavailable(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-    found = decided(client, with_score(client, {"value": 684, "expiresAt": past}), inputs=INPUTS)
+    found = evaluate_successfully(client, with_score(client, {"value": 684, "expiresAt": past}), inputs=INPUTS)
     assert found["verdict"]["reasons"][0]["cause"] == "expired"
 
 
 def test_a_policy_without_inputs_needs_none(store: Store, client: Client) -> None:
-    saved(store, client, WITHOUT_INPUTS)
+    save_policy(store, client, WITHOUT_INPUTS)
     bodies: list[dict[str, Any]] = [{}, {"inputs": {}}, {"inputs": None}]
     for body in bodies:
         assert evaluate(client, client.new_customer(), "plain", **body).status_code == 200
@@ -253,9 +255,9 @@ def test_a_policy_without_inputs_needs_none(store: Store, client: Client) -> Non
 
 
 def test_missing_inputs_are_listed_before_unknown_ones(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     inputs = {"amount": "1,000", "colour": "red", "secured": True}
-    assert refused(evaluate(client, with_score(client), inputs=inputs)) == (
+    assert describe_refusal(evaluate(client, with_score(client), inputs=inputs)) == (
         400,
         "DecisionPolicy.MissingInputs",
         [
@@ -264,9 +266,9 @@ def test_missing_inputs_are_listed_before_unknown_ones(store: Store, client: Cli
             ("/inputs/amount", "DecisionPolicy.InvalidInputs"),
         ],
     )
-    assert refused(evaluate(client, with_score(client)))[:2] == (400, "DecisionPolicy.MissingInputs")
+    assert describe_refusal(evaluate(client, with_score(client)))[:2] == (400, "DecisionPolicy.MissingInputs")
     unknown = evaluate(client, with_score(client), inputs=INPUTS | {"colour": "red"})
-    assert refused(unknown)[:2] == (400, "DecisionPolicy.UnknownInputs")
+    assert describe_refusal(unknown)[:2] == (400, "DecisionPolicy.UnknownInputs")
 
 
 NO_VALUES: dict[str, list[Any]] = {
@@ -283,9 +285,9 @@ NO_VALUES: dict[str, list[Any]] = {
 def test_a_value_of_the_wrong_kind_is_refused_and_not_repeated(
     store: Store, client: Client, name: str, value: Any
 ) -> None:
-    saved(store, client)
+    save_policy(store, client)
     answer = evaluate(client, with_score(client), inputs=INPUTS | {name: value})
-    assert refused(answer) == (
+    assert describe_refusal(answer) == (
         400,
         "DecisionPolicy.InvalidInputs",
         [(f"/inputs/{name}", "DecisionPolicy.InvalidInputs")],
@@ -295,7 +297,7 @@ def test_a_value_of_the_wrong_kind_is_refused_and_not_repeated(
 
 @parametrize("raw", [b'{"inputs": {"amount": 1e400}}', b'{"inputs": {"amount": NaN}}', b"[" * 100_000])
 def test_invalid_json_and_numbers_out_of_range_are_refused(store: Store, client: Client, raw: bytes) -> None:
-    saved(store, client, {**WITHOUT_INPUTS, "declaredInputs": [{"name": "amount", "kind": "decimal"}]})
+    save_policy(store, client, {**WITHOUT_INPUTS, "declaredInputs": [{"name": "amount", "kind": "decimal"}]})
     path = f"/v1/customer/{client.new_customer()}/decision-policies/plain/evaluate"
     assert client.call("POST", path, data=raw, headers={"content-type": "application/json"}).status_code == 400
 
@@ -304,23 +306,23 @@ def test_invalid_json_and_numbers_out_of_range_are_refused(store: Store, client:
     ("value", "read"), [(5, "5"), ("5.10", "5.1"), (0.1, "0.1"), ("1e3", "1000"), ("0.000000005", "0"), (-0.0, "0")]
 )
 def test_decimals_may_be_numbers_or_texts(store: Store, client: Client, value: Any, read: str) -> None:
-    saved(store, client)
-    found = decided(client, with_score(client), inputs=INPUTS | {"amount": value})
+    save_policy(store, client)
+    found = evaluate_successfully(client, with_score(client), inputs=INPUTS | {"amount": value})
     text = client.get(f"/v1/evaluations/{found['evaluationId']}").text
     assert json.loads(text, parse_float=str, parse_int=str)["data"]["record"]["case"]["inputs"]["amount"] == read
 
 
 def test_an_invalid_input_name_is_not_repeated(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     answer = evaluate(client, with_score(client), inputs=INPUTS | {"x" * 50_000: 1})
-    assert refused(answer)[2] == [("/inputs", "DecisionPolicy.UnknownInputs")]
+    assert describe_refusal(answer)[2] == [("/inputs", "DecisionPolicy.UnknownInputs")]
     assert len(answer.content) < 1_000
 
 
 def test_an_override_of_the_wrong_kind_is_refused(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     answer = evaluate(client, with_score(client), inputs=INPUTS, attributeOverrides={"score": "high"})
-    assert refused(answer)[2] == [("/attributeOverrides/score", "DecisionPolicy.InvalidInputs")]
+    assert describe_refusal(answer)[2] == [("/attributeOverrides/score", "DecisionPolicy.InvalidInputs")]
 
 
 @parametrize(
@@ -328,46 +330,46 @@ def test_an_override_of_the_wrong_kind_is_refused(store: Store, client: Client) 
     [{"inputs": []}, {"inputs": "x"}, {"attributeOverrides": 5}, {"version": "1"}, {"version": 0}, {"version": 1.5}],
 )
 def test_a_malformed_body_is_refused(store: Store, client: Client, body: dict[str, Any]) -> None:
-    saved(store, client)
+    save_policy(store, client)
     sent: dict[str, Any] = {"inputs": INPUTS} | body
     assert evaluate(client, with_score(client), **sent).status_code == 400
 
 
 def test_a_draft_decides_only_if_its_version_is_given(store: Store, client: Client) -> None:
-    draft = saved(store, client, publish=False)
+    draft = save_policy(store, client, publish=False)
     customer_id = with_score(client)
-    assert refused(evaluate(client, customer_id, inputs=INPUTS))[:2] == (404, "DecisionPolicy.NotFound")
-    found = decided(client, customer_id, inputs=INPUTS, version=draft.version)
+    assert describe_refusal(evaluate(client, customer_id, inputs=INPUTS))[:2] == (404, "DecisionPolicy.NotFound")
+    found = evaluate_successfully(client, customer_id, inputs=INPUTS, version=draft.version)
     assert (found["policyVersion"], found["whatIf"]) == (draft.version, True)
-    assert refused(evaluate(client, customer_id, inputs=INPUTS, version=9))[:2] == (
+    assert describe_refusal(evaluate(client, customer_id, inputs=INPUTS, version=9))[:2] == (
         404,
         "DecisionPolicy.VersionNotFound",
     )
 
 
 def test_a_retired_version_still_evaluates_if_its_version_is_given(store: Store, client: Client) -> None:
-    saved(store, client)
-    saved(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []})
+    save_policy(store, client)
+    save_policy(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []})
     customer_id = with_score(client)
-    assert decided(client, customer_id, inputs=INPUTS)["verdict"]["outcome"] == "blocked"
-    assert decided(client, customer_id, inputs=INPUTS, version=1)["verdict"]["outcome"] == "proceed"
+    assert evaluate_successfully(client, customer_id, inputs=INPUTS)["verdict"]["outcome"] == "blocked"
+    assert evaluate_successfully(client, customer_id, inputs=INPUTS, version=1)["verdict"]["outcome"] == "proceed"
 
 
 def test_evaluating_an_archived_policy_is_a_conflict(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     with store.db.writing() as w:
         policies.archive(w, policies.get(w, client.client_id, SLUG))
-    assert refused(evaluate(client, with_score(client)))[:2] == (409, "DecisionPolicy.Archived")
+    assert describe_refusal(evaluate(client, with_score(client)))[:2] == (409, "DecisionPolicy.Archived")
 
 
 def test_unknown_and_foreign_ids_are_not_found(store: Store, client: Client, other_client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     customer_id = with_score(client)
-    assert refused(evaluate(client, customer_id, "nothing"))[:2] == (404, "DecisionPolicy.NotFound")
-    assert refused(evaluate(client, str(uuid4())))[:2] == (404, "Customer.NotFound")
-    assert refused(evaluate(other_client, customer_id))[:2] == (404, "Customer.NotFound")
-    assert refused(evaluate(other_client, other_client.new_customer()))[:2] == (404, "DecisionPolicy.NotFound")
-    evaluation_id = decided(client, customer_id, inputs=INPUTS)["evaluationId"]
+    assert describe_refusal(evaluate(client, customer_id, "nothing"))[:2] == (404, "DecisionPolicy.NotFound")
+    assert describe_refusal(evaluate(client, str(uuid4())))[:2] == (404, "Customer.NotFound")
+    assert describe_refusal(evaluate(other_client, customer_id))[:2] == (404, "Customer.NotFound")
+    assert describe_refusal(evaluate(other_client, other_client.new_customer()))[:2] == (404, "DecisionPolicy.NotFound")
+    evaluation_id = evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"]
     assert other_client.get(f"/v1/evaluations/{evaluation_id}").json()["code"] == "Evaluation.NotFound"
 
 
@@ -386,7 +388,7 @@ def test_a_client_without_decision_policies_gets_404_everywhere(store: Store, ba
         client.get(f"/v1/evaluations/{uuid4()}"),
         client.post(f"/v1/evaluations/{uuid4()}/override", {}),
     ]
-    assert [refused(each)[:2] for each in answers] == [(404, "DecisionPolicy.NotEnabled")] * len(answers)
+    assert [describe_refusal(each)[:2] for each in answers] == [(404, "DecisionPolicy.NotEnabled")] * len(answers)
 
 
 def test_evaluating_needs_its_own_scope(store: Store, base_url: str) -> None:
@@ -398,9 +400,9 @@ def test_evaluating_needs_its_own_scope(store: Store, base_url: str) -> None:
 
 
 def test_an_evaluation_is_recorded_with_everything_that_it_read_and_a_hash(store: Store, client: Client) -> None:
-    version = saved(store, client)
+    version = save_policy(store, client)
     customer_id = with_score(client, {"value": 684, "source": "bureau", "evidenceDate": "2026-06-28"})
-    answer = decided(client, customer_id, inputs=INPUTS)
+    answer = evaluate_successfully(client, customer_id, inputs=INPUTS)
     shown = client.get(f"/v1/evaluations/{answer['evaluationId']}")
     reported = json.loads(shown.text, parse_float=Decimal)["data"]
     record = reported["record"]
@@ -440,12 +442,12 @@ OF_ITS_OWN = {
 
 
 def test_lineage_of_a_policys_own_metric_lists_the_transactions_that_were_read(store: Store, client: Client) -> None:
-    saved(store, client, OF_ITS_OWN)
+    save_policy(store, client, OF_ITS_OWN)
     customer_id = client.new_customer()
     today = datetime.now(store.settings.zone).date()
     client.submitted(customer_id)
     end_submissions(store, [{"date": today, "amount": Decimal(amount)} for amount in ("40", "60.5", "-7")])
-    evaluated = decided(client, customer_id, "own")
+    evaluated = evaluate_successfully(client, customer_id, "own")
     client.submitted(customer_id)
     end_submissions(store, [{"date": today, "amount": Decimal(1000)}])
     path = f"/v1/evaluations/{evaluated['evaluationId']}/lineage"
@@ -467,11 +469,11 @@ def _between(content: bytes, start: bytes, end: bytes) -> bytes:
 
 
 def test_evaluations_are_listed_newest_first(store: Store, client: Client) -> None:
-    saved(store, client)
-    saved(store, client, WITHOUT_INPUTS)
+    save_policy(store, client)
+    save_policy(store, client, WITHOUT_INPUTS)
     customer_id = with_score(client)
-    made = [decided(client, customer_id, inputs=INPUTS)["evaluationId"] for _ in range(3)]
-    plain = decided(client, customer_id, "plain")["evaluationId"]
+    made = [evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"] for _ in range(3)]
+    plain = evaluate_successfully(client, customer_id, "plain")["evaluationId"]
     path = f"/v1/customer/{customer_id}/evaluations"
     whole = client.get(path).json()["data"]
     assert [each["evaluationId"] for each in whole["evaluations"]] == [plain, *reversed(made)]
@@ -483,12 +485,12 @@ def test_evaluations_are_listed_newest_first(store: Store, client: Client) -> No
 def test_evaluations_of_all_customers_are_listed_and_filtered(
     store: Store, client: Client, other_client: Client
 ) -> None:
-    saved(store, client)
-    saved(store, client, WITHOUT_INPUTS)
+    save_policy(store, client)
+    save_policy(store, client, WITHOUT_INPUTS)
     first, second = with_score(client), with_score(client, 400)
-    one, two = decided(client, first, inputs=INPUTS), decided(client, second, inputs=INPUTS)
-    plain = decided(client, first, "plain")
-    what_if = decided(client, first, inputs=INPUTS, attributeOverrides={"score": 400})
+    one, two = evaluate_successfully(client, first, inputs=INPUTS), evaluate_successfully(client, second, inputs=INPUTS)
+    plain = evaluate_successfully(client, first, "plain")
+    what_if = evaluate_successfully(client, first, inputs=INPUTS, attributeOverrides={"score": 400})
     made = [each["evaluationId"] for each in (what_if, plain, two, one)]
     between = recorded(client, two["evaluationId"])["at"]
     found = {
@@ -514,7 +516,7 @@ def test_evaluations_of_all_customers_are_listed_and_filtered(
 
 
 def test_a_repeated_request_makes_one_evaluation(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     customer_id = with_score(client)
     twice = [
         evaluate(client, customer_id, inputs=INPUTS, headers={"Idempotency-Key": "only-once"}).json() for _ in range(2)
@@ -524,8 +526,8 @@ def test_a_repeated_request_makes_one_evaluation(store: Store, client: Client) -
 
 
 def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client) -> None:
-    saved(store, client)
-    evaluation_id = decided(client, with_score(client), inputs=INPUTS)["evaluationId"]
+    save_policy(store, client)
+    evaluation_id = evaluate_successfully(client, with_score(client), inputs=INPUTS)["evaluationId"]
     before = recorded(client, evaluation_id)
     said = {"outcome": "blocked", "reason": "A call with the accountant.", "decidedBy": "A. Person"}
     made = client.post(f"/v1/evaluations/{evaluation_id}/override", said)
@@ -536,7 +538,9 @@ def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client)
     assert {**after, "overrides": [], "overriddenOutcome": None} == before
     [listed] = client.get(f"/v1/customer/{after['customerId']}/evaluations").json()["data"]["evaluations"]
     assert (listed["outcome"], listed["overriddenOutcome"]) == ("proceed", "blocked")
-    assert refused(client.post(f"/v1/evaluations/{evaluation_id}/override", {**said, "outcome": "maybe"}))[:2] == (
+    assert describe_refusal(client.post(f"/v1/evaluations/{evaluation_id}/override", {**said, "outcome": "maybe"}))[
+        :2
+    ] == (
         400,
         "Evaluation.InvalidOutcome",
     )
@@ -546,25 +550,30 @@ def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client)
 def test_what_ifs_and_shadow_runs_can_not_be_overridden(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     customer_id = with_score(client)
-    [beside] = recorded(client, decided(client, customer_id, inputs=INPUTS)["evaluationId"])["shadows"]
-    what_if = decided(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})["evaluationId"]
+    [beside] = recorded(client, evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"])["shadows"]
+    what_if = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})[
+        "evaluationId"
+    ]
     said = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
     for each in (beside, what_if):
         answer = client.post(f"/v1/evaluations/{each}/override", said)
-        assert refused(answer)[:2] == (409, "Evaluation.NotADecision")
+        assert describe_refusal(answer)[:2] == (409, "Evaluation.NotADecision")
 
 
 def test_evaluation_by_a_retired_version_is_a_what_if(store: Store, client: Client) -> None:
-    saved(store, client)
-    saved(store, client, DOCUMENT | {"notes": "Second."})
+    save_policy(store, client)
+    save_policy(store, client, DOCUMENT | {"notes": "Second."})
     customer_id = with_score(client)
-    by_version = {version: decided(client, customer_id, inputs=INPUTS, version=version)["whatIf"] for version in (1, 2)}
+    by_version = {
+        version: evaluate_successfully(client, customer_id, inputs=INPUTS, version=version)["whatIf"]
+        for version in (1, 2)
+    }
     assert by_version == {1: True, 2: False}
 
 
 def test_a_card_number_in_an_input_is_masked_before_it_is_stored(store: Store, client: Client) -> None:
-    saved(store, client)
-    found = decided(client, with_score(client), inputs=INPUTS | {"purpose": "card 4111 1111 1111 1111"})
+    save_policy(store, client)
+    found = evaluate_successfully(client, with_score(client), inputs=INPUTS | {"purpose": "card 4111 1111 1111 1111"})
     assert "4111 1111 1111 1111" not in client.get(f"/v1/evaluations/{found['evaluationId']}").text
 
 
@@ -572,8 +581,8 @@ def test_a_card_number_in_an_input_is_masked_before_it_is_stored(store: Store, c
 
 
 def challenge(store: Store, client: Client, document: Mapping[str, Any], percent: int) -> None:
-    saved(store, client)
-    draft = saved(store, client, document, publish=False)
+    save_policy(store, client)
+    draft = save_policy(store, client, document, publish=False)
     with store.db.writing() as w:
         policies.set_challenger(w, policies.get(w, client.client_id, SLUG), draft.version, percent)
 
@@ -581,7 +590,7 @@ def challenge(store: Store, client: Client, document: Mapping[str, Any], percent
 def test_a_challengers_decision_is_recorded_but_not_returned(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     customer_id = with_score(client)
-    found = decided(client, customer_id, inputs=INPUTS)
+    found = evaluate_successfully(client, customer_id, inputs=INPUTS)
     assert (found["verdict"]["outcome"], found["policyVersion"]) == ("proceed", 1)
     [beside] = recorded(client, found["evaluationId"])["shadows"]
     reported = recorded(client, beside)
@@ -591,9 +600,9 @@ def test_a_challengers_decision_is_recorded_but_not_returned(store: Store, clien
         found["evaluationId"],
     )
     assert client.get(f"/v1/customer/{customer_id}/evaluations").json()["data"]["totalCount"] == 1
-    what_if = decided(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})
+    what_if = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})
     assert recorded(client, what_if["evaluationId"])["shadows"] == []
-    asked = decided(client, customer_id, inputs=INPUTS, version=1)
+    asked = evaluate_successfully(client, customer_id, inputs=INPUTS, version=1)
     assert recorded(client, asked["evaluationId"])["shadows"] == []
 
 
@@ -602,7 +611,7 @@ def test_a_challenger_always_runs_for_the_same_share_of_customers(store: Store, 
     ran = []
     for _ in range(30):
         customer_id = with_score(client)
-        twice = [decided(client, customer_id, inputs=INPUTS)["evaluationId"] for _ in range(2)]
+        twice = [evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"] for _ in range(2)]
         [counts] = {len(recorded(client, each)["shadows"]) for each in twice}
         ran.append(counts)
     assert 3 < sum(ran) < 27
@@ -611,14 +620,14 @@ def test_a_challenger_always_runs_for_the_same_share_of_customers(store: Store, 
 def test_a_challenger_may_need_fewer_inputs_but_no_others(store: Store, client: Client) -> None:
     fewer = DOCUMENT["declaredInputs"][:2]
     challenge(store, client, DOCUMENT | {"declaredInputs": fewer}, 100)
-    found = decided(client, with_score(client), inputs=INPUTS)
+    found = evaluate_successfully(client, with_score(client), inputs=INPUTS)
     [beside] = recorded(client, found["evaluationId"])["shadows"]
     assert recorded(client, beside)["record"]["case"]["inputs"] == {"amount": 50000, "secured": True}
     more = [*DOCUMENT["declaredInputs"], {"name": "term", "kind": "decimal"}]
-    draft = saved(store, client, DOCUMENT | {"declaredInputs": more}, publish=False)
+    draft = save_policy(store, client, DOCUMENT | {"declaredInputs": more}, publish=False)
     path = f"/v1/decision-policies/{SLUG}/challenger"
     answer = client.call("PUT", path, json={"version": draft.version, "percent": 100})
-    assert refused(answer)[:2] == (422, "DecisionPolicy.ChallengerInputs")
+    assert describe_refusal(answer)[:2] == (422, "DecisionPolicy.ChallengerInputs")
     assert "term" in answer.json()["detail"]
 
 
@@ -630,7 +639,7 @@ def vary(client: Client, customer_id: str, **body: Any) -> requests.Response:
 
 
 def test_sensitivity_gives_the_nearest_value_that_changes_the_outcome(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     customer_id = with_score(client)
     answer = vary(client, customer_id, inputs=INPUTS)
     assert answer.status_code == 200, answer.text
@@ -647,14 +656,16 @@ def test_sensitivity_gives_the_nearest_value_that_changes_the_outcome(store: Sto
     )
     for leaf, value, outcome in (("score", "499.99999999", "blocked"), ("score", "500", "proceed")):
         assert (
-            decided(client, customer_id, inputs=INPUTS, attributeOverrides={leaf: value})["verdict"]["outcome"]
+            evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={leaf: value})["verdict"][
+                "outcome"
+            ]
             == outcome
         )
     assert client.get(f"/v1/customer/{customer_id}/evaluations").json()["data"]["totalCount"] == 2
 
 
 def test_sensitivity_gives_the_value_that_an_unavailable_number_would_need(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     customer_id = client.new_customer()
     reported = vary(client, customer_id, inputs=INPUTS).json()["data"]
     score, amount = reported["sensitivities"]
@@ -663,12 +674,12 @@ def test_sensitivity_gives_the_value_that_an_unavailable_number_would_need(store
     assert (score["nearest"], score["complete"]) == (changes[0], True)
     assert (amount["nearest"], amount["changes"]) == (None, [])
     for each in changes:
-        found = decided(client, customer_id, inputs=INPUTS, attributeOverrides={"score": each["value"]})
+        found = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": each["value"]})
         assert found["verdict"]["outcome"] == each["outcome"]
 
 
 def test_a_grid_decides_for_all_values_of_two_numbers(store: Store, client: Client) -> None:
-    saved(store, client)
+    save_policy(store, client)
     grid = {
         "across": {"attribute": "score", "values": [400, "600.5"]},
         "down": {"input": "amount", "values": ["1000", 100001, "70000"]},
@@ -692,20 +703,20 @@ def test_a_grid_decides_for_all_values_of_two_numbers(store: Store, client: Clie
     ],
 )
 def test_an_invalid_axis_is_refused(store: Store, client: Client, across: Any, code: str) -> None:
-    saved(store, client)
+    save_policy(store, client)
     grid = {"across": across, "down": {"input": "amount", "values": [1]}}
-    assert refused(vary(client, with_score(client), inputs=INPUTS, grid=grid))[:2] == (400, code)
+    assert describe_refusal(vary(client, with_score(client), inputs=INPUTS, grid=grid))[:2] == (400, code)
 
 
 def test_evaluations_during_a_commit_each_read_one_version(store: Store, client: Client) -> None:
     """The version in an answer and its figures must belong together."""
-    saved(store, client, WITHOUT_INPUTS)
+    save_policy(store, client, WITHOUT_INPUTS)
     customer_id = client.new_customer()
     with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(decided, client, customer_id, "plain") for _ in range(12)]
+        asked = [pool.submit(evaluate_successfully, client, customer_id, "plain") for _ in range(12)]
         client.submitted(customer_id)
         end_submissions(store)
-        asked += [pool.submit(decided, client, customer_id, "plain") for _ in range(12)]
+        asked += [pool.submit(evaluate_successfully, client, customer_id, "plain") for _ in range(12)]
     seen = {(each.result()["dataVersion"], each.result()["verdict"]["outcome"]) for each in asked}
     assert seen <= {(0, "indeterminate"), (1, "blocked")}
     assert (1, "blocked") in seen

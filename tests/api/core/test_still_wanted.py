@@ -18,7 +18,7 @@ from pipelines.vocabulary.checkpoints import checking, checkpoint
 from pipelines.vocabulary.errors import Unavailable
 from storage.core.store import Store
 from tests.api.conftest import Client
-from tests.api.core.test_evaluate import INPUTS, SLUG, saved, with_score
+from tests.api.core.test_evaluate import INPUTS, SLUG, save_policy, with_score
 from tests.api.wire import head, line
 
 
@@ -92,7 +92,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def test_work_for_a_disconnected_caller_stops(
     store: Store, client: Client, socket_url: str, endless: SimpleNamespace
 ) -> None:
-    saved(store, client)
+    save_policy(store, client)
     body = json.dumps({"inputs": INPUTS}).encode()
     path = f"/v1/customer/{with_score(client)}/decision-policies/{SLUG}/sensitivity"
     with line(socket_url) as made:

@@ -25,7 +25,7 @@ def put(client: Client, customer_id: str, attributes: object) -> dict[str, Any]:
     return held
 
 
-def read(client: Client, customer_id: str, query: str = "") -> dict[str, Any]:
+def get_attributes(client: Client, customer_id: str, query: str = "") -> dict[str, Any]:
     answer = client.get(f"/v1/customer/{customer_id}/attributes{query}")
     assert answer.status_code == 200, answer.text
     data: dict[str, Any] = answer.json()["data"]
@@ -44,7 +44,7 @@ def refusal(client: Client, customer_id: str, attributes: object) -> tuple[int, 
 def test_values_of_every_kind_come_back_as_they_were_sent(client: Client, customer_id: str) -> None:
     sent = {"score": 684, "ratio": 0.1, "trading_name": "Café ☕", "guaranteed": False}
     assert values(put(client, customer_id, sent)) == sent
-    assert values(read(client, customer_id)["attributes"]) == sent
+    assert values(get_attributes(client, customer_id)["attributes"]) == sent
 
 
 @parametrize(
@@ -79,7 +79,7 @@ def test_every_change_stays_in_the_history_with_who_and_when(store: Store, clien
     put(client, customer_id, {"score": whole})
     put(client, customer_id, {"score": whole})  # no change
     put(client, customer_id, {"score": None})
-    data = read(client, customer_id)
+    data = get_attributes(client, customer_id)
     assert data["attributes"] == {}
     assert [change["value"] for change in data["history"]] == [None, 684, 650]
     change = data["history"][1]
@@ -94,7 +94,7 @@ def test_every_change_stays_in_the_history_with_who_and_when(store: Store, clien
     assert [each["dateSet"] for each in data["history"]] == sorted(
         (each["dateSet"] for each in data["history"]), reverse=True
     )
-    page = read(client, customer_id, "?page=2&count=1")
+    page = get_attributes(client, customer_id, "?page=2&count=1")
     assert ([each["value"] for each in page["history"]], page["totalCount"]) == ([684], 3)
 
 
@@ -103,7 +103,7 @@ def test_an_expired_value_is_not_available(client: Client, customer_id: str) -> 
     held = put(client, customer_id, {"score": {"value": 684, "expiresAt": past}, "other": 1})
     assert (held["score"]["value"], held["score"]["available"]) == (None, False)
     assert (held["other"]["value"], held["other"]["available"]) == (1, True)
-    assert read(client, customer_id)["history"][-1]["value"] == 684
+    assert get_attributes(client, customer_id)["history"][-1]["value"] == 684
 
 
 @parametrize(
@@ -136,7 +136,7 @@ def test_an_invalid_value_is_refused_with_its_pointer(
         400,
         [("/attributes/x/value", f"Attribute.{code}")],
     )
-    assert read(client, customer_id)["history"] == []
+    assert get_attributes(client, customer_id)["history"] == []
 
 
 @parametrize(
@@ -187,7 +187,7 @@ def test_card_numbers_are_masked(client: Client, customer_id: str) -> None:
 
 def test_attributes_belong_to_one_customer(store: Store, client: Client, customer_id: str) -> None:
     put(client, customer_id, {"x": 1})
-    assert read(client, client.new_customer())["attributes"] == {}
+    assert get_attributes(client, client.new_customer())["attributes"] == {}
     with store.db.reading() as r:
         [entry] = audit.find(r, client.client_id)
     assert (entry.action, entry.resource) == ("Customer.AttributesSet", {"customerId": str(UUID(customer_id))})

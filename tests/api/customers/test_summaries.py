@@ -20,7 +20,7 @@ from tests.api.worker import end_refreshes, end_submissions
 PATH = "/v1/customers/summaries"
 
 
-def listed(client: Client, query: str = "") -> list[dict[str, Any]]:
+def list_summaries(client: Client, query: str = "") -> list[dict[str, Any]]:
     data = client.get(f"{PATH}?{query}").json()["data"]
     assert data["hasMore"] is False
     found: list[dict[str, Any]] = data["customers"]
@@ -29,26 +29,26 @@ def listed(client: Client, query: str = "") -> list[dict[str, Any]]:
 
 def test_summary_follows_the_customer(store: Store, client: Client) -> None:
     customer_id = client.new_customer(name="Harbour Coffee", reference="L-1")
-    [new] = listed(client)
+    [new] = list_summaries(client)
     nothing = ("rating", "riskValue", "completenessScore", "dataThrough", "lastDecision", "lastSubmissionAt")
     assert [new[name] for name in nothing] == [None] * len(nothing)
     assert (new["customerId"], new["reportStatus"], new["openAlerts"]) == (customer_id, "pending", 0)
     assert (new["transactionCount"], new["unfinishedJobs"]) == (0, False)
 
     client.submitted(customer_id)
-    [submitted] = listed(client)
+    [submitted] = list_summaries(client)
     assert submitted["unfinishedJobs"] is True
     assert submitted["lastSubmissionAt"] is not None
     end_submissions(store)
     client.post(f"/v1/customer/{customer_id}/reports/refresh")
     end_refreshes(store, DATA)
-    [ready] = listed(client)
+    [ready] = list_summaries(client)
     assert (ready["rating"], ready["riskValue"]) == ("B", 0.31)
     assert (ready["completenessScore"], ready["completenessTier"]) == (91.5, "complete")
     assert (ready["reportStatus"], ready["dataThrough"], ready["transactionCount"]) == ("ready", "2026-06-30", 1)
     client.submitted(customer_id)
     end_submissions(store, [{}, {}])
-    [stale] = listed(client)
+    [stale] = list_summaries(client)
     assert (stale["reportStatus"], stale["transactionCount"]) == ("stale", 2)
     assert client.get(f"/v1/customer/{customer_id}/summary").json()["data"] == stale
 
@@ -57,15 +57,15 @@ def test_decision_and_alerts_are_shown(store: Store, client: Client) -> None:
     own = Belongings(store, client)
     made = client.get(f"/v1/evaluations/{own['evaluationId']}").json()["data"]
     assert own["matchId"]
-    [found] = listed(client)
+    [found] = list_summaries(client)
     shown = {name: made[name] for name in ("evaluationId", "slug", "at", "outcome")}
     assert (found["lastDecision"], found["openAlerts"]) == (shown, 1)
     said = {"outcome": "blocked", "reason": "A letter of the bank.", "decidedBy": "J. Citizen"}
     assert client.post(f"/v1/evaluations/{own['evaluationId']}/override", said).status_code == 201
-    [found] = listed(client, "outcome=blocked&openAlerts=true")
+    [found] = list_summaries(client, "outcome=blocked&openAlerts=true")
     assert found["lastDecision"] == {**shown, "outcome": "blocked"}
     assert client.post(f"/v1/monitoring/rulesets/{own['rulesetId']}/archive").ok
-    assert len(listed(client, "openAlerts=true")) == 1  # the alert waits for a person all the same
+    assert len(list_summaries(client, "openAlerts=true")) == 1  # the alert waits for a person all the same
 
 
 def test_open_alerts_are_those_of_the_list_of_alerts(store: Store, client: Client) -> None:
@@ -80,11 +80,11 @@ def test_open_alerts_are_those_of_the_list_of_alerts(store: Store, client: Clien
     ):
         assert client.post(actions, sent).ok
         of_alerts = client.get("/v1/alerts?state=open&page=1").json()["data"]["totalCount"]
-        [found] = listed(client)
+        [found] = list_summaries(client)
         assert found["openAlerts"] == of_alerts == (sent["action"] == "reopen")
     with store.db.writing() as w:  # as if the time had come, and the sensor had noticed
         items.end_snoozes(w, datetime(2036, 1, 1, tzinfo=UTC))
-    [found] = listed(client, "openAlerts=true")
+    [found] = list_summaries(client, "openAlerts=true")
     assert found["openAlerts"] == 1
     assert client.get(f"/v1/customer/{found['customerId']}/summary").json()["data"] == found
 
@@ -94,10 +94,10 @@ def test_search_finds_parts_in_any_case(client: Client, other_client: Client) ->
     mine = client.new_customer(name="HARBOUR Coffee (50%)", reference="L-777")
     client.new_customer(name="Bakery")
     for part in ("harbour", "r COF", "(50%)", "l-77"):
-        assert [each["customerId"] for each in listed(client, f"search={quote(part)}")] == [mine], part
-    assert len(listed(client, "search=51 824 753 556")) == 2
-    assert len(listed(client, f"search={ABN[3:9]}")) == 2
-    assert listed(client, "search=50_") == []
+        assert [each["customerId"] for each in list_summaries(client, f"search={quote(part)}")] == [mine], part
+    assert len(list_summaries(client, "search=51 824 753 556")) == 2
+    assert len(list_summaries(client, f"search={ABN[3:9]}")) == 2
+    assert list_summaries(client, "search=50_") == []
 
 
 def test_a_cursor_leads_through_the_list(client: Client, other_client: Client) -> None:
@@ -105,7 +105,7 @@ def test_a_cursor_leads_through_the_list(client: Client, other_client: Client) -
     names = ["Österreich Café", "Bakery", None, "bakery", "A" * 200, "ΐ" * 200, None]
     made = {client.new_customer(**({} if name is None else {"name": name})): name for name in names}
     for sort in [sign + by for by in Sort for sign in ("", "-")]:
-        whole = [each["customerId"] for each in listed(client, f"sort={sort}")]
+        whole = [each["customerId"] for each in list_summaries(client, f"sort={sort}")]
         walked, cursor = [], ""
         while cursor is not None:
             data = client.get(f"{PATH}?sort={sort}&count=3&cursor={cursor}").json()["data"]

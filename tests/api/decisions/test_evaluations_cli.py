@@ -19,7 +19,15 @@ from pipelines.vocabulary.errors import NotFound
 from storage.core.models import locations
 from storage.core.store import Store
 from tests.api.conftest import Client, answering, new_client
-from tests.api.core.test_evaluate import DOCUMENT, INPUTS, WITHOUT_INPUTS, challenge, decided, saved, with_score
+from tests.api.core.test_evaluate import (
+    DOCUMENT,
+    INPUTS,
+    WITHOUT_INPUTS,
+    challenge,
+    evaluate_successfully,
+    save_policy,
+    with_score,
+)
 from tests.api.worker import end_submissions
 
 
@@ -53,9 +61,9 @@ def past_the_guard(store: Store, change: str) -> None:
 
 
 def test_evaluations_are_listed_and_shown(own_store: Store, client: Client) -> None:
-    saved(own_store, client)
+    save_policy(own_store, client)
     customer_id = with_score(client)
-    found = decided(client, customer_id, inputs=INPUTS)
+    found = evaluate_successfully(client, customer_id, inputs=INPUTS)
     [listed] = run("list", "--client", client.client_id, "--customer", customer_id, "--policy", DOCUMENT["slug"])
     assert (listed["evaluationId"], listed["outcome"]) == (found["evaluationId"], "proceed")
     shown = run("show", found["evaluationId"])
@@ -65,7 +73,7 @@ def test_evaluations_are_listed_and_shown(own_store: Store, client: Client) -> N
 
 def test_shadow_evaluations_are_listed_on_request(own_store: Store, client: Client) -> None:
     challenge(own_store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
-    decided(client, with_score(client), inputs=INPUTS)
+    evaluate_successfully(client, with_score(client), inputs=INPUTS)
     assert [each["outcome"] for each in run("list", "--client", client.client_id, "--shadows")] == [
         "blocked",
         "proceed",
@@ -75,8 +83,8 @@ def test_shadow_evaluations_are_listed_on_request(own_store: Store, client: Clie
 
 
 def test_an_override_is_shown_with_person_and_reason(own_store: Store, client: Client) -> None:
-    saved(own_store, client)
-    evaluation_id = decided(client, with_score(client), inputs=INPUTS)["evaluationId"]
+    save_policy(own_store, client)
+    evaluation_id = evaluate_successfully(client, with_score(client), inputs=INPUTS)["evaluationId"]
     said = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
     client.post(f"/v1/evaluations/{evaluation_id}/override", said)
     result = CliRunner().invoke(app, ["evaluations", "show", evaluation_id])
@@ -90,14 +98,14 @@ def test_an_override_is_shown_with_person_and_reason(own_store: Store, client: C
 
 def test_a_replay_is_identical_after_later_changes(own_store: Store, client: Client) -> None:
     """Another version of the policy, other attributes and later transactions must not matter."""
-    saved(own_store, client, WITHOUT_INPUTS)
+    save_policy(own_store, client, WITHOUT_INPUTS)
     customer_id = with_rows(own_store, client)
-    evaluation_id = decided(client, customer_id, "plain", attributeOverrides={})["evaluationId"]
-    saved(own_store, client, WITHOUT_INPUTS | {"steps": []})
+    evaluation_id = evaluate_successfully(client, customer_id, "plain", attributeOverrides={})["evaluationId"]
+    save_policy(own_store, client, WITHOUT_INPUTS | {"steps": []})
     client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"score": 1}})
     client.submitted(customer_id)
     end_submissions(own_store, [{"date": date(2024, 6, 1)}])
-    assert decided(client, customer_id, "plain")["dataVersion"] == 2
+    assert evaluate_successfully(client, customer_id, "plain")["dataVersion"] == 2
     again = run("replay", evaluation_id)
     assert (again["reproduced"], again["differs"], again["sha256"]) == (True, [], again["replayedSha256"])
 
@@ -105,8 +113,8 @@ def test_a_replay_is_identical_after_later_changes(own_store: Store, client: Cli
 @pytest.mark.service  # starts another process
 @pytest.mark.parametrize(("threads", "seed"), [("4", "0"), ("1", "1"), ("2", "77")])
 def test_another_process_reproduces_a_decision(own_store: Store, client: Client, threads: str, seed: str) -> None:
-    saved(own_store, client, WITHOUT_INPUTS)
-    evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]
+    save_policy(own_store, client, WITHOUT_INPUTS)
+    evaluation_id = evaluate_successfully(client, with_rows(own_store, client), "plain")["evaluationId"]
     command = [str(Path(sys.executable).with_name("tidemark")), "evaluations", "replay", evaluation_id, "--json"]
     environment = os.environ | {"POLARS_MAX_THREADS": threads, "PYTHONHASHSEED": seed}
     reported = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
@@ -114,9 +122,9 @@ def test_another_process_reproduces_a_decision(own_store: Store, client: Client,
 
 
 def test_a_replay_reports_data_that_are_no_longer_stored(own_store: Store, client: Client) -> None:
-    saved(own_store, client, WITHOUT_INPUTS)
+    save_policy(own_store, client, WITHOUT_INPUTS)
     customer_id = with_rows(own_store, client)
-    evaluation_id = decided(client, customer_id, "plain")["evaluationId"]
+    evaluation_id = evaluate_successfully(client, customer_id, "plain")["evaluationId"]
     client.submitted(customer_id)
     end_submissions(own_store)
     with own_store.db.writing() as w:
@@ -127,16 +135,16 @@ def test_a_replay_reports_data_that_are_no_longer_stored(own_store: Store, clien
 
 
 def test_a_replay_reports_a_changed_policy(own_store: Store, client: Client) -> None:
-    saved(own_store, client, WITHOUT_INPUTS)
-    evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]
+    save_policy(own_store, client, WITHOUT_INPUTS)
+    evaluation_id = evaluate_successfully(client, with_rows(own_store, client), "plain")["evaluationId"]
     past_the_guard(own_store, "UPDATE policy_versions SET document = replace(document, 'SHORT', 'OTHER')")
     again = run("replay", evaluation_id, exit_code=1)
     assert (again["reproduced"], again["differs"]) == (False, ["policy"])
 
 
 def test_a_changed_record_is_refused(own_store: Store, client: Client) -> None:
-    saved(own_store, client, WITHOUT_INPUTS)
-    evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]
+    save_policy(own_store, client, WITHOUT_INPUTS)
+    evaluation_id = evaluate_successfully(client, with_rows(own_store, client), "plain")["evaluationId"]
     past_the_guard(own_store, "UPDATE evaluations SET record = x'7B7D'")
     result = CliRunner().invoke(app, ["evaluations", "replay", evaluation_id])
     assert getattr(result.exception, "code", None) == "Evaluation.Corrupt"

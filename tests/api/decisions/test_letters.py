@@ -14,7 +14,7 @@ from pipelines.decisions.letter import DECISIONS
 from pipelines.pages import CONTENT_POLICY
 from storage.core.store import Store
 from tests.api.conftest import Client
-from tests.api.core.test_evaluate import DOCUMENT, INPUTS, decided, rule, saved
+from tests.api.core.test_evaluate import DOCUMENT, INPUTS, evaluate_successfully, rule, save_policy
 from tests.pipelines.pages.documents import Element, parsed, table
 
 HOSTILE = "<script>alert(1)</script> & Söhne \u202egnirts"
@@ -58,9 +58,9 @@ CASES = {
 
 
 def test_each_outcome_has_its_words_reasons_and_amounts(store: Store, client: Client) -> None:
-    saved(store, client, for_every_outcome())
+    save_policy(store, client, for_every_outcome())
     for outcome, (score, inputs, reason, amount) in CASES.items():
-        found = decided(client, scored(client, score, reference=f"A-{outcome}"), inputs=inputs)
+        found = evaluate_successfully(client, scored(client, score, reference=f"A-{outcome}"), inputs=inputs)
         page = letter(client, found["evaluationId"])
         text = words(page)
         assert DECISIONS[outcome] in text
@@ -73,9 +73,9 @@ def test_each_outcome_has_its_words_reasons_and_amounts(store: Store, client: Cl
 
 
 def test_an_overriding_outcome_is_told_without_the_policys_reasons(store: Store, client: Client) -> None:
-    saved(store, client, for_every_outcome())
+    save_policy(store, client, for_every_outcome())
     for before, (score, inputs, reason, amount) in CASES.items():
-        evaluation_id = decided(client, scored(client, score), inputs=inputs)["evaluationId"]
+        evaluation_id = evaluate_successfully(client, scored(client, score), inputs=inputs)["evaluationId"]
         for after in CASES:
             override(client, evaluation_id, after)
             text = words(letter(client, evaluation_id))
@@ -87,8 +87,8 @@ def test_an_overriding_outcome_is_told_without_the_policys_reasons(store: Store,
 
 
 def test_nothing_for_the_staff_is_in_the_letter(store: Store, client: Client) -> None:
-    saved(store, client, for_every_outcome())
-    found = decided(client, scored(client, 684), inputs=INPUTS | {"secured": False})
+    save_policy(store, client, for_every_outcome())
+    found = evaluate_successfully(client, scored(client, 684), inputs=INPUTS | {"secured": False})
     html = client.get(f"/v1/evaluations/{found['evaluationId']}/letter.html").text
     for internal in ("internally", "Call", "No more than asked", "score", "684", found["evaluationId"], "version"):
         assert internal not in html.partition("</style>")[2], internal
@@ -100,19 +100,21 @@ def test_hostile_texts_stay_text(store: Store, client: Client) -> None:
     document["products"][0]["name"] = HOSTILE
     document["steps"][0]["rules"] = [rule("SCORE", {"lessThan": [{"attribute": "score"}, "500"]})]
     document["steps"][0]["rules"][0]["customerMessage"] = HOSTILE
-    saved(store, client, document)
+    save_policy(store, client, document)
     for score in (400, 684):
         customer_id = client.new_customer(name=HOSTILE)
         client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"score": score}})
-        page = letter(client, decided(client, customer_id, inputs=INPUTS)["evaluationId"])
+        page = letter(client, evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"])
         assert not list(page.all("script"))
         assert words(page).count("<script>alert(1)</script> & Söhne \ufffdgnirts") == 2
 
 
 def test_without_a_decision_there_is_no_letter(store: Store, client: Client, other_client: Client) -> None:
-    saved(store, client)
-    undecided = decided(client, scored(client, None), inputs=INPUTS)["evaluationId"]
-    what_if = decided(client, scored(client, 684), inputs=INPUTS, attributeOverrides={"score": 700})["evaluationId"]
+    save_policy(store, client)
+    undecided = evaluate_successfully(client, scored(client, None), inputs=INPUTS)["evaluationId"]
+    what_if = evaluate_successfully(client, scored(client, 684), inputs=INPUTS, attributeOverrides={"score": 700})[
+        "evaluationId"
+    ]
     for evaluation_id, code in ((undecided, "Evaluation.Indeterminate"), (what_if, "Evaluation.NotADecision")):
         for kind in ("html", "pdf"):
             path = f"/v1/evaluations/{evaluation_id}/letter.{kind}"
@@ -123,8 +125,8 @@ def test_without_a_decision_there_is_no_letter(store: Store, client: Client, oth
 
 
 def test_the_pdf_is_printed_from_the_page(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved(store, client)
-    path = f"/v1/evaluations/{decided(client, scored(client, 684), inputs=INPUTS)['evaluationId']}/letter"
+    save_policy(store, client)
+    path = f"/v1/evaluations/{evaluate_successfully(client, scored(client, 684), inputs=INPUTS)['evaluationId']}/letter"
     monkeypatch.setattr(browser, "pdf_of", lambda html: b"%PDF" + html.encode())
     answer = client.get(f"{path}.pdf")
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/pdf")
@@ -135,8 +137,9 @@ def test_the_pdf_is_printed_from_the_page(store: Store, client: Client, monkeypa
 
 
 def test_few_letters_are_printed_at_once(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved(store, client)
-    path = f"/v1/evaluations/{decided(client, scored(client, 684), inputs=INPUTS)['evaluationId']}/letter.pdf"
+    save_policy(store, client)
+    evaluation = evaluate_successfully(client, scored(client, 684), inputs=INPUTS)
+    path = f"/v1/evaluations/{evaluation['evaluationId']}/letter.pdf"
     is_printing, may_end = Event(), Event()
 
     def print_slowly(_: str) -> bytes:

@@ -49,7 +49,7 @@ def put(client: Client, slug: str, sent: object) -> requests.Response:
     return client.call("PUT", f"{BASE}/{slug}", json=sent)
 
 
-def saved(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
+def save_policy(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
     answer = put(client, slug, document() if sent is None else sent)
     assert answer.status_code in (200, 201), answer.text
     data: dict[str, Any] = answer.json()["data"]
@@ -57,14 +57,14 @@ def saved(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
 
 
 def published(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
-    saved(client, slug, sent)
+    save_policy(client, slug, sent)
     answer = client.post(f"{BASE}/{slug}/publish", {})
     assert answer.status_code == 200, answer.text
     data: dict[str, Any] = answer.json()["data"]
     return data
 
 
-def listed(client: Client, query: str = "") -> dict[str, Any]:
+def list_policies(client: Client, query: str = "") -> dict[str, Any]:
     answer = client.get(BASE + query)
     assert answer.status_code == 200, answer.text
     data: dict[str, Any] = answer.json()["data"]
@@ -89,7 +89,7 @@ def states(client: Client, slug: str) -> dict[int, str]:
 
 def test_the_list_has_the_contracts_fields(client: Client) -> None:
     published(client, "overdraft")
-    data = listed(client)
+    data = list_policies(client)
     assert data.keys() == {"items", "page", "pageSize", "totalCount"}
     assert (data["page"], data["pageSize"], data["totalCount"]) == (1, 1, 1)
     [item] = data["items"]
@@ -104,7 +104,7 @@ def test_the_list_has_the_contracts_fields(client: Client) -> None:
 
 
 def test_an_empty_list_is_one_empty_page(client: Client) -> None:
-    assert listed(client) == {"items": [], "page": 1, "pageSize": 0, "totalCount": 0}
+    assert list_policies(client) == {"items": [], "page": 1, "pageSize": 0, "totalCount": 0}
 
 
 @parametrize(
@@ -124,8 +124,8 @@ def test_pages_of_the_list(client: Client, query: str, slugs: list[str], reporte
     for slug in ("c", "a", "archived", "b"):
         published(client, slug)
     client.post(f"{BASE}/archived/archive")
-    saved(client, "draft")
-    data = listed(client, query)
+    save_policy(client, "draft")
+    data = list_policies(client, query)
     assert [item["slug"] for item in data["items"]] == slugs
     assert (data["page"], data["pageSize"], data["totalCount"]) == reported
 
@@ -150,10 +150,10 @@ def test_a_malformed_query_is_refused(client: Client, query: str, code: str) -> 
 
 def test_drafts_are_listed_on_request_with_their_newest_version(client: Client) -> None:
     published(client, "b")
-    saved(client, "b", document(notes="A draft of a published policy."))
+    save_policy(client, "b", document(notes="A draft of a published policy."))
     for notes in ("first", "second"):
-        saved(client, "a", document(notes=notes))
-        saved(client, "gone", document(notes=notes))
+        save_policy(client, "a", document(notes=notes))
+        save_policy(client, "gone", document(notes=notes))
     client.post(f"{BASE}/gone/archive")
     for query, expected in (
         ("", [("b", 1, "published")]),
@@ -163,7 +163,7 @@ def test_drafts_are_listed_on_request_with_their_newest_version(client: Client) 
             [("a", 2, "draft"), ("b", 1, "published"), ("gone", 2, "draft")],
         ),
     ):
-        found = listed(client, query)
+        found = list_policies(client, query)
         assert [(each["slug"], each["version"], each["state"]) for each in found["items"]] == expected
         assert found["totalCount"] == len(expected)
 
@@ -214,7 +214,7 @@ def test_a_new_draft_is_returned_whole(client: Client) -> None:
 
 
 def test_an_equal_document_makes_no_new_version(client: Client) -> None:
-    first = saved(client, "overdraft")
+    first = save_policy(client, "overdraft")
     again = put(client, "overdraft", first["document"])
     assert (again.status_code, again.json()["data"]["version"]) == (200, 1)
     assert put(client, "overdraft", document(notes="Other.")).status_code == 201
@@ -230,7 +230,7 @@ def test_the_examples_can_be_saved_and_published(client: Client, slug: str) -> N
         assert refused.json()["code"] == "DecisionPolicy.WarningsNotAcknowledged", refused.text
         sent |= {"acknowledge": [{"code": each["code"], "pointer": each["pointer"]} for each in warnings]}
     assert published(client, slug, sent)["state"] == "published"
-    assert [item["slug"] for item in listed(client)["items"]] == [slug]
+    assert [item["slug"] for item in list_policies(client)["items"]] == [slug]
 
 
 def test_all_faults_are_listed_at_once_with_pointers(client: Client) -> None:
@@ -260,7 +260,7 @@ def test_warnings_are_saved_once_they_are_acknowledged(client: Client) -> None:
     elsewhere = [{"code": warning["code"], "pointer": "/limits/9"}]
     assert refusal(put(client, "overdraft", lenient() | {"acknowledge": elsewhere}))[0] == 400
     accepted = [{"code": warning["code"], "pointer": warning["pointer"]}]
-    data = saved(client, "overdraft", lenient() | {"acknowledge": accepted})
+    data = save_policy(client, "overdraft", lenient() | {"acknowledge": accepted})
     assert data["warnings"] == data["acknowledged"] == [warning]
     assert "acknowledge" not in data["document"]
 
@@ -336,7 +336,7 @@ def test_versions_are_published_one_after_another(client: Client) -> None:
 
 @parametrize("version", [0, -1, 1.5, "1", True, 10_001, []])
 def test_a_version_must_be_a_number(client: Client, version: object) -> None:
-    saved(client, "overdraft")
+    save_policy(client, "overdraft")
     refused = client.post(f"{BASE}/overdraft/publish", {"version": version})
     assert refusal(refused) == (400, "DecisionPolicy.InvalidVersion")
     refused = client.get(f"{BASE}/overdraft", params={"version": str(version)})
@@ -344,7 +344,7 @@ def test_a_version_must_be_a_number(client: Client, version: object) -> None:
 
 
 def test_a_policy_with_only_a_draft_is_not_found(client: Client) -> None:
-    saved(client, "overdraft")
+    save_policy(client, "overdraft")
     assert refusal(client.get(f"{BASE}/overdraft")) == (404, "DecisionPolicy.NotFound")
     assert client.get(f"{BASE}/overdraft?version=1").status_code == 200
     assert refusal(client.get(f"{BASE}/overdraft?version=2")) == (404, "DecisionPolicy.VersionNotFound")
@@ -362,7 +362,7 @@ def test_versions_show_who_made_them(client: Client) -> None:
 def test_two_versions_are_compared_in_words(client: Client) -> None:
     published(client, "overdraft")
     [limit] = document()["limits"]
-    saved(client, "overdraft", document(limits=[limit | {"minimum": "2500"}]))
+    save_policy(client, "overdraft", document(limits=[limit | {"minimum": "2500"}]))
     data = client.get(f"{BASE}/overdraft/diff").json()["data"]
     assert (data["from"], data["to"]) == (1, 2)
     [change] = data["changes"]
@@ -382,21 +382,21 @@ def test_an_archived_policy_can_be_unarchived(client: Client) -> None:
     for _ in range(2):
         archived = client.post(f"{BASE}/overdraft/archive").json()["data"]
         assert (archived["slug"], archived["isArchived"]) == ("overdraft", True)
-    assert listed(client)["items"] == []
+    assert list_policies(client)["items"] == []
     assert client.get(f"{BASE}/overdraft").json()["data"]["isArchived"]
     assert refusal(put(client, "overdraft", document(notes="New."))) == (409, "DecisionPolicy.Archived")
     assert refusal(client.post(f"{BASE}/overdraft/publish", {})) == (409, "DecisionPolicy.Archived")
     assert client.post(f"{BASE}/overdraft/unarchive").json()["data"]["isArchived"] is False
-    assert [item["slug"] for item in listed(client)["items"]] == ["overdraft"]
+    assert [item["slug"] for item in list_policies(client)["items"]] == ["overdraft"]
 
 
 def test_a_challenger_is_set_and_removed(client: Client) -> None:
     published(client, "overdraft")
-    saved(client, "overdraft", document(notes="Second."))
+    save_policy(client, "overdraft", document(notes="Second."))
     path = f"{BASE}/overdraft/challenger"
     answer = client.call("PUT", path, json={"version": 2, "percent": 10})
     assert (answer.status_code, answer.json()["data"]["challenger"]) == (200, {"version": 2, "percent": 10})
-    assert listed(client)["items"][0]["challenger"] == {"version": 2, "percent": 10}
+    assert list_policies(client)["items"][0]["challenger"] == {"version": 2, "percent": 10}
     drafts_only = client.call("PUT", path, json={"version": 1, "percent": 10})
     assert refusal(drafts_only) == (409, "DecisionPolicy.NotADraft")
     for percent in (0, 101, 1.5, "10", None):
@@ -456,7 +456,7 @@ def test_the_audit_trail_lists_all_actions_that_change_something(store: Store, b
     client = new_client(store, base_url)
     policy_id = published(client, "overdraft")["policyId"]
     put(client, "overdraft", document())
-    saved(client, "overdraft", document(notes="Second."))
+    save_policy(client, "overdraft", document(notes="Second."))
     for _ in range(2):
         client.call("PUT", f"{BASE}/overdraft/challenger", json={"version": 2, "percent": 10})
     for _ in range(2):
@@ -502,7 +502,7 @@ def test_a_step_that_no_customer_reaches_gets_a_warning(store: Store, client: Cl
     assert warned(client, {"moreThan": everybody["atMost"]}) == []
     assert warned(client, whoever_asks) == []  # nobody's inputs are known here
     accepted = [{"pointer": pointer, "code": code} for pointer, code in never]
-    assert saved(client, "stepped", stepped(everybody) | {"acknowledge": accepted})["state"] == "draft"
+    assert save_policy(client, "stepped", stepped(everybody) | {"acknowledge": accepted})["state"] == "draft"
 
 
 def test_stored_attributes_decide_whether_a_step_is_reached(store: Store, client: Client) -> None:

@@ -41,7 +41,7 @@ def run(*arguments: str | Path) -> Any:
     return json.loads(result.stdout)
 
 
-def refused(*arguments: str | Path) -> tuple[str, str]:
+def run_refused(*arguments: str | Path) -> tuple[str, str]:
     """Return what is printed, and the one line of the refusal."""
     result = invoked(*arguments)
     assert isinstance(result.exception, TidemarkError), result.output
@@ -90,7 +90,7 @@ def test_from_a_file_to_a_published_policy_and_back(client: str, tmp_path: Path)
     for _ in range(2):
         assert run("policies", "archive", "overdraft", *of_client)["isArchived"] is True
     assert run("policies", "list", *of_client)[0]["isArchived"] is True
-    assert refused("push", file, *of_client)[1] == "The decision policy is archived."
+    assert run_refused("push", file, *of_client)[1] == "The decision policy is archived."
     assert run("policies", "unarchive", "overdraft", *of_client)["isArchived"] is False
     trail = [each["action"] for each in run("audit", "list") if each["action"].startswith("Policy.")]
     assert sorted(trail) == sorted(
@@ -113,7 +113,7 @@ def test_all_faults_of_a_file_are_listed(client: str, tmp_path: Path) -> None:
     result = invoked("check", file, "--json")
     assert {fault["pointer"] for fault in json.loads(result.stdout)["faults"]} == {"/defaultOutcome", "/colour"}
     assert isinstance(result.exception, TidemarkError)
-    listed, line = refused("push", file, "--client", client)
+    listed, line = run_refused("push", file, "--client", client)
     assert line == "The policy has 2 faults."
     assert "/defaultOutcome" in listed
     assert run("policies", "list") == []
@@ -125,14 +125,14 @@ def test_checking_needs_no_server(tmp_path: Path, home: Path) -> None:
 
 
 def test_a_slug_that_is_also_a_path_is_reserved(client: str, tmp_path: Path) -> None:
-    listed, _ = refused("push", written(tmp_path, slug="schema"), "--client", client, "--json")
+    listed, _ = run_refused("push", written(tmp_path, slug="schema"), "--client", client, "--json")
     assert [fault["code"] for fault in json.loads(listed)] == ["DecisionPolicy.ReservedSlug"]
 
 
 def test_warnings_must_be_acknowledged(client: str, tmp_path: Path) -> None:
     file = lenient(tmp_path)
     [warning] = run("policies", "check", file)["warnings"]
-    printed, line = refused("push", file, "--client", client, "--json")
+    printed, line = run_refused("push", file, "--client", client, "--json")
     assert [each["code"] for each in json.loads(printed)] == [warning["code"]]
     assert line == "The policy has 1 warning to acknowledge by code and pointer."
     assert run("policies", "push", file, "--client", client, "--acknowledge", warning["code"])["version"] == 1
@@ -145,21 +145,21 @@ def test_a_file_that_is_not_a_policy_is_refused(client: str, tmp_path: Path, con
     file = tmp_path / "policy.yaml"
     file.write_bytes(content)
     for command in (("check", file), ("push", file, "--client", client)):
-        assert refused(*command)[1]
+        assert run_refused(*command)[1]
 
 
 def test_unknown_policies_and_versions_are_reported_in_one_line(client: str, tmp_path: Path) -> None:
-    assert "can't be read" in refused("check", tmp_path / "none.yaml")[1]
+    assert "can't be read" in run_refused("check", tmp_path / "none.yaml")[1]
     for command in ("publish", "pull", "archive", "unarchive", "diff"):
-        assert refused(command, "none", "--client", client)[1] == "There is no decision policy with this slug."
+        assert run_refused(command, "none", "--client", client)[1] == "There is no decision policy with this slug."
     stranger = "00000000-0000-4000-8000-000000000000"
-    assert refused("push", written(tmp_path), "--client", stranger)[1] == "There is no client with this id."
-    assert refused("list", "--client", stranger)[1] == "There is no client with this id."
+    assert run_refused("push", written(tmp_path), "--client", stranger)[1] == "There is no client with this id."
+    assert run_refused("list", "--client", stranger)[1] == "There is no client with this id."
     without = run("clients", "create", "Other", "--no-decision-policies")["clientId"]
     for arguments in (("push", written(tmp_path)), ("list",)):
-        assert "not enabled" in refused(*arguments, "--client", without)[1]
+        assert "not enabled" in run_refused(*arguments, "--client", without)[1]
     run("policies", "push", written(tmp_path), "--client", client)
-    assert "no such version" in refused("publish", "overdraft", "--client", client, "--version", "2")[1]
+    assert "no such version" in run_refused("publish", "overdraft", "--client", client, "--version", "2")[1]
 
 
 def test_the_examples_can_be_written_and_pushed(client: str, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_the_examples_can_be_written_and_pushed(client: str, tmp_path: Path) -> 
         assert run("policies", "push", file, "--client", client, "--publish", *accepted)["state"] == "published"
     assert len(run("policies", "list")) == len(found)
     (tmp_path / "file").write_text("")
-    assert "can't be made" in refused("examples", "--write", tmp_path / "file" / "x")[1]
+    assert "can't be made" in run_refused("examples", "--write", tmp_path / "file" / "x")[1]
 
 
 def test_the_statement_describes_published_policies(client: str, tmp_path: Path) -> None:

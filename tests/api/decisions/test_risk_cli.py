@@ -61,7 +61,7 @@ def run(*arguments: str | Path) -> Any:
     return json.loads(result.stdout)
 
 
-def refused(*arguments: str | Path) -> str:
+def run_refused(*arguments: str | Path) -> str:
     """Return the single line of a refusal."""
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert isinstance(result.exception, TidemarkError), result.output
@@ -93,7 +93,7 @@ def test_from_two_files_to_a_model_in_use_and_back(
     assert len(fitted["calibrationTable"]) == 10
 
     client = run("clients", "create", "Harbour Lending")["clientId"]
-    assert "don't have these metrics" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
+    assert "don't have these metrics" in run_refused("risk", "activate", tmp_path / "model.json", "--client", client)
 
     monkeypatch.setattr(judging, "MIN_LOWER", 2)  # no fit is better; by chance, one in ten would be
     retained = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
@@ -102,7 +102,9 @@ def test_from_two_files_to_a_model_in_use_and_back(
     compared = run("risk", "compare", retained["modelId"], "--client", client)
     assert (compared["customers"], compared["who"]) == (0, [])
     assert not retained["comparison"]["better"]
-    assert "not better than the recalibrated" in refused("risk", "activate", retained["modelId"], "--client", client)
+    assert "not better than the recalibrated" in run_refused(
+        "risk", "activate", retained["modelId"], "--client", client
+    )
     activated = run("risk", "activate", retained["modelId"], "--client", client, "--anyway", "a pilot")
     assert activated["usedFor"] == client
     [entry] = [each for each in run("audit", "list") if each["action"] == "RiskModel.Activated"]
@@ -117,7 +119,7 @@ def test_from_two_files_to_a_model_in_use_and_back(
     run("risk", "pin", "--client", client, "--previous")
     assert run("risk", "deactivate", "--client", client)["modelId"] == retained["modelId"]
     assert [each["usedFor"] for each in run("risk", "models")] == [[], []]
-    assert refused("risk", "deactivate", "--client", client) == "The client has no active risk model."
+    assert run_refused("risk", "deactivate", "--client", client) == "The client has no active risk model."
     trail = {entry["action"] for entry in run("audit", "list")}
     assert {"RiskModel.Fitted", "RiskModel.Activated", "RiskModel.Pinned", "RiskModel.Deactivated"} <= trail
 
@@ -147,12 +149,12 @@ def test_garbage_is_refused_in_one_line(portfolio: tuple[Path, Path], tmp_path: 
     one_class = tmp_path / "one.csv"
     one_class.write_text(f"customer,asOf,defaulted\nc1,{AS_OF},0\nc2,{AS_OF},0\n")
     fit = ("risk", "fit", "--outcomes", one_class)
-    assert "all 2 cases were repaid" in refused(*fit, "--transactions", rows)
-    assert "No customer of the outcomes has a transaction" in refused(*fit, "--client", client)
-    assert "can't be read" in refused("risk", "fit", "--outcomes", tmp_path / "none.csv", "--transactions", rows)
-    assert "no column" in refused("risk", "fit", "--outcomes", rows, "--transactions", rows)
+    assert "all 2 cases were repaid" in run_refused(*fit, "--transactions", rows)
+    assert "No customer of the outcomes has a transaction" in run_refused(*fit, "--client", client)
+    assert "can't be read" in run_refused("risk", "fit", "--outcomes", tmp_path / "none.csv", "--transactions", rows)
+    assert "no column" in run_refused("risk", "fit", "--outcomes", rows, "--transactions", rows)
     (tmp_path / "model.json").write_text("{}")
-    assert "can't be used" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
+    assert "can't be used" in run_refused("risk", "activate", tmp_path / "model.json", "--client", client)
     assert CliRunner().invoke(app, list(map(str, fit))).exit_code == 2  # neither files nor a client
 
 
@@ -177,7 +179,7 @@ def test_changed_ratings_are_shown_before_a_model_is_activated(tmp_path: Path) -
     assert found["customers"] == 2
     assert found["summary"].startswith(f"{len(found['who'])} of 2 change their rating")
     assert {each["customerId"] for each in found["who"]} <= set(ids)
-    assert "not compared" in refused("risk", "activate", tmp_path / "easy.json", "--client", client)
+    assert "not compared" in run_refused("risk", "activate", tmp_path / "easy.json", "--client", client)
     activated = run("risk", "activate", tmp_path / "easy.json", "--client", client, "--anyway", "a test")
     assert activated["summary"] == found["summary"]
     outcomes = tmp_path / "outcomes.csv"

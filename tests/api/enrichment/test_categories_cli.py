@@ -47,7 +47,7 @@ def run(*arguments: str | Path) -> Any:
     return json.loads(result.stdout)
 
 
-def refused(*arguments: str | Path) -> str:
+def run_refused(*arguments: str | Path) -> str:
     """Return the one line of a refusal."""
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert isinstance(result.exception, TidemarkError), result.output
@@ -102,7 +102,7 @@ def test_from_training_to_use_and_back(labels: Path) -> None:
     assert run("categories", "list")[0]["usedFor"] == [client]
     run("categories", "deactivate", "--client", client)
     assert run("categories", "list")[0]["usedFor"] == []
-    assert "No learned model is active" in refused("categories", "deactivate", "--client", client)
+    assert "No learned model is active" in run_refused("categories", "deactivate", "--client", client)
     actions = {entry["action"] for entry in run("audit", "list")}
     assert {"Model.Trained", "Model.Activated", "Model.Deactivated"} <= actions
 
@@ -133,7 +133,7 @@ def test_model_is_activated_only_if_submissions_fill_its_columns(labels: Path) -
     table.with_columns(context_team=pl.lit("Roads"), customer_id=pl.lit("c-1")).write_csv(labels)
     trained = run("categories", "train", "--labels", labels)
     assert trained["columns"] == ["context_bank", "context_team"]
-    said = refused("categories", "activate", trained["modelId"])
+    said = run_refused("categories", "activate", trained["modelId"])
     assert "no stored transaction has: context_team." in said
     store = open_store(Settings())
     Lender(store).sent({**COFFEE, "context_team": "Parks"})
@@ -157,7 +157,7 @@ def test_customers_that_train_nothing_are_counted_apart(labels: Path) -> None:
 @pytest.mark.usefixtures("home")
 def test_a_model_with_other_labels_is_not_activated(labels: Path) -> None:
     trained = run("categories", "train", "--labels", labels)
-    assert "not all categories" in refused("categories", "activate", trained["modelId"])
+    assert "not all categories" in run_refused("categories", "activate", trained["modelId"])
     assert run("categories", "list")[0]["usedFor"] == []
 
 
@@ -204,7 +204,7 @@ def test_garbage_is_refused_with_its_reason(tmp_path: Path, content: str, reason
     file = tmp_path / "garbage.csv"
     file.write_text(content)
     for command in ("train", "evaluate"):
-        line = refused("categories", command, "--labels", file)
+        line = run_refused("categories", command, "--labels", file)
         assert reason in line
         assert "\n" not in line
 
@@ -264,7 +264,7 @@ def test_unreadable_rows_of_a_file_for_training_are_listed_and_the_others_catego
 def test_file_for_training_of_which_more_than_a_tenth_cannot_be_read_is_refused(labels: Path) -> None:
     with labels.open("a") as file:
         file.write("2025-02-30,NOBODY,1.00,food,ANZ\n" * 45)
-    assert "45 rows have no date that can be read, the first on line 402" in refused("categorise", labels)
+    assert "45 rows have no date that can be read, the first on line 402" in run_refused("categorise", labels)
 
 
 def test_export_without_a_row_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_the_stated_currency_is_used_and_formulas_are_escaped(tmp_path: Path) ->
 def test_a_missing_file_and_a_file_that_is_not_a_model_are_refused(tmp_path: Path, labels: Path) -> None:
     missing = CliRunner().invoke(app, ["categorise", str(tmp_path / "nothing.csv")])
     assert (missing.exit_code, "can't be read" in missing.stderr) == (1, True)
-    assert "not a model" in refused("categorise", labels, "--model", labels)
+    assert "not a model" in run_refused("categorise", labels, "--model", labels)
 
 
 def test_every_command_shows_an_example() -> None:

@@ -45,7 +45,7 @@ def correct(client: Client, customer_id: str, status: int = 202, **body: object)
     return data
 
 
-def listed(client: Client, customer_id: str) -> list[dict[str, Any]]:
+def list_corrections(client: Client, customer_id: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = client.get(path_of(customer_id)).json()["data"]["corrections"]
     return found
 
@@ -78,7 +78,7 @@ def test_a_preview_shows_the_changes_and_changes_nothing(client: Client, custome
     assert (reported["transactionCount"], reported["changedCount"]) == (2, 2)
     shown = [(row["description"], row["category"], row["amount"], row["counterparty"]) for row in reported["examples"]]
     assert shown == [("COFFEE CART", "meals", -4.5, "Harbour Coffee")] * 2
-    assert listed(client, customer_id) == []
+    assert list_corrections(client, customer_id) == []
 
 
 def test_a_preview_shows_at_most_twenty_rows(store: Store, client: Client) -> None:
@@ -92,7 +92,7 @@ def test_one_transaction_is_corrected_by_its_id(client: Client, customer_id: str
     [sale] = [row["transactionId"] for row in rows if row["direction"] == "credit"]
     made = correct(client, customer_id, transactionId=sale, category="interest_received")
     assert (made["transactionCount"], made["byCategory"]) == (1, [{"category": "customer_transfer", "count": 1}])
-    [shown] = listed(client, customer_id)
+    [shown] = list_corrections(client, customer_id)
     assert (shown["transactionId"], shown["direction"], shown["scope"]) == (sale, "credit", "customer")
 
 
@@ -131,7 +131,7 @@ def test_corrections_are_listed_newest_first_and_revoked_ones_stay(client: Clien
     assert answer.status_code == 202
     job = answer.json()["data"]
     assert (job["flow"], answer.headers["Location"]) == ("Correction", f"/v1/jobs/{job['jobId']}/status")
-    shown = listed(client, customer_id)
+    shown = list_corrections(client, customer_id)
     assert [each["correctionId"] for each in shown] == [second, first]
     assert [each["dateRevoked"] is None for each in shown] == [True, False]
     assert shown[1]["revokedBy"] == shown[1]["madeBy"] == shown[0]["madeBy"]
@@ -145,7 +145,7 @@ def test_the_list_counts_the_rows_that_each_correction_decides(store: Store, cli
     made = correct(client, customer_id, pattern="coffee", category="repairs")["correctionId"]
     client.submitted(customer_id)
     end_submissions(store, [{"category_basis": f"correction {made}: words COFFEE"}, {}])
-    assert [each["transactionCount"] for each in listed(client, customer_id)] == [1]
+    assert [each["transactionCount"] for each in list_corrections(client, customer_id)] == [1]
 
 
 def test_a_correction_for_all_customers_applies_to_each_and_is_in_every_list(
@@ -158,12 +158,12 @@ def test_a_correction_for_all_customers_applies_to_each_and_is_in_every_list(
     queued = client.get("/v1/jobs?flow=Correction").json()["data"]["jobs"]
     assert {job["customerId"] for job in queued} == {customer_id, neighbour}
     for each in (customer_id, neighbour, idle):
-        assert [(shown["correctionId"], shown["scope"]) for shown in listed(client, each)] == [
+        assert [(shown["correctionId"], shown["scope"]) for shown in list_corrections(client, each)] == [
             (made["correctionId"], "client")
         ]
-    assert listed(other_client, foreign) == []
+    assert list_corrections(other_client, foreign) == []
     assert client.delete(f"{path_of(idle)}/{made['correctionId']}").status_code == 202
-    assert [each["dateRevoked"] is None for each in listed(client, neighbour)] == [False]
+    assert [each["dateRevoked"] is None for each in list_corrections(client, neighbour)] == [False]
 
 
 def test_an_equal_correction_is_not_made_twice(client: Client, customer_id: str) -> None:
@@ -173,7 +173,7 @@ def test_an_equal_correction_is_not_made_twice(client: Client, customer_id: str)
     correct(client, customer_id, pattern="coffee", category="meals")
     third = correct(client, customer_id, **said)
     assert third["correctionId"] != first["correctionId"]
-    assert len(listed(client, customer_id)) == 3
+    assert len(list_corrections(client, customer_id)) == 3
 
 
 def test_a_repetition_with_its_key_gets_the_first_answer(client: Client, customer_id: str) -> None:
@@ -210,7 +210,7 @@ def test_a_fault_is_refused_with_its_pointer(
     client: Client, customer_id: str, body: dict[str, object], expected: list[tuple[str, str]]
 ) -> None:
     assert faults(correct(client, customer_id, 400, **body)) == expected
-    assert listed(client, customer_id) == []
+    assert list_corrections(client, customer_id) == []
 
 
 def test_the_category_must_fit_the_transactions_direction(client: Client, customer_id: str) -> None:
@@ -227,7 +227,7 @@ def test_regular_expressions_are_taken_as_plain_text(client: Client, customer_id
 
 def test_card_numbers_are_masked(client: Client, customer_id: str) -> None:
     correct(client, customer_id, pattern="card 4111111111111111", category="repairs")
-    [shown] = listed(client, customer_id)
+    [shown] = list_corrections(client, customer_id)
     assert shown["pattern"] == "card 411111xxxxxx1111"
 
 

@@ -65,13 +65,13 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-def compared(*arguments: str, before: int = OLD, after: int = NEW) -> Any:
+def compare_versions(*arguments: str, before: int = OLD, after: int = NEW) -> Any:
     return json.loads(run("diff", "--from", str(before), "--to", str(after), "--json", *arguments))
 
 
 def test_the_current_version_is_computed_and_nothing_is_written(lender: Lender) -> None:
     held = lender.rows()
-    impact = compared()
+    impact = compare_versions()
     assert (impact["customers"], impact["skipped"], impact["transactions"]) == (1, 0, 2)
     [moved] = impact["moved"]
     assert (moved["from"], moved["count"], moved["dollars"]) == ("own_transfer", 1, 4.5)
@@ -84,7 +84,7 @@ def test_the_current_version_is_computed_and_nothing_is_written(lender: Lender) 
 def test_a_replaced_value_is_still_compared(lender: Lender) -> None:
     lender.sent(SALE)
     assert lender.customer.enrichment_version == NEW
-    impact = compared()
+    impact = compare_versions()
     assert (impact["transactions"], impact["onlyUnderOne"]) == (2, 1)
     assert [moved["from"] for moved in impact["moved"]] == ["own_transfer"]
 
@@ -92,10 +92,10 @@ def test_a_replaced_value_is_still_compared(lender: Lender) -> None:
 def test_customers_not_stored_under_both_versions_are_left_out_and_counted(store: Store, lender: Lender) -> None:
     newcomer = Lender(store)
     newcomer.sent(COFFEE)
-    impact = compared()
+    impact = compare_versions()
     assert (impact["customers"], impact["skipped"]) == (1, 1)
-    assert compared("--client", str(lender.customer.client_id))["skipped"] == 0
-    sampled = compared("--sample", "1")
+    assert compare_versions("--client", str(lender.customer.client_id))["skipped"] == 0
+    sampled = compare_versions("--sample", "1")
     assert sampled["customers"] + sampled["skipped"] == 1
 
 

@@ -113,13 +113,13 @@ def test_an_invalid_key_is_refused_and_nothing_is_done(
     subtests: pytest.Subtests, store: Store, client: Client, paired: Paired
 ) -> None:
     ids = dict(things(store, client))
-    before = held(client)
+    before = count_resources(client)
     for operation, key in paired(added(), ("", "x" * 256, "a key", "é", "a\tb")):
         with subtests.test(str(operation), key=key):
             body, headers = example_with(operation, ids), {HEADER: key.encode()}
             refused = client.call(operation.method, operation.path_for(ids), json=body, headers=headers)
             assert (refused.status_code, refused.json()["code"]) == (400, "Idempotency.InvalidKey")
-            assert held(client) == before
+            assert count_resources(client) == before
 
 
 def test_two_keys_are_refused(client: Client, socket_url: str) -> None:
@@ -133,7 +133,7 @@ def test_two_keys_are_refused(client: Client, socket_url: str) -> None:
         connection.endheaders(b'{"abn":"51824753556"}')
         answer = connection.getresponse()
         assert (answer.status, b"Idempotency.InvalidKey" in answer.read()) == (400, True)
-    assert held(client)[0] == 0
+    assert count_resources(client)[0] == 0
 
 
 def test_two_equal_requests_at_once_make_one_job(client: Client) -> None:
@@ -215,7 +215,7 @@ def things(store: Store, client: Client) -> Mapping[str, str]:
     return ids
 
 
-def held(client: Client) -> list[int]:
+def count_resources(client: Client) -> list[int]:
     """Return how many customers, jobs and subscriptions the client has."""
     return [
         client.get(path).json()["data"]["totalCount"]

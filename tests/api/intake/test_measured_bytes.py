@@ -39,12 +39,12 @@ def reports(store: Store, place: Location) -> int:
     return ROWS
 
 
-def compared(store: Store, place: Location) -> int:
+def compare_with_itself(store: Store, place: Location) -> int:
     diff(facts(store, place), facts(store, place))
     return ROWS
 
 
-def listed(store: Store, place: Location) -> int:
+def list_concurrently(store: Store, place: Location) -> int:
     """List rows with eight readers at once; return how many rows they have in memory together."""
 
     def read(_: int) -> int:
@@ -60,8 +60,8 @@ def listed(store: Store, place: Location) -> int:
 
 WORK: Mapping[str, tuple[Callable[[Store, Location], int], int]] = {
     "reports": (reports, BYTES_PER_ROW),
-    "diff": (compared, BYTES_PER_ROW_OF_DIFF),
-    "listing": (listed, BYTES_PER_LISTED_ROW),
+    "diff": (compare_with_itself, BYTES_PER_ROW_OF_DIFF),
+    "listing": (list_concurrently, BYTES_PER_LISTED_ROW),
 }
 
 

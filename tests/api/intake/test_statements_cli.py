@@ -40,7 +40,7 @@ def ran(*arguments: str, given: str | None = None) -> Result:
     return CliRunner().invoke(app, ["statements", "extract", *arguments], terminal_width=100, input=given)
 
 
-def found(*arguments: str, status: int = 0) -> list[dict[str, Any]]:
+def extract_as_json(*arguments: str, status: int = 0) -> list[dict[str, Any]]:
     result = ran(*arguments, "--json")
     assert result.exit_code == status, result.output
     said: list[dict[str, Any]] = json.loads(result.stdout, parse_float=Decimal)
@@ -54,7 +54,7 @@ def table(*arguments: str) -> list[dict[str, str]]:
 
 
 def test_json_contains_everything_that_was_read(home: Path) -> None:
-    (one,) = found(file("march.pdf"))
+    (one,) = extract_as_json(file("march.pdf"))
     (account,), (statement,) = MADE.accounts, one["statements"]
     assert (one["file"], one["pages"], one["refusal"]) == ("march.pdf", MADE.pages, None)
     assert (statement["bsb"], statement["accountNumber"]) == (account.bsb, account.account_number)
@@ -100,7 +100,7 @@ def test_the_currency_is_stated_by_the_statement_or_declared_by_the_user() -> No
     assert [row["currency"] for row in table(names[0])] == ["INR"] * 4
     assert {row["currency"] for row in table(names[1])} == {""}
     assert {row["currency"] for row in table("--currency", "inr", *names)} == {"INR"}
-    mumbai, march = found("--currency", "AUD", *names, status=1)
+    mumbai, march = extract_as_json("--currency", "AUD", *names, status=1)
     assert (mumbai["refusal"], mumbai["statements"]) == ("unsupported_currency", [])
     assert march["statements"][0]["currency"] == "AUD"
     assert "assumed" in ran(names[1]).stdout
@@ -112,21 +112,21 @@ def test_an_ambiguous_currency_sign_takes_the_declared_currency_but_never_aud() 
     name = file("lahore.pdf", shared)
     assert {row["currency"] for row in table(name)} == {"XXX"}
     assert {row["currency"] for row in table("--currency", "PKR", name)} == {"PKR"}
-    (refused,) = found("--currency", "AUD", name, status=1)
+    (refused,) = extract_as_json("--currency", "AUD", name, status=1)
     assert refused["refusal"] == "unsupported_currency"
 
 
 def test_only_the_last_digits_of_a_card_are_shown() -> None:
     name = file("card.pdf", CARD.content)
     number = CARD.accounts[0].account_number
-    (one,) = found(name)
+    (one,) = extract_as_json(name)
     assert one["statements"][0]["accountNumber"] == f"xxxx{number[-4:]}"
     assert all(row["account_number"] == f"xxxx{number[-4:]}" for row in table(name))
 
 
 def test_a_refused_file_does_not_affect_the_others() -> None:
     names = [file("long.pdf", hostile.pages(500)), file("march.pdf"), file("empty.pdf", b"")]
-    long, march, empty = found(*names, status=1)
+    long, march, empty = extract_as_json(*names, status=1)
     assert [each["refusal"] for each in (long, march, empty)] == ["too_many_pages", None, "corrupt"]
     as_csv = ran(*names, "--csv")
     assert as_csv.exit_code == 1
@@ -142,9 +142,9 @@ def test_a_password_from_a_file() -> None:
     name = file("locked.pdf", hostile.locked(MADE.content, owner="of the bank", user="19850612"))
     Path("password").write_text("19850612\n")
     Path("other").write_text("19850613\n")
-    assert found(name, status=1)[0]["refusal"] == "encrypted"
-    assert found(name, "--password-file", "other", status=1)[0]["refusal"] == "wrong_password"
-    assert found(name, "--password-file", "password")[0]["refusal"] is None
+    assert extract_as_json(name, status=1)[0]["refusal"] == "encrypted"
+    assert extract_as_json(name, "--password-file", "other", status=1)[0]["refusal"] == "wrong_password"
+    assert extract_as_json(name, "--password-file", "password")[0]["refusal"] is None
 
 
 def test_a_password_is_asked_for_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

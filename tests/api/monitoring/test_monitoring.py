@@ -38,7 +38,7 @@ ROWS = [
 ]
 
 
-def sent(client: Client, document: object) -> dict[str, Any]:
+def create_ruleset(client: Client, document: object) -> dict[str, Any]:
     """Create a ruleset and return it."""
     answer = client.post(RULESETS, document)
     assert answer.status_code == 201, answer.text
@@ -50,7 +50,7 @@ def put(client: Client, ruleset_id: str, document: object) -> requests.Response:
     return client.call("PUT", f"{RULESETS}/{ruleset_id}", json=document)
 
 
-def read(client: Client, path: str, **query: Any) -> dict[str, Any]:
+def get_json(client: Client, path: str, **query: Any) -> dict[str, Any]:
     answer = client.get(BASE + path, params=query)
     assert answer.status_code == 200, answer.text
     data: dict[str, Any] = json.loads(answer.text, parse_float=Decimal)["data"]
@@ -94,9 +94,9 @@ def customer_id(store: Store, client: Client) -> str:
 @pytest.fixture
 def match(store: Store, client: Client, customer_id: str) -> dict[str, Any]:
     """A match of the rule of `plain`."""
-    sent(client, plain())
+    create_ruleset(client, plain())
     evaluate(store, customer_id)
-    [found] = read(client, "/matches")["matches"]
+    [found] = get_json(client, "/matches")["matches"]
     return dict(found)
 
 
@@ -104,9 +104,9 @@ def since_start(store: Store, client: Client, customer_id: str, start: str | Non
     """Return the match of `since_the_loan` for a customer whose loan began on that day."""
     if start is not None:
         client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"loanStart": start}})
-    sent(client, since_the_loan())
+    create_ruleset(client, since_the_loan())
     evaluate(store, customer_id)
-    [found] = read(client, "/matches")["matches"]
+    [found] = get_json(client, "/matches")["matches"]
     return dict(found)
 
 
@@ -132,13 +132,13 @@ def test_a_ruleset_is_stored_and_read_as_it_was_sent(store: Store, client: Clien
     assert made["dateCreated"] == made["dateUpdated"]
     zeros = dict.fromkeys(("observed", "held", "unknown", "fired", "firedNow"), 0)
     assert made["counts"] == [{"code": "DEBT_SERVICE", **zeros}, {"code": "REVENUE_DOWN", **zeros}]
-    assert read(client, f"/rulesets/{made['rulesetId']}") == made
+    assert get_json(client, f"/rulesets/{made['rulesetId']}") == made
     assert trail(store, client) == [("Ruleset.Created", {"rulesetId": made["rulesetId"]})]
 
 
 def test_what_is_left_out_is_shown_with_its_default(client: Client) -> None:
     document = plain()
-    shown = sent(client, {name: document[name] for name in ("slug", "name", "metrics", "rules")})["document"]
+    shown = create_ruleset(client, {name: document[name] for name in ("slug", "name", "metrics", "rules")})["document"]
     assert (shown["active"], shown["appliesTo"], shown["mutedWhile"], shown["baseline"]) == (True, "all", None, None)
     [rule] = shown["rules"]
     assert (rule["severity"], rule["repeatAfterDays"]) == ("warning", None)
@@ -146,7 +146,7 @@ def test_what_is_left_out_is_shown_with_its_default(client: Client) -> None:
 
 @parametrize("method", ["POST", "PUT"])
 def test_every_fault_is_listed_at_once_with_its_pointer(client: Client, method: str) -> None:
-    path = RULESETS if method == "POST" else f"{RULESETS}/{sent(client, plain())['rulesetId']}"
+    path = RULESETS if method == "POST" else f"{RULESETS}/{create_ruleset(client, plain())['rulesetId']}"
     faulty = plain(color="red", slug="Not A Slug")
     faulty["rules"] = [
         faulty["rules"][0] | {"severity": "loud"},
@@ -167,7 +167,7 @@ def test_a_check_finds_what_creating_would_and_stores_nothing(client: Client) ->
     refused = client.post(RULESETS, faulty).json()["errors"]
     assert client.post("/v1/monitoring/check", faulty).json()["data"] == {"faults": refused, "warnings": []}
     assert client.post("/v1/monitoring/check", plain()).json()["data"]["faults"] == []
-    assert read(client, "/rulesets")["rulesets"] == []
+    assert get_json(client, "/rulesets")["rulesets"] == []
 
 
 @parametrize("document", [{}, {"slug": "empty", "name": "Empty", "rules": []}, {"rules": "all of them"}])
@@ -182,20 +182,20 @@ def test_a_ruleset_can_list_only_customers_of_its_client(client: Client, other_c
     assert refusal(answer) == (400, "Ruleset.UnknownCustomer")
     assert pointers(answer) == ["/appliesTo/customers/1", "/appliesTo/customers/2"]
     assert foreign not in answer.text
-    made = sent(client, plain(appliesTo={"customers": [own]}))
+    made = create_ruleset(client, plain(appliesTo={"customers": [own]}))
     assert refusal(put(client, made["rulesetId"], document)) == (400, "Ruleset.UnknownCustomer")
 
 
 def test_a_slug_can_be_used_once(client: Client, other_client: Client) -> None:
-    sent(client, plain())
-    other = sent(client, plain(slug="other"))
+    create_ruleset(client, plain())
+    other = create_ruleset(client, plain(slug="other"))
     assert refusal(client.post(RULESETS, plain(name="Again"))) == (409, "Ruleset.SlugTaken")
     assert refusal(put(client, other["rulesetId"], plain())) == (409, "Ruleset.SlugTaken")
-    assert sent(other_client, plain())["slug"] == "spending"
+    assert create_ruleset(other_client, plain())["slug"] == "spending"
 
 
 def test_replacing_makes_a_version_unless_the_document_is_equal(store: Store, client: Client) -> None:
-    made = sent(client, plain())
+    made = create_ruleset(client, plain())
     ruleset_id = made["rulesetId"]
     again = put(client, ruleset_id, dict(reversed(plain(active=True).items()))).json()["data"]
     assert (again["version"], again["dateUpdated"]) == (1, made["dateUpdated"])
@@ -204,7 +204,7 @@ def test_replacing_makes_a_version_unless_the_document_is_equal(store: Store, cl
         *(2, "Renamed", "renamed", False),
     )
     assert replaced["dateUpdated"] > made["dateUpdated"]
-    versions = read(client, f"/rulesets/{ruleset_id}/versions")
+    versions = get_json(client, f"/rulesets/{ruleset_id}/versions")
     assert [(each["version"], each["document"]["name"]) for each in versions["versions"]] == [
         *((2, "Renamed"), (1, "Spending")),
     ]
@@ -217,16 +217,16 @@ def test_replacing_makes_a_version_unless_the_document_is_equal(store: Store, cl
 
 
 def test_an_archived_ruleset_is_not_listed_until_it_is_unarchived(store: Store, client: Client) -> None:
-    retained, away = sent(client, plain(slug="retained")), sent(client, plain(slug="away"))
+    retained, away = create_ruleset(client, plain(slug="retained")), create_ruleset(client, plain(slug="away"))
     path = f"{RULESETS}/{away['rulesetId']}"
     for _ in range(2):
         assert client.post(f"{path}/archive").json()["data"]["isArchived"] is True
-    assert [each["slug"] for each in read(client, "/rulesets")["rulesets"]] == ["retained"]
-    everything = read(client, "/rulesets", includeArchived="true")
+    assert [each["slug"] for each in get_json(client, "/rulesets")["rulesets"]] == ["retained"]
+    everything = get_json(client, "/rulesets", includeArchived="true")
     assert [each["slug"] for each in everything["rulesets"]] == ["away", "retained"]
     assert refusal(put(client, away["rulesetId"], plain(slug="away", name="New"))) == (409, "Ruleset.Archived")
     assert client.post(f"{path}/unarchive").json()["data"]["isArchived"] is False
-    page = read(client, "/rulesets", page=2, count=1)
+    page = get_json(client, "/rulesets", page=2, count=1)
     assert ([each["rulesetId"] for each in page["rulesets"]], page["totalPages"]) == ([retained["rulesetId"]], 2)
     assert [action for action, _ in trail(store, client)] == [
         *("Ruleset.Unarchived", "Ruleset.Archived", "Ruleset.Created", "Ruleset.Created"),
@@ -243,14 +243,14 @@ def test_with_an_idempotency_key_a_ruleset_is_created_once(client: Client) -> No
     first, second = (client.post(RULESETS, plain(), headers=headers) for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.content == second.content
-    assert read(client, "/rulesets")["totalCount"] == 1
+    assert get_json(client, "/rulesets")["totalCount"] == 1
 
 
 # Matches
 
 
 def test_a_match_shows_what_fired_and_what_it_read(client: Client, customer_id: str, match: dict[str, Any]) -> None:
-    [ruleset] = read(client, "/rulesets")["rulesets"]
+    [ruleset] = get_json(client, "/rulesets")["rulesets"]
     assert match.keys() == example(MatchView).keys()
     assert match["ruleset"] == {"id": ruleset["rulesetId"], "slug": "spending", "name": "Spending"}
     assert (match["customerId"], match["version"], match["dataVersion"], match["cause"]) == (customer_id, 1, 1, "time")
@@ -266,18 +266,18 @@ def test_a_match_shows_what_fired_and_what_it_read(client: Client, customer_id: 
     assert (comparison["operator"], comparison["holds"]) == ("moreThan", True)
     assert comparison["left"] == {"metric": "spent_30d", "value": Decimal(50)}
     assert comparison["right"] == {"constant": "0", "value": 0}
-    assert read(client, f"/matches/{match['matchId']}") == match
+    assert get_json(client, f"/matches/{match['matchId']}") == match
 
 
 def test_the_event_has_the_id_of_the_match(store: Store, client: Client, customer_id: str) -> None:
     hook = {"eventType": "monitoring.rule.triggered", "webhookUrl": "https://lender.example/hook"}
     made = client.post("/v1/webhooks/subscriptions", hook).json()["data"]["webhookSubscriptionId"]
-    sent(client, plain())
+    create_ruleset(client, plain())
     evaluate(store, customer_id)
     evaluate(store, customer_id)
     [delivery] = client.get(f"/v1/webhooks/subscriptions/{made}/deliveries").json()["data"]["deliveries"]
-    assert read(client, f"/matches/{delivery['eventId']}")["customerId"] == customer_id
-    assert read(client, "/matches")["totalCount"] == 1
+    assert get_json(client, f"/matches/{delivery['eventId']}")["customerId"] == customer_id
+    assert get_json(client, "/matches")["totalCount"] == 1
 
 
 def test_counts_show_evaluations_and_customers_for_whom_a_rule_has_fired(
@@ -287,10 +287,10 @@ def test_counts_show_evaluations_and_customers_for_whom_a_rule_has_fired(
     blind = {"code": "BLIND", "message": "Never known.", "condition": {"atLeast": [{"attribute": "score"}, "1"]}}
     document["attributes"] = [{"name": "score", "kind": "decimal"}]
     document["rules"] = [*document["rules"], blind]
-    made = sent(client, document)
+    made = create_ruleset(client, document)
     for _ in range(2):
         evaluate(store, customer_id)
-    counts = read(client, f"/rulesets/{made['rulesetId']}")["counts"]
+    counts = get_json(client, f"/rulesets/{made['rulesetId']}")["counts"]
     assert counts == [
         {"code": "SPENT", "observed": 2, "held": 2, "unknown": 0, "fired": 1, "firedNow": 1},
         {"code": "BLIND", "observed": 2, "held": 0, "unknown": 2, "fired": 0, "firedNow": 0},
@@ -300,30 +300,30 @@ def test_counts_show_evaluations_and_customers_for_whom_a_rule_has_fired(
 
 
 def test_an_inactive_ruleset_evaluates_nobody(store: Store, client: Client, customer_id: str) -> None:
-    made = sent(client, plain(active=False))
+    made = create_ruleset(client, plain(active=False))
     evaluate(store, customer_id)
-    assert read(client, "/matches")["matches"] == []
+    assert get_json(client, "/matches")["matches"] == []
     assert put(client, made["rulesetId"], plain()).status_code == 200
     evaluate(store, customer_id)
-    assert read(client, "/matches")["totalCount"] == 1
+    assert get_json(client, "/matches")["totalCount"] == 1
 
 
 def test_matches_are_found_by_customer_ruleset_and_time(store: Store, client: Client, customer_id: str) -> None:
-    first, second = sent(client, plain()), sent(client, plain(slug="second"))
+    first, second = create_ruleset(client, plain()), create_ruleset(client, plain(slug="second"))
     evaluate(store, customer_id)
-    newest, oldest = read(client, "/matches")["matches"]
+    newest, oldest = get_json(client, "/matches")["matches"]
     assert newest["dateMatched"] >= oldest["dateMatched"]
     assert {newest["ruleset"]["id"], oldest["ruleset"]["id"]} == {first["rulesetId"], second["rulesetId"]}
-    [of_first] = read(client, "/matches", rulesetId=first["rulesetId"])["matches"]
+    [of_first] = get_json(client, "/matches", rulesetId=first["rulesetId"])["matches"]
     assert of_first["ruleset"]["slug"] == "spending"
-    assert read(client, "/matches", customerId=customer_id)["totalCount"] == 2
-    assert read(client, "/matches", customerId=client.new_customer())["matches"] == []
+    assert get_json(client, "/matches", customerId=customer_id)["totalCount"] == 2
+    assert get_json(client, "/matches", customerId=client.new_customer())["matches"] == []
     now = datetime.now(UTC)
     past, future = ((now + timedelta(hours=hours)).isoformat() for hours in (-1, 1))
-    assert read(client, "/matches", createdAfter=past, createdBefore=future)["totalCount"] == 2
-    assert read(client, "/matches", createdAfter=future)["totalCount"] == 0
-    assert read(client, "/matches", createdBefore=past)["totalCount"] == 0
-    page = read(client, "/matches", page=2, count=1)
+    assert get_json(client, "/matches", createdAfter=past, createdBefore=future)["totalCount"] == 2
+    assert get_json(client, "/matches", createdAfter=future)["totalCount"] == 0
+    assert get_json(client, "/matches", createdBefore=past)["totalCount"] == 0
+    page = get_json(client, "/matches", page=2, count=1)
     assert ([each["matchId"] for each in page["matches"]], page["totalCount"]) == ([oldest["matchId"]], 2)
 
 
@@ -353,7 +353,7 @@ def test_a_filter_by_an_unknown_or_foreign_id_is_not_found(other_client: Client,
 
 def test_the_lineage_of_a_metric_adds_up_to_the_value_read(client: Client, match: dict[str, Any]) -> None:
     named_, default = (
-        read(client, f"/matches/{match['matchId']}/lineage", **query) for query in ({"figure": "/spent_30d"}, {})
+        get_json(client, f"/matches/{match['matchId']}/lineage", **query) for query in ({"figure": "/spent_30d"}, {})
     )
     assert named_ == default
     assert (named_["kind"], named_["figure"], named_["dataVersion"]) == ("match", "/spent_30d", 1)
@@ -362,7 +362,7 @@ def test_the_lineage_of_a_metric_adds_up_to_the_value_read(client: Client, match
 
 
 def test_a_registry_metric_can_be_explained_too(client: Client, match: dict[str, Any]) -> None:
-    found = read(client, f"/matches/{match['matchId']}/lineage", figure="/months_of_history")
+    found = get_json(client, f"/matches/{match['matchId']}/lineage", figure="/months_of_history")
     assert found["figure"] == "/months_of_history"
 
 
@@ -373,7 +373,7 @@ def test_the_lineage_of_a_baseline_ends_at_its_day(store: Store, client: Client,
     at_start = values["spent_30d_at_start"]
     assert (at_start["value"], at_start["baseline"]) == (Decimal(100), {"of": "spent_30d", "date": LOAN_START})
     assert at_start["metricId"] == values["spent_30d"]["metricId"]
-    found = read(client, f"/matches/{match['matchId']}/lineage", figure="/spent_30d_at_start")
+    found = get_json(client, f"/matches/{match['matchId']}/lineage", figure="/spent_30d_at_start")
     assert (found["value"], found["asOf"], found["figure"]) == (Decimal(100), LOAN_START, "/spent_30d_at_start")
     assert [(row["date"], row["contribution"]) for row in found["transactions"]] == [("2026-04-01", Decimal(100))]
 
@@ -381,13 +381,13 @@ def test_the_lineage_of_a_baseline_ends_at_its_day(store: Store, client: Client,
 def test_a_baseline_without_a_day_is_unavailable(store: Store, client: Client, customer_id: str) -> None:
     document = since_the_loan()
     document["rules"][0]["condition"] = {"not": {"isKnown": {"metric": "spent_30d_at_start"}}}
-    sent(client, document)
+    create_ruleset(client, document)
     evaluate(store, customer_id)
-    [match] = read(client, "/matches")["matches"]
+    [match] = get_json(client, "/matches")["matches"]
     [value] = match["rules"][0]["values"]
     assert (value["value"], value["cause"]) == (None, "no_baseline")
     assert value["baseline"] == {"of": "spent_30d", "date": None}
-    found = read(client, f"/matches/{match['matchId']}/lineage")
+    found = get_json(client, f"/matches/{match['matchId']}/lineage")
     assert (found["value"], found["by"], found["transactions"]) == (None, "formula", [])
     assert found["words"].startswith("unavailable: ")
 
@@ -428,14 +428,14 @@ def test_lineage_is_gone_when_the_evaluated_version_is(
 
 
 def test_every_ruleset_of_the_library_can_be_created_and_is_inactive_at_first(client: Client) -> None:
-    listed = read(client, "/library")["rulesets"]
+    listed = get_json(client, "/library")["rulesets"]
     assert {each["slug"] for each in listed} == library.load_library().keys()
     for each in listed:
-        found = read(client, f"/library/{each['slug']}")
+        found = get_json(client, f"/library/{each['slug']}")
         assert (found["name"], found["about"]) == (each["name"], each["about"])
         assert yaml.safe_load(found["text"]) == found["document"]
         assert found["document"]["active"] is False
-        assert sent(client, found["document"])["slug"] == each["slug"]
+        assert create_ruleset(client, found["document"])["slug"] == each["slug"]
 
 
 def test_an_unknown_ruleset_of_the_library_is_not_found(client: Client) -> None:

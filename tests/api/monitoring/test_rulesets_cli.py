@@ -45,7 +45,7 @@ def run(*arguments: str | Path) -> Any:
     return json.loads(result.stdout)
 
 
-def refused(*arguments: str | Path) -> tuple[str, str]:
+def run_refused(*arguments: str | Path) -> tuple[str, str]:
     """Return what is printed, and the one line of the refusal."""
     result = invoked(*arguments)
     assert isinstance(result.exception, TidemarkError), result.output
@@ -93,7 +93,7 @@ def test_an_archived_ruleset_is_listed_on_request(client: str, tmp_path: Path) -
     assert run("rulesets", "list", *of_client) == []
     [listed] = run("rulesets", "list", "--archived")
     assert (listed["slug"], listed["clientId"], listed["observed"], listed["firedNow"]) == ("spending", client, 0, 0)
-    assert "archived" in refused("push", written(tmp_path, name="New"), *of_client)[1]
+    assert "archived" in run_refused("push", written(tmp_path, name="New"), *of_client)[1]
     assert run("rulesets", "unarchive", "spending", *of_client)["isArchived"] is False
     assert [each["slug"] for each in run("rulesets", "list", *of_client)] == ["spending"]
     assert "spending" in invoked("list").stdout
@@ -103,7 +103,7 @@ def test_an_archived_ruleset_is_listed_on_request(client: str, tmp_path: Path) -
 def test_every_fault_of_a_file_is_listed(tmp_path: Path, client: str) -> None:
     faulty = written(tmp_path, color="red", rules=[DOCUMENT["rules"][0] | {"severity": "loud"}])
     for arguments in (("check", faulty), ("push", faulty, "--client", client)):
-        printed, line = refused(*arguments)
+        printed, line = run_refused(*arguments)
         assert "/color" in printed
         assert "/rules/0/severity" in printed
         assert line == "The ruleset has 2 faults."
@@ -131,16 +131,16 @@ def test_the_printed_schema_is_the_documented_one() -> None:
 
 
 def test_unusable_files_and_ids_are_reported_in_one_line(tmp_path: Path, client: str) -> None:
-    assert "can't be read" in refused("check", tmp_path / "none.yaml")[1]
+    assert "can't be read" in run_refused("check", tmp_path / "none.yaml")[1]
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff")
-    assert "UTF-8" in refused("check", binary)[1]
+    assert "UTF-8" in run_refused("check", binary)[1]
     nobody = str(uuid4())
-    assert "client" in refused("push", written(tmp_path), "--client", nobody)[1]
-    assert "client" in refused("list", "--client", nobody)[1]
-    assert "ruleset" in refused("pull", "none", "--client", client)[1]
+    assert "client" in run_refused("push", written(tmp_path), "--client", nobody)[1]
+    assert "client" in run_refused("list", "--client", nobody)[1]
+    assert "ruleset" in run_refused("pull", "none", "--client", client)[1]
     foreign = written(tmp_path, appliesTo={"customers": [str(uuid4())]})
-    printed, _ = refused("push", foreign, "--client", client)
+    printed, _ = run_refused("push", foreign, "--client", client)
     assert "/appliesTo/customers/0" in printed
 
 
@@ -154,9 +154,9 @@ def test_a_ruleset_of_the_library_is_adopted_active_or_inactive(client: str, tmp
     ours = tmp_path / "ours.yaml"
     ours.write_text(invoked("pull", first, "--client", client).stdout.replace("severity: critical", "severity: info"))
     run("rulesets", "push", ours, "--client", client)
-    assert first in refused("adopt", first, "--client", client)[1]
-    assert "library" in refused("adopt", "none-such", "--client", client)[1]
-    assert "client" in refused("adopt", first, "--client", str(uuid4()))[1]
+    assert first in run_refused("adopt", first, "--client", client)[1]
+    assert "library" in run_refused("adopt", "none-such", "--client", client)[1]
+    assert "client" in run_refused("adopt", first, "--client", str(uuid4()))[1]
 
     folder = tmp_path / "new" / "rulesets"
     run("rulesets", "library", "--write", folder)

@@ -35,7 +35,7 @@ def client(store: Store) -> Iterator[Client]:
         yield new_client(store, url)
 
 
-def found(store: Store, *texts: str) -> dict[str, list[str]]:
+def find_traces(store: Store, *texts: str) -> dict[str, list[str]]:
     places = defaultdict[str, list[str]](list)
     for trace in find(store, texts, read_pdf_text):
         if trace.finding is Finding.CONTAINS:
@@ -51,13 +51,13 @@ def test_every_store_is_searched(store: Store, client: Client) -> None:
     sent = attach(client, customer_id, "note.txt", f"Dear {NAME}".encode()).json()["data"]["attachmentId"]
     log = store.settings.home / "trace.log"
     log.write_text(f"{'x' * (2**22 - 5)}{NAME}\n")  # across two chunks
-    places = found(store, TYPED)
+    places = find_traces(store, TYPED)
     log.unlink()
     assert {"customers", "customer_summaries", "notes", "attachments", "segments", "home"} <= places.keys()
     assert len(places["notes"]) == 1
     assert [key for key in places["attachments"] if sent in key]
     assert places["home"] == ["trace.log"]
-    assert found(store, str(uuid4())) == {}
+    assert find_traces(store, str(uuid4())) == {}
 
 
 def test_a_user_is_found_by_name_and_their_sessions_by_id(store: Store, client: Client) -> None:
@@ -66,8 +66,8 @@ def test_a_user_is_found_by_name_and_their_sessions_by_id(store: Store, client: 
         user = users.create(w, client.client_id, f"{uuid4()}@example.com", NAME, Role.VIEWER, now)
         users.create_link(w, user, now + timedelta(minutes=5))
         sessions.start(w, user, now)
-    assert user.user_id.hex in found(store, user.email)["users"]
-    assert {"users", "sign_in_links", "sessions"} <= found(store, str(user.user_id)).keys()
+    assert user.user_id.hex in find_traces(store, user.email)["users"]
+    assert {"users", "sign_in_links", "sessions"} <= find_traces(store, str(user.user_id)).keys()
 
 
 def test_pdf_files_are_read_and_pictures_are_listed(store: Store, client: Client) -> None:
@@ -75,7 +75,7 @@ def test_pdf_files_are_read_and_pictures_are_listed(store: Store, client: Client
     statement = statement_pdf("nab", 7, pages=1)
     attach(client, customer_id, "statement.pdf", statement.content)
     attach(client, customer_id, "picture.png", PNG)
-    [pdf] = found(store, statement.rows[0].description)["attachments"]
+    [pdf] = find_traces(store, statement.rows[0].description)["attachments"]
     [picture] = [each for each in find(store, ["nobody"], read_pdf_text) if each.finding is Finding.UNREADABLE]
     assert pdf != picture.key
 
@@ -83,7 +83,7 @@ def test_pdf_files_are_read_and_pictures_are_listed(store: Store, client: Client
 def test_the_copy_of_a_damaged_log_is_searched(store: Store) -> None:
     copy = store.settings.home / f"{Path(str(store.db.engine.url.database)).name}-wal-damaged"
     copy.write_text(f"page {NAME} page")
-    places = found(store, TYPED)
+    places = find_traces(store, TYPED)
     copy.unlink()
     assert places["home"] == [copy.name]
 
@@ -91,6 +91,6 @@ def test_the_copy_of_a_damaged_log_is_searched(store: Store) -> None:
 def test_a_damaged_file_is_listed(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
     attach(client, customer_id, "note.txt", b"It is damaged later.")
-    [file] = [key for key in found(store, "damaged later")["attachments"] if "/" in key]
+    [file] = [key for key in find_traces(store, "damaged later")["attachments"] if "/" in key]
     (store.lake.root / file).write_bytes(b"")
     assert file in [each.key for each in find(store, ["nobody"], read_pdf_text) if each.finding is Finding.UNREADABLE]

@@ -57,7 +57,7 @@ def invoked(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [*map(str, arguments)])
 
 
-def asked(client: UUID, *arguments: str | Path) -> Result:
+def run_backtest(client: UUID, *arguments: str | Path) -> Result:
     return invoked("policies", "backtest", "line", "--client", str(client), *arguments)
 
 
@@ -80,7 +80,7 @@ def test_versions_are_compared_and_the_page_is_written(store: Store, client: UUI
     outcomes.write_text(f"customer,defaulted\n{numbers[0].customer_id},1\n{numbers[1].customer_id},no\nnobody,1\n")
     page = tmp_path / "page.html"
     with working(store):
-        result = asked(client, *NEEDED, "--outcomes", outcomes, "--page", page, "--json")
+        result = run_backtest(client, *NEEDED, "--outcomes", outcomes, "--page", page, "--json")
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     assert (found["version"], found["againstVersion"], found["knowsOutcomes"]) == (2, 1, True)
@@ -92,7 +92,7 @@ def test_versions_are_compared_and_the_page_is_written(store: Store, client: UUI
 
 def test_outcomes_of_each_day_are_printed(store: Store, client: UUID) -> None:
     with working(store):
-        result = asked(client, *NEEDED, "--as-of", "2026-03-31", "--as-of", "2026-06-30", "--known-then")
+        result = run_backtest(client, *NEEDED, "--as-of", "2026-03-31", "--as-of", "2026-06-30", "--known-then")
     assert result.exit_code == 0, result.output
     assert "As of 2026-03-31: 2 customers, 0 with another outcome" in result.stdout
     assert result.stdout.count("indeterminate") == 2
@@ -106,7 +106,7 @@ def test_changed_customers_are_printed_with_the_rules(store: Store, client: UUID
         ]
     for narrowed in ((), ("--customer", changed.customer_id), ("--attribute", "score=600")):
         with working(store):
-            result = asked(client, *NEEDED, *map(str, narrowed))
+            result = run_backtest(client, *NEEDED, *map(str, narrowed))
         assert result.exit_code == 0, result.output
         assert f"{1 if narrowed else 2} customers, 1 with another outcome" in result.stdout
         line = result.stdout.splitlines()[-1].split()
@@ -114,7 +114,7 @@ def test_changed_customers_are_printed_with_the_rules(store: Store, client: UUID
 
 
 def test_a_missing_input_is_named(client: UUID) -> None:
-    result = asked(client, "--input", "secured=true")
+    result = run_backtest(client, "--input", "secured=true")
     assert "/inputs/amount" in result.stdout
 
 
@@ -137,14 +137,14 @@ def test_a_policy_with_one_version_can_not_be_compared(store: Store, client: UUI
 def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path, content: str, reported: str) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(content)
-    refusal = str(asked(client, *NEEDED, "--outcomes", path).exception)
+    refusal = str(run_backtest(client, *NEEDED, "--outcomes", path).exception)
     assert reported in refusal
     assert "known outcomes (columns customer,defaulted)" in refusal
     assert "risk model" not in refusal
 
 
 def test_without_waiting_the_job_is_printed(store: Store, client: UUID) -> None:
-    result = asked(client, *NEEDED, "--no-wait", "--json")
+    result = run_backtest(client, *NEEDED, "--no-wait", "--json")
     with store.db.reading() as r:
         [job] = portfolio_jobs.find_waiting(r)
     assert json.loads(result.stdout) == {"jobId": str(job.job_id), "status": "Queued"}
@@ -164,6 +164,6 @@ def test_without_waiting_the_job_is_printed(store: Store, client: UUID) -> None:
     ],
 )
 def test_invalid_requests_are_refused(client: UUID, arguments: tuple[str, ...], reported: str) -> None:
-    result = asked(client, *arguments)
+    result = run_backtest(client, *arguments)
     assert result.exit_code != 0
     assert reported in f"{result.output} {result.exception}"

@@ -48,7 +48,7 @@ def lender(store: Store) -> Lender:
     return lender
 
 
-def asked(lender: Lender, what: str | Path, *arguments: str | Path) -> Result:
+def run_simulation(lender: Lender, what: str | Path, *arguments: str | Path) -> Result:
     client = str(lender.customer.client_id)
     return CliRunner().invoke(app, ["rulesets", "simulate", str(what), "--client", client, *map(str, arguments)])
 
@@ -68,7 +68,7 @@ def working(store: Store) -> Iterator[None]:
 def test_a_ruleset_is_simulated_and_the_page_is_written(store: Store, lender: Lender, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     with working(store):
-        result = asked(lender, "spending", "--page", page, "--json")
+        result = run_simulation(lender, "spending", "--page", page, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert (found["ofDocument"], found["result"]["events"], found["result"]["customersFired"]) == (False, 1, 1)
@@ -78,7 +78,7 @@ def test_a_ruleset_is_simulated_and_the_page_is_written(store: Store, lender: Le
 def test_months_rules_and_customers_are_printed(store: Store, lender: Lender) -> None:
     first = datetime.now(store.settings.zone).date() - timedelta(days=60)
     with working(store):
-        result = asked(lender, "spending", "--from", str(first))
+        result = run_simulation(lender, "spending", "--from", str(first))
     assert result.exit_code == 0, result.output
     assert f"From {first} to " in result.stdout
     assert "1 event for 1 customer of 1; 0 on the first day." in " ".join(result.stdout.split())
@@ -92,7 +92,7 @@ def test_a_file_is_saved_as_an_inactive_ruleset_and_simulated(store: Store, lend
     file = tmp_path / "new.yaml"
     file.write_text(yaml.safe_dump(document("new", more_than="10") | {"active": True}))
     with working(store):
-        result = asked(lender, file, "--json")
+        result = run_simulation(lender, file, "--json")
     assert result.exit_code == 0, result.output
     assert "Saved the ruleset new, switched off." in result.stderr
     assert json.loads(result.stdout)["result"]["events"] == 1
@@ -103,22 +103,22 @@ def test_a_file_is_saved_as_an_inactive_ruleset_and_simulated(store: Store, lend
 
 
 def test_only_the_named_customers_are_simulated(lender: Lender) -> None:
-    result = asked(lender, "spending", "--customer", str(UUID(int=1)), "--no-wait")
+    result = run_simulation(lender, "spending", "--customer", str(UUID(int=1)), "--no-wait")
     assert "/customerIds/0" in result.stdout
     assert result.exit_code != 0
 
 
 def test_without_waiting_the_job_of_a_simulation_is_printed(lender: Lender) -> None:
-    result = asked(lender, "spending", "--no-wait", "--json")
+    result = run_simulation(lender, "spending", "--no-wait", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["status"] == "Queued"
 
 
 def test_an_invalid_day_is_refused(lender: Lender) -> None:
-    assert "--from must be a day" in asked(lender, "spending", "--from", "March").stderr
+    assert "--from must be a day" in run_simulation(lender, "spending", "--from", "March").stderr
 
 
 def test_a_day_too_long_ago_is_refused(lender: Lender) -> None:
-    result = asked(lender, "spending", "--to", "0001-01-01")
+    result = run_simulation(lender, "spending", "--to", "0001-01-01")
     assert isinstance(result.exception, InvalidRequest)
     assert result.exception.code == "Simulation.InvalidDays"

@@ -212,10 +212,10 @@ def test_a_diff_of_two_days_compares_the_two_reports(client: Client, path: str) 
         sides = ((before, each["fromFigure"], each["from"]), (after, each["figure"], each["to"]))
         for bundle, figure, value in sides:
             if value is not None:
-                assert at(bundle[each["report"]]["data"], figure) == value
+                assert follow_pointer(bundle[each["report"]]["data"], figure) == value
 
 
-def at(node: Any, figure: str) -> Any:
+def follow_pointer(node: Any, figure: str) -> Any:
     """Follow a pointer into a report, in which a table's id works for its index."""
     for segment in figure.strip("/").split("/"):
         if isinstance(node, list):

@@ -45,7 +45,7 @@ def run(lender: Lender, *arguments: str) -> Result:
     return result
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+def run_refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     """Return the one line that the command prints on standard error."""
     monkeypatch.setattr(sys, "argv", ["tidemark", "report", *arguments])
     with pytest.raises(SystemExit) as ended:
@@ -88,7 +88,7 @@ def test_a_page_that_cannot_be_written_is_reported_in_one_line(
     lender: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = tmp_path / "missing" / "page.html"
-    line = refused(monkeypatch, capfd, str(lender.customer.customer_id), "--html", str(nowhere))
+    line = run_refused(monkeypatch, capfd, str(lender.customer.customer_id), "--html", str(nowhere))
     assert line == f"tidemark: {nowhere} can't be written: No such file or directory."
 
 
@@ -96,14 +96,14 @@ def test_a_page_that_cannot_be_written_is_reported_in_one_line(
 def test_an_unknown_customer_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert refused(monkeypatch, capfd, str(uuid4())) == "tidemark: There is no customer with this id."
+    assert run_refused(monkeypatch, capfd, str(uuid4())) == "tidemark: There is no customer with this id."
 
 
 def test_without_a_browser_the_error_says_what_to_install(
     lender: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    line = refused(monkeypatch, capfd, str(lender.customer.customer_id), "--pdf", str(tmp_path / "page.pdf"))
+    line = run_refused(monkeypatch, capfd, str(lender.customer.customer_id), "--pdf", str(tmp_path / "page.pdf"))
     assert "install one (on Debian and Ubuntu: apt install chromium)" in line
     assert not (tmp_path / "page.pdf").exists()
 
@@ -116,7 +116,7 @@ def test_a_browser_that_never_ends_is_ended(
     stuck.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(browser, "WITHIN_S", 2)  # time enough for the shell to start its child
-    line = refused(monkeypatch, capfd, str(lender.customer.customer_id), "--pdf", str(tmp_path / "page.pdf"))
+    line = run_refused(monkeypatch, capfd, str(lender.customer.customer_id), "--pdf", str(tmp_path / "page.pdf"))
     assert "did not print within 2 s" in line
     until(lambda: not alive(int((tmp_path / "child").read_text())))
 

@@ -26,7 +26,7 @@ from tests.storage.examples import a_client
 CUSTOMERS = "/v1/sandbox/customers"
 
 
-def made(client: Client, **fields: object) -> dict[str, Any]:
+def make_customer(client: Client, **fields: object) -> dict[str, Any]:
     answer = client.post(CUSTOMERS, {"profile": "healthy", "months": 9} | fields)
     assert answer.status_code == 201, answer.text
     data: dict[str, Any] = answer.json()["data"]
@@ -35,7 +35,7 @@ def made(client: Client, **fields: object) -> dict[str, Any]:
 
 
 def test_a_customer_has_everything_that_a_decision_needs(client: Client, store: Store) -> None:
-    data = made(client, profile="dressed_up")
+    data = make_customer(client, profile="dressed_up")
     here = f"/v1/customer/{data['customerId']}"
     assert abn.is_valid(data["abn"])
     assert client.get(here).json()["data"]["name"] == data["name"]
@@ -58,7 +58,7 @@ def test_a_customer_has_everything_that_a_decision_needs(client: Client, store: 
 
 def test_details_can_be_given(client: Client) -> None:
     given = {"name": "Harbour Coffee Pty Ltd", "abn": "51 824 753 556", "reference": "S-1"}
-    data = made(client, **given)
+    data = make_customer(client, **given)
     assert {name: data[name] for name in given} == given | {"abn": "51824753556"}
     again = client.post(CUSTOMERS, {"profile": "new", **given})
     assert (again.status_code, again.json()["code"]) == (409, "Sandbox.CustomerExists")
@@ -67,7 +67,7 @@ def test_details_can_be_given(client: Client) -> None:
 
 
 def test_two_customers_of_a_profile_differ(client: Client) -> None:
-    assert made(client)["abn"] != made(client)["abn"]
+    assert make_customer(client)["abn"] != make_customer(client)["abn"]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
-from tests.pipelines.enrichment.examples import DEFAULTS, known
+from tests.pipelines.enrichment.examples import DEFAULTS, held_rows
 
 
 def test_the_insolvent_business_is_rated_as_insolvent() -> None:
     sent = {"description": WOUND_UP["description"], "amount": Decimal(WOUND_UP["amount"])}
-    rows = derive(known(sent).select(KNOWN.names())).collect()
+    rows = derive(held_rows(sent).select(KNOWN.names())).collect()
     [(_, report)] = REPORTS["risk"].compute(Facts(rows, DEFAULTS["date"])).iter_rows()
     [event] = json.loads(report)["events"]
     assert (event["code"], event["ceiling"]) == ("winding_up", "E")

@@ -70,7 +70,7 @@ def answered(store: Store, client: Client, status_code: int | None = 500, error:
     return mine
 
 
-def listed(client: Client, path: str = LOG, **query: object) -> list[dict[str, Any]]:
+def list_deliveries(client: Client, path: str = LOG, **query: object) -> list[dict[str, Any]]:
     answer = client.get(path, params=query)
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()["data"]["deliveries"]
@@ -88,11 +88,11 @@ def test_the_log_of_all_holds_every_subscriptions_deliveries(
     subscribed(other_client)
     happen(store, client, client.new_customer())
     happen(store, other_client, other_client.new_customer())
-    found = listed(client)
+    found = list_deliveries(client)
     assert {each["webhookSubscriptionId"] for each in found} == {one, two}
     client.delete(f"{HOOKS}/{one}")
-    assert ids(listed(client)) == ids(found)
-    assert listed(client, f"{HOOKS}/{two}/deliveries") == [
+    assert ids(list_deliveries(client)) == ids(found)
+    assert list_deliveries(client, f"{HOOKS}/{two}/deliveries") == [
         each for each in found if each["webhookSubscriptionId"] == two
     ]
 
@@ -108,7 +108,7 @@ def test_deliveries_are_filtered_by_each_filter_and_by_all(store: Store, client:
     happen(store, client, other, "job.failed")
     answered(store, client, 200)
     happen(store, client, one)
-    due, fine, unwell, silent = listed(client)
+    due, fine, unwell, silent = list_deliveries(client)
     for query, expected in (
         ({"status": "due"}, [due]),
         ({"status": "failed"}, [unwell, silent]),
@@ -124,8 +124,8 @@ def test_deliveries_are_filtered_by_each_filter_and_by_all(store: Store, client:
         ({"customerId": one, "status": "failed", "error": "timeout", "eventType": "job.completed"}, [silent]),
         ({"customerId": other, "error": "timeout"}, []),
     ):
-        assert ids(listed(client, **query)) == ids(expected), query
-    assert ids(listed(client, f"{HOOKS}/{mine}/deliveries", status="failed")) == ids([unwell, silent])
+        assert ids(list_deliveries(client, **query)) == ids(expected), query
+    assert ids(list_deliveries(client, f"{HOOKS}/{mine}/deliveries", status="failed")) == ids([unwell, silent])
     [attempt] = silent["attempts"]
     assert (attempt["dnsMs"], attempt["connectMs"], attempt["tlsMs"], attempt["firstByteMs"]) == (1, 2, 3, None)
     assert (attempt["error"], attempt["durationMs"], attempt["response"]) == ("timeout", 84, "so")
@@ -156,7 +156,7 @@ def test_a_filter_by_a_foreign_customer_or_delivery_is_not_found(
     theirs = other_client.new_customer()
     subscribed(other_client)
     happen(store, other_client, theirs)
-    [delivery] = listed(other_client)
+    [delivery] = list_deliveries(other_client)
     for query, code in (
         ({"customerId": theirs}, "Customer.NotFound"),
         ({"before": delivery["deliveryId"]}, "Webhook.DeliveryNotFound"),
@@ -174,10 +174,10 @@ def test_paging_during_writes_skips_and_repeats_nothing(store: Store, client: Cl
     subscribed(client)
     customer = client.new_customer()
     happen(store, client, customer, count=10)
-    there = ids(listed(client))
+    there = ids(list_deliveries(client))
     seen: list[str] = []
     query: dict[str, Any] = {"page": 1, "count": 3}
-    while page := ids(listed(client, **query)):
+    while page := ids(list_deliveries(client, **query)):
         happen(store, client, customer, count=4)
         seen += page
         query["before"] = page[-1]
@@ -229,7 +229,7 @@ def test_a_pause_holds_deliveries_until_resumed(store: Store, client: Client) ->
     assert client.get(f"{path}/summary").json()["data"]["waiting"] == 2
     resumed = client.post(f"{path}/resume").json()["data"]
     assert (resumed["isPaused"], resumed["datePaused"], resumed["pausedBy"]) == (False, None, None)
-    assert [str(each.delivery_id) for each in answered(store, client, 204)] == ids(listed(client))[::-1]
+    assert [str(each.delivery_id) for each in answered(store, client, 204)] == ids(list_deliveries(client))[::-1]
 
 
 def test_only_an_effective_pause_is_in_the_audit_trail(store: Store, client: Client) -> None:
@@ -257,7 +257,7 @@ def test_a_retrying_delivery_shows_its_next_attempt(store: Store, client: Client
     subscribed(client, maxRetries=1)
     happen(store, client, client.new_customer())
     answered(store, client)
-    [delivery] = listed(client, status="retrying")
+    [delivery] = list_deliveries(client, status="retrying")
     assert delivery["dateOfRetry"] > delivery["dateCreated"]
 
 
@@ -311,7 +311,7 @@ def test_a_test_sends_a_sample_of_the_subscriptions_type(store: Store, client: C
     assert (payload["clientId"], payload["customerId"]) == (str(client.client_id), customer)
     assert payload["eventId"] == asked.json()["data"]["eventId"] == str(sent.event_id)
     assert jsonschema_rs.is_valid(as_json_schema(event_type), payload)
-    [logged] = listed(client)
+    [logged] = list_deliveries(client)
     assert (logged["isTest"], logged["status"]) == (True, "failed")
     summary = client.get(f"{HOOKS}/{subscription}/summary").json()["data"]
     assert (summary["failureStreak"], summary["periods"][0]["attempts"]) == (0, 0)

@@ -49,7 +49,7 @@ OUTCOME = JobOutcome(
 REASON = {"code": "Job.AllRowsRejected", "message": "Zeile für Zeile \u2028 🙂"}
 
 
-def made() -> Iterator[Event]:
+def make_all_events() -> Iterator[Event]:
     """Yield every event that the service can make, and failures with and without a reason."""
     yield webhooks.extraction_completed(OUTCOME, NOW)
     yield from webhooks.job_events(OUTCOME, NOW)
@@ -67,7 +67,7 @@ def made() -> Iterator[Event]:
     )
 
 
-MADE = list(made())
+MADE = list(make_all_events())
 
 
 def schema(event_type: str) -> dict[str, Any]:

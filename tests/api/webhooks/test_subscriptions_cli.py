@@ -49,7 +49,7 @@ def run(*command: str, status: int = 0) -> str:
     return ended.output
 
 
-def reported(*command: str) -> Any:
+def run_as_json(*command: str) -> Any:
     return json.loads(run(*command, "--json"))
 
 
@@ -57,12 +57,12 @@ def test_a_subscription_is_paused_shown_and_resumed(store: Store, subscription: 
     this = str(subscription.subscription_id)
     assert run("subscriptions", "list", "--paused") == "No such subscriptions.\n"
     for _ in range(2):
-        assert reported("subscriptions", "pause", this)["pausedBy"] == "operator"
-    [shown] = reported("subscriptions", "list", "--paused", "--client", str(subscription.client_id))
+        assert run_as_json("subscriptions", "pause", this)["pausedBy"] == "operator"
+    [shown] = run_as_json("subscriptions", "list", "--paused", "--client", str(subscription.client_id))
     assert (shown["subscriptionId"], shown["failureStreak"]) == (this, 2)
-    assert reported("subscriptions", "list", "--client", str(uuid4())) == []
+    assert run_as_json("subscriptions", "list", "--client", str(uuid4())) == []
     for _ in range(2):
-        assert reported("subscriptions", "resume", this)["datePaused"] is None
+        assert run_as_json("subscriptions", "resume", this)["datePaused"] is None
     with store.db.reading() as r:
         done = [(entry.who, entry.action) for entry in audit.find(r, subscription.client_id)]
     assert done == [("operator", "Subscription.Resumed"), ("operator", "Subscription.Paused")]
@@ -70,7 +70,7 @@ def test_a_subscription_is_paused_shown_and_resumed(store: Store, subscription: 
 
 def test_a_summary_is_shown(subscription: Subscription) -> None:
     this = str(subscription.subscription_id)
-    found = reported("subscriptions", "summary", this)
+    found = run_as_json("subscriptions", "summary", this)
     assert [each["failed"] for each in found["periods"]] == [2, 2]
     assert found["periods"][0]["byStatusCode"] == {"500": 2}
     assert "500=2" in run("subscriptions", "summary", this)
@@ -78,9 +78,9 @@ def test_a_summary_is_shown(subscription: Subscription) -> None:
 
 def test_all_failed_deliveries_since_a_time_are_resent(store: Store, subscription: Subscription) -> None:
     this = str(subscription.subscription_id)
-    assert reported("deliveries", "resend", "--failed-since", "1h", "--subscription", this) == {"resent": 2}
-    assert reported("deliveries", "resend", "--failed-since", "2020-01-01T00:00:00Z") == {"resent": 0}
-    assert {each["status"] for each in reported("deliveries", "list")} == {"due"}
+    assert run_as_json("deliveries", "resend", "--failed-since", "1h", "--subscription", this) == {"resent": 2}
+    assert run_as_json("deliveries", "resend", "--failed-since", "2020-01-01T00:00:00Z") == {"resent": 0}
+    assert {each["status"] for each in run_as_json("deliveries", "list")} == {"due"}
     with store.db.reading() as r:
         [entry] = audit.find(r, subscription.client_id)
     assert (entry.who, entry.action, entry.resource) == ("operator", "Delivery.AllResent", {"subscriptionId": this})
@@ -89,7 +89,7 @@ def test_all_failed_deliveries_since_a_time_are_resent(store: Store, subscriptio
 @pytest.mark.usefixtures("subscription")
 def test_each_of_many_failed_deliveries_is_resent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 1)
-    assert reported("deliveries", "resend", "--failed-since", "1h") == {"resent": 2}
+    assert run_as_json("deliveries", "resend", "--failed-since", "1h") == {"resent": 2}
 
 
 @pytest.mark.usefixtures("store")

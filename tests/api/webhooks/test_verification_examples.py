@@ -54,13 +54,13 @@ def delivered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Delivered]:
             home=folder / "home", webhook_allow_cidrs=(ip_network("127.0.0.0/8"),), webhook_ca_bundle=receiver.ca_path
         )
         store = open_store(settings)
-        secret = sent(store, receiver.url)
+        secret = send_event(store, receiver.url)
         (received,) = receiver.received
         yield Delivered(received.headers, received.body, secret)
         store.close()
 
 
-def sent(store: Store, url: str) -> str:
+def send_event(store: Store, url: str) -> str:
     """Send one event to one subscription by the delivery loop; return the subscription's secret."""
     now = datetime.now(UTC)
     customer = a_customer(store, a_client(store, now), now)

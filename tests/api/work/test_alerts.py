@@ -26,7 +26,7 @@ def ids(store: Store, client: Client) -> Belongings:
     return Belongings(store, client)
 
 
-def read(client: Client, path: str, **query: object) -> Any:
+def get_data(client: Client, path: str, **query: object) -> Any:
     answer = client.get(f"/v1{path}", params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()["data"]
@@ -40,7 +40,7 @@ def act(client: Client, match_id: str, **action: object) -> Any:
 
 def test_a_match_is_an_open_alert_with_what_its_rules_say(client: Client, ids: Belongings) -> None:
     match_id = ids["matchId"]
-    [listed] = read(client, "/alerts")["alerts"]
+    [listed] = get_data(client, "/alerts")["alerts"]
     assert (listed["matchId"], listed["customerId"], listed["state"]) == (match_id, ids["customerId"], "open")
     assert listed["ruleset"]["id"] == ids["rulesetId"]
     rule = {
@@ -50,8 +50,8 @@ def test_a_match_is_an_open_alert_with_what_its_rules_say(client: Client, ids: B
         "recommendedActions": ["Ask what for."],
     }
     assert listed["rules"] == [rule]
-    whole = read(client, f"/alerts/{ids['matchId']}")
-    assert whole["rules"] == read(client, f"/monitoring/matches/{ids['matchId']}")["rules"]
+    whole = get_data(client, f"/alerts/{ids['matchId']}")
+    assert whole["rules"] == get_data(client, f"/monitoring/matches/{ids['matchId']}")["rules"]
     assert (whole["history"], whole["assignee"], whole["snoozedUntil"]) == ([], None, None)
 
 
@@ -99,14 +99,14 @@ def test_actions_that_lack_something_are_refused(
             answer = client.post(f"/v1/alerts/{ids['matchId']}/actions", body)
             assert (answer.status_code, answer.json()["code"]) == (400, code)
             assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
-    assert read(client, f"/alerts/{ids['matchId']}")["history"] == []
+    assert get_data(client, f"/alerts/{ids['matchId']}")["history"] == []
 
 
 def test_a_repeated_action_is_recorded_once(client: Client, ids: Belongings) -> None:
     body, headers = {"action": "acknowledge"}, {"Idempotency-Key": str(uuid4())}
     answers = [client.post(f"/v1/alerts/{ids['matchId']}/actions", body, headers=headers) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
-    assert len(read(client, f"/alerts/{ids['matchId']}")["history"]) == 1
+    assert len(get_data(client, f"/alerts/{ids['matchId']}")["history"]) == 1
 
 
 def test_alerts_and_work_are_filtered(subtests: pytest.Subtests, store: Store, client: Client, ids: Belongings) -> None:
@@ -116,8 +116,8 @@ def test_alerts_and_work_are_filtered(subtests: pytest.Subtests, store: Store, c
     end_submissions(store)
     client.post("/v1/monitoring/rulesets", spending_ruleset("another", [other]))
     evaluate(store, other)
-    [second] = [each["matchId"] for each in read(client, "/alerts", customerId=other)["alerts"]]
-    key = read(client, f"/alerts/{first}")
+    [second] = [each["matchId"] for each in get_data(client, "/alerts", customerId=other)["alerts"]]
+    key = get_data(client, f"/alerts/{first}")
     me = act(client, first, action="acknowledge")["history"][0]["madeBy"]
     act(client, first, action="assign", assignee=me)
     act(client, second, action="snooze", until=LATER)
@@ -135,10 +135,10 @@ def test_alerts_and_work_are_filtered(subtests: pytest.Subtests, store: Store, c
         ({"page": 2, "count": 1}, [first]),
     ):
         with subtests.test(str(query)):
-            assert [each["matchId"] for each in read(client, "/alerts", **query)["alerts"]] == found
-    alerts = [each["matchId"] for each in read(client, "/work", kind="alert")["items"]]
+            assert [each["matchId"] for each in get_data(client, "/alerts", **query)["alerts"]] == found
+    alerts = [each["matchId"] for each in get_data(client, "/work", kind="alert")["items"]]
     assert alerts == [first], "a snoozed alert waits for its time"
-    assert [each["matchId"] for each in read(client, "/work", assignee="me")["items"]] == [first]
+    assert [each["matchId"] for each in get_data(client, "/work", assignee="me")["items"]] == [first]
     for query, code in (
         ({"state": "new"}, "Alert.InvalidState"),
         ({"customerId": "x"}, "Alert.InvalidId"),
@@ -158,7 +158,7 @@ def test_a_referred_decision_waits_until_a_person_decides(store: Store, client: 
     path = f"/v1/customer/{customer_id}/decision-policies/refer/evaluate"
     made = client.post(path, {"inputs": {"requestedAmount": 1}}).json()["data"]
     assert made["verdict"]["outcome"] == "indeterminate", "the customer has no transactions"
-    [waiting] = read(client, "/work")["items"]
+    [waiting] = get_data(client, "/work")["items"]
     assert (waiting["kind"], waiting["evaluationId"], waiting["matchId"]) == ("decision", made["evaluationId"], None)
     assert (waiting["subject"], waiting["customerName"], waiting["rules"]) == ("refer", "Harbour Cafe", [])
     assert waiting["subjectName"] == example(SentPolicy)["name"]
@@ -167,10 +167,10 @@ def test_a_referred_decision_waits_until_a_person_decides(store: Store, client: 
         "PUT", f"/v1/evaluations/{made['evaluationId']}/assignee", json={"assignee": str(user.user_id)}
     ).json()["data"]
     assert assigned["assignee"] == str(user.user_id)
-    assert read(client, "/work", assignee="none")["items"] == []
+    assert get_data(client, "/work", assignee="none")["items"] == []
     override = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "Dana Lee"}
     assert client.post(f"/v1/evaluations/{made['evaluationId']}/override", override).status_code == 201
-    assert read(client, "/work")["items"] == []
+    assert get_data(client, "/work")["items"] == []
     refused = client.call("PUT", f"/v1/evaluations/{made['evaluationId']}/assignee", json={"assignee": None})
     assert (refused.status_code, refused.json()["code"]) == (409, "Evaluation.NotWaiting")
 
@@ -181,4 +181,4 @@ def test_colleagues_are_users_to_whom_work_can_be_assigned(store: Store, client:
     new_user(store, other_client.client_id)
     with store.db.writing() as w:
         users.disable(w, gone, datetime.now(UTC))
-    assert [each["userId"] for each in read(client, "/colleagues")["colleagues"]] == [str(analyst.user_id)]
+    assert [each["userId"] for each in get_data(client, "/colleagues")["colleagues"]] == [str(analyst.user_id)]

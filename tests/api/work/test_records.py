@@ -12,7 +12,7 @@ from storage.core.models import idempotency_keys
 from storage.core.store import Store
 from storage.work.attachments import MAX_BYTES
 from tests.api.conftest import Belongings, Client
-from tests.api.work.test_alerts import act, read
+from tests.api.work.test_alerts import act, get_data
 
 HOSTILE = "<script>alert(1)</script> \u202e \r\nSet-Cookie: x=1; \"'/..\\"
 
@@ -35,13 +35,13 @@ def attach(client: Client, customer_id: str, name: str, content: bytes, **option
 def test_notes_are_listed_and_deleted(store: Store, client: Client, customer_id: str) -> None:
     first = add_note(client, customer_id, HOSTILE.replace("\r", ""))
     second = add_note(client, customer_id, "His card is 4111 1111 1111 1111.")
-    listed = read(client, f"/customer/{customer_id}/notes")["notes"]
+    listed = get_data(client, f"/customer/{customer_id}/notes")["notes"]
     assert [each["noteId"] for each in listed] == [second["noteId"], first["noteId"]]
     assert listed[1]["text"] == HOSTILE.replace("\r", "")
     assert "4111 1111" not in listed[0]["text"]
     gone = client.delete(f"/v1/customer/{customer_id}/notes/{second['noteId']}").json()["data"]
     again = client.delete(f"/v1/customer/{customer_id}/notes/{second['noteId']}").json()["data"]
-    assert gone == again == read(client, f"/customer/{customer_id}/notes")["notes"][0]
+    assert gone == again == get_data(client, f"/customer/{customer_id}/notes")["notes"][0]
     assert (gone["text"], gone["createdBy"]) == (None, gone["deletedBy"])
     with store.db.reading() as r:
         actions = [each.action for each in audit.find(r, client.client_id) if each.action.startswith("Note.")]
@@ -65,7 +65,7 @@ def test_notes_are_about_what_the_customer_has(store: Store, client: Client, cus
     own = ids["customerId"]
     about = add_note(client, own, "This one.", matchId=ids["matchId"])
     add_note(client, own, "This one.", evaluationId=ids["evaluationId"])
-    [found] = read(client, f"/customer/{own}/notes", matchId=ids["matchId"])["notes"]
+    [found] = get_data(client, f"/customer/{own}/notes", matchId=ids["matchId"])["notes"]
     assert (found["noteId"], found["matchId"]) == (about["noteId"], ids["matchId"])
     answer = client.post(f"/v1/customer/{customer_id}/notes", {"text": "?", "matchId": ids["matchId"]})
     assert (answer.status_code, answer.json()["code"]) == (400, "Note.UnknownSubject")
@@ -87,7 +87,7 @@ def test_an_attachment_comes_back_as_it_was_sent_and_is_never_shown(client: Clie
     disposition = downloaded.headers["Content-Disposition"]
     assert disposition.startswith("attachment; filename*=UTF-8''")
     assert not set(disposition.split("''")[1]) & set("<>\"'\\/; \r\n")
-    [listed] = read(client, f"/customer/{customer_id}/attachments")["attachments"]
+    [listed] = get_data(client, f"/customer/{customer_id}/attachments")["attachments"]
     assert (listed["size"], listed["attachmentId"]) == (len(content), answer.json()["data"]["attachmentId"])
     gone = client.delete(location.removesuffix("/content")).json()["data"]
     assert (gone["fileName"], gone["dateDeleted"] is None) == (None, False)
@@ -118,13 +118,13 @@ def test_what_is_not_one_small_file_is_refused(
             assert (answer.status_code, answer.json()["code"]) == (status, code)
     with subtests.test("another client's customer"):
         assert attach(other_client, customer_id, "a", b"x").status_code == 404
-    assert read(client, f"/customer/{customer_id}/attachments")["attachments"] == []
+    assert get_data(client, f"/customer/{customer_id}/attachments")["attachments"] == []
 
 
 def entries_of(client: Client, customer_id: str, count: int) -> Iterator[Any]:
     cursor: str | None = ""
     while cursor is not None:
-        data = read(client, f"/customer/{customer_id}/timeline", cursor=cursor, count=count)
+        data = get_data(client, f"/customer/{customer_id}/timeline", cursor=cursor, count=count)
         assert len(data["entries"]) <= count
         yield from data["entries"]
         cursor = data["nextCursor"]
@@ -159,8 +159,8 @@ def test_the_timeline_names_policies_and_has_the_times_of_the_service(store: Sto
     customer_id, match = ids["customerId"], ids["matchId"]
     path = f"/v1/customer/{customer_id}/decision-policies/{ids['slug']}/evaluate"
     evaluation_id = client.post(path, {"inputs": {"requestedAmount": 1}}).json()["data"]["evaluationId"]
-    name = read(client, f"/evaluations/{evaluation_id}")["policyName"]
-    assert name == read(client, f"/decision-policies/{ids['slug']}")["name"]
+    name = get_data(client, f"/evaluations/{evaluation_id}")["policyName"]
+    assert name == get_data(client, f"/decision-policies/{ids['slug']}")["name"]
     until = datetime.now(UTC) + timedelta(days=3)
     act(client, match, action="snooze", until=until.isoformat())
     told = {each["sentence"] for each in entries_of(client, customer_id, 1000)}

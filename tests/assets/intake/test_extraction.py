@@ -35,7 +35,7 @@ from storage.reports import reports
 from tests.assets import lender as items
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender, refreshed, risk_status
-from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, sent, statement
+from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, statement, submit_files
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
 
@@ -70,7 +70,7 @@ def with_june(store: Store) -> InJune:
 
 
 def submitted(lender: Lender, *names: str, password: str | None = None) -> Job:
-    return sent(lender.store, lender.customer, *names, password=password)
+    return submit_files(lender.store, lender.customer, *names, password=password)
 
 
 def ended(lender: Lender, read: Shelf, *names: str, password: str | None = None) -> Job:
@@ -86,7 +86,7 @@ def of_customer(lender: Lender) -> list[StoredStatement]:
         return list(statements.find(r, lender.customer).items)
 
 
-def reported(lender: Lender, job: Job) -> list[dict[str, Any]]:
+def list_events(lender: Lender, job: Job) -> list[dict[str, Any]]:
     """Return the job's events in the order of creation."""
     query = select(events.c.body).where(events.c.job_id == job.job_id)
     with lender.store.db.reading() as r:
@@ -123,7 +123,7 @@ def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:
 
 def test_each_stage_sends_its_event_in_order(in_june: InJune) -> None:
     lender, _, job = in_june
-    happened = reported(lender, job)
+    happened = list_events(lender, job)
     assert [body["eventType"] for body in happened] == [
         "job.extraction.completed",
         "job.enrichment.completed",
@@ -147,7 +147,7 @@ def test_a_row_in_two_files_counts_once(lender: Lender) -> None:
     job = ended(lender, Shelf(june=JUNE, july=overlapping), "june", "july")
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
     assert (job.received_rows, job.repeated_rows, job.duplicate_rows) == (4, 1, 0)
-    assert reported(lender, job)[0]["duplicateCount"] == 1
+    assert list_events(lender, job)[0]["duplicateCount"] == 1
 
 
 def test_a_row_sent_as_json_before_is_a_duplicate(lender: Lender) -> None:
@@ -164,7 +164,7 @@ def test_an_unreadable_file_fails_by_itself_with_its_code(lender: Lender) -> Non
         {"code": "Statement.NotAStatement", "message": "File 2: The file has no account statement."}
     ]
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
-    assert reported(lender, job)[-1]["eventType"] == "job.completed"
+    assert list_events(lender, job)[-1]["eventType"] == "job.completed"
 
 
 def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lender: Lender) -> None:
@@ -174,7 +174,7 @@ def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lende
     assert (job.status, job.stage, job.refused_files) == (JobStatus.FAILED, Stage.EXTRACTION, 2)
     assert job.error is not None
     assert job.error["code"] == "Statement.NotAStatement"
-    assert [body["eventType"] for body in reported(lender, job)] == ["job.extraction.failed", "job.failed"]
+    assert [body["eventType"] for body in list_events(lender, job)] == ["job.extraction.failed", "job.failed"]
     with lender.store.db.reading() as r:
         assert not jobs.has_unfinished_change(r, lender.customer.number)
 
@@ -332,7 +332,7 @@ def test_a_password_of_abandoned_work_is_deleted(lender: Lender) -> None:
             batches.release(w, work.token, lender.store.settings, datetime.now(UTC))
     assert (lender.now(job).error or {})["code"] == "Job.Abandoned"
     assert password_of(lender.store, job) == [None]
-    assert [body["eventType"] for body in reported(lender, job)] == ["job.extraction.failed", "job.failed"]
+    assert [body["eventType"] for body in list_events(lender, job)] == ["job.extraction.failed", "job.failed"]
 
 
 def claim_regardless_of_pauses(store: Store) -> Work:
@@ -509,7 +509,7 @@ def test_a_run_that_resumes_after_it_was_given_up_changes_nothing(lender: Lender
     assert lender.now(job) == landed
     lender.end_all()
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
-    assert len(reported(lender, job)) == 3
+    assert len(list_events(lender, job)) == 3
 
 
 def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> None:
@@ -530,7 +530,7 @@ def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> Non
     assert again.read == [pdf("july")]
     lender.end_all()
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
-    assert [len(reported(lender, job)) for job in (first, second)] == [3, 3]
+    assert [len(list_events(lender, job)) for job in (first, second)] == [3, 3]
 
 
 def test_a_run_that_dies_before_its_commit_names_no_file(lender: Lender) -> None:

@@ -26,7 +26,7 @@ def requested(store: Store, client_id: UUID, asked: Request, now: datetime, who:
         return approvals.request(w, client_id, asked, who, now)[0]
 
 
-def read(store: Store, approval: Approval) -> Approval:
+def read_approval(store: Store, approval: Approval) -> Approval:
     with store.db.reading() as r:
         return approvals.get(r, approval.client_id, approval.approval_id)
 
@@ -56,7 +56,7 @@ def test_a_client_needs_approvals_for_the_actions_that_are_set(store: Store, now
 def test_a_request_is_stored_as_it_was_made(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     made = requested(store, client_id, a_request(), now)
-    assert read(store, made) == made
+    assert read_approval(store, made) == made
     assert (made.status, made.requested_by, made.requested_at) == (ApprovalStatus.PENDING, "first", now)
     assert (made.decided_by, made.decided_at, made.reason) == (None, None, None)
     with store.db.reading() as r, pytest.raises(NotFound):
@@ -74,11 +74,11 @@ def test_an_equal_request_is_the_same_and_another_one_supersedes_it(store: Store
     assert requested(store, client_id, a_request(), later, "second") == made
     with store.db.writing() as w:
         newer, superseded = approvals.request(w, client_id, a_request(version=2), "second", later)
-    assert superseded == read(store, made)
+    assert superseded == read_approval(store, made)
     assert superseded is not None
     assert (superseded.status, superseded.decided_by, superseded.decided_at) == ("superseded", "second", later)
     for each in (newer, *others):
-        assert read(store, each).status == ApprovalStatus.PENDING
+        assert read_approval(store, each).status == ApprovalStatus.PENDING
 
 
 def test_another_one_than_the_requester_decides_and_only_once(store: Store, now: datetime) -> None:
@@ -92,7 +92,7 @@ def test_another_one_than_the_requester_decides_and_only_once(store: Store, now:
                 approvals.approve(w, made, "second", later)
             else:
                 approvals.decline(w, made, "No.", "second", later)
-        found = read(store, made)
+        found = read_approval(store, made)
         assert (found.status, found.decided_by, found.decided_at) == (decided, "second", later)
         assert found.reason == (None if decided is ApprovalStatus.APPROVED else "No.")
         with store.db.writing() as w:
@@ -114,7 +114,7 @@ def test_of_two_approvers_at_once_one_decides(store: Store, now: datetime) -> No
     with ThreadPoolExecutor(8) as threads:
         results = list(threads.map(approve, [f"approver {nth}" for nth in range(8)]))
     [decider] = [each for each in results if each != "Approval.Decided"]
-    assert read(store, made).decided_by == decider
+    assert read_approval(store, made).decided_by == decider
 
 
 def test_the_requester_withdraws_a_pending_request(store: Store, now: datetime) -> None:
@@ -123,7 +123,7 @@ def test_the_requester_withdraws_a_pending_request(store: Store, now: datetime) 
     with store.db.writing() as w:
         assert refusal(lambda: approvals.withdraw(w, made, "second", later)) == "Approval.OtherPerson"
         approvals.withdraw(w, made, "first", later)
-    found = read(store, made)
+    found = read_approval(store, made)
     assert (found.status, found.decided_by, found.decided_at) == (ApprovalStatus.WITHDRAWN, "first", later)
     with store.db.writing() as w:
         assert refusal(lambda: approvals.withdraw(w, made, "first", later)) == "Approval.Decided"
@@ -152,7 +152,7 @@ def test_of_a_withdrawal_and_approvals_at_once_one_succeeds(store: Store, now: d
         with ThreadPoolExecutor(4) as threads:
             results = list(threads.map(decide, ("second", "first", "third", "first")))
         [done] = [each for each in results if each != "Approval.Decided"]
-        assert read(store, made).status == done
+        assert read_approval(store, made).status == done
 
 
 def test_of_two_requests_at_once_one_is_pending(store: Store, now: datetime) -> None:

@@ -22,7 +22,7 @@ from storage.operations.integrity import Problem
 from storage.operations.retention import ORPHAN_AGE, sweep
 from tests.conftest import open_store
 from tests.object_store import CUT, LOST, SLOW, SLOW_S, Emulator, Fault, emulated
-from tests.papers import COFFEE, RENT, Shelf, extract, extraction, sent, statement
+from tests.papers import COFFEE, RENT, Shelf, extract, extraction, statement, submit_files
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import commit, content, customers_of_a_bucket, place_of
@@ -168,7 +168,7 @@ def test_a_named_file_has_no_intent(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     assert intents(store) == set()
-    assert values.read(store, place_of(store, number)) == content(number, 1, 2)
+    assert values.read_place(store, place_of(store, number)) == content(number, 1, 2)
 
 
 def test_an_orphan_of_a_killed_writer_is_collected(store: Store, emulator: Emulator, prefix: str) -> None:
@@ -281,7 +281,7 @@ def test_statements_are_extracted_and_resealed(
     store: Store, emulator: Emulator, prefix: str, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vault, "FRESH_FOR_S", 0.0)  # nobody else seals
-    sent(store, a_customer(store, a_client(store, now), now), "june")
+    submit_files(store, a_customer(store, a_client(store, now), now), "june")
     extract(store, Shelf(june=extraction(statement(RENT, COFFEE))))
     assert len(emulator.paths(prefix)) == 3  # the original, the rows with their positions, the landing file
     assert intents(store) == set()

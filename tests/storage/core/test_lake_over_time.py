@@ -125,17 +125,17 @@ def test_every_customer_always_has_exactly_its_value(store: Store, now: datetime
     for step in program:
         step(world)
         for number, rows in world.expected.items():
-            assert values.read(store, place_of(store, number)) == rows
+            assert values.read_place(store, place_of(store, number)) == rows
         for since, place, rows in world.looked_up:
             if world.now - since <= store.settings.retention:
-                assert values.read(store, place) == rows
+                assert values.read_place(store, place) == rows
     compact(store, BUCKET, lambda: world.now)
     assert integrity.check(store, lambda: world.now).damages == []
     retention.sweep(store, lambda: world.now + 2 * store.settings.retention, confirmed=True)
     assert integrity.check(store, lambda: world.now).damages == []
     assert stored_versions(world) == sorted(world.expected), "of each customer the current one"
     for number, rows in world.expected.items():
-        assert values.read(store, place_of(store, number)) == rows
+        assert values.read_place(store, place_of(store, number)) == rows
 
 
 def stored_versions(world: World) -> list[int]:

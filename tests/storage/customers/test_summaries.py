@@ -42,7 +42,7 @@ from storage.reports import reports as stored_reports
 from storage.reports.reports import NewReport
 from storage.work import items
 from storage.work.items import Action, ItemAction
-from tests.storage.decisions.test_policies import saved
+from tests.storage.decisions.test_policies import save_a_draft
 from tests.storage.examples import ABN, a_client, a_submission
 from tests.storage.values import commit, on_postgresql, on_sqlite, plans_of
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
@@ -66,7 +66,7 @@ class Lender:
     def __init__(self, store: Store, now: datetime, seed: int) -> None:
         self.store, self.now, self.drawn = store, now, random.Random(seed)
         self.client_id = a_client(store, now)
-        self.version = saved(store, self.client_id, now, "loan")
+        self.version = save_a_draft(store, self.client_id, now, "loan")
         self.rulesets = [
             created(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B"), slug=slug), now) for slug in ("x", "y")
         ]
@@ -181,7 +181,7 @@ class Lender:
                 items.act(w, self.client_id, alert.item_id, act, "dana", self.now)
 
 
-def expected(r: Reading) -> dict[int, dict[str, Any]]:
+def expected_summaries(r: Reading) -> dict[int, dict[str, Any]]:
     """Compute all summaries from the other tables, in plain Python."""
     of_reports: dict[int, dict[str, Any]] = defaultdict(dict)
     for row in r.execute(select(reports)):
@@ -239,7 +239,7 @@ def test_summaries_equal_what_they_follow_from_after_every_change(store: Store, 
     for _ in range(STEPS):
         lender.act()
         with store.db.reading() as r:
-            assert summaries_in(r) == expected(r)
+            assert summaries_in(r) == expected_summaries(r)
             assert summaries.find_differing(r, [customer.number for customer in lender.customers]) == []
 
 
@@ -310,7 +310,7 @@ def test_snoozes_end_while_people_act(store: Store, now: datetime) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(step, range(3 * len(alerts))))
     with store.db.reading() as r:
-        assert summaries_in(r) == expected(r)
+        assert summaries_in(r) == expected_summaries(r)
 
 
 @on_postgresql
@@ -324,7 +324,7 @@ def test_the_last_of_concurrent_decisions_is_the_one_shown(store: Store, now: da
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(decide, range(24)))
     with store.db.reading() as r:
-        assert summaries_in(r) == expected(r)
+        assert summaries_in(r) == expected_summaries(r)
 
 
 def test_lists_have_the_order_and_the_customers_that_were_asked_for(

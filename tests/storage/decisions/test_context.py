@@ -16,11 +16,11 @@ from storage.enrichment import related_parties
 from storage.enrichment.related_parties import Party
 from storage.monitoring import attributes
 from storage.monitoring.attributes import NewAttribute
-from tests.papers import JUNE, RENT, Shelf, extract, extraction, sent, statement
+from tests.papers import JUNE, RENT, Shelf, extract, extraction, statement, submit_files
 from tests.storage.examples import a_client, a_customer
 
 
-def read(store: Store, customer: Customer, now: datetime, data_version: int = 1) -> Context:
+def read_context(store: Store, customer: Customer, now: datetime, data_version: int = 1) -> Context:
     with store.db.reading() as r:
         return context.read(r, {customer.number: data_version}, now, now.date(), store.settings.zone)
 
@@ -37,7 +37,7 @@ def test_current_attributes_are_returned_as_text_without_expired_ones(store: Sto
     with store.db.writing() as w:
         attributes.put(w, customer, given, "key", now)
         attributes.put(w, customer, {"removed": None}, "key", now)
-    reported = read(store, customer, now).attributes
+    reported = read_context(store, customer, now).attributes
     assert reported.select("name", "value").rows() == [
         ("basG1-2026Q1", "1200.50"),
         ("gstRegistered", "true"),
@@ -49,7 +49,7 @@ def test_customer_and_related_parties_are_named(store: Store, now: datetime) -> 
     customer = a_customer(store, a_client(store, now), now)
     with store.db.writing() as w:
         related_parties.put(w, customer, [Party("Sam Lee", None, None, "director")], "key", now)
-    found = read(store, customer, now)
+    found = read_context(store, customer, now)
     assert found.customers["abn"].to_list() == [customer.abn]
     assert found.related_parties.rows() == [(customer.number, "Sam Lee", None)]
 
@@ -84,7 +84,7 @@ def test_refused_and_repeated_rows_are_counted_up_to_the_version(store: Store, n
             w.execute(insert(jobs).values(row))
 
     def counted(data_version: int) -> tuple[int, int]:
-        [(_, repeated, refused)] = read(store, customer, now + timedelta(days=1), data_version).intake.rows()
+        [(_, repeated, refused)] = read_context(store, customer, now + timedelta(days=1), data_version).intake.rows()
         return repeated, refused
 
     assert [counted(version) for version in (0, 1, 2, 3)] == [(0, 0), (3, 2), (6, 4), (3, 2)]
@@ -96,7 +96,7 @@ def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store,
     shelf = Shelf(**{name: extraction(statement(RENT), pages=1) for name in ("new", "known", "gone")})
     submitted = {}
     for name in ("new", "known", "gone"):
-        submitted[name] = sent(store, customer, name).job_id
+        submitted[name] = submit_files(store, customer, name).job_id
         extract(store, shelf)
     with store.db.writing() as w:
         for name, version, enriched in (("new", 2, 1), ("known", 2, 0), ("gone", 4, 1)):
@@ -106,7 +106,7 @@ def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store,
         w.execute(insert(jobs).values(taken_back))
 
     def reported(data_version: int) -> list[str]:
-        return read(store, customer, now, data_version).statements["file_name"].to_list()
+        return read_context(store, customer, now, data_version).statements["file_name"].to_list()
 
     assert [reported(version) for version in (1, 2, 3, 4, 5)] == [
         [],
@@ -120,11 +120,11 @@ def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store,
 def test_statement_has_balances_verdict_and_signals_once_per_file(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     shelf = Shelf(june=extraction(statement(RENT, verdict=Verdict.PARTIAL)))
-    sent(store, customer, "june", "june")
+    submit_files(store, customer, "june", "june")
     extract(store, shelf)
     with store.db.writing() as w:
         w.execute(update(jobs).values(status=JobStatus.COMPLETED, data_version=1, enriched_rows=1))
-    [found] = read(store, customer, now).statements.to_dicts()
+    [found] = read_context(store, customer, now).statements.to_dicts()
     figures = ("kind", "verdict", "opening_balance", "closing_balance", "period_start")
     expected = ("statement", "partial", Decimal("5000.00"), Decimal("4907.90"), JUNE)
     assert tuple(found[name] for name in figures) == expected
@@ -139,7 +139,7 @@ def test_the_last_resolution_of_a_finding_applies(store: Store, now: datetime) -
     said = [("a", "seen"), ("b", "seen"), ("a", None), ("c", "first"), ("c", "second")]
     with store.db.writing() as w:
         w.execute(insert(resolutions), [{**word, "key": key, "reason": reason} for key, reason in said])
-    found = read(store, customer, now).resolutions
+    found = read_context(store, customer, now).resolutions
     assert found.select("key", "reason").rows() == [("b", "seen"), ("c", "second")]
 
 
@@ -149,4 +149,4 @@ def test_a_resolution_has_the_day_of_the_services_time_zone(store: Store) -> Non
     with store.db.writing() as w:
         word = {"kind": "finding", "key": "a", "reason": "seen", "made_at": now, "made_by": "key"}
         w.execute(insert(resolutions).values(customer_number=customer.number, **word))
-    assert read(store, customer, now).resolutions["resolved_on"].to_list() == [date(2026, 7, 1)]
+    assert read_context(store, customer, now).resolutions["resolved_on"].to_list() == [date(2026, 7, 1)]

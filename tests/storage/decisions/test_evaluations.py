@@ -14,14 +14,16 @@ from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.decisions import evaluations, policies
 from storage.decisions.evaluations import Evaluation, NewEvaluation, Override
-from tests.storage.decisions.test_policies import saved, stored
+from tests.storage.decisions.test_policies import save_a_draft, stored
 from tests.storage.examples import a_client, a_customer
 
 RECORD = b'{"outcome":"blocked","of":"\xc3\xa9"}'
 
 
-def made(store: Store, customer: Customer, now: datetime, slug: str = "loan", of: UUID | None = None) -> Evaluation:
-    version = saved(store, customer.client_id, now, slug)
+def make_evaluation(
+    store: Store, customer: Customer, now: datetime, slug: str = "loan", of: UUID | None = None
+) -> Evaluation:
+    version = save_a_draft(store, customer.client_id, now, slug)
     new = NewEvaluation(
         evaluation_id=uuid4(),
         client_id=customer.client_id,
@@ -44,7 +46,7 @@ def made(store: Store, customer: Customer, now: datetime, slug: str = "loan", of
 
 def test_evaluation_is_stored_unchanged(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    retained = made(store, customer, now)
+    retained = make_evaluation(store, customer, now)
     assert (retained.customer_id, retained.slug, retained.version, retained.outcome) == (
         customer.customer_id,
         "loan",
@@ -58,7 +60,7 @@ def test_evaluation_is_stored_unchanged(store: Store, now: datetime) -> None:
 
 
 def test_changed_record_is_reported(store: Store, now: datetime) -> None:
-    retained = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = make_evaluation(store, a_customer(store, a_client(store, now), now), now)
     with store.db.reading() as r, pytest.raises(Corrupt):
         evaluations.read_record(r, replace(retained, sha256=bytes(32)))
 
@@ -66,11 +68,11 @@ def test_changed_record_is_reported(store: Store, now: datetime) -> None:
 def test_evaluations_are_found_by_customer_and_policy_newest_first(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     first, second = a_customer(store, client_id, now), a_customer(store, client_id, now)
-    one = made(store, first, now)
-    two = made(store, first, now + timedelta(hours=1), slug="overdraft")
-    three = made(store, second, now)
-    shadow = made(store, second, now, slug="overdraft", of=three.evaluation_id)
-    made(store, a_customer(store, a_client(store, now), now), now)
+    one = make_evaluation(store, first, now)
+    two = make_evaluation(store, first, now + timedelta(hours=1), slug="overdraft")
+    three = make_evaluation(store, second, now)
+    shadow = make_evaluation(store, second, now, slug="overdraft", of=three.evaluation_id)
+    make_evaluation(store, a_customer(store, a_client(store, now), now), now)
     overdraft = stored(store, client_id, "overdraft")
     with store.db.reading() as r:
         assert evaluations.find(r, client_id).items == [three, two, one]
@@ -84,7 +86,7 @@ def test_evaluations_are_found_by_customer_and_policy_newest_first(store: Store,
 
 
 def test_another_clients_evaluation_is_not_found(store: Store, now: datetime) -> None:
-    retained = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = make_evaluation(store, a_customer(store, a_client(store, now), now), now)
     with store.db.reading() as r:
         for client_id, evaluation_id in ((a_client(store, now), retained.evaluation_id), (retained.client_id, uuid4())):
             with pytest.raises(NotFound) as refused:
@@ -93,7 +95,7 @@ def test_another_clients_evaluation_is_not_found(store: Store, now: datetime) ->
 
 
 def test_overrides_leave_the_evaluation_unchanged(store: Store, now: datetime) -> None:
-    retained = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = make_evaluation(store, a_customer(store, a_client(store, now), now), now)
     with store.db.writing() as w:
         evaluations.add_override(w, retained, "conditional", "Seen the contract.", "J. Lee", "a key", now)
         evaluations.add_override(w, retained, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
@@ -109,7 +111,7 @@ def test_overrides_leave_the_evaluation_unchanged(store: Store, now: datetime) -
 
 
 def test_only_a_decision_can_be_overridden(store: Store, now: datetime) -> None:
-    retained = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = make_evaluation(store, a_customer(store, a_client(store, now), now), now)
     for other in (replace(retained, what_if=True), replace(retained, shadow_of=uuid4())):
         with store.db.writing() as w, pytest.raises(Conflict) as refused:
             evaluations.add_override(w, other, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
@@ -118,7 +120,7 @@ def test_only_a_decision_can_be_overridden(store: Store, now: datetime) -> None:
 
 @pytest.mark.parametrize("table", ["evaluations", "decision_overrides"])
 def test_database_refuses_to_change_evaluations(store: Store, now: datetime, table: str) -> None:
-    retained = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = make_evaluation(store, a_customer(store, a_client(store, now), now), now)
     with store.db.writing() as w:
         evaluations.add_override(w, retained, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
     with pytest.raises(DatabaseError, match="are never changed"), store.db.writing() as w:
@@ -127,7 +129,7 @@ def test_database_refuses_to_change_evaluations(store: Store, now: datetime, tab
 
 def test_evaluation_must_name_an_existing_version(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    retained = made(store, customer, now)
+    retained = make_evaluation(store, customer, now)
     with store.db.reading() as r:
         version = policies.version(r, stored(store, customer.client_id), retained.version)
     new = NewEvaluation(

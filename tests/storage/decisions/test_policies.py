@@ -29,7 +29,7 @@ def a_policy(slug: str = "loan", notes: str = "", **kinds: str) -> Policy:
     return Policy.model_validate(said)
 
 
-def saved(
+def save_a_draft(
     store: Store, client_id: UUID, now: datetime, slug: str = "loan", notes: str = "", **kinds: str
 ) -> PolicyVersion:
     with store.db.writing() as w:
@@ -39,7 +39,7 @@ def saved(
 def published(
     store: Store, client_id: UUID, now: datetime, slug: str = "loan", notes: str = "", **kinds: str
 ) -> PolicyVersion:
-    saved(store, client_id, now, slug, notes, **kinds)
+    save_a_draft(store, client_id, now, slug, notes, **kinds)
     with store.db.writing() as w:
         return policies.publish(w, policies.get(w, client_id, slug), None, "another key", now)
 
@@ -55,7 +55,7 @@ def states(store: Store, client_id: UUID) -> dict[int, str]:
     return {each.version: each.state for each in found.items}
 
 
-def listed(store: Store, client_id: UUID, *, include_archived: bool = False, page: Page | None = None) -> list[str]:
+def list_slugs(store: Store, client_id: UUID, *, include_archived: bool = False, page: Page | None = None) -> list[str]:
     with store.db.reading() as r:
         found = policies.find(r, client_id, include_archived=include_archived, page=page)
     return [each.slug for each, _ in found.items]
@@ -63,7 +63,7 @@ def listed(store: Store, client_id: UUID, *, include_archived: bool = False, pag
 
 def test_draft_is_stored_as_it_was_saved(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    draft = saved(store, client_id, now, notes="Grüße")
+    draft = save_a_draft(store, client_id, now, notes="Grüße")
     assert (draft.version, draft.state, draft.created_by, draft.created_at) == (1, PolicyState.DRAFT, "a key", now)
     assert draft.policy == a_policy(notes="Grüße")
     assert draft.acknowledged == [WARNING]
@@ -74,11 +74,11 @@ def test_draft_is_stored_as_it_was_saved(store: Store, now: datetime) -> None:
 
 def test_saving_equal_content_returns_the_same_version(store: Store, now: datetime) -> None:
     client_id, later = a_client(store, now), now + timedelta(days=1)
-    first = saved(store, client_id, now)
-    assert saved(store, client_id, later) == first
-    second = saved(store, client_id, later, notes="Other.")
+    first = save_a_draft(store, client_id, now)
+    assert save_a_draft(store, client_id, later) == first
+    second = save_a_draft(store, client_id, later, notes="Other.")
     assert (second.version, second.created_at) == (2, later)
-    assert saved(store, client_id, later).version == 3  # what was saved last is what is published next
+    assert save_a_draft(store, client_id, later).version == 3  # what was saved last is what is published next
     assert states(store, client_id) == {3: "draft", 2: "draft", 1: "draft"}
 
 
@@ -102,18 +102,18 @@ def test_published_version_is_the_last_one_published(store: Store, now: datetime
 
 def test_content_of_a_retired_version_can_be_saved_as_a_new_one(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    saved(store, client_id, now)
+    save_a_draft(store, client_id, now)
     published(store, client_id, now, notes="Second.")
     with store.db.writing() as w:
         policies.publish(w, policies.get(w, client_id, "loan"), 1, "a key", now)
     assert states(store, client_id) == {1: "published", 2: "retired"}
-    assert saved(store, client_id, now, notes="Second.").version == 3
+    assert save_a_draft(store, client_id, now, notes="Second.").version == 3
 
 
 def test_a_policy_without_a_published_version_is_not_found(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    saved(store, client_id, now)
-    assert listed(store, client_id) == []
+    save_a_draft(store, client_id, now)
+    assert list_slugs(store, client_id) == []
     with store.db.reading() as r, pytest.raises(NotFound) as refused:
         policies.version(r, policies.get(r, client_id, "loan"))
     assert refused.value.code == "DecisionPolicy.NotFound"
@@ -126,13 +126,13 @@ def test_lists_are_by_slug_without_archived_policies(store: Store, now: datetime
     client_id = a_client(store, now)
     for slug in ("overdraft", "advance", "loan"):
         published(store, client_id, now, slug)
-    saved(store, client_id, now, "never-published")
+    save_a_draft(store, client_id, now, "never-published")
     published(store, a_client(store, now), now, "of-another")
     with store.db.writing() as w:
         assert policies.archive(w, policies.get(w, client_id, "loan")).is_archived
-    assert listed(store, client_id) == ["advance", "overdraft"]
-    assert listed(store, client_id, include_archived=True) == ["advance", "loan", "overdraft"]
-    assert listed(store, client_id, page=Page(2, 1)) == ["overdraft"]
+    assert list_slugs(store, client_id) == ["advance", "overdraft"]
+    assert list_slugs(store, client_id, include_archived=True) == ["advance", "loan", "overdraft"]
+    assert list_slugs(store, client_id, page=Page(2, 1)) == ["overdraft"]
     with store.db.reading() as r:
         assert policies.find(r, client_id, page=Page(2, 1)).total == 2
         newest = {each.slug: version.state for each, version in policies.find_with_newest(r, client_id)}
@@ -156,13 +156,13 @@ def test_archived_policy_cannot_be_changed_until_it_is_unarchived(store: Store, 
                 change()
             assert refused.value.code == "DecisionPolicy.Archived"
         assert not policies.unarchive(w, policies.get(w, client_id, "loan")).is_archived
-    assert listed(store, client_id) == ["loan"]
+    assert list_slugs(store, client_id) == ["loan"]
 
 
 def test_challenger_is_a_draft_until_it_is_published(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     published(store, client_id, now)
-    saved(store, client_id, now, notes="Second.")
+    save_a_draft(store, client_id, now, notes="Second.")
     with store.db.writing() as w:
         policy = policies.get(w, client_id, "loan")
         with pytest.raises(Conflict) as refused:
@@ -181,7 +181,7 @@ def test_challenger_is_a_draft_until_it_is_published(store: Store, now: datetime
 def test_challenger_may_only_need_inputs_of_the_published_version(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     published(store, client_id, now)
-    saved(store, client_id, now, term="decimal")
+    save_a_draft(store, client_id, now, term="decimal")
     with store.db.writing() as w, pytest.raises(Unprocessable, match="term") as refused:
         policies.set_challenger(w, policies.get(w, client_id, "loan"), 2, 10)
     assert refused.value.code == "DecisionPolicy.ChallengerInputs"
@@ -190,7 +190,7 @@ def test_challenger_may_only_need_inputs_of_the_published_version(store: Store, 
 def test_publishing_removes_a_challenger_whose_inputs_are_no_longer_sent(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     published(store, client_id, now, term="decimal")
-    saved(store, client_id, now, term="decimal", notes="Second.")
+    save_a_draft(store, client_id, now, term="decimal", notes="Second.")
     with store.db.writing() as w:
         policies.set_challenger(w, policies.get(w, client_id, "loan"), 2, 10)
     published(store, client_id, now, term="decimal", notes="Third.")
@@ -201,7 +201,7 @@ def test_publishing_removes_a_challenger_whose_inputs_are_no_longer_sent(store: 
 
 def test_challenger_can_be_removed(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    saved(store, client_id, now)
+    save_a_draft(store, client_id, now)
     with store.db.writing() as w:
         policy = policies.set_challenger(w, policies.get(w, client_id, "loan"), 1, 100)
         assert policies.remove_challenger(w, policy).challenger is None
@@ -221,10 +221,10 @@ def test_policies_must_be_enabled_for_the_client(store: Store, now: datetime) ->
 
 def test_another_clients_policy_is_not_found(store: Store, now: datetime) -> None:
     first, second = a_client(store, now), a_client(store, now)
-    saved(store, first, now)
+    save_a_draft(store, first, now)
     with store.db.reading() as r, pytest.raises(NotFound):
         policies.get(r, second, "loan")
-    saved(store, second, now, notes="Another's.")
+    save_a_draft(store, second, now, notes="Another's.")
     assert stored(store, first).policy_id != stored(store, second).policy_id
 
 
@@ -233,20 +233,20 @@ def test_too_many_policies_are_refused(store: Store, now: datetime, monkeypatch:
     monkeypatch.setattr(policies, "MAX_VERSIONS", 2)
     client_id = a_client(store, now)
     for slug in ("one", "two"):
-        saved(store, client_id, now, slug)
+        save_a_draft(store, client_id, now, slug)
     with pytest.raises(Conflict) as refused:
-        saved(store, client_id, now, "three")
+        save_a_draft(store, client_id, now, "three")
     assert refused.value.code == "DecisionPolicy.TooMany"
-    saved(store, client_id, now, "one", notes="Second.")
+    save_a_draft(store, client_id, now, "one", notes="Second.")
     with pytest.raises(Conflict) as refused:
-        saved(store, client_id, now, "one", notes="Third.")
+        save_a_draft(store, client_id, now, "one", notes="Third.")
     assert refused.value.code == "DecisionPolicy.TooManyVersions"
 
 
 def test_concurrent_authors_get_a_version_each(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(lambda nth: saved(store, client_id, now, notes=str(nth)), range(16)))
+        made = list(threads.map(lambda nth: save_a_draft(store, client_id, now, notes=str(nth)), range(16)))
     assert sorted(each.version for each in made) == list(range(1, 17))
     assert len({each.policy_id for each in made}) == 1
 
@@ -254,7 +254,7 @@ def test_concurrent_authors_get_a_version_each(store: Store, now: datetime) -> N
 def test_concurrent_publishers_leave_one_version_published(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     for nth in range(8):
-        saved(store, client_id, now, notes=str(nth))
+        save_a_draft(store, client_id, now, notes=str(nth))
 
     def publish(number: int) -> None:
         with store.db.writing() as w:
@@ -276,7 +276,7 @@ def test_concurrent_publishers_leave_one_version_published(store: Store, now: da
     ],
 )
 def test_database_refuses_to_change_a_version(store: Store, now: datetime, change: str) -> None:
-    draft = saved(store, a_client(store, now), now)
+    draft = save_a_draft(store, a_client(store, now), now)
     with pytest.raises(DatabaseError, match="policy_versions rows are never"), store.db.writing() as w:
         w.execute(text(change))
     with store.db.reading() as r:

@@ -85,7 +85,7 @@ def prepare(store: Store, values: Mapping[int, pl.DataFrame], read: Mapping[int,
     return a_result(token, read, stored, frame)
 
 
-def listed(frames: Iterator[pl.DataFrame]) -> list[Row]:
+def rows_of_frames(frames: Iterator[pl.DataFrame]) -> list[Row]:
     return [row for frame in frames for row in frame.select(client_listing.ORDER).iter_rows()]
 
 
@@ -97,12 +97,12 @@ def require_equal(store: Store, client_id: UUID, held: Held) -> None:
         for number in {1, 2, 3, max(last // 2, 1), last, last + 1}:
             found = client_listing.read_page(store, client_id, page := Page(number, count))
             assert found.total == len(expected)
-            assert listed(found.slices()) == expected[page.offset : page.offset + count]
+            assert rows_of_frames(found.slices()) == expected[page.offset : page.offset + count]
     for count in (3, max(len(expected), 1)):
         assert walked(store, client_id, Cursor(), count) == expected
     with store.db.reading() as r:
         found = client_listing.list_everything(r, store.lake, client_id)
-    assert (found.total, listed(found.slices())) == (len(expected), expected)
+    assert (found.total, rows_of_frames(found.slices())) == (len(expected), expected)
 
 
 def require_the_rows(store: Store, client_id: UUID, held: Held) -> None:
@@ -111,17 +111,17 @@ def require_the_rows(store: Store, client_id: UUID, held: Held) -> None:
     for number in range(1, len(expected) // PAGE + 2):
         found = client_listing.read_page(store, client_id, page := Page(number, PAGE))
         assert found.total == len(expected)
-        assert listed(found.slices()) == expected[page.offset : page.offset + PAGE]
+        assert rows_of_frames(found.slices()) == expected[page.offset : page.offset + PAGE]
     assert walked(store, client_id, Cursor(), PAGE) == expected
     with store.db.reading() as r:
-        assert listed(client_listing.list_everything(r, store.lake, client_id).slices()) == expected
+        assert rows_of_frames(client_listing.list_everything(r, store.lake, client_id).slices()) == expected
 
 
 def walked(store: Store, client_id: UUID, cursor: Cursor | None, count: int) -> list[Row]:
     rows: list[Row] = []
     while cursor is not None:
         found, cursor = client_listing.read_page_after(store, client_id, cursor, count)
-        page = listed(found.slices())
+        page = rows_of_frames(found.slices())
         assert len(page) == count or cursor is None
         rows += page
     return rows
@@ -255,7 +255,7 @@ def test_a_customer_whose_file_holds_fewer_rows_than_committed_is_a_problem(stor
 def test_a_cursor_stays_at_its_place_while_rows_come_and_go(store: Store, now: datetime) -> None:
     client_id, held = a_filled_client(store, now)
     first, cursor = client_listing.read_page_after(store, client_id, Cursor(), 7)
-    seen = listed(first.slices())
+    seen = rows_of_frames(first.slices())
     assert cursor is not None
     held |= commit(store, sorted(held)[::2], Random(8), now)
     expected = sorted(row for rows in held.values() for row in rows if row > seen[-1])

@@ -60,7 +60,7 @@ def test_scattered_customers_are_brought_together_and_keep_their_rows(store: Sto
     assert done.bytes_read > 0
     assert len(files_of_bucket(store)) == 1
     for number in numbers:
-        assert values.read(store, place_of(store, number)) == content(number, 1, 3)
+        assert values.read_place(store, place_of(store, number)) == content(number, 1, 3)
 
 
 @on_sqlite
@@ -101,9 +101,9 @@ def test_a_customer_that_got_a_new_value_meanwhile_is_skipped(store: Store, now:
     racing = interrupted(store, lambda: commit(store, {numbers[0]: 5}, now))
     done = compact(racing, BUCKET, lambda: now)
     assert (done.moved, done.skipped) == (len(numbers) - 1, 1)
-    assert values.read(store, place_of(store, numbers[0])) == content(numbers[0], 2, 5)
+    assert values.read_place(store, place_of(store, numbers[0])) == content(numbers[0], 2, 5)
     for number in numbers[1:]:
-        assert values.read(store, place_of(store, number)) == content(number, 1, 3)
+        assert values.read_place(store, place_of(store, number)) == content(number, 1, 3)
 
 
 def test_of_two_compactions_at_once_the_later_moves_no_customer(store: Store, now: datetime) -> None:
@@ -119,7 +119,7 @@ def test_a_batch_that_read_the_old_place_commits_all_the_same(store: Store, now:
     before = values.read_versions(store, numbers)
     compact(store, BUCKET, lambda: now)
     assert commit(store, {numbers[0]: 4}, now, read=before).replaced == {numbers[0]}
-    assert values.read(store, place_of(store, numbers[0])) == content(numbers[0], 2, 4)
+    assert values.read_place(store, place_of(store, numbers[0])) == content(numbers[0], 2, 4)
 
 
 class Naming(Lake):
@@ -155,7 +155,7 @@ def test_a_reader_can_read_the_place_that_it_looked_up(store: Store, now: dateti
     compact(store, BUCKET, lambda: now)
     commit(store, {numbers[0]: 9}, now)
     retention.sweep(store, lambda: now)
-    assert values.read(store, looked_up) == content(numbers[0], 1, 3)
+    assert values.read_place(store, looked_up) == content(numbers[0], 1, 3)
 
 
 @on_sqlite
@@ -176,7 +176,7 @@ def test_places_swept_since_the_run_began_are_not_read(
 
     done = compact(interrupted(store, replaced_and_swept), BUCKET, lambda: now)
     assert (done.moved, done.skipped, done.unreadable, done.files) == (len(numbers) - 1, 1, 0, 1)
-    assert values.read(store, place_of(store, last)) == content(last, 2, 5)
+    assert values.read_place(store, place_of(store, last)) == content(last, 2, 5)
 
 
 @on_sqlite
@@ -184,7 +184,7 @@ def test_a_customer_without_rows_moves_too(store: Store, now: datetime) -> None:
     numbers = scattered(store, now, files=LOOSE_FILES + 2)
     commit(store, dict.fromkeys(numbers[:2], 0), now)
     assert compact(store, BUCKET, lambda: now).moved == len(numbers)
-    assert values.read(store, place_of(store, numbers[0])) == []
+    assert values.read_place(store, place_of(store, numbers[0])) == []
 
 
 @on_sqlite

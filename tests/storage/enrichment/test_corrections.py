@@ -25,7 +25,7 @@ def settled(store: Store, customer: Customer, new: NewCorrection) -> tuple[Store
     return on, corrections.measure_reach(store.lake, on, new)
 
 
-def made(
+def make_correction(
     store: Store, customer: Customer, new: NewCorrection, now: datetime, on: tuple[StoredRows, Reach] | None = None
 ) -> tuple[corrections.Correction, Job]:
     on = on or settled(store, customer, new)
@@ -58,9 +58,11 @@ def test_corrections_of_a_customer_are_its_own_and_its_clients(
     store: Store, client_id: UUID, customer: Customer, now: datetime
 ) -> None:
     neighbour, stranger = a_customer(store, client_id, now), a_customer(store, a_client(store, now), now)
-    own, _ = made(store, customer, TEA, now)
-    wide, _ = made(store, neighbour, NewCorrection(counterparty="Acme", category="rent", client_wide=True), now)
-    gone, _ = made(store, customer, NewCorrection(words="gone", category="rent"), now)
+    own, _ = make_correction(store, customer, TEA, now)
+    wide, _ = make_correction(
+        store, neighbour, NewCorrection(counterparty="Acme", category="rent", client_wide=True), now
+    )
+    gone, _ = make_correction(store, customer, NewCorrection(words="gone", category="rent"), now)
     with store.db.writing() as w:
         corrections.revoke(w, customer, gone, None, "a key", now)
     assert [(row["customer_number"], row["correction_id"]) for row in live(store, customer, neighbour, stranger)] == [
@@ -82,9 +84,9 @@ def test_making_and_revoking_change_the_knowledge_version(
             versions = customers.knowledge_versions(r, [customer.number, neighbour.number])
         return [versions[customer.number], versions[neighbour.number]]
 
-    own, _ = made(store, customer, TEA, now)
+    own, _ = make_correction(store, customer, TEA, now)
     assert known() == [1, 0]
-    made(store, customer, NewCorrection(words="tea", category="rent", client_wide=True), now)
+    make_correction(store, customer, NewCorrection(words="tea", category="rent", client_wide=True), now)
     assert known() == [2, 1]
     with store.db.writing() as w:
         corrections.revoke(w, customer, own, None, "a key", now)
@@ -113,7 +115,7 @@ def test_customers_whose_rows_changed_since_reading_are_recomputed_too(
     wide = NewCorrection(words="tea", category="meals", client_wide=True)
     on = settled(store, customer, wide)
     commit(store, {neighbour.number: 2}, now)
-    made(store, customer, wide, now, on)
+    make_correction(store, customer, wide, now, on)
     assert queued_for(store, client_id) == {customer.number, neighbour.number}
     assert idle.number not in queued_for(store, client_id)
 

@@ -30,7 +30,7 @@ def client_of(store: Store, number: int) -> tuple[UUID, UUID]:
     return client_id, customer_id
 
 
-def _listed(store: Store, number: int, **options: Any) -> Listing:
+def _list_rows(store: Store, number: int, **options: Any) -> Listing:
     with store.db.reading() as r:
         customer = customers.get(r, *client_of(store, number))
         return transactions.list_transactions(r, store.lake, customer, **options)
@@ -45,7 +45,7 @@ def rows_of(listing: Listing) -> list[str]:
 def test_a_long_history_is_listed_in_parts_and_in_order(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 11}, now)
-    parts = list(_listed(store, number).slices())
+    parts = list(_list_rows(store, number).slices())
     assert [part.height for part in parts] == [4, 4, 3]
     assert [row for part in parts for row in part["description"]] == content(number, 1, 11)
 
@@ -63,7 +63,7 @@ def test_a_customers_pages_are_parts_of_one_order(store: Store, now: datetime) -
         for newest_first in (False, True):
             ordered = rows[::-1] if newest_first else rows
             for page in pages:
-                listing = _listed(store, number, page=page, chosen=chosen, newest_first=newest_first)
+                listing = _list_rows(store, number, page=page, chosen=chosen, newest_first=newest_first)
                 expected = ordered if page is None else ordered[page.offset : page.offset + page.count]
                 assert (rows_of(listing), listing.total) == (expected, len(rows)), (text, newest_first, page)
 

@@ -20,7 +20,7 @@ from storage.intake import statements
 from storage.jobs import batches, jobs
 from storage.operations import backup, integrity, retention
 from storage.operations.integrity import Problem
-from tests.papers import COFFEE, RENT, Shelf, extract, extraction, sent, statement
+from tests.papers import COFFEE, RENT, Shelf, extract, extraction, statement, submit_files
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place_of
 
@@ -40,7 +40,7 @@ def aged(store: Store, now: datetime) -> None:
 
 @on_sqlite
 def test_originals_and_rows_are_never_swept(store: Store, now: datetime) -> None:
-    sent(store, a_customer(store, a_client(store, now), now), "june")
+    submit_files(store, a_customer(store, a_client(store, now), now), "june")
     extract(store, READ)
     before = paths(store)
     assert len(before) == 3  # the original, the rows with their positions, the landing file
@@ -59,7 +59,7 @@ def test_an_unnamed_original_is_swept(store: Store, now: datetime) -> None:
 
 def test_originals_and_rows_are_checked_and_name_their_customer(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    sent(store, customer, "june")
+    submit_files(store, customer, "june")
     extract(store, READ)
     assert integrity.check(store, lambda: now).files == 3
     for path in paths(store):
@@ -70,7 +70,7 @@ def test_originals_and_rows_are_checked_and_name_their_customer(store: Store, no
 
 
 def test_originals_and_rows_are_backed_up(store: Store, now: datetime, tmp_path: Path) -> None:
-    sent(store, a_customer(store, a_client(store, now), now), "june")
+    submit_files(store, a_customer(store, a_client(store, now), now), "june")
     extract(store, READ)
     done = backup.back_up(store, tmp_path)
     assert (done.files, done.damages) == (3, [])
@@ -88,14 +88,14 @@ def test_a_job_is_not_accepted_if_its_original_was_removed_as_an_orphan(store: S
 
     swept = Store(store.settings, store.db, Sweeping(store.lake.root), store.vault)
     with pytest.raises(Exception, match="not stored in time"):
-        sent(swept, customer, "june")
+        submit_files(swept, customer, "june")
     with store.db.reading() as r:
         assert r.execute(select(func.count()).select_from(all_jobs)).scalar_one() == 0
 
 
 def test_sequence_numbers_of_receipt_increase_with_every_landing_and_submission(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    pdfs = [sent(store, customer, name) for name in ("june", "june")]
+    pdfs = [submit_files(store, customer, name) for name in ("june", "june")]
     fed = a_submission(store, customer, now)
     extract(store, READ)
     later = a_submission(store, customer, now)
@@ -106,7 +106,7 @@ def test_sequence_numbers_of_receipt_increase_with_every_landing_and_submission(
 
 
 def test_only_the_jobs_batch_can_land_or_refuse_it(store: Store, now: datetime) -> None:
-    job = sent(store, a_customer(store, a_client(store, now), now), "letter")
+    job = submit_files(store, a_customer(store, a_client(store, now), now), "letter")
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.EXTRACTION, store.settings, now)
     assert batch is not None
@@ -120,7 +120,7 @@ def test_only_the_jobs_batch_can_land_or_refuse_it(store: Store, now: datetime) 
 
 def test_a_pausing_job_delays_no_other_file_of_its_customer(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    pausing, other = sent(store, customer, "june"), sent(store, customer, "july")
+    pausing, other = submit_files(store, customer, "june"), submit_files(store, customer, "july")
     rested = now + timedelta(seconds=store.settings.job_retry_pause_s / 2)
     with store.db.writing() as w:
         w.execute(update(all_jobs).where(all_jobs.c.job_id == pausing.job_id).values(not_before=rested))

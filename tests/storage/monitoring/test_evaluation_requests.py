@@ -33,7 +33,7 @@ def numbered(store: Store, client_id: UUID, numbers: list[int], now: datetime) -
         w.execute(insert(customers), [{"number": n, "customer_id": uuid4(), **shared} for n in numbers])
 
 
-def asked(store: Store, bucket: int = BUCKET) -> list[int]:
+def list_requests(store: Store, bucket: int = BUCKET) -> list[int]:
     with store.db.reading() as r:
         return find_unanswered(r, bucket)
 
@@ -76,14 +76,14 @@ def test_a_repeated_request_stays_when_the_first_is_answered(
 
     numbered(store, client_id, [7], now)
     ask(now)
-    [read] = asked(store)
+    [read] = list_requests(store)
     ask(now + SECOND)
-    [anew] = asked(store)
+    [anew] = list_requests(store)
     assert waiting(store) == [Waiting(BUCKET, anew, now)]
     do(store, lambda w: evaluation_requests.delete_answered(w, [read]))
-    assert asked(store) == [anew]
+    assert list_requests(store) == [anew]
     do(store, lambda w: evaluation_requests.delete_answered(w, [anew]))
-    assert (asked(store), waiting(store)) == ([], [])
+    assert (list_requests(store), waiting(store)) == ([], [])
 
 
 def test_numbers_of_requests_are_never_reused(store: Store, client_id: UUID, now: datetime) -> None:
@@ -93,7 +93,7 @@ def test_numbers_of_requests_are_never_reused(store: Store, client_id: UUID, now
     for number in (7, 71, 7):
         with store.db.writing() as w:
             request_for_customers(w, [number], now)
-        seen += asked(store)
+        seen += list_requests(store)
         do(store, lambda w: evaluation_requests.delete_answered(w, find_unanswered(w, BUCKET)))
     assert seen == sorted(set(seen))
     assert len(seen) == 3
@@ -122,7 +122,7 @@ def test_a_client_with_many_customers_gets_a_request_in_every_bucket(
 def test_a_request_made_while_a_run_ends_stays(store: Store, client_id: UUID, now: datetime) -> None:
     numbered(store, client_id, [7], now)
     do(store, lambda w: request_for_customers(w, [7], now))
-    read = asked(store)
+    read = list_requests(store)
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
             request_for_customers(w, [7], now)
@@ -130,7 +130,7 @@ def test_a_request_made_while_a_run_ends_stays(store: Store, client_id: UUID, no
             _, still = wait([ending], timeout=0.5)
             assert still
         ending.result(timeout=10)
-    assert len(asked(store)) == 1
+    assert len(list_requests(store)) == 1
 
 
 @on_postgresql
@@ -149,4 +149,4 @@ def test_requests_and_answers_do_not_deadlock(store: Store, client_id: UUID, now
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(changed, range(6)))
     do(store, lambda w: request_for_customers(w, numbers, now))
-    assert len(asked(store)) == len(numbers)
+    assert len(list_requests(store)) == len(numbers)

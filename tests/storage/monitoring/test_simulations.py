@@ -31,7 +31,7 @@ def created(store: Store) -> StoredRuleset:
         return rulesets.create(w, client_id, ruleset(), "test", NOW)
 
 
-def asked(store: Store, of: StoredRuleset, request: Request) -> PortfolioJob:
+def request_simulation(store: Store, of: StoredRuleset, request: Request) -> PortfolioJob:
     new = NewPortfolioJob(SIMULATION, of.client_id, of.ruleset_id, of.version, request.as_json())
     with store.db.writing() as w:
         return portfolio_jobs.with_id(w, portfolio_jobs.request(w, new, "test", NOW).job_id)
@@ -46,7 +46,10 @@ def test_a_request_is_read_back_unchanged(of: Request) -> None:
 
 def test_the_document_in_the_request_is_simulated_else_the_stored_version(store: Store) -> None:
     of, text = created(store), ruleset(name="Other").model_dump_json(by_alias=True)
-    jobs = [asked(store, of, Request(DAY, DAY, None, text)), asked(store, of, Request(DAY, DAY))]
+    jobs = [
+        request_simulation(store, of, Request(DAY, DAY, None, text)),
+        request_simulation(store, of, Request(DAY, DAY)),
+    ]
     with store.db.writing() as w:
         rulesets.replace(w, of, ruleset(name="Newer"), "test", NOW)
     with store.db.reading() as r:
@@ -55,7 +58,10 @@ def test_the_document_in_the_request_is_simulated_else_the_stored_version(store:
 
 def test_only_customers_that_are_named_and_listed_are_simulated(store: Store) -> None:
     of, (one, other, third) = created(store), (UUID(int=1), UUID(int=2), UUID(int=3))
-    everybody, named = asked(store, of, Request(DAY, DAY)), asked(store, of, Request(DAY, DAY, (one, other)))
+    everybody, named = (
+        request_simulation(store, of, Request(DAY, DAY)),
+        request_simulation(store, of, Request(DAY, DAY, (one, other))),
+    )
     listing = ruleset(appliesTo={"customers": [str(other), str(third)]})
     assert simulations.population(everybody, ruleset()).named is None
     assert simulations.population(everybody, listing).named == {other, third}
@@ -65,6 +71,6 @@ def test_only_customers_that_are_named_and_listed_are_simulated(store: Store) ->
 def test_customers_without_transactions_are_not_simulated(store: Store) -> None:
     of = created(store)
     customer = a_customer(store, of.client_id, NOW)
-    job = asked(store, of, Request(DAY, DAY, (customer.customer_id,)))
+    job = request_simulation(store, of, Request(DAY, DAY, (customer.customer_id,)))
     with store.db.reading() as r:
         assert portfolio_jobs.find_customers(r, simulations.population(job, ruleset())) == []

@@ -41,22 +41,22 @@ def running(store: Store, now: datetime) -> Store:
     return store
 
 
-def found(store: Store, now: datetime, *, deep: bool = False) -> list[Finding]:
+def examine_home(store: Store, now: datetime, *, deep: bool = False) -> list[Finding]:
     return examine(store.settings, lambda: now, deep=deep)
 
 
 def test_a_healthy_tidemark_has_no_findings(running: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(running, 1, now)
     commit(running, {number: 2}, now)
-    assert found(running, now, deep=True) == []
+    assert examine_home(running, now, deep=True) == []
 
 
 def test_summaries_that_differ_are_found_by_a_deep_examination(running: Store, now: datetime) -> None:
     customers_of_a_bucket(running, 2, now)
     with running.db.writing() as w:
         w.execute(text("UPDATE customer_summaries SET open_alerts = 1"))
-    assert found(running, now) == []
-    [finding] = found(running, now, deep=True)
+    assert examine_home(running, now) == []
+    [finding] = examine_home(running, now, deep=True)
     assert (finding.severity, finding.about) == (Severity.ERROR, "customers")
     assert "of 2 customers" in finding.problem
 
@@ -155,7 +155,7 @@ def test_another_master_key_is_noticed_before_a_webhook_fails(running: Store, no
     client_id = a_client(running, now)
     with running.db.writing() as w:
         subscriptions.create(w, client_id, EventType.JOB_COMPLETED, "https://example.com/", [], running.vault, now)
-    assert found(running, now) == []
+    assert examine_home(running, now) == []
     other = b64encode(bytes(32)).decode()
     settings = running.settings.model_copy(update={"master_key": SecretStr(other)})
     assert only(examine(Settings(**dict(settings)), lambda: now)) == (Severity.ERROR, "master key")
@@ -164,15 +164,15 @@ def test_another_master_key_is_noticed_before_a_webhook_fails(running: Store, no
 @on_sqlite
 def test_jobs_without_dispatcher_or_worker_are_an_error(store: Store, now: datetime) -> None:
     integrity.check(store, lambda: now)
-    assert only(found(store, now)) == (Severity.NOTE, "processing")
+    assert only(examine_home(store, now)) == (Severity.NOTE, "processing")
     a_submission(store, a_customer(store, a_client(store, now), now), now)
-    assert only(found(store, now)) == (Severity.ERROR, "processing")
+    assert only(examine_home(store, now)) == (Severity.ERROR, "processing")
 
 
 @on_sqlite
 def test_jobs_that_take_too_long_are_a_warning(running: Store, now: datetime) -> None:
     a_submission(running, a_customer(running, a_client(running, now), now), now - timedelta(hours=1))
-    assert only(found(running, now)) == (Severity.WARNING, "jobs")
+    assert only(examine_home(running, now)) == (Severity.WARNING, "jobs")
 
 
 @pytest.mark.parametrize("silent_for", [timedelta(minutes=10), -timedelta(minutes=10)])
@@ -181,12 +181,12 @@ def test_a_batch_that_expired_or_never_ends_is_a_warning(running: Store, now: da
     with running.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), running.settings, began)
         batches.renew(w, token, running.settings, now - silent_for)
-    assert only(found(running, now)) == (Severity.WARNING, "batches")
+    assert only(examine_home(running, now)) == (Severity.WARNING, "batches")
 
 
 def test_a_job_from_the_future_means_that_the_clock_is_wrong(running: Store, now: datetime) -> None:
     a_submission(running, a_customer(running, a_client(running, now), now), now + timedelta(hours=2))
-    assert only(found(running, now)) == (Severity.ERROR, "clock")
+    assert only(examine_home(running, now)) == (Severity.ERROR, "clock")
 
 
 @on_sqlite
@@ -195,12 +195,12 @@ def test_a_damaged_file_is_reported_with_its_customers_after_a_check(running: St
     commit(running, {number: 2}, now)
     path = place_of(running, number).path
     (running.lake.root / path).write_bytes(b"rot")
-    assert found(running, now) == []
-    (finding,) = found(running, now, deep=True)
+    assert examine_home(running, now) == []
+    (finding,) = examine_home(running, now, deep=True)
     assert finding.severity is Severity.ERROR
     assert path in finding.problem
     assert f"{now:%Y-%m-%d %H:%M}Z" in finding.problem
-    assert found(running, now) == [finding]
+    assert examine_home(running, now) == [finding]
 
 
 @on_sqlite
@@ -209,7 +209,7 @@ def test_versions_that_were_never_swept_are_a_warning(running: Store, now: datet
     long_ago = now - running.settings.retention - timedelta(days=20)
     for _ in range(2):
         commit(running, {number: 2}, long_ago)
-    assert only(found(running, now)) == (Severity.WARNING, "retention")
+    assert only(examine_home(running, now)) == (Severity.WARNING, "retention")
 
 
 def test_ruleset_evaluations_that_wait_too_long_are_a_warning(running: Store, now: datetime) -> None:
@@ -219,8 +219,8 @@ def test_ruleset_evaluations_that_wait_too_long_are_a_warning(running: Store, no
         with running.db.writing() as w:
             evaluation_requests.request_for_customers(w, [customer.number], now - timedelta(minutes=minutes))
         if minutes == 59:
-            assert found(running, now) == []
-    [finding] = found(running, now)
+            assert examine_home(running, now) == []
+    [finding] = examine_home(running, now)
     assert (finding.severity, finding.about) == (Severity.WARNING, "monitoring")
     assert finding.problem.startswith("2 requested")
     assert f"{now - timedelta(minutes=62):%Y-%m-%d %H:%M}Z" in finding.problem
@@ -233,12 +233,12 @@ def test_a_paused_subscription_is_reported(running: Store, now: datetime) -> Non
             url, kind = "https://lender.example/hook", EventType.JOB_COMPLETED
             made, _ = subscriptions.create(w, client, kind, url, (), running.vault, now)
             subscriptions.pause(w, None, made.subscription_id, by, now)
-        [finding] = found(running, now)
+        [finding] = examine_home(running, now)
         assert (finding.severity, finding.about) == (severity, "webhooks")
         assert str(made.subscription_id) in finding.problem
         with running.db.writing() as w:
             subscriptions.resume(w, None, made.subscription_id)
-    assert found(running, now) == []
+    assert examine_home(running, now) == []
 
 
 def test_the_workers_of_a_fleet_are_listed_and_its_broker_is_tried(running: Store, now: datetime) -> None:
@@ -261,6 +261,6 @@ def test_the_workers_of_a_fleet_are_listed_and_its_broker_is_tried(running: Stor
 @on_postgresql
 def test_the_databases_clock_counts(running: Store, now: datetime) -> None:
     """A doctor whose own clock is wrong reports it, and nothing that would only follow from it."""
-    findings = found(running, now + timedelta(hours=3))
+    findings = examine_home(running, now + timedelta(hours=3))
     assert {(each.severity, each.about) for each in findings} == {(Severity.WARNING, "clock")}
     assert any("the database's clock differs" in each.problem for each in findings)

@@ -54,7 +54,7 @@ def test_a_replaced_version_is_kept_for_the_retention_time(store: Store, now: da
     replaced = place_of(store, number)
     commit(store, {number: 3}, now)
     assert sweep(store, lambda: now + retained_for(store)).versions == 0
-    assert values.read(store, replaced) == content(number, 1, 2)
+    assert values.read_place(store, replaced) == content(number, 1, 2)
 
 
 def test_after_the_retention_time_its_row_and_file_are_removed(store: Store, now: datetime) -> None:
@@ -67,7 +67,7 @@ def test_after_the_retention_time_its_row_and_file_are_removed(store: Store, now
     assert swept.bytes_freed > 0
     assert on_disk(store) == {place_of(store, number).path} != {replaced.path}
     assert counts(store) == (1, 1)
-    assert values.read(store, place_of(store, number)) == content(number, 2, 3)
+    assert values.read_place(store, place_of(store, number)) == content(number, 2, 3)
 
 
 @on_sqlite
@@ -77,7 +77,7 @@ def test_a_file_is_kept_while_it_holds_any_customers_current_data(store: Store, 
     commit(store, {numbers[0]: 3}, now)
     swept = sweep(store, lambda: now + retained_for(store) + HOUR, confirmed=True)
     assert (swept.versions, swept.files) == (1, 0)
-    assert values.read(store, place_of(store, numbers[1])) == content(numbers[1], 1, 2)
+    assert values.read_place(store, place_of(store, numbers[1])) == content(numbers[1], 1, 2)
 
 
 def test_locations_replaced_by_compaction_are_removed_too(store: Store, now: datetime) -> None:

@@ -40,14 +40,14 @@ def client_id(store: Store) -> UUID:
     return a_client(store, NOW)
 
 
-def asked(store: Store, client_id: UUID, kind: Kind = BACKTEST, **also: Any) -> PortfolioJob:
+def request_job(store: Store, client_id: UUID, kind: Kind = BACKTEST, **also: Any) -> PortfolioJob:
     new = replace(NewPortfolioJob(kind, client_id, SUBJECT, 2, "{}"), **also)
     with store.db.writing() as w:
         return portfolio_jobs.with_id(w, portfolio_jobs.request(w, new, "somebody", NOW).job_id)
 
 
 def begun(store: Store, client_id: UUID, *parts: list[int], kind: Kind = BACKTEST) -> PortfolioJob:
-    job = asked(store, client_id, kind)
+    job = request_job(store, client_id, kind)
     with store.db.writing() as w:
         portfolio_jobs.list_slices(w, portfolio_jobs.begin(w, job.job_id, NOW), parts)
         return portfolio_jobs.with_id(w, job.job_id)
@@ -87,7 +87,7 @@ def end(store: Store, job: PortfolioJob, result: Mapping[str, Any]) -> Portfolio
         return portfolio_jobs.with_id(w, job.job_id)
 
 
-def listed(store: Store, job: PortfolioJob, change: str | None = None, page: Page | None = None) -> list[int]:
+def list_numbers(store: Store, job: PortfolioJob, change: str | None = None, page: Page | None = None) -> list[int]:
     with store.db.reading() as r:
         listing = portfolio_jobs.read_listing(r, job, change)
     frames = portfolio_jobs.read_rows(store.lake, listing, page)
@@ -97,7 +97,7 @@ def listed(store: Store, job: PortfolioJob, change: str | None = None, page: Pag
 def test_the_newest_finished_backtest_of_a_version_is_found_on_either_side(store: Store, client_id: UUID) -> None:
     def finished(against: Against, other: int | None, version: int = 2, **also: Any) -> UUID:
         wanted = Request(against, other, (NOW.date(),), Knowledge.NOW, {})
-        job = asked(store, client_id, request=wanted.as_json(), version=version, **also)
+        job = request_job(store, client_id, request=wanted.as_json(), version=version, **also)
         return end(store, job, {}).job_id
 
     def latest(version: int) -> UUID | None:
@@ -107,7 +107,7 @@ def test_the_newest_finished_backtest_of_a_version_is_found_on_either_side(store
     both = finished(Against.VERSION, 1)
     finished(Against.CHALLENGER, None)
     finished(Against.VERSION, 1, subject_id=UUID(int=8))
-    asked(store, client_id, request=Request(Against.VERSION, 1, (NOW.date(),), Knowledge.NOW, {}).as_json())
+    request_job(store, client_id, request=Request(Against.VERSION, 1, (NOW.date(),), Knowledge.NOW, {}).as_json())
     assert [latest(version) for version in (1, 2, 3, 12)] == [both, both, None, None]
     newer = finished(Against.RECORDED, None)
     assert [latest(version) for version in (1, 2)] == [both, newer]
@@ -115,7 +115,7 @@ def test_the_newest_finished_backtest_of_a_version_is_found_on_either_side(store
 
 def test_a_requested_job_is_read_back_unchanged(store: Store, client_id: UUID) -> None:
     attached = pl.DataFrame({"customer_number": [1], "defaulted": [True]})
-    job = asked(store, client_id, request='{"a":1}', attachment=attached)
+    job = request_job(store, client_id, request='{"a":1}', attachment=attached)
     assert (job.kind, job.subject_id, job.version, job.request) == (BACKTEST, SUBJECT, 2, '{"a":1}')
     assert (job.created_by, job.status, job.is_done) == ("somebody", JobStatus.QUEUED, False)
     assert (job.customers_total, job.customers_done, job.customers_failed) == (None, 0, 0)
@@ -126,13 +126,13 @@ def test_a_requested_job_is_read_back_unchanged(store: Store, client_id: UUID) -
     assert job.has_attachment
     assert found is not None
     assert found.equals(attached)
-    without = asked(store, client_id)
+    without = request_job(store, client_id)
     with store.db.reading() as r:
         assert (without.has_attachment, portfolio_jobs.read_attachment(r, without)) == (False, None)
 
 
 def test_a_job_is_found_only_by_its_client_kind_and_subject(store: Store, client_id: UUID) -> None:
-    job = asked(store, client_id)
+    job = request_job(store, client_id)
     with store.db.reading() as r:
         assert portfolio_jobs.get(r, BACKTEST, client_id, job.job_id, SUBJECT) == job
         assert portfolio_jobs.get(r, BACKTEST, client_id, job.job_id) == job
@@ -147,8 +147,8 @@ def test_a_job_is_found_only_by_its_client_kind_and_subject(store: Store, client
 
 
 def test_jobs_are_listed_newest_first_and_wait_in_order_of_receipt(store: Store, client_id: UUID) -> None:
-    first, second = asked(store, client_id), asked(store, client_id)
-    asked(store, client_id, subject_id=UUID(int=8))
+    first, second = request_job(store, client_id), request_job(store, client_id)
+    request_job(store, client_id, subject_id=UUID(int=8))
     begun(store, client_id)
     with store.db.reading() as r:
         found = portfolio_jobs.find(r, SUBJECT, Page(2, 1))
@@ -177,7 +177,7 @@ def test_a_slice_holds_the_clients_customers_of_its_range(store: Store, client_i
     population = Population(client_id, None, with_transactions=False)
     with store.db.reading() as r:
         assert [number for number, _ in portfolio_jobs.find_customers(r, population)] == numbers
-        within = Slice(asked(store, client_id), 0, numbers[1], numbers[2])
+        within = Slice(request_job(store, client_id), 0, numbers[1], numbers[2])
         assert [number for number, _ in portfolio_jobs.find_customers(r, population, within)] == numbers[1:]
 
 
@@ -233,10 +233,10 @@ def test_a_failed_job_has_its_error(store: Store, client_id: UUID) -> None:
 def test_rows_are_listed_from_several_files_and_filtered_by_change(store: Store, client_id: UUID) -> None:
     job = begun(store, client_id, [1, 4], [11, 12], [21, 21], [31, 34])
     record_all(store, job)
-    assert listed(store, job) == [2, 3, 4, 12, 32, 33, 34]
-    assert listed(store, job, "limits") == [3, 33]
-    assert [listed(store, job, page=Page(nth, 3)) for nth in (1, 2, 3, 4)] == [[2, 3, 4], [12, 32, 33], [34], []]
-    assert listed(store, job, "outcome", Page(2, 2)) == [12, 32]
+    assert list_numbers(store, job) == [2, 3, 4, 12, 32, 33, 34]
+    assert list_numbers(store, job, "limits") == [3, 33]
+    assert [list_numbers(store, job, page=Page(nth, 3)) for nth in (1, 2, 3, 4)] == [[2, 3, 4], [12, 32, 33], [34], []]
+    assert list_numbers(store, job, "outcome", Page(2, 2)) == [12, 32]
 
 
 def test_no_more_rows_are_listed_than_the_kind_allows(
@@ -244,14 +244,14 @@ def test_no_more_rows_are_listed_than_the_kind_allows(
 ) -> None:
     job = begun(store, client_id, [1, 3], [11, 13], kind=SIMULATION)
     record_all(store, job)
-    assert listed(store, job) == [1, 2, 3, 11, 12, 13]
+    assert list_numbers(store, job) == [1, 2, 3, 11, 12, 13]
     few = Kind(Flow.RULESET_SIMULATION, "simulation", None, 4)
     monkeypatch.setitem(portfolio_jobs.KINDS, Flow.RULESET_SIMULATION, few)
     with store.db.reading() as r:
         job = portfolio_jobs.with_id(r, job.job_id)
         assert portfolio_jobs.read_listing(r, job).total == 4
-    assert listed(store, job) == [1, 2, 3, 11]
-    assert [listed(store, job, page=Page(nth, 3)) for nth in (1, 2, 3)] == [[1, 2, 3], [11], []]
+    assert list_numbers(store, job) == [1, 2, 3, 11]
+    assert [list_numbers(store, job, page=Page(nth, 3)) for nth in (1, 2, 3)] == [[1, 2, 3], [11], []]
 
 
 def test_a_damaged_file_is_reported(store: Store, client_id: UUID) -> None:

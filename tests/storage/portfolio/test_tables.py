@@ -19,11 +19,11 @@ from tests.storage.examples import a_client, a_customer
 
 def with_report(store: Store, now: datetime, data: str = '{"value": 7.10}', data_version: int = 0) -> Customer:
     customer = a_customer(store, a_client(store, now), now)
-    saved(store, customer, now, data, data_version)
+    save_report(store, customer, now, data, data_version)
     return customer
 
 
-def saved(store: Store, customer: Customer, now: datetime, data: str, data_version: int) -> None:
+def save_report(store: Store, customer: Customer, now: datetime, data: str, data_version: int) -> None:
     report = NewReport(customer.number, data_version, data, now.date())
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.PORTFOLIO, now.date(), store.settings, now)
@@ -57,7 +57,7 @@ def test_a_table_replaces_the_one_before_which_stays_for_its_readers(store: Stor
     with store.db.reading() as r:
         first_rows = tables.read_reports(r, "risk", customer.number)
     first = tables.put(store, "risk_portfolio", customer.number, first_rows, now)
-    saved(store, customer, now, '{"value": 9}', data_version=1)
+    save_report(store, customer, now, '{"value": 9}', data_version=1)
     with store.db.reading() as r:
         second_rows = tables.read_reports(r, "risk", customer.number)
     tables.put(store, "risk_portfolio", customer.number, second_rows, now + timedelta(days=1))
@@ -75,7 +75,7 @@ def test_a_table_replaces_the_one_before_which_stays_for_its_readers(store: Stor
 
 def test_a_report_of_older_data_never_takes_the_place_of_a_newer_one(store: Store, now: datetime) -> None:
     customer = with_report(store, now, '{"value": 9}', data_version=2)
-    saved(store, customer, now, '{"value": 7.10}', data_version=1)
+    save_report(store, customer, now, '{"value": 7.10}', data_version=1)
     with store.db.reading() as r:
         assert tables.read_reports(r, "risk", customer.number)["data"].to_list() == ['{"value": 9}']
 

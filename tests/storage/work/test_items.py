@@ -17,7 +17,7 @@ from storage.decisions.evaluations import NewEvaluation
 from storage.monitoring.rulesets import StoredRuleset
 from storage.work import items
 from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemState
-from tests.storage.decisions.test_policies import saved
+from tests.storage.decisions.test_policies import save_a_draft
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite, plans_of
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
@@ -33,7 +33,7 @@ class Team:
         self.client_id = a_client(store, now)
         self.one, self.other = (a_customer(store, self.client_id, now) for _ in range(2))
         self.ruleset = created(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
-        self.policy = saved(store, self.client_id, now, "loan")
+        self.policy = save_a_draft(store, self.client_id, now, "loan")
 
     def alert(self, customer: Customer, rule: str = "A") -> UUID:
         """Let a rule fire for a customer, and return the id of the match."""

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from benchmarks.mentions import Named, lone_sides, name_accounts, numbers
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 
 OWN: dict[str, Any] = {"category": "own_transfer", "is_transfer": False, "account_number": "062001111"}
 LABELS = {"true_category": pl.String, "true_transfer_pair": pl.UInt32, "true_facility": pl.UInt32}
@@ -15,7 +15,7 @@ LABELS = {"true_category": pl.String, "true_transfer_pair": pl.UInt32, "true_fac
 
 def judged(missing: str, *rows: tuple[dict[str, Any], tuple[str, int | None, int | None]]) -> Named:
     """Judge rows with labels: category, transfer pair, facility. All lone sides belong to the account `missing`."""
-    facts = known(*({**OWN, **row} for row, _ in rows))
+    facts = held_rows(*({**OWN, **row} for row, _ in rows))
     labels = pl.DataFrame([label for _, label in rows], LABELS, orient="row")
     enriched = facts.with_columns(labels)
     sides = lone_sides(enriched).join(numbers({1: missing}), on="customer_number")

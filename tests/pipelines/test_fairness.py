@@ -21,7 +21,7 @@ from pipelines.metrics.definition import Transactions, Where
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.scorecards.default import DEFAULT
 from pipelines.vocabulary.taxonomy import GROUPS
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 from tests.pipelines.reports.examples import START, Row, chained, checked, reports, row
 from tests.pipelines.test_reasons import POLICIES, RULESETS
 
@@ -62,7 +62,7 @@ def business(*others: Row) -> list[Row]:
 def enriched() -> Mapping[str, list[Row]]:
     """Return payments of each language with what enrichment reads from their texts."""
     sent = [{"description": text, "amount": Decimal(-90)} for texts in LANGUAGES.values() for text in texts]
-    derived = derive(known(*sent).select(KNOWN.names())).collect()
+    derived = derive(held_rows(*sent).select(KNOWN.names())).collect()
     fields = derived.select("description", cs.starts_with("category", "counterparty"), "confidence").to_dicts()
     by_text = {each["description"]: each for each in fields}
     return {

@@ -68,7 +68,7 @@ def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
         yield Interpreted(case, results)
 
 
-def compared(some: Iterable[Interpreted]) -> Iterator[Compared]:
+def compare_all(some: Iterable[Interpreted]) -> Iterator[Compared]:
     for each in some:
         case, plan = each.case, plan_policy(Policy.model_validate(each.case.document))
         for customer, row, expected in zip(case.customers, rows(plan, case).to_dicts(), each.results, strict=True):
@@ -76,7 +76,7 @@ def compared(some: Iterable[Interpreted]) -> Iterator[Compared]:
 
 
 def differing(some: Iterable[Interpreted]) -> Iterator[Compared]:
-    return (each for each in compared(some) if each.engine != each.interpreter)
+    return (each for each in compare_all(some) if each.engine != each.interpreter)
 
 
 # The engine's results
@@ -117,7 +117,7 @@ def engine_result(plan: Plan, row: Row, customer: Customer) -> PolicyResult:
 
 
 def _limit(plan: Plan, described: Json, trace: Json) -> LimitResult:
-    seen = (_seen(trace["amount"]), *(_seen(cap["value"]) for cap in trace["caps"]))
+    seen = (_parse_seen(trace["amount"]), *(_parse_seen(cap["value"]) for cap in trace["caps"]))
     slugs = {product.id: product.slug for product in plan.policy.products}
     product = slugs[described["productId"]]
     assert product == trace["product"]
@@ -127,7 +127,7 @@ def _limit(plan: Plan, described: Json, trace: Json) -> LimitResult:
 
 
 def _step(trace: Json) -> StepResult:
-    rules = tuple(RuleResult(each["code"], each["counted"], _seen(each["condition"])) for each in trace["rules"])
+    rules = tuple(RuleResult(each["code"], each["counted"], _parse_seen(each["condition"])) for each in trace["rules"])
     return StepResult(trace["matched"], rules)
 
 
@@ -139,8 +139,8 @@ def _reasons(plan: Plan, reasons: Sequence[Json]) -> tuple[Reason, ...]:
     )
 
 
-def _seen(tree: Json) -> Seen:
-    return Seen(_what(tree), tree["value"], tree.get("cause"), tuple(map(_seen, tree.get("of", ()))))
+def _parse_seen(tree: Json) -> Seen:
+    return Seen(_what(tree), tree["value"], tree.get("cause"), tuple(map(_parse_seen, tree.get("of", ()))))
 
 
 def _what(tree: Json) -> tuple[str, ...]:

@@ -236,7 +236,7 @@ def _own_metric(slug: str) -> Json:
 
 
 def customer(chance: random.Random) -> Customer:
-    held = {name: _held(chance, kind) for name, kind in KINDS.items()}
+    held = {name: _draw_attribute(chance, kind) for name, kind in KINDS.items()}
     return Customer(
         {slug: _metric(chance) for slug in METRICS},
         {name: each for name, each in held.items() if each is not None},
@@ -253,7 +253,7 @@ def _metric(chance: random.Random) -> Decimal | str:
     return _decimal(chance).quantize(Decimal("0.0001"), context=EXACT)
 
 
-def _held(chance: random.Random, kind: str) -> Attribute | None:
+def _draw_attribute(chance: random.Random, kind: str) -> Attribute | None:
     if chance.random() < MISSING:
         other = chance.choice([each for each in ("decimal", "string", "boolean") if each != kind])
         expired = chance.choice((NOW, NOW - timedelta(seconds=1)))

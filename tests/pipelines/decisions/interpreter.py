@@ -201,17 +201,17 @@ def _decimal(seen: Seen) -> Decimal:
 
 def _reasons(places: Iterable[Seen]) -> tuple[Reason, ...]:
     """Return what is missing at these places, each once."""
-    return tuple(map(_reason, dict.fromkeys(each for place in places for each in _missing(place))))
+    return tuple(map(_reason, dict.fromkeys(each for place in places for each in _find_missing(place))))
 
 
-def _missing(seen: Seen) -> Iterator[Seen]:
+def _find_missing(seen: Seen) -> Iterator[Seen]:
     if seen.value is not None:
         return
     unknown = [each for each in seen.asked if each.value is None]
     if not unknown:
         yield seen
     for each in unknown:
-        yield from _missing(each)
+        yield from _find_missing(each)
 
 
 def _reason(seen: Seen) -> Reason:
@@ -286,7 +286,7 @@ class Reader:
                 return Seen((form, *operands["texts"]), value, None, of, of)
             case _:
                 of = tuple(map(self.number, operands))
-                return Seen((form,), _compared(form, [each.value for each in of]), None, of, of)
+                return Seen((form,), _compare(form, [each.value for each in of]), None, of, of)
 
     def leaf(self, reference: Json) -> Seen:
         ((sort, name),) = reference.items()
@@ -296,7 +296,7 @@ class Reader:
 
     def _metric(self, name: str) -> tuple[Value | None, str | None]:
         reading = self._customer.metrics[name]
-        return (None, reading) if isinstance(reading, str) else _rounded(reading)
+        return (None, reading) if isinstance(reading, str) else _round(reading)
 
     def _attribute(self, name: str) -> tuple[Value | None, str | None]:
         held = self._customer.attributes.get(name)
@@ -306,17 +306,17 @@ class Reader:
             return None, "expired"
         if type(held.value) is not KINDS[self._kinds[name]]:
             return None, "wrong_kind"
-        return _rounded(held.value) if isinstance(held.value, Decimal) else (held.value, None)
+        return _round(held.value) if isinstance(held.value, Decimal) else (held.value, None)
 
     def _input(self, name: str) -> tuple[Value | None, str | None]:
         value = self._inputs[name]
-        return _rounded(value) if isinstance(value, Decimal) else (value, None)
+        return _round(value) if isinstance(value, Decimal) else (value, None)
 
 
 # Arithmetic and logic
 
 
-def _rounded(exact: Decimal) -> tuple[Decimal | None, str | None]:
+def _round(exact: Decimal) -> tuple[Decimal | None, str | None]:
     rounded = exact.quantize(PLACES, ROUND_HALF_EVEN, EXACT)
     return (None, "overflow") if rounded <= -LARGEST or rounded >= LARGEST else (rounded, None)
 
@@ -329,17 +329,17 @@ def _calculated(form: str, operands: list[Decimal]) -> tuple[Decimal | None, str
         if form == "divide" and other == 0:
             return None, "division_by_zero"
         exact = {"add": EXACT.add, "subtract": EXACT.subtract, "multiply": EXACT.multiply, "divide": EXACT.divide}
-        rounded, cause = _rounded(exact[form](value, other))
+        rounded, cause = _round(exact[form](value, other))
         if rounded is None:
             return None, cause
         value = rounded
     return value, None
 
 
-def _compared(form: str, values: Sequence[Any]) -> bool | None:
+def _compare(form: str, values: Sequence[Any]) -> bool | None:
     if form == "between":
         value, lowest, highest = values
-        return _all([_compared("atLeast", [value, lowest]), _compared("atMost", [value, highest])])
+        return _all([_compare("atLeast", [value, lowest]), _compare("atMost", [value, highest])])
     left, right = values
     if left is None or right is None:
         return None

@@ -65,7 +65,7 @@ def _tiers(numbers: Numbers) -> Json:
     return {"atLeast": [{"tiers": {"of": LEAF, "bands": bands, "otherwise": "1"}}, next(numbers)]}
 
 
-def _compared(operator: str) -> Callable[[Numbers], Json]:
+def _comparison(operator: str) -> Callable[[Numbers], Json]:
     return lambda numbers: {operator: [LEAF, next(numbers)]}
 
 
@@ -92,7 +92,7 @@ CONDITIONS: Mapping[str, Callable[[Numbers], Json]] = {
     **{f"{operator}, wide and deep": _deep(operator, MAX_OPERANDS) for operator in ("add", "multiply")},
     "sums of products": _products,
     "tiers, wide": _tiers,
-    **{each: _compared(each) for each in ("atLeast", "atMost", "moreThan", "lessThan", "equals", "differs")},
+    **{each: _comparison(each) for each in ("atLeast", "atMost", "moreThan", "lessThan", "equals", "differs")},
     "between": lambda numbers: {"between": [LEAF, next(numbers), next(numbers)]},
     **{f"{operator}, wide": _of_many(operator) for operator in ("all", "any")},
     **{f"{operator}, deep": _nested(operator) for operator in ("all", "any", "not")},

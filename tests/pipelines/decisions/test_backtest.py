@@ -109,7 +109,7 @@ def outcomes(customers: int, seed: int = 3) -> pl.DataFrame:
     )
 
 
-def described(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple[Any, ...], Any]:
+def rows_by_key(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple[Any, ...], Any]:
     rest = [name for name in frame.columns if name not in by and name != "as_of"]
     return {tuple(row[name] for name in by): tuple(row[name] for name in rest) for row in frame.to_dicts()}
 
@@ -159,7 +159,7 @@ def pairs(frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[tuple[int, dict[str
     ]
 
 
-def moved(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def has_other_limit(one: dict[str, Any], other: dict[str, Any]) -> bool:
     products = {*one["limits"], *other["limits"]}
     return any(one["limits"].get(each) != other["limits"].get(each) for each in products)
 
@@ -182,9 +182,9 @@ def test_transitions_count_customers_changed_limits_and_defaults(
     for number, one, other in pairs(frames):
         counts = expected.setdefault((one["outcome"], other["outcome"]), [0, 0, 0, 0])
         defaulted = known.get(number)
-        for place, more in enumerate((True, moved(one, other), defaulted is not None, defaulted is True)):
+        for place, more in enumerate((True, has_other_limit(one, other), defaulted is not None, defaulted is True)):
             counts[place] += more
-    found = described(whole[1]["transitions"], ["before", "after"])
+    found = rows_by_key(whole[1]["transitions"], ["before", "after"])
     assert found == {key: tuple(counts) for key, counts in expected.items()}
 
 
@@ -201,7 +201,7 @@ def test_limit_totals_of_a_transition_count_and_sum_only_known_limits(
                 if amount is not None:
                     sums[1 + place] += 1
                     sums[3 + place] += amount
-    found = described(whole[1]["limits"], ["before", "after", "product"])
+    found = rows_by_key(whole[1]["limits"], ["before", "after", "product"])
     assert found == {key: tuple(sums) for key, sums in expected.items()}
 
 
@@ -216,7 +216,7 @@ def test_bands_contain_every_customer_with_a_limit_once(
                 sums = expected.setdefault((name, product, band), [0, Decimal(0)])
                 sums[0] += 1
                 sums[1] += amount or 0
-    found = described(whole[1]["bands"], ["side", "product", "up_to"])
+    found = rows_by_key(whole[1]["bands"], ["side", "product", "up_to"])
     assert found == {key: tuple(sums) for key, sums in expected.items()}
 
 
@@ -239,14 +239,14 @@ def test_a_change_is_attributed_to_the_deciding_rules_whose_result_differs(
         if one["outcome"] != other["outcome"]
     ]
     counts = Counter(code for codes in changed for code in codes)
-    assert described(whole[1]["changes"], ["code"]) == {(code,): (count,) for code, count in counts.items()}
+    assert rows_by_key(whole[1]["changes"], ["code"]) == {(code,): (count,) for code, count in counts.items()}
 
 
 def test_a_change_of_the_outcome_takes_precedence_over_changed_limits(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected = {
-        number: "outcome" if one["outcome"] != other["outcome"] else "limits" if moved(one, other) else None
+        number: "outcome" if one["outcome"] != other["outcome"] else "limits" if has_other_limit(one, other) else None
         for number, one, other in pairs(frames)
     }
     assert dict(whole[0].select("customer_number", "change").iter_rows()) == expected
@@ -255,8 +255,8 @@ def test_a_change_of_the_outcome_takes_precedence_over_changed_limits(
 def test_rules_and_steps_are_counted_over_all_customers(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
-    found = described(whole[1]["rules"], ["side", "code"])
-    steps = described(whole[1]["steps"], ["side", "place"])
+    found = rows_by_key(whole[1]["rules"], ["side", "code"])
+    steps = rows_by_key(whole[1]["steps"], ["side", "place"])
     for name, plan, frame in (("before", BEFORE, frames[0]), ("after", AFTER, frames[1])):
         rows = frame.to_dicts()
         decisions = [decision(plan, row) for row in rows]
@@ -326,7 +326,7 @@ def test_causes_are_those_of_single_answers(
             for about, names in unknown(plan, row).items():
                 found = {each.node.name: each for root in names for each in find_missing(plan, row, root)}
                 expected.update((name, about, each.node.name, each.cause) for each in found.values())
-    counted = described(whole[1]["causes"], ["side", "about", "node", "cause"])
+    counted = rows_by_key(whole[1]["causes"], ["side", "about", "node", "cause"])
     assert {key: values[-1] for key, values in counted.items()} == dict(expected)
 
 

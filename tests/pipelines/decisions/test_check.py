@@ -492,7 +492,7 @@ def nested(depth: int) -> Json:
     return condition
 
 
-def listed(depth: int) -> Json:
+def nest_lists(depth: int) -> Json:
     value: Json = []
     for _ in range(depth):
         value = [value]
@@ -510,7 +510,7 @@ def test_a_document_beyond_bounds_is_refused_at_once(subtests: pytest.Subtests) 
     for document, code in (
         (asking(nested(20)), "TooDeep"),
         (asking(nested(10_000)), "TooDeep"),
-        (policy(surprise=listed(10_000)), "TooDeep"),
+        (policy(surprise=nest_lists(10_000)), "TooDeep"),
         (policy(surprise=[0] * 1_000_000), "TooLarge"),
         (policy(step(*wide(40))), "TooCostly"),
         (policy(step(*wide(3_000))), "TooCostly"),
@@ -698,7 +698,7 @@ def less(plan: Plan, given: pl.DataFrame, chance: random.Random) -> pl.DataFrame
     return given.with_columns(*values, *causes)
 
 
-def read(plan: Plan, case: Case) -> pl.DataFrame:
+def read_leaves_of_case(plan: Plan, case: Case) -> pl.DataFrame:
     held = {number: customer.attributes for number, customer in enumerate(case.customers)}
     return readings.read_leaves(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW)
 
@@ -725,7 +725,7 @@ def lenient_changes(plan: Plan, before: Json, after: Json) -> list[str]:
     return found
 
 
-def moved(
+def find_moved_outcomes(
     seed: int, count: int, is_wanted: Callable[[set[str]], bool], as_drawn: bool = False
 ) -> Iterator[tuple[int, list[Json]]]:
     """Yield for each drawn policy with such warnings how many outcomes changed, and what became more lenient."""
@@ -733,7 +733,7 @@ def moved(
     for case in cases(seed, count, customers=12):
         plan = plan_policy(Policy.model_validate(case.document if as_drawn else undisturbed(case.document)))
         if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in find_warnings(plan.policy)}):
-            given = read(plan, case)
+            given = read_leaves_of_case(plan, case)
             before, after = (evaluate_plan(plan, each).to_dicts() for each in (given, less(plan, given, chance)))
             pairs = list(zip(before, after, strict=True))
             lenient = [(plan.policy, one, other) for one, other in pairs if lenient_changes(plan, one, other)]
@@ -742,7 +742,7 @@ def moved(
 
 @pytest.mark.drawn
 def test_less_data_gives_a_better_result_only_with_a_warning() -> None:
-    found = list(moved(7, times(90), lambda codes: not codes))
+    found = list(find_moved_outcomes(7, times(90), lambda codes: not codes))
     assert [lenient for _, lenient in found if lenient] == []
     assert len(found) > 30
     assert sum(changed for changed, _ in found) > 35
@@ -751,7 +751,7 @@ def test_less_data_gives_a_better_result_only_with_a_warning() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_less_data_gives_no_better_result_in_thousands_of_policies(seed: int) -> None:
-    found = list(moved(100 + seed, 1_000, lambda codes: not codes))
+    found = list(find_moved_outcomes(100 + seed, 1_000, lambda codes: not codes))
     assert [lenient for _, lenient in found if lenient] == []
     assert sum(changed for changed, _ in found) > 400
 
@@ -760,7 +760,7 @@ def test_less_data_gives_no_better_result_in_thousands_of_policies(seed: int) ->
 @pytest.mark.parametrize("code", ["LenientCap", "LenientIsKnown", "LenientMatched", "LenientNotMatched"])
 def test_each_warning_is_needed(code: str) -> None:
     """In policies with only this warning, some customer does get a better result with less data."""
-    found = moved(8, 400, lambda codes: codes == {code}, as_drawn=code == "LenientCap")
+    found = find_moved_outcomes(8, 400, lambda codes: codes == {code}, as_drawn=code == "LenientCap")
     assert any(lenient for _, lenient in found)
 
 

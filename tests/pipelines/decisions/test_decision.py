@@ -71,7 +71,7 @@ def document(threshold: str = "100") -> dict[str, Any]:
 PLANNED = PlannedPolicy.of(Policy.model_validate(document()))
 
 
-def of(number: int, rows: int = 300) -> Facts:
+def facts_of_customer(number: int, rows: int = 300) -> Facts:
     return facts(customer(random.Random(number), number, rows=rows), AS_OF)
 
 
@@ -97,20 +97,22 @@ def case(number: int = 1, **changes: Any) -> Case:
 
 
 def decide(number: int = 1) -> Decision:
-    return decision.decide(PLANNED, case(number), decision.compute_figures(of(number), PLANNED.plan, [number]))
+    return decision.decide(
+        PLANNED, case(number), decision.compute_figures(facts_of_customer(number), PLANNED.plan, [number])
+    )
 
 
 def test_customers_decided_one_by_one_have_the_same_figures() -> None:
     numbers = range(1, 6)
-    rows = pl.concat([of(number).transactions for number in numbers])
+    rows = pl.concat([facts_of_customer(number).transactions for number in numbers])
     together = decision.compute_figures(Facts(rows, AS_OF), PLANNED.plan, [*numbers, 9])
-    alone = [decision.compute_figures(of(number), PLANNED.plan, [number]) for number in numbers]
+    alone = [decision.compute_figures(facts_of_customer(number), PLANNED.plan, [number]) for number in numbers]
     assert together.head(5).equals(pl.concat(alone))
     assert together["customer_number"].to_list() == [*numbers, 9]
 
 
 def test_a_customer_without_rows_has_a_row_of_causes() -> None:
-    nobody = Facts(of(1).transactions.clear(), AS_OF)
+    nobody = Facts(facts_of_customer(1).transactions.clear(), AS_OF)
     found = decision.compute_figures(nobody, PLANNED.plan, [7])
     assert found["customer_number"].to_list() == [7]
     causes = found.select(cause_of(slug) for slug in PLANNED.plan.metrics).row(0)
@@ -120,7 +122,7 @@ def test_a_customer_without_rows_has_a_row_of_causes() -> None:
 
 def test_a_policy_that_reads_no_metric_needs_no_facts() -> None:
     planned = PlannedPolicy.of(Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "blocked"}))
-    figures = decision.compute_figures(Facts(of(1).transactions.clear(), AS_OF), planned.plan, [7])
+    figures = decision.compute_figures(Facts(facts_of_customer(1).transactions.clear(), AS_OF), planned.plan, [7])
     assert decision.decide(planned, case(7, inputs={}, attributes={}), figures).outcome == "blocked"
 
 
@@ -128,12 +130,12 @@ def test_case_can_be_read_from_its_record() -> None:
     record = decide().record
     assert Recorded.of(record).case(1) == case()
     nothing = case(attributes={"score": StatedAttribute(Attribute(None, source="overridden"))}, pending_jobs=())
-    figures = decision.compute_figures(of(1), PLANNED.plan, [1])
+    figures = decision.compute_figures(facts_of_customer(1), PLANNED.plan, [1])
     assert Recorded.of(decision.decide(PLANNED, nothing, figures).record).case(1) == nothing
 
 
 def test_recorded_figures_equal_the_figures() -> None:
-    figures = decision.compute_figures(of(1), PLANNED.plan, [1])
+    figures = decision.compute_figures(facts_of_customer(1), PLANNED.plan, [1])
     again = Recorded.of(decide().record).figures(1, PLANNED.plan)
     assert again is not None
     assert again.select(sorted(again.columns)).rows() == figures.select(sorted(figures.columns)).rows()
@@ -159,7 +161,10 @@ def replay(
 
 
 def test_the_same_figures_and_policy_give_the_same_bytes() -> None:
-    assert replay(decide().record, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (True, ())
+    assert replay(decide().record, figures=decision.compute_figures(facts_of_customer(1), PLANNED.plan, [1])) == (
+        True,
+        (),
+    )
 
 
 def test_recorded_figures_are_used_if_the_data_are_no_longer_stored() -> None:
@@ -175,7 +180,7 @@ def test_changed_data_are_reported() -> None:
 
 def test_changed_policy_is_reported() -> None:
     planned = PlannedPolicy.of(Policy.model_validate(document("200")))
-    figures = decision.compute_figures(of(1), planned.plan, [1])
+    figures = decision.compute_figures(facts_of_customer(1), planned.plan, [1])
     assert replay(decide().record, planned=planned, figures=figures) == (False, ("policy",))
 
 
@@ -184,17 +189,26 @@ def test_changed_engine_is_reported(name: str) -> None:
     content = json.loads(decide().record)
     earlier = decide().record.replace(f'"{name}":{content[name]}'.encode(), f'"{name}":0'.encode())
     assert earlier != decide().record
-    assert replay(earlier, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, figures=decision.compute_figures(facts_of_customer(1), PLANNED.plan, [1])) == (
+        False,
+        ("engine",),
+    )
 
 
 def test_changed_metric_definitions_count_as_the_engine() -> None:
     earlier = decide().record.replace(PLANNED.metrics_fingerprint.encode(), b"0" * 64)
-    assert replay(earlier, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, figures=decision.compute_figures(facts_of_customer(1), PLANNED.plan, [1])) == (
+        False,
+        ("engine",),
+    )
 
 
 def test_unexplained_difference_counts_as_the_engine() -> None:
     earlier = decide().record.replace(b'"outcome":"', b'"outcome":"x')
-    assert replay(earlier, figures=decision.compute_figures(of(1), PLANNED.plan, [1])) == (False, ("engine",))
+    assert replay(earlier, figures=decision.compute_figures(facts_of_customer(1), PLANNED.plan, [1])) == (
+        False,
+        ("engine",),
+    )
 
 
 def test_figures_that_the_policy_no_longer_reads_are_reported() -> None:

@@ -31,7 +31,7 @@ from tests.pipelines.decisions.comparing import (
     Compared,
     Interpreted,
     cases,
-    compared,
+    compare_all,
     differing,
     interpreted,
     metrics_of,
@@ -65,7 +65,7 @@ print(pl.thread_pool_size(), digest.hexdigest())
 
 @pytest.fixture(scope="module")
 def some(interpreted_cases: Sequence[Interpreted]) -> Sequence[Compared]:
-    return list(compared(interpreted_cases))
+    return list(compare_all(interpreted_cases))
 
 
 def test_engine_equals_the_interpreter(some: Sequence[Compared]) -> None:
@@ -257,27 +257,27 @@ def limited(amount: str, *caps: str, **given: object) -> tuple[Decimal | None, D
     return found["amount_0"], found["uncapped_0"], found["capped_0"]
 
 
-def described(amount: str, uncapped: str | None = None) -> tuple[Decimal, Decimal | None, bool]:
+def amounts_of_limit(amount: str, uncapped: str | None = None) -> tuple[Decimal, Decimal | None, bool]:
     return Decimal(amount), None if uncapped is None else Decimal(uncapped), uncapped is not None
 
 
 def test_a_limit_is_rounded_down_after_its_caps() -> None:
-    assert limited("1234.56789") == described("1234.56")
-    assert limited("1234.56", roundDownTo="100") == described("1200")
-    assert limited("1234.56", "1150", "1190", roundDownTo="100") == described("1100", "1234.56")
-    assert limited("1234.56", "1234.56") == described("1234.56")
-    assert limited("1234.56999", "1234.56998") == described("1234.56", "1234.56")
+    assert limited("1234.56789") == amounts_of_limit("1234.56")
+    assert limited("1234.56", roundDownTo="100") == amounts_of_limit("1200")
+    assert limited("1234.56", "1150", "1190", roundDownTo="100") == amounts_of_limit("1100", "1234.56")
+    assert limited("1234.56", "1234.56") == amounts_of_limit("1234.56")
+    assert limited("1234.56999", "1234.56998") == amounts_of_limit("1234.56", "1234.56")
 
 
 def test_limit_below_its_minimum_is_zero() -> None:
-    assert limited("5099.99", minimum="5000", roundDownTo="1000") == described("5000")
-    assert limited("5099.99", "4999.99", minimum="5000") == described("0", "5099.99")
+    assert limited("5099.99", minimum="5000", roundDownTo="1000") == amounts_of_limit("5000")
+    assert limited("5099.99", "4999.99", minimum="5000") == amounts_of_limit("0", "5099.99")
 
 
 def test_limit_is_never_negative() -> None:
-    assert limited("-100") == described("0")
-    assert limited("100", "-5") == described("0", "100")
-    assert limited("-100", "-500") == described("0")  # there was nothing to cap
+    assert limited("-100") == amounts_of_limit("0")
+    assert limited("100", "-5") == amounts_of_limit("0", "100")
+    assert limited("-100", "-500") == amounts_of_limit("0")  # there was nothing to cap
 
 
 @pytest.mark.parametrize("multiple", ["0", "0.00", "0.001", "0.005", "-1", "1e2", "12.345", "00.10"])

@@ -127,7 +127,7 @@ GOOD: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
 }
 
 
-def decided(slug: str, **changed: Value | str | None) -> Evaluation:
+def evaluate_example(slug: str, **changed: Value | str | None) -> Evaluation:
     """Evaluate the good customer with other values; None removes an attribute, or a metric's history."""
     given = {sort: dict(its) for sort, its in GOOD[slug].items()}
     for name, value in changed.items():
@@ -138,7 +138,7 @@ def decided(slug: str, **changed: Value | str | None) -> Evaluation:
     return evaluation(POLICIES[slug], given["metrics"], held, given["inputs"])  # pyrefly: ignore[bad-argument-type]
 
 
-def described(of: Evaluation) -> tuple[str, list[str], list[str | None]]:
+def summarise_evaluation(of: Evaluation) -> tuple[str, list[str], list[str | None]]:
     """Return the outcome, the codes of matched rules or missing values, and the amounts."""
     verdict = of.verdict
     codes = [each["code"] for each in verdict["matchedRules"]] or [str(each["name"]) for each in verdict["reasons"]]
@@ -216,12 +216,15 @@ def test_example_decides_as_described(
     slug: str, changed: Mapping[str, Any], outcome: str, codes: list[str], amounts: list[str | None]
 ) -> None:
     met = ["REVENUE", "COVER"] if slug == LINE and outcome == "proceed" else codes
-    assert described(decided(slug, **changed)) == (outcome, met, amounts)
+    assert summarise_evaluation(evaluate_example(slug, **changed)) == (outcome, met, amounts)
 
 
 @pytest.mark.parametrize("slug", sorted(DOCUMENTS))
 def test_no_example_lends_to_a_business_that_pays_for_its_insolvency(slug: str) -> None:
-    assert described(decided(slug, insolvency_rows_365d="1"))[:2] == ("blocked", ["INSOLVENCY_PAYMENTS"])
+    assert summarise_evaluation(evaluate_example(slug, insolvency_rows_365d="1"))[:2] == (
+        "blocked",
+        ["INSOLVENCY_PAYMENTS"],
+    )
 
 
 # The page
@@ -250,7 +253,7 @@ def test_documented_results_equal_the_programs(customer: Mapping[str, str]) -> N
     }
     held = {} if customer["bureau_score"] == "—" else {"bureau_score": Attribute(Decimal(customer["bureau_score"]))}
     inputs = {"requestedAmount": Decimal(30000)}
-    outcome, _, (amount,) = described(evaluation(on_the_page()[0], known, held, inputs))
+    outcome, _, (amount,) = summarise_evaluation(evaluation(on_the_page()[0], known, held, inputs))
     expected = None if customer["offered"] == "—" else f"{customer['offered']}.00"
     assert (outcome, amount) == (customer["outcome"], expected)
 
@@ -260,7 +263,7 @@ def test_documentation_shows_a_policys_own_metrics() -> None:
     known = {"rent_90d": Decimal(9000), "rent_share_90d": Decimal("0.4"), "revenue_90d": Decimal("99999.99")}
     shop_inputs = values(purpose="equipment", requestedAmount="30000")
     found = evaluation(shop, known, {}, shop_inputs)
-    assert described(found) == ("conditional", ["RENT"], ["9999.99"])
+    assert summarise_evaluation(found) == ("conditional", ["RENT"], ["9999.99"])
     assert [(each["value"], each["format"]) for each in found.answer["indicators"]] == [
         *((Decimal("0.4"), "percent"), (Decimal(9000), "integer")),
     ]

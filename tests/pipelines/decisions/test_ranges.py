@@ -66,7 +66,7 @@ def all_customers(plan: Plan) -> pl.DataFrame:
     return evaluate_plan(plan, readings.read_leaves(plan, numbers, held, {}, NOW))
 
 
-def found(document: Json) -> set[tuple[str, str]]:
+def find_places_and_codes(document: Json) -> set[tuple[str, str]]:
     return {(each.pointer, each.code.removeprefix("DecisionPolicy.")) for each in ranges.find_faults(document)}
 
 
@@ -79,7 +79,7 @@ def conditions(seed: int, count: int, names: str, *, with_known: bool) -> Iterat
         plan = plan_policy(Policy.model_validate(policy(step(0, *rules))))
         rows = all_customers(plan)
         for each, its in zip(rules, plan.steps[0].rules, strict=True):
-            said = found(policy(step(0, each)))
+            said = find_places_and_codes(policy(step(0, each)))
             own = {code for pointer, code in said if pointer == "/steps/0/rules/0/condition"}
             yield set(rows[its.condition].to_list()), own & {"NeverTrue", "AlwaysTrue", "EmptyRange"}
 
@@ -104,7 +104,7 @@ def test_every_constant_condition_on_one_value_is_found() -> None:
         truths = set(all_customers(plan)[plan.steps[0].rules[0].condition].to_list())
         is_constant = not truths >= {True, False}
         constant += is_constant
-        missed += is_constant and not found(document)
+        missed += is_constant and not find_places_and_codes(document)
     assert (missed, constant > 10) == (0, True)
 
 
@@ -115,7 +115,7 @@ def test_step_or_rule_reported_as_unreachable_is_never_reached() -> None:
         document = policy(*(_drawn_step(chance, nth) for nth in range(3)))
         rows = all_customers(plan_policy(Policy.model_validate(document)))
         decided = rows.filter(pl.col("outcome") == "blocked")
-        for pointer, code in found(document):
+        for pointer, code in find_places_and_codes(document):
             _, _, nth, *place = pointer.split("/")
             if code == "StepUnreachable":
                 said += 1

@@ -45,13 +45,15 @@ def policy(*conditions: Any, **fields: Any) -> Plan:
     return plan_policy(Policy.model_validate(document | fields))
 
 
-def read(plan: Plan, **attributes: str) -> pl.DataFrame:
+def read_attributes(plan: Plan, **attributes: str) -> pl.DataFrame:
     held = {1: {name: Attribute(Decimal(text)) for name, text in attributes.items()}}
     return readings.read_leaves(plan, pl.DataFrame({"customer_number": [1]}), held, {}, drawn.NOW)
 
 
-def of(plan: Plan, leaf: str, **attributes: str) -> Sensitivity:
-    return next(each for each in find_sensitivities(plan, read(plan, **attributes)) if each.node.label == leaf)
+def sensitivity_to(plan: Plan, leaf: str, **attributes: str) -> Sensitivity:
+    return next(
+        each for each in find_sensitivities(plan, read_attributes(plan, **attributes)) if each.node.label == leaf
+    )
 
 
 def change(found: Sensitivity, side: str) -> tuple[str, str] | None:
@@ -61,7 +63,7 @@ def change(found: Sensitivity, side: str) -> tuple[str, str] | None:
 
 def test_the_nearest_change_below_and_above() -> None:
     plan = policy({"lessThan": [SCORE, "500"]}, {"moreThan": [SCORE, "700"]})
-    found = of(plan, "score", score="684")
+    found = sensitivity_to(plan, "score", score="684")
     assert (change(found, "below"), change(found, "above")) == (
         ("499.99999999", "blocked"),
         ("700.00000001", "conditional"),
@@ -72,7 +74,7 @@ def test_the_nearest_change_below_and_above() -> None:
 
 def test_a_threshold_behind_arithmetic_is_found_to_the_last_digit() -> None:
     plan = policy({"moreThan": [{"divide": [DEBT, SCORE]}, "0.33333333"]})
-    found = of(plan, "debt", debt="100", score="3000")
+    found = sensitivity_to(plan, "debt", debt="100", score="3000")
     assert change(found, "above") == (
         "1000.000005",
         "blocked",
@@ -82,20 +84,23 @@ def test_a_threshold_behind_arithmetic_is_found_to_the_last_digit() -> None:
 
 def test_change_hidden_by_rounding_is_no_change() -> None:
     plan = policy({"atLeast": [{"multiply": [SCORE, "0.1"]}, "0.00000001"]})
-    assert change(of(plan, "score", score="0"), "above") == ("0.00000006", "blocked")  # half of the last place is 0
+    assert change(sensitivity_to(plan, "score", score="0"), "above") == (
+        "0.00000006",
+        "blocked",
+    )  # half of the last place is 0
 
 
 def test_both_sides_of_a_pole() -> None:
     """1000 / score: division by zero has no value, so the outcome is unknown there."""
     plan = policy({"moreThan": [{"divide": ["1000", SCORE]}, "500"]})
-    found = of(plan, "score", score="-4")
+    found = sensitivity_to(plan, "score", score="-4")
     assert change(found, "above") == ("0", "indeterminate")
     assert change(found, "below") is None
 
 
 def test_number_that_cannot_change_the_outcome_has_no_changes() -> None:
     plan = policy({"all": [{"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}]})
-    found = of(plan, "debt", score="600", debt="5")
+    found = sensitivity_to(plan, "debt", score="600", debt="5")
     assert (found.below, found.above, found.nearest, found.complete) == (None, None, None, True)
 
 
@@ -104,7 +109,7 @@ def changes(found: Sensitivity) -> list[tuple[str, str]]:
 
 
 def test_number_without_value_has_values_for_other_outcomes() -> None:
-    found = of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [SCORE, "700"]}), "score")
+    found = sensitivity_to(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [SCORE, "700"]}), "score")
     assert (found.value, found.below, found.above) == (None, None, None)
     assert changes(found) == [("0", "blocked"), ("500", "proceed"), ("700.00000001", "conditional")]
     assert found.nearest == found.changes[0]
@@ -112,28 +117,33 @@ def test_number_without_value_has_values_for_other_outcomes() -> None:
 
 
 def test_negative_values_are_found() -> None:
-    assert changes(of(policy({"lessThan": [SCORE, "-3"]}), "score")) == [("0", "proceed"), ("-3.00000001", "blocked")]
+    assert changes(sensitivity_to(policy({"lessThan": [SCORE, "-3"]}), "score")) == [
+        ("0", "proceed"),
+        ("-3.00000001", "blocked"),
+    ]
 
 
 def test_number_without_value_that_decides_nothing_alone_has_no_changes() -> None:
     """Both are missing: with any debt, the score could still block."""
-    found = of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "debt")
+    found = sensitivity_to(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "debt")
     assert (found.changes, found.nearest, found.complete) == ((), None, True)
-    assert changes(of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "score")) == [("0", "blocked")]
+    assert changes(sensitivity_to(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "score")) == [
+        ("0", "blocked")
+    ]
 
 
 def test_missing_number_has_values_that_worsen_the_outcome() -> None:
     document = policy({"moreThan": [DEBT, "10"]}).policy.model_dump(by_alias=True)
     document["steps"][0]["rules"][0]["onUnavailable"] = "notMatched"
     plan = plan_policy(Policy.model_validate(document))
-    assert changes(of(plan, "debt")) == [("10.00000001", "blocked")]
+    assert changes(sensitivity_to(plan, "debt")) == [("10.00000001", "blocked")]
 
 
 @pytest.mark.service  # searches until it gives up
 def test_endless_search_is_given_up_and_marked_incomplete() -> None:
     """score − score is 0 at every value, but ranges don't show it."""
     plan = policy({"moreThan": [{"subtract": [{"multiply": [SCORE, SCORE]}, {"multiply": [SCORE, SCORE]}]}, "1"]})
-    found = of(plan, "score", score="100")
+    found = sensitivity_to(plan, "score", score="100")
     assert not found.complete
     assert found.above is None
 
@@ -199,7 +209,7 @@ def test_a_grid_is_evaluated_for_each_pair() -> None:
     score, debt = numeric_leaves(plan)
     across = Axis(score, [Decimal(400), Decimal(500)])
     down = Axis(debt, [Decimal(10), Decimal(11), Decimal(12)])
-    found = evaluate_grid(plan, read(plan), across, down)["outcome"].to_list()
+    found = evaluate_grid(plan, read_attributes(plan), across, down)["outcome"].to_list()
     assert found == ["blocked", "proceed", "blocked", "conditional", "blocked", "conditional"]
 
 

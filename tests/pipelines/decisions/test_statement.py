@@ -11,7 +11,7 @@ from pipelines.decisions.starter import ATTRIBUTES
 LOAN = examples.load()["working-capital-loan"]
 
 
-def of(document: Any) -> Any:
+def describe_policy(document: Any) -> Any:
     (policy,) = describe_automation([Policy.model_validate(document)])["policies"]
     return policy
 
@@ -20,7 +20,9 @@ def test_personal_information_is_declared_as_such_and_read() -> None:
     document = deepcopy(LOAN)
     document["attributes"].append({"name": "unread", "kind": "string", "personal": True})
     document["declaredInputs"][1]["personal"] = True
-    assert [(each["name"], each["from"], each["kind"]) for each in of(document)["personalInformation"]] == [
+    assert [
+        (each["name"], each["from"], each["kind"]) for each in describe_policy(document)["personalInformation"]
+    ] == [
         ("bureau_score", "attribute", "decimal"),
         ("hardship_flag", "attribute", "boolean"),
         ("termMonths", "input", "decimal"),
@@ -28,7 +30,7 @@ def test_personal_information_is_declared_as_such_and_read() -> None:
 
 
 def test_only_metrics_computed_from_transactions_are_listed() -> None:
-    figures = of(LOAN)["bankTransactions"]
+    figures = describe_policy(LOAN)["bankTransactions"]
     assert "Dishonours, last 180 days" in figures
     assert "Median monthly receipts, 6 months" in figures
     assert "True revenue trend, 90 days" not in figures  # made of two that are named
@@ -36,7 +38,7 @@ def test_only_metrics_computed_from_transactions_are_listed() -> None:
 
 
 def test_automatic_decisions_are_separate_from_assisted_ones() -> None:
-    stated = of(LOAN)
+    stated = describe_policy(LOAN)
     alone, assisted = stated["decidedAutomatically"], stated["decidedWithAssistance"]
     assert [each.split(":")[0] for each in alone] == [
         "Not eligible",
@@ -53,14 +55,14 @@ def test_automatic_decisions_are_separate_from_assisted_ones() -> None:
 
 
 def test_a_default_that_refers_is_decided_by_a_person() -> None:
-    stated = of(LOAN | {"defaultOutcome": "conditional"})
+    stated = describe_policy(LOAN | {"defaultOutcome": "conditional"})
     assert "Otherwise the application is referred to a person." in stated["decidedWithAssistance"]
     assert not any(each.startswith("Otherwise") for each in stated["decidedAutomatically"])
 
 
 def test_default_outcome_has_its_reason() -> None:
     reason = {"code": "NO", "message": "Nothing spoke for it.", "customerMessage": "We can't lend to you yet."}
-    stated = of(LOAN | {"defaultOutcome": "blocked", "defaultReason": reason})
+    stated = describe_policy(LOAN | {"defaultOutcome": "blocked", "defaultReason": reason})
     assert "Otherwise the application is refused. Nothing spoke for it." in stated["decidedAutomatically"]
 
 

@@ -11,7 +11,7 @@ from pipelines.decisions.readings import column_of
 from pipelines.decisions.sensitivity import find_sensitivities
 from pipelines.decisions.suggestions import suggest_changes
 from pipelines.metrics import cause_of
-from tests.pipelines.decisions.test_sensitivity import SCORE, policy, read
+from tests.pipelines.decisions.test_sensitivity import SCORE, policy, read_attributes
 
 
 def suggested(plan: Plan, row: pl.DataFrame) -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def test_suggestions_are_round_and_can_be_aimed_at(
     conditions: list[Any], score: str | None, expected: list[tuple[str, str]]
 ) -> None:
     plan = policy(*conditions)
-    assert suggested(plan, read(plan, **({} if score is None else {"score": score}))) == expected
+    assert suggested(plan, read_attributes(plan, **({} if score is None else {"score": score}))) == expected
 
 
 def of_metric(slug: str, condition: str, limit: str, value: str) -> list[tuple[str, str]]:

@@ -41,7 +41,7 @@ def submission(seq: int, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return accepted(*({"received_seq": seq, "job_id": seq.to_bytes(16), **row} for row in rows))
 
 
-def known(*rows: Mapping[str, Any]) -> pl.DataFrame:
+def held_rows(*rows: Mapping[str, Any]) -> pl.DataFrame:
     """Return rows in schema TRANSACTIONS as the input of enrichment's steps: identified, nothing derived yet."""
     blank = dict.fromkeys(TRANSACTIONS.names())
     complete = [

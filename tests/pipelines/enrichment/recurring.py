@@ -17,7 +17,7 @@ from typing import Any
 import holidays
 import polars as pl
 
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 
 FIRST, LAST = date(2022, 1, 1), date(2025, 12, 31)
 LEAST = {"business_daily": 8, "weekly": 4, "yearly": 2, "twice_monthly": 4}
@@ -199,7 +199,7 @@ def _case(number: int, rng: Random) -> Iterator[Payment]:
 def transactions(payments: list[Payment], a_customer: int = 50) -> pl.DataFrame:
     """Return TRANSACTIONS in the payments' order (`position`), with several counterparties per customer."""
     parties = {party: n for n, party in enumerate(dict.fromkeys(payment.party for payment in payments))}
-    return known(*(_row(payment, parties[payment.party] // a_customer) for payment in payments))
+    return held_rows(*(_row(payment, parties[payment.party] // a_customer) for payment in payments))
 
 
 def _row(payment: Payment, customer: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.balances import verify_balances
-from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, known
+from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, held_rows
 
 MONDAY = date(2026, 3, 2)
 Row = dict[str, Any]
@@ -21,7 +21,7 @@ def row(day: int, amount: str, balance: str | None, **fields: Any) -> Row:
 
 def list_verdicts(*rows: Row) -> list[bool | None]:
     """Return the verdicts in the order in which the rows were sent."""
-    return verify_balances(known(*rows)).sort("position")["balance_verified"].to_list()
+    return verify_balances(held_rows(*rows)).sort("position")["balance_verified"].to_list()
 
 
 def test_balances_that_follow_from_the_amounts_are_verified() -> None:

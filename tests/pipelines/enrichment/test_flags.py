@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.flags import FLAGS, add_flags
 from pipelines.enrichment.matching.reversals import GIVEN_BACK_DAYS, REFUND_DAYS
-from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, known
+from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, held_rows
 
 MONDAY = date(2026, 3, 2)
 Row = dict[str, Any]
@@ -27,7 +27,7 @@ def row(day: int = 0, amount: str = "-100", category: str = "suppliers", **field
 
 
 def list_flags(*rows: Row) -> list[list[str]]:
-    return add_flags(known(*rows))["flags"].to_list()
+    return add_flags(held_rows(*rows))["flags"].to_list()
 
 
 def positions_with(name: str, *rows: Row) -> list[int]:
@@ -60,7 +60,7 @@ def test_flags_that_depend_on_the_row_alone(fields: Row, expected: list[str]) ->
 
 
 def test_flags_are_sorted_and_replace_an_existing_column() -> None:
-    rows = known({"category": "gambling", "channel": "atm", "amount": Decimal(-2000), "flags": ["old"]})
+    rows = held_rows({"category": "gambling", "channel": "atm", "amount": Decimal(-2000), "flags": ["old"]})
     once = add_flags(rows)
     assert once["flags"].to_list() == [["cash", "gambling", "round_amount"]]
     assert_frame_equal(add_flags(once), once)
@@ -324,14 +324,14 @@ def make_rows(some: Sequence[tuple[int, str, str, str | None, bool]]) -> list[Ro
 @given(st.lists(lines, max_size=14), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[tuple[int, str, str, str | None, bool]], random: Random) -> None:
     rows = make_rows(some)
-    mixed = add_flags(known(*random.sample(rows, len(rows))))
-    assert_frame_equal(mixed.sort("position"), add_flags(known(*rows)))
+    mixed = add_flags(held_rows(*random.sample(rows, len(rows))))
+    assert_frame_equal(mixed.sort("position"), add_flags(held_rows(*rows)))
 
 
 @given(st.lists(lines, max_size=14))
 def test_no_more_payments_are_undone_than_were_made(some: list[tuple[int, str, str, str | None, bool]]) -> None:
     """Per account and amount, there are no more returned payments than returns; likewise refunds by counterparty."""
-    found = add_flags(known(*make_rows(some))).with_columns(size=pl.col("amount").abs())
+    found = add_flags(held_rows(*make_rows(some))).with_columns(size=pl.col("amount").abs())
     has = pl.col("flags").list.contains
     by_amount = found.group_by("account_id", "size").agg(back=has("dishonoured").sum(), returns=has("dishonour").sum())
     assert by_amount.filter(pl.col("back") > pl.col("returns")).is_empty()
@@ -370,7 +370,7 @@ def test_duplicate_charges_agree_with_plain_python(some: list[tuple[int, str, bo
 def test_two_million_equal_rows_of_one_customer_are_handled(category: str) -> None:
     count = 2_000_000
     amount = "-25" if category == "suppliers" else "25"
-    two = known(row(0, "-25"), row(0, amount, category, category_group=CATEGORIES[category]))
+    two = held_rows(row(0, "-25"), row(0, amount, category, category_group=CATEGORIES[category]))
     rows = two.select(pl.all().repeat_by(count // 2).explode())
     numbered = rows.with_columns(transaction_id=pl.int_range(pl.len()).cast(pl.String).cast(pl.Binary))
     found = add_flags(numbered).explode("flags")["flags"].value_counts().rows()

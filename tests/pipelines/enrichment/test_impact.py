@@ -21,7 +21,7 @@ from pipelines.portfolio.impact import (
     merge,
 )
 from pipelines.vocabulary.taxonomy import GROUPS
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 from tests.pipelines.monitoring.test_planning import own
 
 AS_OF = date(2026, 4, 1)
@@ -79,7 +79,7 @@ def customers(**categories: tuple[str, ...]) -> pl.DataFrame:
         for name, slugs in categories.items()
         for slug, amount in zip(slugs, AMOUNTS, strict=True)
     ]
-    return known(*rows)
+    return held_rows(*rows)
 
 
 SALES, ONE, NONE = ("customer_transfer",) * 2, ("customer_transfer", "grant"), ("grant", "grant")

@@ -27,7 +27,7 @@ EXAMPLES = "  matches: [DEPOT COVER 4, THE DEPOT COVER]\n  not: [DEPOT]\n"
 RULE = f"- category: insurance\n  any: [DEPOT COVER]\n{EXAMPLES}"
 
 
-def refused(**files: str) -> list[str]:
+def load_refused(**files: str) -> list[str]:
     """Return the lines of the refusal. Arguments are the files' contents, by the names above in lower case."""
     with pytest.raises(RuleError) as caught:
         parse_own_rules({globals()[name.upper()]: text for name, text in files.items()})
@@ -40,7 +40,7 @@ def categories(own: OwnRules | None, *rows: dict[str, Any], **known: Any) -> lis
     return transactions.sort("position")["category"].to_list()
 
 
-def described(*texts: str) -> list[dict[str, Any]]:
+def rows_described(*texts: str) -> list[dict[str, Any]]:
     return [{"description": text, "amount": Decimal("-50.00")} for text in texts]
 
 
@@ -83,14 +83,14 @@ def test_each_fault_is_one_line_with_file_and_line(subtests: pytest.Subtests) ->
     }
     for says, (name, text, line) in faults.items():
         with subtests.test(says):
-            [shown] = refused(**{name: text})
+            [shown] = load_refused(**{name: text})
             assert shown.startswith(f"{globals()[name.upper()]}:{line}: ")
             assert says in shown
 
 
 def test_all_faults_are_reported_at_once_but_not_without_end() -> None:
     wrong = "".join(f"  N{number}: []\n" for number in range(30))
-    lines = refused(names=f"fuel:\n{wrong}")
+    lines = load_refused(names=f"fuel:\n{wrong}")
     assert len(lines) == own_rules.MAX_FAULTS + 1
     assert lines[-1] == "and 10 more"
 
@@ -116,19 +116,19 @@ def test_own_entries_win_over_shipped_ones_of_their_layer() -> None:
             "  not: [FEE]\n",
         }
     )
-    rows = described("BUNNINGS WAREHOUSE 0441", "ZORBLY 0441", "DISHONOUR FEE ZORBLY", "AMPOL 0441")
+    rows = rows_described("BUNNINGS WAREHOUSE 0441", "ZORBLY 0441", "DISHONOUR FEE ZORBLY", "AMPOL 0441")
     assert categories(None, *rows)[0] == "materials"
     assert categories(own, *rows) == ["insurance", "fuel", "software", "fuel"]
 
 
 def test_a_shipped_decisive_rule_stays_above_an_own_name() -> None:
     own = parse_own_rules({NAMES: "fuel:\n  Zorbly: [ZORBLY]\n"})
-    assert categories(own, *described("DISHONOUR FEE ZORBLY", "ZORBLY 0441")) == ["dishonour_fee", "fuel"]
+    assert categories(own, *rows_described("DISHONOUR FEE ZORBLY", "ZORBLY 0441")) == ["dishonour_fee", "fuel"]
 
 
 def test_an_own_short_phrase_wins_over_a_longer_shipped_one() -> None:
     own = parse_own_rules({NAMES: "materials:\n  Tyro Tools: [TYRO]\n"})
-    assert categories(own, *described("TYRO BUSINESS LOAN 4411")) == ["materials"]
+    assert categories(own, *rows_described("TYRO BUSINESS LOAN 4411")) == ["materials"]
 
 
 def test_corrections_stay_above_own_rules() -> None:
@@ -136,12 +136,12 @@ def test_corrections_stay_above_own_rules() -> None:
     blank = dict.fromkeys(CORRECTIONS.names())
     said = {"customer_number": 1, "correction_id": b"c" * 16, "position": 1, "words": "ZORBLY", "category": "meals"}
     corrections = pl.DataFrame([blank | said], schema=CORRECTIONS)
-    assert categories(own, *described("ZORBLY 0441"), corrections=corrections) == ["meals"]
+    assert categories(own, *rows_described("ZORBLY 0441"), corrections=corrections) == ["meals"]
 
 
 def test_only_the_clients_own_customers_are_read_by_its_rules() -> None:
     own = parse_own_rules({NAMES: "fuel:\n  Zorbly: [ZORBLY]\n"})
-    rows = [{**row, "customer_number": number} for number in (1, 2) for row in described("ZORBLY 0441")]
+    rows = [{**row, "customer_number": number} for number in (1, 2) for row in rows_described("ZORBLY 0441")]
     knowledge = Knowledge(own_lists=[Activated(frozenset({2}), own.lists)])
     found = enrich(NOTHING, accepted(*rows), knowledge=knowledge).transactions.collect().sort("customer_number")
     assert (found["category"] == "fuel").to_list() == [False, True]
@@ -164,7 +164,7 @@ def test_the_documented_rules_are_sound() -> None:
     files = dict(zip(parts[::2], parts[1::2], strict=True))
     own = parse_own_rules(files)
     assert len(files) == 3
-    assert categories(own, *described("ZORBLY 4", "HARBOUR DEPOT 4", "DEPOT COVER LEVY")) == [
+    assert categories(own, *rows_described("ZORBLY 4", "HARBOUR DEPOT 4", "DEPOT COVER LEVY")) == [
         "materials",
         "rent",
         "insurance",
@@ -173,7 +173,9 @@ def test_the_documented_rules_are_sound() -> None:
 
 def test_no_rules_change_nothing() -> None:
     own = parse_own_rules({NAMES: "# nothing yet\n"})
-    rows = described("BUNNINGS WAREHOUSE 0441", "DISHONOUR FEE", "COURIERS 44", "TYRO BUSINESS LO", "SOMEBODY ELSE")
+    rows = rows_described(
+        "BUNNINGS WAREHOUSE 0441", "DISHONOUR FEE", "COURIERS 44", "TYRO BUSINESS LO", "SOMEBODY ELSE"
+    )
     assert categories(own, *rows) == categories(None, *rows)
     assert own.lists.rulebook.numbers == patterns.load().numbers
     assert own.lists.directory.phrases.equals(counterparties.load().phrases)
@@ -236,7 +238,7 @@ def test_too_much_is_refused_before_it_is_built(subtests: pytest.Subtests) -> No
     }
     for says, files in hostile.items():
         with subtests.test(says):
-            assert any(says in line for line in refused(**files))
+            assert any(says in line for line in load_refused(**files))
 
 
 @pytest.mark.service  # its subject is time
@@ -252,5 +254,5 @@ def test_the_largest_rules_are_searched_within_the_time_limit_of_a_test() -> Non
         for number in range(12)
     )
     own = parse_own_rules({NAMES: f"fuel:\n{listed}", DECISIVE: rules})
-    rows = described(*(" ".join(chosen.choices(words, k=60)) for _ in range(300)))
+    rows = rows_described(*(" ".join(chosen.choices(words, k=60)) for _ in range(300)))
     assert set(categories(own, *rows)) == {"insurance"}

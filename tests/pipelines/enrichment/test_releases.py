@@ -15,7 +15,7 @@ from pipelines.portfolio.releases import fingerprint, parse_releases
 from pipelines.vocabulary.rule_files import RuleError
 from pipelines.vocabulary.taxonomy import GROUPS, VERSION
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 
 AS_OF = date(2026, 4, 1)
 FIRST: dict[str, Any] = {
@@ -95,7 +95,7 @@ def rows_under(*categories: str, amounts: tuple[str, ...] = (), **fields: Any) -
         }
         for slug, amount in zip(categories, sums, strict=True)
     ]
-    return known(*rows)
+    return held_rows(*rows)
 
 
 def figure(impact: Impact, name: str) -> tuple[Any, ...]:
@@ -195,7 +195,7 @@ def test_impact_on_all_customers_is_the_sum_over_parts(some: list[tuple[int, str
             }
             for line in some
         ]
-        return known(*rows)
+        return held_rows(*rows)
 
     before, after = under(1), under(2)
     whole = compare(before, after, AS_OF)

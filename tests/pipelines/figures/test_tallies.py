@@ -17,7 +17,7 @@ DECLARED = {
 }
 
 
-def of(customers: int, *rows: tuple[str | None, int, str]) -> Tallies:
+def tallies_of(customers: int, *rows: tuple[str | None, int, str]) -> Tallies:
     columns = {
         "n": [n for _, n, _ in rows],
         "code": [code for code, _, _ in rows],
@@ -29,7 +29,9 @@ def of(customers: int, *rows: tuple[str | None, int, str]) -> Tallies:
 
 def test_counts_and_amounts_are_summed_by_what_they_are_counted_by() -> None:
     """Parts may have any whole-number type and any order of columns; null is a key like any other."""
-    added = merge(DECLARED, [of(2, ("A", 1, "0.10"), (None, 1, "5")), of(3, ("A", 2, "0.20"), (None, 1, "1"))])
+    added = merge(
+        DECLARED, [tallies_of(2, ("A", 1, "0.10"), (None, 1, "5")), tallies_of(3, ("A", 2, "0.20"), (None, 1, "1"))]
+    )
     assert added["all"].rows() == [(5,)]
     assert added["by"].rows() == [(None, 2, Decimal("6.00")), ("A", 3, Decimal("0.30"))]
     assert {name: frame.schema for name, frame in added.items()} == {
@@ -46,7 +48,9 @@ def test_nothing_adds_up_to_nothing() -> None:
 def test_the_order_and_grouping_of_parts_make_no_difference(seed: int) -> None:
     chance = random.Random(seed)
     parts = [
-        of(chance.randrange(9), *((chance.choice(("A", "B", None)), chance.randrange(9), "0.01") for _ in range(3)))
+        tallies_of(
+            chance.randrange(9), *((chance.choice(("A", "B", None)), chance.randrange(9), "0.01") for _ in range(3))
+        )
         for _ in range(7)
     ]
     whole, cut = merge(DECLARED, parts), chance.randrange(8)

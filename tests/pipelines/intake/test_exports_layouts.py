@@ -135,7 +135,7 @@ def test_any_bytes_are_read_or_refused_in_one_line(content: bytes) -> None:
 
 def _check_read_or_refused(content: bytes) -> None:
     with suppress(Refused):
-        for statement in _read(content):
+        for statement in _read_statements(content):
             assert statement.rows.select(LANDED.names()).schema == LANDED
             assert statement.rows.height == len(statement.lines) > 0
 
@@ -144,7 +144,7 @@ class Refused(Exception):
     """A file was refused with one line that begins with its name."""
 
 
-def _read(content: bytes) -> Sequence[Statement]:
+def _read_statements(content: bytes) -> Sequence[Statement]:
     try:
         return read("x.csv", content).statements
     except InvalidRequest as error:

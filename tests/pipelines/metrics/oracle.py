@@ -66,7 +66,7 @@ class Customer:
     def outcome(self, slug: str) -> Outcome:
         if slug not in self._described:
             try:
-                self._described[slug] = _rounded(self._value(slug)), None
+                self._described[slug] = _round(self._value(slug)), None
             except Unavailable as reason:
                 self._described[slug] = None, str(reason)
         return self._described[slug]
@@ -137,7 +137,7 @@ class Customer:
                 (row, value)
                 for row in self.rows
                 if self.within(row["date"], window) and _meets(row, where)
-                for value in _counted(row, measure)
+                for value in _contributions(row, measure)
             ]
         return self._found[asked]
 
@@ -350,7 +350,7 @@ def _step(operation: str, left: Decimal, right: Decimal) -> Decimal:
             result = left / right
     if abs(result) >= Decimal("1e30"):
         raise Unavailable("overflow")
-    return _rounded(result)
+    return _round(result)
 
 
 def _meets(row: Row, where: Where) -> bool:
@@ -393,7 +393,7 @@ def is_unreconciled(row: Row) -> bool:
     return not row["statement_proved"]
 
 
-def _counted(row: Row, measure: str) -> Iterator[Decimal]:
+def _contributions(row: Row, measure: str) -> Iterator[Decimal]:
     amount: Decimal = row["amount"]
     match measure:
         case "rows":
@@ -444,5 +444,5 @@ def _next_month(month: date) -> date:
     return (month + timedelta(days=32)).replace(day=1)
 
 
-def _rounded(value: Decimal) -> Decimal:
+def _round(value: Decimal) -> Decimal:
     return value.quantize(PLACES, ROUND_HALF_EVEN)

@@ -112,12 +112,12 @@ def assert_same(found: dict[str, Outcome], expected: dict[str, Outcome]) -> None
     for slug, (value, cause) in expected.items():
         assert found[slug][1] == cause, slug
         if value is not None and getattr(ALL[slug].definition, "aggregate", "") == "monthly_volatility":
-            assert abs(_known(found[slug]) - value) <= max(Decimal("0.0001"), abs(value) * Decimal("1e-12")), slug
+            assert abs(_known_value(found[slug]) - value) <= max(Decimal("0.0001"), abs(value) * Decimal("1e-12")), slug
         else:
             assert found[slug][0] == value, slug
 
 
-def _known(outcome: Outcome) -> Decimal:
+def _known_value(outcome: Outcome) -> Decimal:
     assert outcome[0] is not None
     return outcome[0]
 

@@ -31,7 +31,7 @@ def sums_behind(slug: str) -> Iterator[tuple[Where, str, Window, bool]]:
             yield EVERY_ROW, "amount", window, True
 
 
-def expected(one: Customer, slug: str) -> Decimal | None:
+def expected_share(one: Customer, slug: str) -> Decimal | None:
     part, whole = defaultdict[bool, Decimal](Decimal), defaultdict[bool, Decimal](Decimal)
     for where, measure, window, counts in dict.fromkeys(sums_behind(slug)):
         for row, value in one.matching_rows(where, measure, window):
@@ -47,7 +47,7 @@ def test_the_share_of_every_metric_agrees_with_plain_python() -> None:
         rows = customer(random.Random(seed), rows=60, most=(300, 9_000_00, 10**15 - 1)[seed])
         one = Customer(rows, AS_OF, METRICS)
         [figures] = unreconciled.shares(facts(rows, AS_OF), list(METRICS)).to_dicts()
-        assert {slug: figures[slug] for slug in METRICS} == {slug: expected(one, slug) for slug in METRICS}
+        assert {slug: figures[slug] for slug in METRICS} == {slug: expected_share(one, slug) for slug in METRICS}
 
 
 def test_shares_are_explained_by_rows() -> None:

@@ -110,7 +110,9 @@ def customers(chance: random.Random, count: int, rulesets: Sequence[Drawn]) -> l
     """Draw customers. Each metric has one value or cause, whatever rulesets call it."""
     read = dict.fromkeys(metric for each in rulesets for metric in each.metrics.values())
     plain = list(drawn.customers(chance, count))
-    return [Who({metric: _outcome(chance) for metric in read}, _held(chance, each.attributes)) for each in plain]
+    return [
+        Who({metric: _outcome(chance) for metric in read}, _draw_attributes(chance, each.attributes)) for each in plain
+    ]
 
 
 def _outcome(chance: random.Random) -> Decimal | str:
@@ -119,7 +121,7 @@ def _outcome(chance: random.Random) -> Decimal | str:
     return drawn.number(chance).quantize(Decimal("0.0001"), context=drawn.EXACT)
 
 
-def _held(chance: random.Random, attributes: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
+def _draw_attributes(chance: random.Random, attributes: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
     """Draw attributes; some have the kind that another ruleset declares under the same name."""
     odd = {name: Attribute(drawn.value(chance, kind)) for name, kind in SOMETIMES.items() if chance.random() < 0.3}
     return {**attributes, **odd, **{name: _start(chance) for name in STARTS}}

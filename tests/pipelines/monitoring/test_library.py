@@ -71,7 +71,7 @@ def returned(ago: int, category: str = "term_loan_repayment") -> Row:
     return lent(ago, "a", category=category, flags=["dishonoured"])
 
 
-def seen(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool | None]:
+def evaluate_rules(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool | None]:
     """Return for each rule whether it holds; empty if the customer isn't evaluated."""
     plan = plan_rulesets([VersionedRuleset(RULESET, 1, RULESETS[slug], None)])
     known = {name: Attribute(value) for name, value in attributes.items()}
@@ -144,7 +144,7 @@ def gambled(share_of: str, amount: str = "-1000", days: int = 30) -> list[Row]:
     return [*history(days), row(days - 1, amount, "gambling"), row(9, share_of, "suppliers")]
 
 
-def moved(amount: str, category: str, beside: str, days: int = 30) -> list[Row]:
+def history_with_moved_money(amount: str, category: str, beside: str, days: int = 30) -> list[Row]:
     return [*history(days), row(13, amount, category), row(13, beside, "suppliers")]
 
 
@@ -228,18 +228,21 @@ EXAMPLES: Mapping[tuple[str, str], Example] = {
         [*history(24), row(9, "-900", "garnishee")],
     ),
     ("large-unexplained-transfer", "LARGE_UNEXPLAINED"): Example(
-        moved("-10000", "unknown_debit", "-32857"),
+        history_with_moved_money("-10000", "unknown_debit", "-32857"),
         [
-            moved("-10000", "unknown_debit", "-32858"),
-            moved("-9999.99", "unknown_debit", "-1"),
-            moved("-10000", "suppliers", "-1"),
+            history_with_moved_money("-10000", "unknown_debit", "-32858"),
+            history_with_moved_money("-9999.99", "unknown_debit", "-1"),
+            history_with_moved_money("-10000", "suppliers", "-1"),
         ],
-        moved("-10000", "unknown_debit", "-1", days=29),
+        history_with_moved_money("-10000", "unknown_debit", "-1", days=29),
     ),
     ("large-unexplained-transfer", "LARGE_TO_OWNERS"): Example(
-        moved("-10000", "owner_drawings", "-11428"),
-        [moved("-10000", "owner_drawings", "-11429"), moved("-9999.99", "related_entity", "-1")],
-        moved("-10000", "owner_drawings", "-1", days=29),
+        history_with_moved_money("-10000", "owner_drawings", "-11428"),
+        [
+            history_with_moved_money("-10000", "owner_drawings", "-11429"),
+            history_with_moved_money("-9999.99", "related_entity", "-1"),
+        ],
+        history_with_moved_money("-10000", "owner_drawings", "-1", days=29),
     ),
     ("missed-super", "SUPER_MISSED"): Example(
         [*history(50), row(20, "-1000", "wages")],
@@ -353,7 +356,7 @@ BY_RULE = pytest.mark.parametrize(("slug", "code"), sorted(EXAMPLES), ids=lambda
 
 
 def outcome(slug: str, code: str, rows: Sequence[Row]) -> bool | None:
-    return seen(slug, rows, **HELD.get(slug, {}))[code]
+    return evaluate_rules(slug, rows, **HELD.get(slug, {}))[code]
 
 
 def test_every_rule_has_its_examples() -> None:
@@ -378,8 +381,8 @@ def test_rule_is_unknown_on_too_little_data(slug: str, code: str) -> None:
 @BY_RULE
 def test_customers_in_hardship_are_not_evaluated(slug: str, code: str) -> None:
     rows, held = EXAMPLES[slug, code].fires, HELD.get(slug, {})
-    assert seen(slug, rows, **held, hardship_flag=True) == {}
-    assert seen(slug, rows, **held, hardship_flag=False)[code] is True
+    assert evaluate_rules(slug, rows, **held, hardship_flag=True) == {}
+    assert evaluate_rules(slug, rows, **held, hardship_flag=False)[code] is True
 
 
 AGEING = {(slug, code) for slug, code in RULES if slug not in {"data-stale", "revenue-down-on-season"}} - {
@@ -396,8 +399,8 @@ def test_rule_does_not_fire_on_stale_data(slug: str, code: str) -> None:
 
 def test_customers_without_a_start_day_are_not_compared_with_it() -> None:
     rows = EXAMPLES["decline-since-start", "REVENUE_BELOW_START"].fires
-    assert seen("decline-since-start", rows) == {}
-    unread = seen("decline-since-start", rows, loanStart="some day")
+    assert evaluate_rules("decline-since-start", rows) == {}
+    unread = evaluate_rules("decline-since-start", rows, loanStart="some day")
     assert set(unread.values()) == {None}
 
 

@@ -195,7 +195,7 @@ SCORE = {"name": "score", "kind": "decimal"}
 NO_ATTRIBUTES: Attributes = {}
 
 
-def of(*rules: Any, **also: Any) -> VersionedRuleset:
+def ruleset_of(*rules: Any, **also: Any) -> VersionedRuleset:
     document = {"slug": "small", "name": "Small", "attributes": [SCORE], "rules": rules, **also}
     return VersionedRuleset(ID, 1, Ruleset.model_validate(document), None)
 
@@ -206,13 +206,13 @@ def rule(condition: Any = LOW, code: str = "LOW", **also: Any) -> Any:
 
 def test_a_customer_without_rows_is_evaluated_by_attributes() -> None:
     held = {4: {"score": Attribute(Decimal(400))}, 2: {}}
-    seen = observe_customers(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW)
+    seen = observe_customers(plan_rulesets([ruleset_of(rule())]), facts([], TODAY), held, NOW)
     assert seen.outcomes.rows() == [(2, ID.bytes, "LOW", None), (4, ID.bytes, "LOW", True)]
     assert seen.causes.rows() == [(2, ID.bytes, "LOW", "attribute", "score", "not_set")]
 
 
 def test_no_customers_and_no_rules_can_be_evaluated() -> None:
-    for rulesets in ([], [of(rule())], [of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
+    for rulesets in ([], [ruleset_of(rule())], [ruleset_of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
         seen = observe_customers(plan_rulesets(rulesets), facts([], TODAY), NO_ATTRIBUTES, NOW)
         assert (seen.outcomes.schema, seen.outcomes.height) == (OUTCOMES, 0)
         assert (seen.causes.schema, seen.causes.height) == (UNAVAILABLE, 0)
@@ -221,14 +221,14 @@ def test_no_customers_and_no_rules_can_be_evaluated() -> None:
 
 def test_an_attribute_that_expires_now_is_unknown() -> None:
     held = {1: {"score": Attribute(Decimal(400), NOW)}}
-    assert observe_customers(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW).outcomes["holds"].to_list() == [
-        None
-    ]
+    assert observe_customers(plan_rulesets([ruleset_of(rule())]), facts([], TODAY), held, NOW).outcomes[
+        "holds"
+    ].to_list() == [None]
 
 
 def test_a_record_says_what_was_read_and_how_it_compared() -> None:
     condition = {"all": [LOW, {"not": {"isKnown": {"metric": "revenue_90d"}}}]}
-    plan = plan_rulesets([of(rule(condition, severity="critical", recommendedActions=["Call."]))])
+    plan = plan_rulesets([ruleset_of(rule(condition, severity="critical", recommendedActions=["Call."]))])
     seen = observe_customers(plan, facts([], TODAY), {1: {"score": Attribute(Decimal(400))}}, NOW)
     score = {"kind": "attribute", "name": "score", "value": Decimal(400), "cause": None, "format": None}
     revenue = {"kind": "metric", "name": "revenue_90d", "value": None, "cause": "no_transactions"}
@@ -272,7 +272,7 @@ def test_a_trace_names_bounds_and_texts() -> None:
     )
     texts = {"attributes": [SCORE, {"name": "a", "kind": "string"}]}
     seen = observe_customers(
-        plan_rulesets([of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW
+        plan_rulesets([ruleset_of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW
     )
     first, second = seen.record(1, ID, ["LOW"])["rules"][0]["trace"]
     assert [each["constant"] for each in first["right"]] == ["1", "2"]

@@ -134,7 +134,7 @@ class Expected:
     causes: dict[tuple[str, str, str, str, date], int] = field(default_factory=dict)
 
 
-def expected(of: Ruleset, rows: pl.DataFrame, past: AttributeHistories, every: Sequence[Day]) -> Expected:
+def expected_result(of: Ruleset, rows: pl.DataFrame, past: AttributeHistories, every: Sequence[Day]) -> Expected:
     plan = plan_rulesets([VersionedRuleset(RULESET_ID, 1, of, None)])
     posted = rows.filter(pl.col("superseded_seq").is_null(), pl.col("status") == "posted")
     found, state = Expected(), dict[tuple[int, str], date]()
@@ -235,7 +235,7 @@ def test_simulation_agrees_with_every_day_evaluated_alone(
         patched.setattr(snapshots, "SNAPSHOT_ROWS", snapshot_rows)
         patched.setattr(simulation, "MAX_SNAPSHOTS", most_snapshots)
         tallies, firings = run(of, rows, past, every)
-    wanted = expected(of, rows, past, every)
+    wanted = expected_result(of, rows, past, every)
     found = list(firings.select("customer_number", "date", "rule").iter_rows())
     order = [rule.code for rule in of.rules]
     assert found == sorted(wanted.fired, key=lambda each: (*each[:2], order.index(each[2])))

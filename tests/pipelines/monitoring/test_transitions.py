@@ -35,7 +35,9 @@ hours = st.sampled_from((1, 12, 23, 24, 25, 72)).map(lambda some: timedelta(hour
 evaluations = st.tuples(hours, st.dictionaries(st.sampled_from(KEYS), st.sampled_from((True, True, False, None))))
 
 
-def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START) -> Transitions:
+def transitions_at(
+    holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START
+) -> Transitions:
     repeats = [(*rule, days) for rule, days in REPEAT_AFTER.items()]
     return compute_transitions(
         pl.DataFrame([(*key, value) for key, value in holds.items()], OUTCOMES, orient="row"),
@@ -60,7 +62,7 @@ def equals_the_machines(history: Sequence[RulesetEvaluation]) -> bool:
     for after, holds in history:
         now += after
         expected = {key: machines[key].evaluation(value, now) for key, value in holds.items()}
-        moved = at(holds, firing, now)
+        moved = transitions_at(holds, firing, now)
         firing = retained(firing, moved, now)
         if {key for key, what in expected.items() if what == "fired"} != set(moved.fired.iter_rows()):
             return False
@@ -68,12 +70,12 @@ def equals_the_machines(history: Sequence[RulesetEvaluation]) -> bool:
             return False
         if firing != {key: each.fired_at for key, each in machines.items() if each.fired_at}:
             return False
-        if counted(holds, expected) != set(moved.counts.iter_rows()):
+        if expected_counts(holds, expected) != set(moved.counts.iter_rows()):
             return False
     return True
 
 
-def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tuple[object, ...]]:
+def expected_counts(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tuple[object, ...]]:
     """Return the expected rows of COUNTS."""
     of_rules: dict[tuple[bytes, str], Counter[object]] = {}
     for key, value in holds.items():
@@ -98,44 +100,46 @@ def fired(moved: Transitions) -> list[Key]:
 
 
 def test_a_trigger_is_reported_once() -> None:
-    assert fired(at({KEY: True})) == [KEY]
-    assert fired(at({KEY: True}, {KEY: START})) == []
+    assert fired(transitions_at({KEY: True})) == [KEY]
+    assert fired(transitions_at({KEY: True}, {KEY: START})) == []
 
 
 def test_the_same_evaluation_again_reports_nothing() -> None:
-    moved = at({KEY: True, AGAIN: True})
-    assert fired(at({KEY: True, AGAIN: True}, retained(NOBODY, moved, START))) == []
+    moved = transitions_at({KEY: True, AGAIN: True})
+    assert fired(transitions_at({KEY: True, AGAIN: True}, retained(NOBODY, moved, START))) == []
 
 
 def test_a_false_condition_resets_a_rule_and_an_unknown_one_does_not() -> None:
-    assert list(at({KEY: False}, {KEY: START}).reset.iter_rows()) == [KEY]
-    assert list(at({KEY: None}, {KEY: START}).reset.iter_rows()) == []
-    assert fired(at({KEY: None})) == []
+    assert list(transitions_at({KEY: False}, {KEY: START}).reset.iter_rows()) == [KEY]
+    assert list(transitions_at({KEY: None}, {KEY: START}).reset.iter_rows()) == []
+    assert fired(transitions_at({KEY: None})) == []
 
 
 def test_a_true_rule_fires_again_after_its_days() -> None:
-    assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10))) == [AGAIN]
-    assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10, microseconds=-1))) == []
-    assert fired(at({AGAIN: False}, {AGAIN: START}, START + timedelta(hours=10))) == []
+    assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10))) == [AGAIN]
+    assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10, microseconds=-1))) == []
+    assert fired(transitions_at({AGAIN: False}, {AGAIN: START}, START + timedelta(hours=10))) == []
 
 
 def test_nightly_evaluations_a_little_earlier_each_time_skip_no_day() -> None:
     for day in range(1, 100):
-        assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(days=day, seconds=-day))) == [AGAIN]
+        assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(days=day, seconds=-day))) == [
+            AGAIN
+        ]
 
 
 def test_a_clock_that_jumps_back_fires_nothing() -> None:
-    assert fired(at({AGAIN: True}, {AGAIN: START}, START - timedelta(days=400))) == []
+    assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START - timedelta(days=400))) == []
 
 
 def test_states_of_what_was_not_evaluated_stay() -> None:
-    moved = at({}, {KEY: START})
+    moved = transitions_at({}, {KEY: START})
     assert [moved.fired.height, moved.reset.height, moved.counts.height] == [0, 0, 0]
     assert [moved.fired.schema, moved.reset.schema, moved.counts.schema] == [STATE, STATE, COUNTS]
 
 
 def test_moves_are_sorted() -> None:
-    moved = at(dict.fromkeys(reversed(KEYS), True))
+    moved = transitions_at(dict.fromkeys(reversed(KEYS), True))
     assert moved.fired.equals(moved.fired.sort(BY_STATE))
     assert fired(moved) == sorted(KEYS)
 

@@ -72,11 +72,11 @@ class Seen:
                 if self.is_cash(account) and day in self.closings[account]:
                     standing[account] = self.closings[account][day]
             if standing:
-                result[day] = None if None in standing.values() else sum(known(standing.values()), ZERO)
+                result[day] = None if None in standing.values() else sum(known_values(standing.values()), ZERO)
         return result
 
 
-def known(values: Iterable[Decimal | None]) -> list[Decimal]:
+def known_values(values: Iterable[Decimal | None]) -> list[Decimal]:
     return [value for value in values if value is not None]
 
 
@@ -158,7 +158,7 @@ _TRANSFERS, _COUNTS = ("transfersIn", "transfersOut"), ("creditCount", "debitCou
 
 
 def over_days(balances: Iterable[Decimal | None]) -> Row:
-    stated = known(balances)
+    stated = known_values(balances)
     return {
         "meanBalance": divided(sum(stated, ZERO), len(stated), 2),
         "minBalance": min(stated, default=None),
@@ -199,7 +199,7 @@ def opening(
             moved = sum((r["amount"] for r in seen.of(account) if r["date"] <= begun), ZERO)
             closed = days[begun]
             parts.append(None if closed is None else closed - moved)
-    return None if not parts or None in parts else sum(known(parts), ZERO)
+    return None if not parts or None in parts else sum(known_values(parts), ZERO)
 
 
 def monthly_cash_flow(seen: Seen) -> list[Row]:

@@ -58,7 +58,7 @@ def daily(days: Iterable[int], **others: object) -> list[Row]:
     return [row(day, "10", **others) for day in days]
 
 
-def known(
+def context_of_customer(
     name: str | None = None,
     related: Sequence[str] = (),
     attributes: dict[str, str] | None = None,

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tests.pipelines.reports.aggregate_oracle import Row, counted_as, divided, ratio, text
-from tests.pipelines.reports.examples import counted
+from tests.pipelines.reports.examples import posted_rows
 
 ZERO = Decimal(0)
 
@@ -43,7 +43,7 @@ MENTIONS: Mapping[str, Mention] = {
 def members(rows: Iterable[Row], as_of: date, described: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of the report that this module knows, from rows of one customer and its `described` data
     (`attributes`, `duplicates`, `rejected`)."""
-    posted = [counted_as(r) for r in counted(rows) if r["date"] <= as_of]
+    posted = [counted_as(r) for r in posted_rows(rows) if r["date"] <= as_of]
     posted.sort(key=lambda r: (r["date"], r["received_seq"], r["position"]))
     return {
         "freshness": freshness(posted, as_of),
@@ -73,7 +73,7 @@ def newest(rows: Sequence[Row], name: str) -> Any:
     return max((r[name] for r in rows if r["received_seq"] == last and r[name] is not None), default=None)
 
 
-def by(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+def group_by(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
     found: dict[Any, list[Row]] = defaultdict(list)
     for r in rows:
         found[key(r)].append(r)
@@ -93,7 +93,7 @@ def freshness(rows: Sequence[Row], as_of: date) -> Row:
 def accounts(rows: Sequence[Row], as_of: date) -> list[Row]:
     """Return accounts without figures that depend on balances, which the score's own oracle covers."""
     found = []
-    for account, its in sorted(by(rows, lambda r: r["account_id"]).items()):
+    for account, its in sorted(group_by(rows, lambda r: r["account_id"]).items()):
         first, last = its[0]["date"], its[-1]["date"]
         active, spanned = len({r["date"] for r in its}), (last - first).days + 1
         found.append(
@@ -178,7 +178,7 @@ def is_supplied(r: Row, rows: Sequence[Row]) -> bool:
     that name in the same account were paired."""
     digits = digits_of(r)
     if digits is not None:
-        numbers = (number_of(its) for its in by(rows, lambda each: each["account_id"]).values())
+        numbers = (number_of(its) for its in group_by(rows, lambda each: each["account_id"]).values())
         return any(number is not None and number.endswith(digits) for number in numbers)
     alike = [each for each in rows if each["account_id"] == r["account_id"] and called(each) == called(r)]
     lone = [each for each in alike if mentions_account(each) and digits_of(each) is None]
@@ -199,11 +199,11 @@ def number_of(rows: Sequence[Row]) -> str | None:
 
 
 def unshared_lenders(rows: Sequence[Row]) -> list[Row]:
-    accounts = by(rows, lambda r: r["account_id"]).values()
+    accounts = group_by(rows, lambda r: r["account_id"]).values()
     owed = [its for its in accounts if newest(its, "account_type") in ("loan", "credit_card")]
     shared = {str(newest(its, "bank_name")).lower() for its in owed}
     repayments = (r for r in rows if r["category_group"] == "debt_service" and r["amount"] < 0 and not r["own"])
-    unshared = by((r for r in repayments if r["counterparty_name"]), lambda r: r["counterparty_name"])
+    unshared = group_by((r for r in repayments if r["counterparty_name"]), lambda r: r["counterparty_name"])
     return [
         {
             "lender": lender,
@@ -218,7 +218,7 @@ def unshared_lenders(rows: Sequence[Row]) -> list[Row]:
 
 
 def similar(rows: Sequence[Row]) -> list[Row]:
-    accounts = by(rows, lambda r: r["account_id"])
+    accounts = group_by(rows, lambda r: r["account_id"])
     days = {account: days_of(its) for account, its in accounts.items()}
     found = []
     for one, other in combinations(sorted(accounts), 2):
@@ -235,7 +235,7 @@ def similar(rows: Sequence[Row]) -> list[Row]:
 def days_of(rows: Sequence[Row]) -> dict[date, tuple[int, Decimal, Decimal]]:
     return {
         day: (len(its), sum((r["in"] for r in its), ZERO), sum((r["out"] for r in its), ZERO))
-        for day, its in by(rows, lambda r: r["date"]).items()
+        for day, its in group_by(rows, lambda r: r["date"]).items()
     }
 
 

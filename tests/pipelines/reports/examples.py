@@ -116,6 +116,6 @@ def any_row(draw: st.DrawFn, most_days: int = 400) -> Row:
     )
 
 
-def counted(rows: Iterable[Row]) -> list[Row]:
+def posted_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows that reports may count, according to the contract."""
     return [each for each in rows if each["status"] == "posted" and each.get("superseded_seq") is None]

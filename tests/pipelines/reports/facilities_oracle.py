@@ -20,7 +20,7 @@ import holidays
 
 from pipelines.enrichment.facilities.products import PRODUCTS
 from pipelines.enrichment.facilities.terms import ASSUMED, TERMS_MONTHS
-from tests.pipelines.reports.examples import Row, counted
+from tests.pipelines.reports.examples import Row, posted_rows
 
 DAY, ZERO = timedelta(days=1), Decimal(0)
 PERIOD = {
@@ -38,7 +38,7 @@ MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 def facilities(rows: Iterable[Row], as_of: date) -> list[Row]:
     """Return the table's row of each facility, by its id, from rows of one customer."""
-    posted = [r for r in counted(rows) if r["date"] <= as_of]
+    posted = [r for r in posted_rows(rows) if r["date"] <= as_of]
     posted.sort(key=lambda r: (r["date"], r["transaction_id"]))
     found = _facilities(posted)
     for each in found:
@@ -224,7 +224,7 @@ def nearly(gaps: Sequence[int], length: int) -> bool:
     return sum(abs(gap - length) <= 1 for gap in gaps) / len(gaps) >= 0.7
 
 
-def expected(day: date, nth: int, every: str) -> date:
+def expected_day(day: date, nth: int, every: str) -> date:
     if every == "business_daily":
         while not is_open(day):
             day -= DAY
@@ -277,7 +277,7 @@ def overdue(facility: Facility) -> list[date]:
 def dates_missing(day: date, count: int, every: str) -> list[date]:
     """Return at most six missing dates, within a hundred days: afterwards a facility has ended."""
     most = max(6, floor(100 / PERIOD[every]))
-    return [expected(day, nth, every) for nth in range(1, min(count, most) + 1)]
+    return [expected_day(day, nth, every) for nth in range(1, min(count, most) + 1)]
 
 
 # What remains.

@@ -35,10 +35,10 @@ def text_of(rows: Sequence[Row], as_of: date = TODAY) -> str:
 
 def as_read(text: str) -> dict[str, list[dict[str, Any]]]:
     """Parse a report with numbers as decimals and dates as dates."""
-    return {each["id"]: [with_dates(value) for value in each["values"]] for each in read(text)}
+    return {each["id"]: [with_dates(value) for value in each["values"]] for each in read_tables(text)}
 
 
-def read(text: str) -> list[dict[str, Any]]:
+def read_tables(text: str) -> list[dict[str, Any]]:
     result: list[dict[str, Any]] = json.loads(text, parse_float=Decimal)["tables"]
     return result
 
@@ -248,7 +248,7 @@ def test_another_account_does_not_change_figures_of_the_others(rows: list[Row], 
 
 
 def test_a_table_describes_itself_before_its_rows() -> None:
-    [first, *_] = read(text_of([row(0, "5")]))
+    [first, *_] = read_tables(text_of([row(0, "5")]))
     assert {key: first[key] for key in ("id", "name", "hierarchy", "type")} == {
         "id": "monthly_cash_flow",
         "name": "Monthly cash flow",
@@ -265,7 +265,7 @@ def test_a_table_describes_itself_before_its_rows() -> None:
 @examples(1)
 @given(customers())
 def test_every_value_has_exactly_the_declared_columns(rows: list[Row]) -> None:
-    for each in read(text_of(rows)):
+    for each in read_tables(text_of(rows)):
         names = [column["name"] for column in each["columns"]]
         assert all(list(value) == names for value in each["values"])
 

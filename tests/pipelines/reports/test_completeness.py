@@ -19,11 +19,11 @@ from tests.pipelines.reports.completeness_examples import (
     NOBODY_KNOWN,
     codes,
     completeness,
+    context_of_customer,
     daily,
     facts_of,
     identified,
     in_savings,
-    known,
     statements,
 )
 from tests.pipelines.reports.examples import LOAN, SAVINGS, Row, any_row, chained, checked, row
@@ -197,7 +197,7 @@ def test_accounts_with_the_same_rows_or_the_same_number_look_the_same() -> None:
     ],
 )
 def test_an_account_belongs_to_the_party_whose_words_its_name_contains(account_name: str, belongs_to: str) -> None:
-    context = known("Harbour Coffee Pty. Ltd.", related=("J OBrien",))
+    context = context_of_customer("Harbour Coffee Pty. Ltd.", related=("J OBrien",))
     data = completeness([row(0, "5", account_name=account_name)], 1, context)
     assert data["accountHolders"] == [{"accountId": MAIN_ID, "accountName": account_name, "belongsTo": belongs_to}]
     assert ("HeldBySomebodyElse" in codes(data)) == (belongs_to == "somebody_else")
@@ -210,7 +210,7 @@ def test_the_holder_is_unknown_if_the_customer_is() -> None:
 def test_declared_sales_are_compared_with_banked_revenue() -> None:
     described = {"basG1-2025Q1": "1100.00", "basG1-2024Q4": "50", "basG1-2025Q2": "many", "basG1-2019Q1": "7"}
     rows = sales(range(-20, 120))
-    quarters = completeness(rows, 120, known(attributes=described))["basQuarters"]
+    quarters = completeness(rows, 120, context_of_customer(attributes=described))["basQuarters"]
     assert [each["quarter"] for each in quarters] == ["2024Q4", "2025Q1"]
     assert quarters[1] == {
         "quarter": "2025Q1",
@@ -223,7 +223,7 @@ def test_declared_sales_are_compared_with_banked_revenue() -> None:
         "varianceShare": Decimal("-0.1818"),
     }
     assert quarters[0]["isCovered"] is False
-    assert resolutions(completeness(rows, 120, known(attributes=described)))["BasVariance"].endswith(
+    assert resolutions(completeness(rows, 120, context_of_customer(attributes=described)))["BasVariance"].endswith(
         "the lodged statement"
     )
 
@@ -233,7 +233,7 @@ def test_quality_counts_rows_and_shares() -> None:
         row(0, "-300", confidence=0.5),
         row(1, "100.50", kind="revenue/card_settlement", confidence=1.0, revision=2, balance=Decimal(7)),
     ]
-    assert completeness(rows, 9, known(duplicates=3, rejected=0))["quality"] == {
+    assert completeness(rows, 9, context_of_customer(duplicates=3, rejected=0))["quality"] == {
         "duplicateRows": 3,
         "rejectedRows": 0,
         "transactionCount": 2,
@@ -334,7 +334,9 @@ def test_every_figure_is_explained(main: list[Row], others: list[Row]) -> None:
         row(9, "-7", kind="debt_service/term_loan_repayment", counterparty_name="Prospa"),
     ]
     rows = [*checked(main), *(each for each in others if each["account_type"] != "transaction"), *speaking]
-    assert_explained(rows, 210, known("Harbour", attributes={"basG1-2025Q1": "500"}, duplicates=1, rejected=2))
+    assert_explained(
+        rows, 210, context_of_customer("Harbour", attributes={"basG1-2025Q1": "500"}, duplicates=1, rejected=2)
+    )
 
 
 def test_an_unknown_figure_has_no_lineage() -> None:

@@ -206,7 +206,7 @@ def expected_documents(rows: Sequence[Row], documents: Sequence[Row]) -> list[Ro
     return found
 
 
-def missing(documents: Sequence[Row], rows: Sequence[Row]) -> set[tuple[str, str, str]]:
+def find_holes(documents: Sequence[Row], rows: Sequence[Row]) -> set[tuple[str, str, str]]:
     """Return holes between the periods of statements, for accounts with rows without balances."""
     found = set()
     for account in {each["account_id"] for each in rows}:
@@ -236,7 +236,7 @@ def test_documented_days_agree_with_counting(random: Random, count: int) -> None
     described = [{name: each[name] for name in each if name != "documentedShare"} for each in data["documents"]]
     assert described == expected_documents(rows, documents)
     gaps = [each for each in data["gaps"] if each["evidence"] == "statement_missing"]
-    assert {(each["accountId"], each["lastSeen"], each["nextSeen"]) for each in gaps} == missing(documents, rows)
+    assert {(each["accountId"], each["lastSeen"], each["nextSeen"]) for each in gaps} == find_holes(documents, rows)
 
 
 # Leaving data out never raises the score.

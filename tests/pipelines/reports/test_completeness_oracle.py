@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tests.pipelines.reports import completeness_oracle as oracle
-from tests.pipelines.reports.completeness_examples import completeness, day_of, identified, known
+from tests.pipelines.reports.completeness_examples import completeness, context_of_customer, day_of, identified
 from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, Row, row
 
 SIZES = (1, 2, 8, 40, 90)
@@ -70,7 +70,7 @@ def a_row(random: Random, most_days: int, details: Row) -> Row:
     )
 
 
-def described(random: Random) -> dict[str, Any]:
+def draw_attributes(random: Random) -> dict[str, Any]:
     quarters = ("2023Q4", "2024Q4", "2025Q1", "2025Q2", "2026Q1", "2026Q4")
     declared = {f"basG1-{each}": str(random.randint(-900, 90_000) / 4) for each in random.sample(quarters, 3)}
     return {
@@ -88,8 +88,8 @@ def like(described: Any, expected: Any) -> Any:
 
 
 def assert_agrees_with_oracle(random: Random, rows: int, as_of: int) -> None:
-    its, beside = customer(random, rows), described(random)
-    data = completeness(its, as_of, known(**beside))
+    its, beside = customer(random, rows), draw_attributes(random)
+    data = completeness(its, as_of, context_of_customer(**beside))
     for name, expected in oracle.members(its, day_of(as_of), beside).items():
         assert (name, like(data[name], expected)) == (name, expected)
 

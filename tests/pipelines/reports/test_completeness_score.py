@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import completeness, daily, in_savings, score, some_of, statements
-from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, START, Row, any_row, chained, checked, counted, row
+from tests.pipelines.reports.examples import (
+    LOAN,
+    MAIN,
+    SAVINGS,
+    START,
+    Row,
+    any_row,
+    chained,
+    checked,
+    posted_rows,
+    row,
+)
 
 ALLOWED = {"transaction": 14, "savings": 35, "loan": 35}
 PROVEN, OPEN, PLAUSIBLE, NON_TRADING = Decimal(1), Decimal("0.85"), Decimal("0.7"), Decimal("0.25")
@@ -64,7 +75,7 @@ def test_transfers_to_a_missing_account_make_their_days_open() -> None:
 # The oracle: the days of each account, one by one, in a dict.
 
 
-def _rounded(value: Decimal, places: int) -> Decimal:
+def _round(value: Decimal, places: int) -> Decimal:
     return value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
 
 
@@ -98,7 +109,7 @@ def worth_by_day(rows: Sequence[Row]) -> dict[date, Decimal]:
 
 def expected_summary(rows: Sequence[Row], as_of: date) -> tuple[Decimal, Decimal]:
     accounts: dict[bytes, list[Row]] = defaultdict(list)
-    for each in counted(rows):
+    for each in posted_rows(rows):
         if each["date"] <= as_of:
             accounts[each["account_id"]].append(each)
     best: dict[date, Decimal] = defaultdict(Decimal)
@@ -110,10 +121,10 @@ def expected_summary(rows: Sequence[Row], as_of: date) -> tuple[Decimal, Decimal
             seen[day] = max(seen[day], weight)
     year = [as_of - timedelta(days=age) for age in range(1, 366)]
     before = [as_of - timedelta(days=age) for age in range(366, 1096)]
-    points = _rounded(sum((best[day] for day in year), Decimal(0)) * 90 / 365, 4)
-    points += _rounded(sum((best[day] for day in before), Decimal(0)) * 10 / 730, 4)
+    points = _round(sum((best[day] for day in year), Decimal(0)) * 90 / 365, 4)
+    points += _round(sum((best[day] for day in before), Decimal(0)) * 10 / 730, 4)
     missing = (365 - sum((seen[day] for day in year), Decimal(0))) / 365
-    return _rounded(points, 2), _rounded(missing, 4)
+    return _round(points, 2), _round(missing, 4)
 
 
 @examples(4)

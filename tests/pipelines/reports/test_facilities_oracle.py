@@ -20,7 +20,7 @@ from pipelines.figures.lineage import Sum
 from pipelines.reports.aggregate.commitments import FACILITIES_TABLE
 from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 from tests.pipelines.reports import facilities_oracle as oracle
 from tests.pipelines.reports.examples import Row
 from tests.pipelines.reports.test_aggregate import with_dates
@@ -119,7 +119,7 @@ def joined(customers: Sequence[Sequence[Row]]) -> pl.DataFrame:
     """Return the rows of numbered customers, each with its facility."""
     sent = ({**r, "customer_number": number} for number, rows in enumerate(customers) for r in rows)
     ids = ({**r, "transaction_id": n.to_bytes(16, "big")} for n, r in enumerate(sent))
-    return mark_facilities(known(*ids))
+    return mark_facilities(held_rows(*ids))
 
 
 def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
@@ -130,7 +130,7 @@ def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
     return by_customer
 
 
-def described(rows: Sequence[Row], as_of: date) -> list[Row]:
+def describe_facilities(rows: Sequence[Row], as_of: date) -> list[Row]:
     return shown(joined([rows]), as_of)[0]
 
 
@@ -220,10 +220,10 @@ def test_a_bounced_draw_does_not_count_as_lent() -> None:
         row(START + 3 * DAY, Decimal(8000), "term_loan_funding", "Lumi", 1),
         row(START + 9 * DAY, Decimal(-300), "term_loan_repayment", "Lumi", 1),
     ]
-    [loan] = described(rows, AS_OF)
+    [loan] = describe_facilities(rows, AS_OF)
     assert (loan["fundingDate"], loan["fundingAmount"]) == (START + 3 * DAY, 8000)
     assert (loan["repaymentCount"], loan["repaidTotal"]) == (1, 300)
-    assert described(rows[:2], AS_OF) == []
+    assert describe_facilities(rows[:2], AS_OF) == []
 
 
 def test_statements_of_an_account_that_only_a_bounced_draw_names_show_nothing() -> None:
@@ -234,7 +234,7 @@ def test_statements_of_an_account_that_only_a_bounced_draw_names_show_nothing() 
         row(START + DAY, Decimal(-9000), "dishonoured_receipt", "Lumi", 2),
     ]
     later = row(START + 200 * DAY, Decimal(-4), "meals", None, 2)
-    [loan] = described([*repaid, *bounced, later], AS_OF)
+    [loan] = describe_facilities([*repaid, *bounced, later], AS_OF)
     assert (loan["status"], loan["missedPayments"]) == ("active", 0)
 
 
@@ -246,5 +246,5 @@ def test_a_draw_soon_after_the_last_repayment_renews_a_loan(after: int, status: 
         row(repaid, Decimal(-300), "term_loan_repayment", "Lumi", 1),
         row(repaid + after * DAY, Decimal(8000), "term_loan_funding", "Lumi", 1),
     ]
-    [old] = [loan for loan in described(rows, AS_OF) if loan["fundingDate"] == first]
+    [old] = [loan for loan in describe_facilities(rows, AS_OF) if loan["fundingDate"] == first]
     assert old["status"] == status

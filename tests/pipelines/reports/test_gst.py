@@ -16,7 +16,7 @@ from pipelines.reports.aggregate.gst import GST_REVENUE
 from pipelines.reports.aggregate.tax_rules import GST, parse_gst
 from pipelines.vocabulary.rule_files import RuleError
 from tests.conftest import examples
-from tests.pipelines.reports.examples import START, Row, any_row, counted, row
+from tests.pipelines.reports.examples import START, Row, any_row, posted_rows, row
 from tests.pipelines.reports.tables import Value, assert_explained, facts_of, values
 
 TODAY = date(2027, 6, 1)
@@ -24,7 +24,7 @@ CENT = Decimal("0.01")
 SALE, NDIS, REFUND = "revenue/card_settlement", "revenue/government_receipt", "revenue/refund_paid"
 
 
-def described(**attributes: str) -> Context:
+def context_with(**attributes: str) -> Context:
     rows = [{"customer_number": 1, "name": name, "value": value} for name, value in attributes.items()]
     return Context(attributes=pl.DataFrame(rows, schema=ATTRIBUTES))
 
@@ -46,7 +46,7 @@ def test_a_registered_business_keeps_ten_elevenths_of_taxed_revenue() -> None:
         row(4, "90", kind=SALE, is_transfer=True),
         row(30, "-5"),
     ]
-    assert gst(rows, described(gstRegistered="true")) == [
+    assert gst(rows, context_with(gstRegistered="true")) == [
         {
             "month": "2025-01-01",
             "partial": False,
@@ -64,20 +64,20 @@ def test_a_registered_business_keeps_ten_elevenths_of_taxed_revenue() -> None:
 
 
 def test_an_unregistered_business_has_no_gst() -> None:
-    assert months([row(0, "1100", kind=SALE)], described(gstRegistered="false"), "gstOnSales", "revenueWithoutGst") == [
-        (0, 1100)
-    ]
+    assert months(
+        [row(0, "1100", kind=SALE)], context_with(gstRegistered="false"), "gstOnSales", "revenueWithoutGst"
+    ) == [(0, 1100)]
 
 
 def test_only_the_taxable_share_is_taxed() -> None:
-    context = described(gstRegistered="true", taxableShare="0.25")
+    context = context_with(gstRegistered="true", taxableShare="0.25")
     columns = ("taxableShare", "taxableShareFrom", "taxableRevenue", "gstOnSales")
     assert months([row(0, "440", kind=SALE)], context, *columns) == [(Decimal("0.25"), "attribute", 110, 10)]
 
 
 @pytest.mark.parametrize("share", ["2", "-0.1", "half", "", "NaN", "true"])
 def test_an_invalid_share_is_ignored(share: str) -> None:
-    [(taken, source)] = months([row(0, "1")], described(taxableShare=share), "taxableShare", "taxableShareFrom")
+    [(taken, source)] = months([row(0, "1")], context_with(taxableShare=share), "taxableShare", "taxableShareFrom")
     assert (taken, source) == (1, "default")
 
 
@@ -106,7 +106,7 @@ def test_no_posted_rows_give_no_months() -> None:
 
 def test_the_largest_amounts_are_exact() -> None:
     most = Decimal("9999999999999.99")
-    [value] = gst([row(0, most, kind=SALE) for _ in range(100)], described(taxableShare="0.3333"))
+    [value] = gst([row(0, most, kind=SALE) for _ in range(100)], context_with(taxableShare="0.3333"))
     assert value["revenue"] == most * 100
     assert value["gstOnSales"] == exact_gst(most * 100, Decimal("0.3333"))
 
@@ -130,8 +130,8 @@ def is_registered(posted: Sequence[Row]) -> bool:
     return bool(sum(sales, Decimal(0)) * 365 / days >= 75_000)
 
 
-def expected(rows: Sequence[Row], registered: bool | None, share: Decimal) -> Mapping[str, tuple[Decimal, ...]]:
-    posted = counted(rows)
+def expected_gst(rows: Sequence[Row], registered: bool | None, share: Decimal) -> Mapping[str, tuple[Decimal, ...]]:
+    posted = posted_rows(rows)
     sums: dict[str, list[Decimal]] = defaultdict(lambda: [Decimal(0), Decimal(0)])
     for each in posted:
         month = sums[each["date"].replace(day=1).isoformat()]
@@ -161,8 +161,8 @@ some_rows = st.lists(
 @given(some_rows, st.sampled_from((None, True, False)), st.integers(0, 10_000).map(lambda n: Decimal(n).scaleb(-4)))
 def test_every_month_agrees_with_the_oracle(rows: list[Row], registered: bool | None, share: Decimal) -> None:
     attributes = {"taxableShare": str(share)} | ({} if registered is None else {"gstRegistered": str(registered)})
-    shown = {value["month"]: value for value in gst(rows, described(**attributes))}
-    want = expected(rows, registered, share) if counted(rows) else {}
+    shown = {value["month"]: value for value in gst(rows, context_with(**attributes))}
+    want = expected_gst(rows, registered, share) if posted_rows(rows) else {}
     names = ("revenue", "revenueOfTaxedKinds", "gstOnSales", "revenueWithoutGst")
     assert {month: tuple(value[name] for name in names) for month, value in shown.items() if month in want} == want
     assert all(value["revenue"] == 0 for month, value in shown.items() if month not in want)
@@ -171,13 +171,13 @@ def test_every_month_agrees_with_the_oracle(rows: list[Row], registered: bool | 
 @examples(1)
 @given(some_rows)
 def test_every_number_comes_from_rows(rows: list[Row]) -> None:
-    facts = facts_of(rows, TODAY, described(gstRegistered="true", taxableShare="0.7"))
+    facts = facts_of(rows, TODAY, context_with(gstRegistered="true", taxableShare="0.7"))
     assert_explained(GST_REVENUE, facts, {place.to_bytes(16, "big"): abs(r["amount"]) for place, r in enumerate(rows)})
 
 
 def test_attributes_apply_to_their_customer_only() -> None:
     rows = [row(0, "1100", kind=SALE), row(0, "1100", kind=SALE, customer_number=2)]
-    assert [value["gstOnSales"] for value in gst(rows, described(gstRegistered="true"))] == [100, 0]
+    assert [value["gstOnSales"] for value in gst(rows, context_with(gstRegistered="true"))] == [100, 0]
 
 
 def test_the_year_of_turnover_ends_with_the_last_row() -> None:

@@ -17,14 +17,14 @@ from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, resol
 from tests.pipelines.reports.bundles import bundle, everything
 
 
-def reported(facts: Facts) -> dict[str, Any]:
+def report_only_customer(facts: Facts) -> dict[str, Any]:
     """Return the data of the only customer's report."""
     data: dict[str, Any] = json.loads(risk_report(facts)["data"][0], parse_float=Decimal)
     return data
 
 
 def test_stated_and_true_revenue_differ_by_what_is_excluded() -> None:
-    integrity = reported(Facts(DRESSED, TODAY))["integrity"]
+    integrity = report_only_customer(Facts(DRESSED, TODAY))["integrity"]
     assert integrity["statedRevenue"] - integrity["trueRevenue"] == Decimal("11200.11")
     assert [(each["finding"], each["amount"]) for each in integrity["excluded"]] == [
         ("round_trip", Decimal("11200.11"))
@@ -35,7 +35,7 @@ def test_stated_and_true_revenue_differ_by_what_is_excluded() -> None:
 
 def test_every_figure_leads_to_its_transactions() -> None:
     facts = Facts(DRESSED, TODAY)
-    data = reported(facts)
+    data = report_only_customer(facts)
     places = [("statedRevenue",), ("excludedRevenue",), ("trueRevenue",), ("trueShare",)]
     places += [(member, "0", figure) for member in ("excluded", "findings") for figure in ("amount", "rows")]
     for place in places:
@@ -47,15 +47,15 @@ def test_every_figure_leads_to_its_transactions() -> None:
 
 def test_other_places_hold_no_figure(subtests: pytest.Subtests) -> None:
     facts = Facts(DRESSED, TODAY)
-    data = reported(facts)
+    data = report_only_customer(facts)
     for place in ("", "/findings", "/findings/1/amount", "/findings/0", "/nothing"):
         with subtests.test(place), pytest.raises(NotFound):
             explain_risk(facts, data, tuple(f"integrity{place}".split("/")))
 
 
 def test_a_resolved_finding_stays_in_the_report() -> None:
-    [key] = [each["key"] for each in reported(Facts(DRESSED, TODAY))["integrity"]["findings"]]
-    integrity = reported(Facts(DRESSED, TODAY, resolved(key)))["integrity"]
+    [key] = [each["key"] for each in report_only_customer(Facts(DRESSED, TODAY))["integrity"]["findings"]]
+    integrity = report_only_customer(Facts(DRESSED, TODAY, resolved(key)))["integrity"]
     [finding] = integrity["findings"]
     assert (finding["isResolved"], finding["resolvedOn"], finding["resolution"]) == (True, "2026-11-01", "seen")
     assert (integrity["excluded"], integrity["trueRevenue"]) == ([], integrity["statedRevenue"])
@@ -63,7 +63,7 @@ def test_a_resolved_finding_stays_in_the_report() -> None:
 
 def test_the_page_shows_findings_in_words_with_the_honest_explanation() -> None:
     data = everything()
-    data["risk"]["integrity"] = reported(Facts(DRESSED, TODAY))["integrity"]
+    data["risk"]["integrity"] = report_only_customer(Facts(DRESSED, TODAY))["integrity"]
     text = page(bundle(json.loads(json.dumps(data, default=float))), About())
     assert "Receipts that went back to their payer" in text
     assert "Deposits may have been returned in full" in text
@@ -72,21 +72,21 @@ def test_the_page_shows_findings_in_words_with_the_honest_explanation() -> None:
 
 def test_the_page_says_that_nothing_was_found() -> None:
     data = everything()
-    data["risk"]["integrity"] = reported(Facts(rows(*TRADE), TODAY))["integrity"]
+    data["risk"]["integrity"] = report_only_customer(Facts(rows(*TRADE), TODAY))["integrity"]
     assert "That is no proof that there is nothing." in page(
         bundle(json.loads(json.dumps(data, default=float))), About()
     )
 
 
 def test_the_rating_is_that_of_the_customer_without_the_round_trips() -> None:
-    dressed, honest = reported(Facts(DRESSED, TODAY)), reported(Facts(rows(*TRADE), TODAY))
+    dressed, honest = report_only_customer(Facts(DRESSED, TODAY)), report_only_customer(Facts(rows(*TRADE), TODAY))
     members = ("value", "rating", "drivers", "sensitivity", "pdConfidenceScore")
     assert {name: dressed[name] for name in members} == {name: honest[name] for name in members}
 
 
 def test_a_driver_of_a_customer_with_findings_leads_to_the_rows_that_it_reads() -> None:
     facts = Facts(DRESSED, TODAY)
-    data = reported(facts)
+    data = report_only_customer(facts)
     read = [(nth, each["reading"]) for nth, each in enumerate(data["drivers"]) if each["reading"] is not None]
     assert read
     for nth, reading in read:

@@ -22,7 +22,7 @@ from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS, parse_obligations
 from pipelines.vocabulary.rule_files import RuleError
 from tests.conftest import examples
-from tests.pipelines.reports.examples import Row, counted, row
+from tests.pipelines.reports.examples import Row, posted_rows, row
 from tests.pipelines.reports.tables import Value, assert_explained, facts_of, values
 
 TODAY = date(2027, 12, 31)
@@ -32,12 +32,12 @@ BAS, WITHHOLDING, TAX_BACK = "tax/bas", "tax/payg_withholding", "tax/tax_refund"
 SALE, COST = "revenue/card_settlement", "cost_of_sales/suppliers"
 
 
-def described(**attributes: str) -> Context:
+def context_with(**attributes: str) -> Context:
     rows = [{"customer_number": 1, "name": name, "value": value} for name, value in attributes.items()]
     return Context(attributes=pl.DataFrame(rows, schema=ATTRIBUTES))
 
 
-REGISTERED = described(gstRegistered="true")
+REGISTERED = context_with(gstRegistered="true")
 
 
 def shown(table: Table, rows: Iterable[Row], context: Context = NO_CONTEXT) -> list[Value]:
@@ -48,12 +48,12 @@ def columns(table: Table, rows: Iterable[Row], *names: str, context: Context = N
     return [tuple(value[name] for name in names) for value in shown(table, rows, context)]
 
 
-def on(day: pl.Expr) -> date:
+def evaluate_day(day: pl.Expr) -> date:
     only: date = pl.select(day).item()
     return only
 
 
-def at(first: date, last: date) -> list[Row]:
+def empty_history(first: date, last: date) -> list[Row]:
     """Return a history from one day to another, with nothing else in it."""
     return [row(first, "0"), row(last, "0")]
 
@@ -73,7 +73,7 @@ def at(first: date, last: date) -> list[Row]:
     ],
 )
 def test_super_of_a_quarter_is_due_on_the_28th_of_the_month_after(quarter: date, due: date) -> None:
-    assert on(super_due(pl.lit(quarter))) == due
+    assert evaluate_day(super_due(pl.lit(quarter))) == due
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_super_of_a_quarter_is_due_on_the_28th_of_the_month_after(quarter: date,
     ],
 )
 def test_an_activity_statement_is_due_on_the_28th_and_in_february_for_december(quarter: date, due: date) -> None:
-    assert on(statement_due(pl.lit(quarter))) == due
+    assert evaluate_day(statement_due(pl.lit(quarter))) == due
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_activity_statement_is_due_on_the_28th_and_in_february_for_december(q
     ],
 )
 def test_super_of_a_payday_is_due_seven_business_days_later(payday: date, due: date) -> None:
-    assert on(business_days_after(pl.lit(payday), 7)) == due
+    assert evaluate_day(business_days_after(pl.lit(payday), 7)) == due
 
 
 # Super
@@ -109,7 +109,7 @@ def test_super_of_a_payday_is_due_seven_business_days_later(payday: date, due: d
 
 def test_a_paid_quarter_of_super_is_met() -> None:
     rows = [
-        *at(date(2025, 7, 1), date(2025, 12, 31)),
+        *empty_history(date(2025, 7, 1), date(2025, 12, 31)),
         row(date(2025, 7, 10), "-810", kind=WAGES),
         row(date(2025, 9, 30), "-810", kind=WAGES),
         row(date(2025, 10, 28), "-240", kind=SUPER),
@@ -138,7 +138,7 @@ def test_a_paid_quarter_of_super_is_met() -> None:
 )
 def test_met_leaves_room_for_the_assumptions(paid: str, status: str) -> None:
     rows = [
-        *at(date(2025, 7, 1), date(2025, 10, 28)),
+        *empty_history(date(2025, 7, 1), date(2025, 10, 28)),
         row(date(2025, 7, 10), "-1620", kind=WAGES),
         row(date(2025, 9, 1), paid, kind=SUPER),
     ]
@@ -147,7 +147,7 @@ def test_met_leaves_room_for_the_assumptions(paid: str, status: str) -> None:
 
 def test_super_paid_a_day_late_does_not_count_for_the_quarter() -> None:
     rows = [
-        *at(date(2025, 7, 1), date(2025, 12, 31)),
+        *empty_history(date(2025, 7, 1), date(2025, 12, 31)),
         row(date(2025, 7, 10), "-1620", kind=WAGES),
         row(date(2025, 10, 29), "-240", kind=SUPER),
     ]
@@ -160,7 +160,7 @@ def test_super_paid_a_day_late_does_not_count_for_the_quarter() -> None:
 def test_a_quarter_is_judged_once_the_history_reaches_its_due_date() -> None:
     wages = row(date(2025, 7, 10), "-1620", kind=WAGES)
     for last, status in ((date(2025, 10, 27), "not_due"), (date(2025, 10, 28), "missing")):
-        assert columns(SUPER_OBLIGATIONS, [*at(date(2025, 7, 1), last), wages], "status")[0] == (status,)
+        assert columns(SUPER_OBLIGATIONS, [*empty_history(date(2025, 7, 1), last), wages], "status")[0] == (status,)
 
 
 def test_the_rate_changes_with_the_financial_year() -> None:
@@ -240,7 +240,7 @@ def test_the_quarter_before_the_history_takes_what_is_paid_by_its_due_date() -> 
 
 def test_own_transfers_and_returned_money_are_no_super() -> None:
     rows = [
-        *at(date(2025, 7, 1), date(2025, 12, 31)),
+        *empty_history(date(2025, 7, 1), date(2025, 12, 31)),
         row(date(2025, 8, 1), "-100", kind=SUPER, is_transfer=True),
         row(date(2025, 8, 1), "50", kind=SUPER),
         row(date(2025, 8, 1), "-30", kind=WAGES, is_transfer=True),
@@ -249,16 +249,18 @@ def test_own_transfers_and_returned_money_are_no_super() -> None:
 
 
 def test_the_last_five_years_are_listed_and_none_before_rates_are_known() -> None:
-    periods = [end for (end,) in columns(SUPER_OBLIGATIONS, at(date(1970, 1, 1), date(2026, 6, 30)), "periodEnd")]
-    assert (len(periods), periods[0], periods[-1]) == (20, "2021-09-30", "2026-06-30")
-    assert shown(SUPER_OBLIGATIONS, at(date(1970, 1, 1), date(2014, 6, 30))) == []
-    assert [end for (end,) in columns(SUPER_OBLIGATIONS, at(date(1970, 1, 1), date(2014, 7, 1)), "periodEnd")] == [
-        "2014-09-30"
+    periods = [
+        end for (end,) in columns(SUPER_OBLIGATIONS, empty_history(date(1970, 1, 1), date(2026, 6, 30)), "periodEnd")
     ]
+    assert (len(periods), periods[0], periods[-1]) == (20, "2021-09-30", "2026-06-30")
+    assert shown(SUPER_OBLIGATIONS, empty_history(date(1970, 1, 1), date(2014, 6, 30))) == []
+    assert [
+        end for (end,) in columns(SUPER_OBLIGATIONS, empty_history(date(1970, 1, 1), date(2014, 7, 1)), "periodEnd")
+    ] == ["2014-09-30"]
 
 
 def test_first_and_last_quarter_are_partial() -> None:
-    rows = at(date(2025, 7, 2), date(2026, 3, 30))
+    rows = empty_history(date(2025, 7, 2), date(2026, 3, 30))
     assert [partial for (partial,) in columns(SUPER_OBLIGATIONS, rows, "partial")] == [True, False, True]
 
 
@@ -365,11 +367,13 @@ def test_a_refund_has_status_refunded() -> None:
 
 def test_an_unregistered_business_owes_only_withheld_tax() -> None:
     rows = [*quarter_of_trade(date(2025, 7, 1)), row(date(2025, 9, 30), "0")]
-    context = described(gstRegistered="false")
+    context = context_with(gstRegistered="false")
     assert columns(TAX_OBLIGATIONS, rows, "impliedGst", "impliedTotal", "status", context=context) == [
         (0, 190, "not_due")
     ]
-    assert columns(TAX_OBLIGATIONS, at(date(2025, 7, 1), date(2025, 7, 2)), "status") == [("nothing_implied",)]
+    assert columns(TAX_OBLIGATIONS, empty_history(date(2025, 7, 1), date(2025, 7, 2)), "status") == [
+        ("nothing_implied",)
+    ]
 
 
 # The oracles: loops.
@@ -413,7 +417,7 @@ def previous(day: date) -> tuple[date, date]:
     return quarter(quarter(day)[0] - timedelta(days=1))
 
 
-def of(rows: Iterable[Row], *kinds: str) -> list[Row]:
+def payments_of_kinds(rows: Iterable[Row], *kinds: str) -> list[Row]:
     """Return the rows of a kind that go to others."""
     named = {kind.partition("/")[2] for kind in kinds}
     return [each for each in rows if each["category"] in named and not each["is_transfer"]]
@@ -439,7 +443,7 @@ def all_quarters(posted: Sequence[Row]) -> list[tuple[date, date]]:
 def super_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
     """Return `periodStart, periodEnd, dueDate, wages, expected, paid` of every listed period."""
     first, last = min(each["date"] for each in posted), max(each["date"] for each in posted)
-    wages, paid = debits(of(posted, WAGES)), debits(of(posted, SUPER))
+    wages, paid = debits(payments_of_kinds(posted, WAGES)), debits(payments_of_kinds(posted, SUPER))
     debts: list[dict[str, Any]] = []
     with_wages = 2 * len({each["date"] for each in paid}) >= len({each["date"] for each in wages})
     for start, end in all_quarters(posted):
@@ -491,7 +495,10 @@ def tax_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
     due = {end: statement_day(end) for _, end in all_quarters(posted)}
     known = [(start, end) for start, end in all_quarters(posted) if due[end] >= first]
     implied = {end: implied_by_hand([e for e in posted if start <= e["date"] <= end], end) for start, end in known}
-    payments = sorted([*debits(of(posted, BAS, WITHHOLDING)), *of(posted, TAX_BACK)], key=lambda each: each["date"])
+    payments = sorted(
+        [*debits(payments_of_kinds(posted, BAS, WITHHOLDING)), *payments_of_kinds(posted, TAX_BACK)],
+        key=lambda each: each["date"],
+    )
     paid: dict[date, Decimal] = defaultdict(Decimal)
     late: dict[date, int] = {}
     unpaid = False
@@ -531,9 +538,9 @@ def statement_day(end: date) -> date:
 
 
 def implied_by_hand(rows: Sequence[Row], end: date) -> tuple[Decimal, Decimal]:
-    sales = sum((each["amount"] for each in of(rows, SALE)), Decimal(0))
-    costs = -sum((each["amount"] for each in of(rows, COST)), Decimal(0))
-    wages = -sum((each["amount"] for each in debits(of(rows, WAGES))), Decimal(0))
+    sales = sum((each["amount"] for each in payments_of_kinds(rows, SALE)), Decimal(0))
+    costs = -sum((each["amount"] for each in payments_of_kinds(rows, COST)), Decimal(0))
+    wages = -sum((each["amount"] for each in debits(payments_of_kinds(rows, WAGES))), Decimal(0))
     gross = exact(wages / (Decimal("0.81") if end >= date(2024, 7, 1) else Decimal("0.79")))
     gst = exact(sales / 11) - exact(costs / 11)
     return gst, gst + gross - wages
@@ -572,7 +579,7 @@ def as_dates(value: Value, *names: str) -> tuple[Any, ...]:
 @given(histories())
 def test_super_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     names = ("periodStart", "periodEnd", "dueDate", "wagesPaid", "expectedSuper", "superPaid")
-    posted = counted(rows)
+    posted = posted_rows(rows)
     assert [as_dates(value, *names) for value in shown(SUPER_OBLIGATIONS, rows)] == (
         super_by_hand(posted) if posted else []
     )
@@ -580,7 +587,7 @@ def test_super_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
 
 def test_a_refund_that_is_paid_back_does_not_pay_the_quarter() -> None:
     wages, back = row(date(2024, 7, 1), "-1000", kind=WAGES), row(date(2024, 7, 30), "-145", kind=TAX_BACK)
-    rows = [*at(date(2024, 1, 15), date(2024, 12, 1)), wages, back, row(date(2024, 10, 29), "-1", kind=BAS)]
+    rows = [*empty_history(date(2024, 1, 15), date(2024, 12, 1)), wages, back, row(date(2024, 10, 29), "-1", kind=BAS)]
     late = columns(TAX_OBLIGATIONS, rows, "periodEnd", "daysLate")
     assert dict(late)["2024-09-30"] == 1
 
@@ -588,7 +595,7 @@ def test_a_refund_that_is_paid_back_does_not_pay_the_quarter() -> None:
 @given(histories())
 def test_tax_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     names = ("periodEnd", "dueDate", "impliedGst", "impliedTotal", "paid", "daysLate")
-    posted = counted(rows)
+    posted = posted_rows(rows)
     assert [as_dates(value, *names) for value in shown(TAX_OBLIGATIONS, rows, REGISTERED)] == (
         tax_by_hand(posted) if posted else []
     )

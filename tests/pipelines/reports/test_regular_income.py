@@ -12,7 +12,7 @@ from pipelines.figures.lineage import Sum
 from pipelines.reports.aggregate import explain_aggregate
 from tests.conftest import examples
 from tests.pipelines.reports.examples import MAIN, START, Row, facts, row
-from tests.pipelines.reports.test_aggregate import TODAY, as_read, read, text_of
+from tests.pipelines.reports.test_aggregate import TODAY, as_read, read_tables, text_of
 
 MONTH = Decimal("365.25") / 12
 PAY = {
@@ -39,7 +39,7 @@ def payer(rows: Sequence[Row]) -> dict[str, Any]:
     return only
 
 
-def rounded(value: Decimal, places: str) -> Decimal:
+def round_to(value: Decimal, places: str) -> Decimal:
     return value.quantize(Decimal(places), ROUND_HALF_EVEN)
 
 
@@ -56,7 +56,7 @@ def test_every_figure_agrees_with_plain_python(cents: list[int], skipped: set[in
     found = payer(rows)
     assert found["payments"] == found["datesPaid"] == len(paid)
     assert found["dueDates"] == (last - first).days // 7 + 1
-    assert found["paidShare"] == rounded(Decimal(len(paid)) / found["dueDates"], "0.0001")
+    assert found["paidShare"] == round_to(Decimal(len(paid)) / found["dueDates"], "0.0001")
     assert found["amount"] == sum(amounts)
     assert found["usualAmount"] == sorted(amounts)[(len(amounts) - 1) // 2]
     assert found["recentAmount"] == sum(recent)
@@ -77,7 +77,7 @@ def test_a_payer_that_stopped_has_no_monthly_amount() -> None:
 
 def test_amounts_are_traced_to_the_payments() -> None:
     rows = weekly(["310.10", "205", "298.55"] * 8)
-    data = {"tables": read(text_of(rows, TODAY))}
+    data = {"tables": read_tables(text_of(rows, TODAY))}
     trace = explain_aggregate(facts(rows, TODAY), data, ("tables", "regular_income", "values", "0", "amount"))
     assert isinstance(trace, Sum)
     found = trace.contributions

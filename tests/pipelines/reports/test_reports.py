@@ -24,7 +24,7 @@ every_report = pytest.mark.parametrize("kind", REPORTS)
 customers_of_any_kind = st.lists(st.lists(any_row(), min_size=1, max_size=12), min_size=2, max_size=4)
 
 
-def of(customer_number: int, rows: list[Row]) -> list[Row]:
+def rows_of_customer(customer_number: int, rows: list[Row]) -> list[Row]:
     return [{**each, "customer_number": customer_number, "position": place} for place, each in enumerate(rows)]
 
 
@@ -37,7 +37,7 @@ def computed(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
 @examples(1)
 @given(customers_of_any_kind)
 def test_customers_together_have_the_same_reports_as_alone(kind: str, customers: list[list[Row]]) -> None:
-    each = [of(number, rows) for number, rows in enumerate(customers, 1)]
+    each = [rows_of_customer(number, rows) for number, rows in enumerate(customers, 1)]
     together = computed(kind, [row for rows in each for row in rows])
     assert together == {number: data for rows in each for number, data in computed(kind, rows).items()}
 
@@ -46,7 +46,7 @@ def test_customers_together_have_the_same_reports_as_alone(kind: str, customers:
 @examples(1)
 @given(customers_of_any_kind, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(kind: str, customers: list[list[Row]], random: Random) -> None:
-    rows = [row for number, rows in enumerate(customers, 1) for row in of(number, rows)]
+    rows = [row for number, rows in enumerate(customers, 1) for row in rows_of_customer(number, rows)]
     shuffled = random.sample(rows, len(rows))
     assert list(reports(kind, shuffled, TODAY)) == list(reports(kind, rows, TODAY))
 

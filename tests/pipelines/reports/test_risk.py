@@ -34,8 +34,8 @@ from tests.pipelines.reports.examples import (
     any_row,
     chained,
     checked,
-    counted,
     facts,
+    posted_rows,
     report,
     row,
     transactions,
@@ -278,7 +278,7 @@ def test_a_rating_includes_its_limit(value: str, expected: str) -> None:
 
 
 @examples(1)
-@given(st.lists(any_row(), min_size=1, max_size=30).filter(counted))
+@given(st.lists(any_row(), min_size=1, max_size=30).filter(posted_rows))
 def test_the_report_agrees_with_counting_by_hand(rows: list[Row]) -> None:
     data = report("risk", rows, START + timedelta(days=400))
     points = {each["metric"]: each["points"] for each in data["drivers"]}

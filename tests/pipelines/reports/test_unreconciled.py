@@ -19,7 +19,7 @@ from pipelines.reports import REPORTS
 from pipelines.reports.aggregate.cash_flow import CASH_FLOW
 from pipelines.vocabulary.errors import NotFound
 from tests.conftest import examples
-from tests.pipelines.reports.examples import LOAN, Row, any_row, chained, counted, facts, report, reports, row
+from tests.pipelines.reports.examples import LOAN, Row, any_row, chained, facts, posted_rows, report, reports, row
 from tests.pipelines.reports.test_aggregate import generated
 
 AS_OF = date(2027, 1, 1)
@@ -30,7 +30,7 @@ Path = tuple[str, ...]
 Bundle = dict[str, dict[str, Any]]
 
 
-def listed(data: Mapping[str, Any]) -> dict[Path, Decimal]:
+def shares_by_path(data: Mapping[str, Any]) -> dict[Path, Decimal]:
     """Return the report's shares, by the path of the figure."""
     return {
         (*(pointer(each["row"]) if each["row"] else ()), name): share
@@ -49,14 +49,14 @@ def of_statements(rows: Iterable[Row], seed: int) -> list[Row]:
     return identified({**each, **chance.choice(({}, PROVED, UNPROVED))} for each in rows)
 
 
-def rounded(share: Decimal) -> Decimal:
+def round_share(share: Decimal) -> Decimal:
     return share.quantize(Decimal("0.0001"), ROUND_HALF_EVEN)
 
 
 def test_a_figures_share_is_the_contribution_of_unreconciled_rows() -> None:
     sold = {"kind": "revenue/card_settlement"}
     rows = [row(0, "30", **sold, **UNPROVED), row(1, "70", **sold), row(2, "-20", **UNPROVED)]
-    described = listed(report("aggregate", identified(rows), AS_OF))
+    described = shares_by_path(report("aggregate", identified(rows), AS_OF))
     first = ("tables", "monthly_cash_flow", "values", "0")
     assert {path[-1]: str(share) for path, share in described.items() if path[:4] == first} == {
         "moneyIn": "0.3000",
@@ -86,7 +86,7 @@ def test_no_figure_has_a_share_without_unreconciled_rows() -> None:
 
 def test_a_balance_rests_on_the_row_that_states_it() -> None:
     rows = chained([row(0, "5"), row(40, "5", **UNPROVED), row(80, "5")])
-    described = listed(report("aggregate", identified(rows), AS_OF))
+    described = shares_by_path(report("aggregate", identified(rows), AS_OF))
     closing = {
         path[3]: share for path, share in described.items() if path[1::3] == ("monthly_cash_flow", "closingBalance")
     }
@@ -97,7 +97,7 @@ def test_the_share_of_the_risk_figure_is_weighted_by_points() -> None:
     kinds = ("revenue/card_settlement", "cost_of_sales/suppliers", "debt_service/term_loan_repayment")
     taken = (row(nth, "90" if nth % 3 == 0 else "-20", kind=kinds[nth % 3]) for nth in range(240))
     data = report("risk", of_statements(chained(taken), seed=3), AS_OF)
-    described = listed(data)
+    described = shares_by_path(data)
     weighed = whole = Decimal(0)
     for nth, driver in enumerate(data["drivers"]):
         if driver["reading"] is not None:
@@ -119,12 +119,12 @@ def some_rows(draw: st.DrawFn) -> list[Row]:
 def shares_by_month(rows: list[Row]) -> dict[tuple[str, str], Decimal]:
     """Return the share of unreconciled rows in all contributions, by month and column; above zero."""
     part, whole = defaultdict[tuple[str, str], Decimal](Decimal), defaultdict[tuple[str, str], Decimal](Decimal)
-    for each in counted(rows):
+    for each in posted_rows(rows):
         for name, size in _columns(each):
             place = f"{each['date']:%Y-%m-01}", name
             whole[place] += size
             part[place] += size if each.get("statement_verdict") == "unreconciled" else 0
-    return {place: share for place, size in whole.items() if (share := rounded(part[place] / size))}
+    return {place: share for place, size in whole.items() if (share := round_share(part[place] / size))}
 
 
 def _columns(each: Row) -> Iterator[tuple[str, Decimal]]:
@@ -206,13 +206,13 @@ def some(paths: Iterable[Path], most: int) -> list[Path]:
 @pytest.mark.parametrize("kind", ["completeness", "aggregate"])
 def test_every_sum_has_the_share_that_its_lineage_gives(customer: Facts, bundle: Bundle, kind: str) -> None:
     data = bundle[kind]
-    described, such = listed(data), set(customer.rows.filter("is_unreconciled")["transaction_id"])
+    described, such = shares_by_path(data), set(customer.rows.filter("is_unreconciled")["transaction_id"])
     checked = 0
     for path in some(figures(data), 150):
         sizes = contributions_by_row(REPORTS[kind].explain(customer, data, path))
         if sizes:
             part = sum(size for transaction_id, size in sizes.items() if transaction_id in such)
-            assert described.get(path, Decimal(0)) == rounded(part / Decimal(sum(sizes.values()))), path
+            assert described.get(path, Decimal(0)) == round_share(part / Decimal(sum(sizes.values()))), path
             checked += 1
     assert checked > 20
 

@@ -16,26 +16,26 @@ def readings(shift: float = 0, coverage: str = "1") -> pl.DataFrame:
     )
 
 
-def moved(now: pl.DataFrame) -> dict[str, object]:
+def compare_buffer(now: pl.DataFrame) -> dict[str, object]:
     [compared] = compare_readings(make_reference(readings(), ["buffer"]), now)
     return compared
 
 
 def test_the_same_readings_have_not_moved() -> None:
-    compared = moved(readings())
+    compared = compare_buffer(readings())
     assert (compared["stabilityIndex"], compared["moved"]) == (0, False)
 
 
 def test_shifted_or_missing_readings_have_moved() -> None:
-    assert moved(readings(shift=1))["moved"]
+    assert compare_buffer(readings(shift=1))["moved"]
     blank = readings().with_columns(buffer=pl.when(pl.int_range(pl.len()) % 2 == 0).then("buffer"))
-    assert moved(blank)["moved"]
+    assert compare_buffer(blank)["moved"]
 
 
 def test_coverage_that_fell_by_a_tenth_has_moved() -> None:
-    compared = moved(readings(coverage="0.9"))
+    compared = compare_buffer(readings(coverage="0.9"))
     assert (compared["coverageThen"], compared["coverageNow"], compared["moved"]) == (1, 0.9, True)
-    assert not moved(readings(coverage="0.95"))["moved"]
+    assert not compare_buffer(readings(coverage="0.95"))["moved"]
 
 
 def test_outcomes_outside_the_interval_of_chance_have_moved() -> None:

@@ -189,7 +189,7 @@ def test_the_same_cases_give_the_same_file() -> None:
     assert scorecard_file.dumps(fit(a_portfolio(), "client", "test")) == scorecard_file.dumps(a_fit())
 
 
-def refused(defaulted: NDArray[np.int8], **others: object) -> str:
+def fit_refused(defaulted: NDArray[np.int8], **others: object) -> str:
     with pytest.raises(Unprocessable) as raised:
         fit(replace(a_portfolio(), defaulted=defaulted, **others), "client", "test")  # pyrefly: ignore[bad-argument-type]
     return raised.value.detail
@@ -197,22 +197,22 @@ def refused(defaulted: NDArray[np.int8], **others: object) -> str:
 
 def test_outcomes_of_one_class_or_too_few_are_refused() -> None:
     nobody, everybody = np.zeros(CASES, np.int8), np.ones(CASES, np.int8)
-    assert "all 240 cases were repaid" in refused(nobody)
-    assert "all 240 cases defaulted" in refused(everybody)
+    assert "all 240 cases were repaid" in fit_refused(nobody)
+    assert "all 240 cases defaulted" in fit_refused(everybody)
     few = nobody.copy()
     few[:19] = 1
-    assert "19 of 240 cases defaulted; at least 20" in refused(few)
-    assert "only 19 of 240 did not default" in refused(1 - few)
+    assert "19 of 240 cases defaulted; at least 20" in fit_refused(few)
+    assert "only 19 of 240 did not default" in fit_refused(1 - few)
 
 
 def test_cases_that_all_have_the_same_points_are_refused() -> None:
     some = (np.arange(CASES) % 2).astype(np.int8)
     one = a_portfolio().scored.head(1)
-    assert "all cases the same points" in refused(some, scored=pl.concat([one] * CASES))
+    assert "all cases the same points" in fit_refused(some, scored=pl.concat([one] * CASES))
 
 
 def test_exchanged_outcomes_are_refused() -> None:
-    assert "exchanged" in refused(1 - a_portfolio().defaulted)
+    assert "exchanged" in fit_refused(1 - a_portfolio().defaulted)
 
 
 class TestBetter:

@@ -12,7 +12,7 @@ STYLES = bank_styles()
 BY_NAME = {style.name: style for style in STYLES}
 
 
-def printed(bank: str, movement: Movement, other: str = "") -> str:
+def print_narrative(bank: str, movement: Movement, other: str = "") -> str:
     return narrative(BY_NAME[bank], Random(1), "NSW", "4417", LedgerEntry(movement, 0, None, other))
 
 
@@ -47,13 +47,13 @@ def test_every_bank_words_every_rail(style: BankStyle) -> None:
     ],
 )
 def test_a_hardware_shop_reads_as_each_bank_prints_it(bank: str, line: str) -> None:
-    assert printed(bank, purchase("BUNNINGS 372000")) == line
+    assert print_narrative(bank, purchase("BUNNINGS 372000")) == line
 
 
 def test_direct_entry_cuts_names_at_sixteen_characters() -> None:
     party = Party("Sandstone Developments", code="301500")
     movement = Movement(POSTED_ON, 110_000, "direct_credit", party, "INV-00214", "customer_transfer")
-    assert printed("Commonwealth Bank", movement) == "Direct Credit 301500 Sandstone Develo INV-00214"
+    assert print_narrative("Commonwealth Bank", movement) == "Direct Credit 301500 Sandstone Develo INV-00214"
 
 
 def test_a_terminal_prints_alike_every_time() -> None:
@@ -66,12 +66,14 @@ def test_a_terminal_prints_alike_every_time() -> None:
 
 def test_an_own_transfer_names_the_end_of_the_other_account() -> None:
     movement = Movement(POSTED_ON, -50_000, "own_out", Party("Banksia Cafe"), "", "own_transfer")
-    assert printed("Commonwealth Bank", movement, other="10045131").endswith(("xx5131 NetBank", "xx5131 CommBank app"))
+    assert print_narrative("Commonwealth Bank", movement, other="10045131").endswith(
+        ("xx5131 NetBank", "xx5131 CommBank app")
+    )
 
 
 def test_purchases_abroad_show_us_dollars() -> None:
     movement = Movement(POSTED_ON, -10_000, "card_foreign", Party("KLAVIYO INC", "BOSTON", "US"), "", "software")
-    assert "USD 65.00" in printed("Commonwealth Bank", movement)
+    assert "USD 65.00" in print_narrative("Commonwealth Bank", movement)
 
 
 def test_banks_word_most_rails_each_in_its_own_way() -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow  # the generator of synthetic data alone
 UNTIL = date(2025, 6, 30)
 
 
-def made(count: int = 40, part: Part | None = None) -> list[Person]:
+def make_people(count: int = 40, part: Part | None = None) -> list[Person]:
     return list(people(count, 12, 5, UNTIL, part))
 
 
@@ -22,13 +22,13 @@ def credits_of(person: Person) -> pl.DataFrame:
 
 
 def test_the_same_seed_gives_the_same_people() -> None:
-    for one, again in zip(made(6), made(3) + made(6)[3:], strict=True):
+    for one, again in zip(make_people(6), make_people(3) + make_people(6)[3:], strict=True):
         assert (one.name, one.incomes) == (again.name, again.incomes)
         assert one.accounts[0].transactions.equals(again.accounts[0].transactions)
 
 
 def test_every_payment_of_an_income_names_its_payer() -> None:
-    for person in made():
+    for person in make_people():
         paid = credits_of(person)["counterparty"].value_counts()
         times = dict(paid.rows())
         for income in {income.payer: income for income in person.incomes}.values():
@@ -36,14 +36,14 @@ def test_every_payment_of_an_income_names_its_payer() -> None:
 
 
 def test_balances_follow_the_amounts_and_are_never_overdrawn() -> None:
-    for person in made():
+    for person in make_people():
         rows = person.accounts[0].transactions
         assert (rows["balance"] >= 0).all()
         assert (rows["balance"].diff().drop_nulls() == rows["amount"][1:]).all()
 
 
 def test_every_situation_and_kind_occurs_and_some_due_dates_are_missed() -> None:
-    many = made(120)
+    many = make_people(120)
     incomes = [income for person in many for income in person.incomes]
     assert {person.situation for person in many} == set(situations().situations)
     assert {income.kind for income in incomes} == {
@@ -54,7 +54,7 @@ def test_every_situation_and_kind_occurs_and_some_due_dates_are_missed() -> None
 
 def test_banks_and_agencies_for_testing_are_held_out() -> None:
     known = {agency.name.title() for agency in situations().super_pensions.of("train")}
-    for person in made(60, "test"):
+    for person in make_people(60, "test"):
         assert person.accounts[0].bank_name in held_out_banks()
         assert not known & {income.payer for income in person.incomes}
 

@@ -43,7 +43,7 @@ INPUTS: Mapping[str, Value] = {
 
 
 @cache
-def made(slug: str, seed: int, months: int = MIN_MONTHS) -> Business:
+def make_business(slug: str, seed: int, months: int = MIN_MONTHS) -> Business:
     return sandbox_business(slug, seed, months, UNTIL)
 
 
@@ -66,21 +66,21 @@ def days_of(rows: pl.DataFrame) -> list[date]:
 def test_the_same_values_give_the_same_business() -> None:
     for slug in ("healthy", "dressed_up"):
         again = sandbox_business(slug, 1, MIN_MONTHS, UNTIL)
-        assert again.abn == made(slug, 1).abn
-        assert_frame_equal(history(again, date.max), history(made(slug, 1), date.max))
+        assert again.abn == make_business(slug, 1).abn
+        assert_frame_equal(history(again, date.max), history(make_business(slug, 1), date.max))
 
 
 def test_days_are_sent_once_each_and_for_a_year_after_the_history() -> None:
     for slug in PROFILES:
-        business = made(slug, 1)
+        business = make_business(slug, 1)
         days = [None, UNTIL, *(UNTIL + timedelta(days=day) for day in (1, 2, 9, FEED_DAYS))]
-        parts = [row for after, through in pairwise(days) for row in _sent(business, after, through)]
-        assert sorted(map(str, parts)) == sorted(map(str, _sent(business, None, None)))
+        parts = [row for after, through in pairwise(days) for row in _rows_sent(business, after, through)]
+        assert sorted(map(str, parts)) == sorted(map(str, _rows_sent(business, None, None)))
         last = days_of(history(business, date.max))[-1]
         assert UNTIL + timedelta(days=FEED_DAYS - 7) < last <= UNTIL + timedelta(days=FEED_DAYS)
 
 
-def _sent(business: Business, after: date | None, through: date | None) -> list[dict[str, str | None]]:
+def _rows_sent(business: Business, after: date | None, through: date | None) -> list[dict[str, str | None]]:
     rows = (
         (body["accountNumber"], row) for body in submissions(business, after, through) for row in body["transactions"]
     )
@@ -92,19 +92,19 @@ def _sent(business: Business, after: date | None, through: date | None) -> list[
 
 def test_every_balance_is_the_one_before_plus_the_amount() -> None:
     for slug in PROFILES:
-        for account in made(slug, 1).accounts:
+        for account in make_business(slug, 1).accounts:
             rows = account.transactions
             assert (rows["balance"].diff() == rows["amount"]).slice(1).all(), slug
 
 
 def test_a_profile_shows_in_the_history() -> None:
-    recent = history(made("insolvent", 1)).filter(pl.col("category") == "insolvency", pl.col("amount") < 0)
+    recent = history(make_business("insolvent", 1)).filter(pl.col("category") == "insolvency", pl.col("amount") < 0)
     assert recent.height >= 1
-    stacked = history(made("stacked", 1)).filter(pl.col("facility").is_not_null(), pl.col("amount") < 0)
+    stacked = history(make_business("stacked", 1)).filter(pl.col("facility").is_not_null(), pl.col("amount") < 0)
     assert stacked.filter(pl.col("date") > UNTIL - timedelta(days=45))["counterparty"].n_unique() >= 3
-    new = history(made("new", 1, 24))
+    new = history(make_business("new", 1, 24))
     assert days_of(new)[0] > UNTIL - timedelta(days=300)
-    dressed = history(made("dressed_up", 1))
+    dressed = history(make_business("dressed_up", 1))
     trips = dressed.filter(pl.col("category") == "related_entity", pl.col("date") > UNTIL - timedelta(days=62))
     received = trips.filter(pl.col("amount") > 0)["amount"]
     assert len(received) >= 4
@@ -116,7 +116,7 @@ def test_a_name_and_an_abn_can_be_given() -> None:
     assert (business.name, business.abn) == ("Bright Ideas", "51824753556")
     assert business.accounts[0].account_name.startswith("Bright Ideas")
     texts = history(business)["description"]
-    drawn = made("tax_plan", 1)
+    drawn = make_business("tax_plan", 1)
     assert texts.str.contains("51824753556").any()
     assert not texts.str.contains(drawn.abn).any()
     assert abn.is_valid(drawn.abn)
@@ -152,7 +152,7 @@ def outcomes_of(businesses: Mapping[int, tuple[str, Business]], until: date) -> 
 
 @pytest.mark.service  # decides whole businesses by every policy
 def test_no_example_policy_is_undecided() -> None:
-    found = outcomes_of({number: (slug, made(slug, 1)) for number, slug in enumerate(PROFILES)}, UNTIL)
+    found = outcomes_of({number: (slug, make_business(slug, 1)) for number, slug in enumerate(PROFILES)}, UNTIL)
     for slug in PROFILES:
         assert INDETERMINATE not in found[slug], slug
     assert {*found["insolvent"]} == {"blocked"}

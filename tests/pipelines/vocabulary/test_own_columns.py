@@ -8,7 +8,7 @@ import pytest
 from pipelines.vocabulary.own_columns import find_unfillable, identifies_customer, list_stated_columns, read_own_columns
 
 
-def read(**fields: object) -> dict[str, str] | None:
+def read_fields(**fields: object) -> dict[str, str] | None:
     [text] = read_own_columns(pl.Series([json.dumps(fields)], dtype=pl.String))
     return None if text is None else json.loads(text)
 
@@ -28,7 +28,7 @@ def read(**fields: object) -> dict[str, str] | None:
 def test_own_columns_are_the_fields_with_the_prefix_as_text(
     fields: dict[str, object], expected: dict[str, str] | None
 ) -> None:
-    assert read(**fields) == expected
+    assert read_fields(**fields) == expected
 
 
 def test_rows_without_other_fields_have_none() -> None:

@@ -16,7 +16,7 @@ from pipelines.vocabulary.schemas import AccountType, Channel, Direction
 NARRATIVES = {"description": pl.String(), "direction": Direction, "account_type": AccountType}
 
 
-def decided(text: str, direction: str = "debit", account: str = "transaction") -> tuple[str | None, str]:
+def decide_narrative(text: str, direction: str = "debit", account: str = "transaction") -> tuple[str | None, str]:
     """Return the counterparty and the category of a narrative."""
     rows = pl.DataFrame([(text, direction, account)], NARRATIVES, orient="row")
     return read_narratives(rows).select("counterparty_name", "category").row(0)
@@ -37,7 +37,7 @@ def test_a_name_that_stands_for_nobody_else_needs_nothing_more(subtests: pytest.
     }
     for text, expected in cases.items():
         with subtests.test(text):
-            assert decided(text) == expected
+            assert decide_narrative(text) == expected
 
 
 def test_a_single_word_needs_a_card_or_nothing_beside_it(subtests: pytest.Subtests) -> None:
@@ -50,18 +50,18 @@ def test_a_single_word_needs_a_card_or_nothing_beside_it(subtests: pytest.Subtes
     )
     for text in named:
         with subtests.test(text):
-            assert decided(text) == ("Whataburger", "meals")
+            assert decide_narrative(text) == ("Whataburger", "meals")
     for text in ("WHATABURGER TRIBUTE BAND", "PAYMENT TO WHATABURGER FANS", "TRANSFER WHATABURGER JONES"):
         with subtests.test(text):
-            assert decided(text)[0] != "Whataburger"
+            assert decide_narrative(text)[0] != "Whataburger"
 
 
 def test_a_persons_name_needs_a_card(subtests: pytest.Subtests) -> None:
-    assert decided("VISA PURCHASE PAUL SMITH NEWTOWN NSW AU") == ("Paul Smith", "shopping")
-    assert decided("PAUL SMITH 0412", account="credit_card")[1] == "shopping"
+    assert decide_narrative("VISA PURCHASE PAUL SMITH NEWTOWN NSW AU") == ("Paul Smith", "shopping")
+    assert decide_narrative("PAUL SMITH 0412", account="credit_card")[1] == "shopping"
     for text in ("TRANSFER TO PAUL SMITH", "PAUL SMITH", "OSKO PAUL SMITH RENT", "VISA PURCHASE PAUL SMITH CARS"):
         with subtests.test(text):
-            assert decided(text)[1] != "shopping"
+            assert decide_narrative(text)[1] != "shopping"
 
 
 def test_a_number_is_no_sign_of_a_shop(subtests: pytest.Subtests) -> None:
@@ -69,14 +69,14 @@ def test_a_number_is_no_sign_of_a_shop(subtests: pytest.Subtests) -> None:
     for text, found in decided_all(texts).items():
         with subtests.test(text):
             assert found[1] == "unknown_debit"
-    assert decided("COOK STORE 4411") == ("Cook", "groceries")
-    assert decided("COOK 4411", account="credit_card") == ("Cook", "groceries")
+    assert decide_narrative("COOK STORE 4411") == ("Cook", "groceries")
+    assert decide_narrative("COOK 4411", account="credit_card") == ("Cook", "groceries")
 
 
 def test_what_follows_a_number_may_make_it_another_business(subtests: pytest.Subtests) -> None:
     for text in ("HOME DEPOT 12 JONES FENCING", "WHATABURGER 44 JONES"):
         with subtests.test(text):
-            assert decided(text)[0] not in ("The Home Depot", "Whataburger")
+            assert decide_narrative(text)[0] not in ("The Home Depot", "Whataburger")
 
 
 def test_town_and_state_show_a_card_unless_they_may_be_words(subtests: pytest.Subtests) -> None:
@@ -96,23 +96,23 @@ def test_town_and_state_show_a_card_unless_they_may_be_words(subtests: pytest.Su
 def test_ordinary_words_need_nothing_beside_them(subtests: pytest.Subtests) -> None:
     for text in ("THE HOME DEPOT", "HOME DEPOT 4411 PHOENIX AZ"):
         with subtests.test(text):
-            assert decided(text) == ("The Home Depot", "materials")
-    assert decided("VISA PURCHASE HOME DEPOT LANE BISTRO")[0] != "The Home Depot"
+            assert decide_narrative(text) == ("The Home Depot", "materials")
+    assert decide_narrative("VISA PURCHASE HOME DEPOT LANE BISTRO")[0] != "The Home Depot"
 
 
 def test_a_trade_behind_the_name_makes_it_another_business() -> None:
-    assert decided("PLANET FITNESS CLEANING PTY LTD")[1] != "fitness"
-    assert decided("VISA PURCHASE JONES PRINTING NEWTOWN")[1] == "printing"
-    assert decided("VISA PURCHASE WHATABURGER STREET CAFE")[0] != "Whataburger"
+    assert decide_narrative("PLANET FITNESS CLEANING PTY LTD")[1] != "fitness"
+    assert decide_narrative("VISA PURCHASE JONES PRINTING NEWTOWN")[1] == "printing"
+    assert decide_narrative("VISA PURCHASE WHATABURGER STREET CAFE")[0] != "Whataburger"
 
 
 def test_money_from_a_shop_is_a_refund() -> None:
-    assert decided("PLANET FITNESS", "credit") == ("Planet Fitness", "refund_received")
+    assert decide_narrative("PLANET FITNESS", "credit") == ("Planet Fitness", "refund_received")
 
 
 def test_curated_lists_and_words_of_the_bank_come_first() -> None:
-    assert decided("WOOLWORTHS 4411 NEWTOWN") == ("Woolworths", "groceries")
-    assert decided("DISHONOUR FEE PLANET FITNESS")[1] == "dishonour_fee"
+    assert decide_narrative("WOOLWORTHS 4411 NEWTOWN") == ("Woolworths", "groceries")
+    assert decide_narrative("DISHONOUR FEE PLANET FITNESS")[1] == "dishonour_fee"
 
 
 def test_no_spelling_stands_twice_or_in_the_curated_lists() -> None:

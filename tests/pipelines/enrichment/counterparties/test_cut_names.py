@@ -33,7 +33,7 @@ def completed(*texts: str) -> list[str | None]:
     return CutNames(listed).find_whole(pl.Series(texts)).to_list()
 
 
-def decided(*texts: str, direction: str = "debit") -> dict[str, tuple[str | None, str]]:
+def decide_narratives(*texts: str, direction: str = "debit") -> dict[str, tuple[str | None, str]]:
     """Return the counterparty and the category of each narrative."""
     schema = {"description": pl.String(), "direction": Direction, "account_type": AccountType}
     rows = pl.DataFrame([(text, direction, "transaction") for text in texts], schema, orient="row")
@@ -92,7 +92,7 @@ def test_listed_names_are_found_by_their_beginning(subtests: pytest.Subtests) ->
         "PAYPAL *PLANET FITNES": ("Planet Fitness", "fitness"),
         "AUSTRALIAN TAXAT": ("Australian Taxation Office", "bas"),
     }
-    for text, found in decided(*cases).items():
+    for text, found in decide_narratives(*cases).items():
         with subtests.test(text):
             assert found == cases[text]
 
@@ -100,7 +100,7 @@ def test_listed_names_are_found_by_their_beginning(subtests: pytest.Subtests) ->
 def test_a_products_words_count_more_than_the_names_usual_purpose(subtests: pytest.Subtests) -> None:
     loans = ("TYRO BUSINESS LO", "TYRO PAYMENTS BUSINESS LOAN", "ZELLER LOAN FUNDS", "SUMUP LOAN 4411", "STRIPE LOAN")
     sales = ("TYRO SETTLEMENT LESS LOAN REPAYMENT", "TYRO PAYMENTS", "TYRO SETTLEMENT LOAN NGUYEN NAILS")
-    paid_out, paid_back = decided(*loans, *sales, direction="credit"), decided(*loans)
+    paid_out, paid_back = decide_narratives(*loans, *sales, direction="credit"), decide_narratives(*loans)
     for text in loans:
         with subtests.test(text):
             assert (paid_out[text][1], paid_back[text][1]) == ("cash_advance_funding", "cash_advance_repayment")
@@ -110,5 +110,5 @@ def test_a_products_words_count_more_than_the_names_usual_purpose(subtests: pyte
 
 
 def test_names_that_tell_against_a_customer_count_only_as_a_whole() -> None:
-    found = decided("JIRSCH SUTHERLAND", "JIRSCH SUTHERLAN REMOVAL 5230", direction="credit")
+    found = decide_narratives("JIRSCH SUTHERLAND", "JIRSCH SUTHERLAN REMOVAL 5230", direction="credit")
     assert [category == "insolvency" for _, category in found.values()] == [True, False]

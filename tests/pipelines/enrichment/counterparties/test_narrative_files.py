@@ -23,18 +23,18 @@ def test_narratives_are_well_formed_and_distinct() -> None:
 
 
 def test_the_second_author_wrote_as_many_lines_for_each_country() -> None:
-    assert Counter(_read("strangers_2.csv")["country"]) == dict.fromkeys(COUNTRIES, EACH)
+    assert Counter(_read_file("strangers_2.csv")["country"]) == dict.fromkeys(COUNTRIES, EACH)
 
 
 def _faults(file: str) -> Iterator[str]:
-    lines = _read(file)
+    lines = _read_file(file)
     if lines.columns != ["line", *COLUMNS]:
         yield f"{file}: columns"
     for check, holds in _checks().items():
         yield from (f"{file}:{line}: {check}" for line in lines.filter(~holds)["line"])
 
 
-def _read(file: str) -> pl.DataFrame:
+def _read_file(file: str) -> pl.DataFrame:
     return pl.read_csv(ROOT / "tests" / "narratives" / file, infer_schema=False).with_row_index("line", 2)
 
 

@@ -15,7 +15,7 @@ from pipelines.enrichment.facilities.products import PRODUCTS
 from pipelines.enrichment.facilities.terms import ASSUMED
 from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, known
+from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, held_rows
 
 MONDAY = date(2025, 1, 6)
 LATER = date(2026, 6, 30)
@@ -79,7 +79,7 @@ def bounced(day: date, amount: str) -> Row:
 
 def summary(*rows: Row, as_of: date = LATER) -> list[dict[str, Any]]:
     """Return the summary of each facility."""
-    return summarise_facilities(mark_facilities(known(*rows)), as_of).to_dicts()
+    return summarise_facilities(mark_facilities(held_rows(*rows)), as_of).to_dicts()
 
 
 def summarise_only(*rows: Row, as_of: date = LATER) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def summarise_only(*rows: Row, as_of: date = LATER) -> dict[str, Any]:
 
 def members(*rows: Row) -> list[list[int]]:
     """Return the positions of each facility's rows."""
-    found = mark_facilities(known(*rows)).filter(pl.col("facility_id").is_not_null())
+    found = mark_facilities(held_rows(*rows)).filter(pl.col("facility_id").is_not_null())
     return sorted(found.group_by("facility_id").agg(pl.col("position").sort())["position"].to_list())
 
 
@@ -394,7 +394,7 @@ def test_rows_after_the_requested_day_are_ignored() -> None:
 
 
 def test_no_rows_give_no_facilities() -> None:
-    assert_frame_equal(summarise_facilities(mark_facilities(known()), LATER), FACILITIES.to_frame())
+    assert_frame_equal(summarise_facilities(mark_facilities(held_rows()), LATER), FACILITIES.to_frame())
     assert summary(other_row_on(MONDAY)) == []
 
 
@@ -425,8 +425,8 @@ def make_rows(some: Sequence[Line]) -> list[Row]:
 @given(st.lists(lines, max_size=16), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> None:
     rows = make_rows(some)
-    straight = mark_facilities(known(*rows))
-    mixed = mark_facilities(known(*random.sample(rows, len(rows))))
+    straight = mark_facilities(held_rows(*rows))
+    mixed = mark_facilities(held_rows(*random.sample(rows, len(rows))))
     assert_frame_equal(mixed.sort("position"), straight)
     assert_frame_equal(summarise_facilities(mixed, LATER), summarise_facilities(straight, LATER))
 
@@ -435,7 +435,7 @@ def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> 
 @given(st.lists(lines, max_size=16))
 def test_amounts_agree_with_plain_python(some: list[Line]) -> None:
     """Amounts are summed by hand over each facility's rows, in Decimal. Returning credits show what bounced."""
-    rows = mark_facilities(known(*make_rows(some)))
+    rows = mark_facilities(held_rows(*make_rows(some)))
     by_id = {facility["facility_id"]: facility for facility in summarise_facilities(rows, LATER).to_dicts()}
     held = rows.filter(pl.col("facility_id").is_not_null())
     assert set(held["facility_id"]) == set(by_id)
@@ -476,7 +476,7 @@ def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal)
 def test_balance_of_a_loan_agrees_with_a_ledger_in_plain_python(lent: int, payments: list[tuple[int, int]]) -> None:
     """Interest on the balance from one row to the next: the prospective ledger against the retrospective formula."""
     rows = [repaid(MONDAY + timedelta(days=day), str(-amount), "mortgage") for day, amount in sorted(payments)]
-    joined = mark_facilities(known(drawn(MONDAY, str(lent), "mortgage"), *rows))
+    joined = mark_facilities(held_rows(drawn(MONDAY, str(lent), "mortgage"), *rows))
     found = summarise_facilities(joined.with_columns(facility_id=pl.lit(b"f" * 16)), date(2028, 1, 1)).to_dicts()[0]
     assume(found["remaining_method"] == "amortised" and found["remaining_confidence"] < 0.6)
     rate, balance, last = ASSUMED["mortgage"].yearly_rate or 0, float(lent), 0
@@ -490,8 +490,8 @@ def test_balance_of_a_loan_agrees_with_a_ledger_in_plain_python(lent: int, payme
 @given(st.integers(3, 20), st.integers(0, 10))
 def test_ids_stay_when_later_rows_are_added(count: int, more: int) -> None:
     rows = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]
-    first = mark_facilities(known(*rows[: 1 + count]))
-    later = mark_facilities(known(*rows, drawn(LATER, "5000", lender="Moula")))
+    first = mark_facilities(held_rows(*rows[: 1 + count]))
+    later = mark_facilities(held_rows(*rows, drawn(LATER, "5000", lender="Moula")))
     assert later["facility_id"].head(1 + count).to_list() == first["facility_id"].to_list()
 
 
@@ -516,7 +516,7 @@ def test_amounts_at_both_ends_of_the_range_are_exact() -> None:
 def test_two_million_equal_rows_of_one_customer_are_handled(category: str) -> None:
     count = 2_000_000
     amount = "-100" if category.endswith("repayment") else "100"
-    rows = known(row(MONDAY, amount, category)).select(pl.all().repeat_by(count).explode())
+    rows = held_rows(row(MONDAY, amount, category)).select(pl.all().repeat_by(count).explode())
     numbered = rows.with_columns(transaction_id=pl.int_range(pl.len()).cast(pl.String).cast(pl.Binary))
     found = summarise_facilities(mark_facilities(numbered), LATER)
     assert found.height == 1

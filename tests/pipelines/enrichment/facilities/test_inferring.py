@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.facilities import add_inferred, mark_facilities, summarise_facilities
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 from tests.pipelines.enrichment.facilities.test_facilities import bounced, other_row_on, working_days
 from tests.pipelines.enrichment.facilities.test_facilities import row as named
 
@@ -43,7 +43,7 @@ def monthly(count: int, amount: str, **fields: Any) -> list[Row]:
 
 
 def summary(*rows: Row) -> list[dict[str, Any]]:
-    return summarise_facilities(mark_facilities(known(*rows)), LATER).to_dicts()
+    return summarise_facilities(mark_facilities(held_rows(*rows)), LATER).to_dicts()
 
 
 def summarise_only(*rows: Row) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def test_a_facility_that_a_list_names_is_completed_and_keeps_its_id() -> None:
     repayments = [
         {**each, "category": "term_loan_repayment", "category_source": "counterparty"} for each in weekly(20, "-900")
     ]
-    rows = mark_facilities(known(row(MONDAY, "40000"), *repayments))
+    rows = mark_facilities(held_rows(row(MONDAY, "40000"), *repayments))
     assert rows["facility_id"].null_count() == 1
     (loan,) = summarise_facilities(rows, LATER).to_dicts()
     assert (loan["inferred"], loan["funding_amount"]) == (False, Decimal(40_000))
@@ -174,7 +174,7 @@ def test_inferred_facilities_are_only_possibly_stacked() -> None:
 # -- near misses
 
 
-def decided(category: str, group: str) -> Row:
+def columns_of_category(category: str, group: str) -> Row:
     return {"category": category, "category_group": group, "category_source": "pattern", "confidence": 0.95}
 
 
@@ -203,7 +203,7 @@ NEAR_MISSES = {
     ],
     "rent that words name, after a credit of the landlord": [
         row(MONDAY, "9000", party="landlord"),
-        *monthly(10, "-900", party="landlord", **decided("rent", "premises")),
+        *monthly(10, "-900", party="landlord", **columns_of_category("rent", "premises")),
     ],
     "three repayments": [row(MONDAY, "3000"), *monthly(3, "-1060")],
     "debits of different amounts": [
@@ -228,15 +228,20 @@ NEAR_MISSES = {
         *weekly(20, "-900", is_transfer=True),
     ],
     "quarterly instalments of income tax": [
-        row(date(2025, month, 28), "-1500", party="tax-office", **decided("payg_instalment", "tax"))
+        row(date(2025, month, 28), "-1500", party="tax-office", **columns_of_category("payg_instalment", "tax"))
         for month in (1, 4, 7, 10)
     ],
     "tax withheld from constant wages, with GST in every third month": [
-        row(date(2025, month, 21), "-1500" if month % 3 else "-9000", party="tax-office", **decided("bas", "tax"))
+        row(
+            date(2025, month, 21),
+            "-1500" if month % 3 else "-9000",
+            party="tax-office",
+            **columns_of_category("bas", "tax"),
+        )
         for month in range(1, 12)
     ],
     "activity statements": [
-        row(date(2025, month, 21), str(-1500 - 13 * month), party="tax-office", **decided("bas", "tax"))
+        row(date(2025, month, 21), str(-1500 - 13 * month), party="tax-office", **columns_of_category("bas", "tax"))
         for month in range(1, 12)
     ],
     "advances that all print one number": advances(6, texts=["ADV 6628"] * 6),
@@ -288,12 +293,12 @@ def test_the_order_of_rows_and_other_customers_change_nothing(drawn: Any, random
     other = [{**each, "customer_number": 2, "position": 99 + each["position"]} for each in numbered]
     mixed = [*numbered, *({**each, "transaction_id": (1000 + each["position"]).to_bytes(16)} for each in other)]
     random.shuffle(mixed)
-    first = known(*mixed).pipe(add_inferred).filter(pl.col("customer_number") == 1).sort("position")
-    assert_frame_equal(first, known(*numbered).pipe(add_inferred).sort("position"))
+    first = held_rows(*mixed).pipe(add_inferred).filter(pl.col("customer_number") == 1).sort("position")
+    assert_frame_equal(first, held_rows(*numbered).pipe(add_inferred).sort("position"))
 
 
 def test_no_column_of_the_rows_is_changed_but_the_facility() -> None:
-    rows = mark_facilities(known(row(MONDAY, "40000"), *weekly(20, "-900")))
+    rows = mark_facilities(held_rows(row(MONDAY, "40000"), *weekly(20, "-900")))
     added = add_inferred(rows)
     assert_frame_equal(added.select(rows.columns).drop("facility_id"), rows.drop("facility_id"))
     assert rows["facility_id"].null_count() == rows.height
@@ -305,7 +310,7 @@ def test_ten_thousand_credits_that_share_a_number_with_the_next_are_one_dealing(
     number, is_credit = 100_000 + pl.col("nth"), pl.col("amount") > 0
     text = pl.when(is_credit).then(pl.format("{} {}", number, number + 1)).otherwise(pl.format("{}", number))
     rows = (
-        known(row(MONDAY, "1000"), *weekly(4, "-100"))
+        held_rows(row(MONDAY, "1000"), *weekly(4, "-100"))
         .join(pl.DataFrame({"nth": range(10_000)}), how="cross")
         .with_row_index("place")
         .with_columns(description=text, transaction_id=pl.col("place").cast(pl.String).cast(pl.Binary))

@@ -18,7 +18,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.income import income_rows, regular_payers
 from pipelines.vocabulary.rule_files import RuleError
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 
 FRIDAY, LAST = date(2025, 1, 3), date(2025, 12, 31)
 FRIDAYS = [FRIDAY + timedelta(weeks=week) for week in range(52)]
@@ -53,7 +53,7 @@ def paid(days: Iterable[date], like: Row = WAGES, amounts: Iterable[str] = ("812
 def facts(rows: Iterable[Row]) -> Facts:
     """Return facts with a purchase on the account's last day."""
     shop = {"category": "groceries", "category_group": "cost_of_sales", "date": LAST}
-    return Facts(known(*rows, shop), LAST)
+    return Facts(held_rows(*rows, shop), LAST)
 
 
 def payers(rows: Iterable[Row]) -> list[dict[str, Any]]:

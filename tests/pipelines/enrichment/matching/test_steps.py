@@ -12,7 +12,7 @@ from pipelines.enrichment.enrichment import derive, enrich, find_changed_custome
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, accepted, known, submission
+from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, accepted, held_rows, submission
 
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 
@@ -77,7 +77,7 @@ def test_the_order_of_rows_changes_nothing(some: list[tuple[int, int, bool, str]
 
 def known_facts(*rows: dict[str, Any]) -> pl.DataFrame:
     """Return rows as the input of the steps: identified, nothing derived yet."""
-    return known(*rows).select(KNOWN.names())
+    return held_rows(*rows).select(KNOWN.names())
 
 
 hostile = st.text(min_size=1, max_size=60) | st.sampled_from(["(((((", ".*", "a" * 1_000, "\u202e\u200d", "[[["])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipelines.enrichment.knowledge import RELATED_PARTIES
 from pipelines.enrichment.names.related import mark_related_parties
 from pipelines.vocabulary.taxonomy import GROUPS, TAXONOMY
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 
 JOHN = {"name": "John Smith", "role": "director"}
 ROASTERS = {"name": "Harbour Roasters Pty Ltd", "abn": "51824753556", "role": "group_company"}
@@ -26,7 +26,7 @@ def mark_one(description: str, *parties: Mapping[str, Any], **fields: Any) -> di
     """Mark one row of a customer with these parties."""
     row = {"description": description, "amount": Decimal(500), "category": "customer_transfer", **fields}
     group = GROUPS[str(row["category"])]
-    return mark_related_parties(known({"category_group": group, **row}), declare(*parties)).to_dicts()[0]
+    return mark_related_parties(held_rows({"category_group": group, **row}), declare(*parties)).to_dicts()[0]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_longest_name_wins() -> None:
 
 
 def test_party_of_another_customer_is_not_matched() -> None:
-    rows = known({"description": "J SMITH"}, {"description": "J SMITH", "customer_number": 2})
+    rows = held_rows({"description": "J SMITH"}, {"description": "J SMITH", "customer_number": 2})
     parties = pl.DataFrame([{"customer_number": 2, "abn": None, **JOHN}], schema=RELATED_PARTIES)
     assert mark_related_parties(rows, parties)["related_party"].to_list() == [None, "John Smith"]
 
@@ -183,7 +183,7 @@ def test_money_from_a_related_party_is_never_revenue_and_no_row_is_lost(
         {"description": " ".join(text) or "-", "amount": Decimal(amount), "category": category}
         for text, amount, category in some
     ]
-    found = mark_related_parties(known(*rows), declare(*({"name": name, "role": "director"} for name in parties)))
+    found = mark_related_parties(held_rows(*rows), declare(*({"name": name, "role": "director"} for name in parties)))
     assert found["position"].to_list() == list(range(len(rows)))
     with_party = found.filter(pl.col("related_party").is_not_null(), pl.col("amount") > 0)
     assert REVENUE.isdisjoint(with_party["category"])
@@ -200,7 +200,7 @@ def test_thousands_of_parties_over_many_rows_take_seconds() -> None:
         ],
         schema=RELATED_PARTIES,
     )
-    rows = known({"description": "X"})
+    rows = held_rows({"description": "X"})
     many = pl.concat([rows] * 100_000).with_columns(
         position=pl.int_range(pl.len(), dtype=pl.UInt32),
         customer_number=pl.int_range(pl.len()) % 5_000,

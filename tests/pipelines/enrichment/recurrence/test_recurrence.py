@@ -25,7 +25,7 @@ from pipelines.enrichment.recurrence.schedules import (
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from tests.conftest import examples
 from tests.pipelines.enrichment import recurring
-from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, known
+from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, held_rows
 from tests.pipelines.enrichment.recurring import is_business_day, month_day, move_to_open_day, nth_weekday
 
 Row = dict[str, Any]
@@ -49,7 +49,7 @@ def every_days(days: int, count: int, start: date = date(2025, 1, 7)) -> list[da
 
 
 def describe_rows(*rows: Row) -> list[dict[str, Any]]:
-    return describe_series(known(*rows)).to_dicts()
+    return describe_series(held_rows(*rows)).to_dicts()
 
 
 def describe_only(*rows: Row) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def test_equal_texts_without_a_counterparty_are_one_series() -> None:
 def test_pending_superseded_and_zero_rows_are_ignored(fields: Row) -> None:
     rows = [{**row, **fields} for row in payments(monthly(10))]
     assert describe_rows(*rows) == []
-    assert mark_series(known(*rows)).select(MARKS).null_count().row(0) == (12, 12, 12)
+    assert mark_series(held_rows(*rows)).select(MARKS).null_count().row(0) == (12, 12, 12)
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_one_overdue_payment_is_missed_and_the_series_goes_on() -> None:
 
 def test_an_id_stays_when_rows_are_appended() -> None:
     loans = [*payments(monthly(5), "-400"), *payments(monthly(5), "-950")]
-    before = mark_series(known(*(row for row in loans if row["date"] < date(2025, 9, 1))))
-    after = mark_series(known(*loans))
+    before = mark_series(held_rows(*(row for row in loans if row["date"] < date(2025, 9, 1))))
+    after = mark_series(held_rows(*loans))
     seen = before.select("date", "amount", "series_id").join(after, on=["date", "amount"], suffix="_after")
     assert seen.height == 16
     assert seen["series_id"].to_list() == seen["series_id_after"].to_list()
@@ -258,7 +258,7 @@ def test_an_id_stays_when_rows_are_appended() -> None:
 
 def test_every_row_is_marked_with_its_series() -> None:
     rows = [*payments(monthly(10)), {"date": date(2025, 5, 5), "counterparty_group": "Other"}]
-    marked = mark_series(known(*rows))
+    marked = mark_series(held_rows(*rows))
     one = describe_only(*rows)
     assert dict(marked.schema) == dict(TRANSACTIONS)
     assert marked.select(MARKS).rows() == [(one["series_id"], "monthly", date(2026, 1, 12))] * 12 + [(None, None, None)]
@@ -307,7 +307,7 @@ def test_marks_agree_with_descriptions_for_any_rows(days: list[date], cents: lis
     rows = [
         {**row, "amount": row["amount"].scaleb(-2)} for row in payments(days, list(map(str, cents)), channel=channel)
     ]
-    frame = known(*rows)
+    frame = held_rows(*rows)
     marked, shown = mark_series(frame), describe_series(frame)
     assert shown.schema == SERIES
     counted = marked.drop_nulls("series_id").group_by("series_id").len()
@@ -420,7 +420,7 @@ def test_customer_with_many_rows_takes_bounded_time(parties: int) -> None:
         date=pl.lit(date(2025, 1, 6)) + pl.duration(days=(number // parties) * 7 % 364),
         amount=pl.lit("-4.50").cast(TRANSACTIONS["amount"]),
     )
-    blank = known({}).drop(rows.columns)
+    blank = held_rows({}).drop(rows.columns)
     frame = rows.join(blank, how="cross").select(TRANSACTIONS.names())
     started = process_time()
     mark_series(frame)

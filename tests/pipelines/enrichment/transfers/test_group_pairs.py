@@ -16,7 +16,7 @@ from pipelines.enrichment.transfers.group_pairs import (
     select_group_candidates,
 )
 from pipelines.vocabulary.schemas import TRANSACTIONS
-from tests.pipelines.enrichment.examples import accepted, known
+from tests.pipelines.enrichment.examples import accepted, held_rows
 
 MONDAY = date(2026, 3, 2)
 THERE = b"t" * 16
@@ -34,7 +34,7 @@ def other_row(amount: str = "5000", day: date = MONDAY, **fields: Any) -> Row:
 
 
 def pair_rows(rows: list[Row], others: list[Row]) -> pl.DataFrame:
-    return mark_group_transfers(known(*rows), pl.DataFrame(others, schema=GROUP_ROWS))
+    return mark_group_transfers(held_rows(*rows), pl.DataFrame(others, schema=GROUP_ROWS))
 
 
 def paired_positions(rows: list[Row], others: list[Row]) -> list[int]:
@@ -54,7 +54,7 @@ def test_both_sides_become_related_entity_and_are_never_revenue() -> None:
 
 def test_both_sides_get_the_same_pair_id() -> None:
     here = pair_rows([paid()], [other_row()])["transfer_pair_id"].item()
-    mirrored = known({**paid("5000"), "transaction_id": THERE})
+    mirrored = held_rows({**paid("5000"), "transaction_id": THERE})
     of_mine = pl.DataFrame([other_row("-5000", transaction_id=(0).to_bytes(16))], schema=GROUP_ROWS)
     assert mark_group_transfers(mirrored, of_mine)["transfer_pair_id"].item() == here
 
@@ -94,7 +94,7 @@ def test_only_the_customer_with_the_declaration_is_paired() -> None:
 def test_rows_paired_within_the_group_are_candidates_again() -> None:
     again = {**paid(), "is_transfer": True, "category": "related_entity", "category_group": "transfer"}
     own = {**paid(), "is_transfer": True, "category": "own_transfer", "category_group": "transfer"}
-    assert known(again, own).lazy().select(COLUMNS).pipe(select_group_candidates).collect().height == 1
+    assert held_rows(again, own).lazy().select(COLUMNS).pipe(select_group_candidates).collect().height == 1
 
 
 def test_enrichment_pairs_what_the_other_customer_holds() -> None:

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.transfers.own_accounts import MENTIONED, list_mentioned_accounts
-from tests.pipelines.enrichment.examples import known
+from tests.pipelines.enrichment.examples import held_rows
 
 OWN: dict[str, Any] = {"category": "own_transfer", "account_number": "062001111", "is_transfer": False}
 
 
 def list_mentioned(*rows: dict[str, Any]) -> list[dict[str, Any]]:
-    return list_mentioned_accounts(known(*rows)).to_dicts()
+    return list_mentioned_accounts(held_rows(*rows)).to_dicts()
 
 
 def test_account_not_supplied_is_listed_with_its_totals() -> None:
@@ -86,7 +86,7 @@ def test_name_identifies_the_account_without_digits() -> None:
 
 
 def test_no_mentions_give_an_empty_table() -> None:
-    assert list_mentioned_accounts(known({"category": "rent"})).schema == MENTIONED
+    assert list_mentioned_accounts(held_rows({"category": "rent"})).schema == MENTIONED
 
 
 lines = st.tuples(
@@ -106,7 +106,7 @@ def test_every_mention_is_counted_once_and_no_dollar_is_lost(
         for digits, category, amount, name in some
     ]
     counted = [each for each, line in zip(rows, some, strict=True) if is_mention(*line)]
-    found = list_mentioned_accounts(known({"account_number": "062001111"}, *rows))
+    found = list_mentioned_accounts(held_rows({"account_number": "062001111"}, *rows))
     assert found["count"].sum() == len(counted)
     net = found.select(pl.col("total_in").sum() - pl.col("total_out").sum()).item()
     assert net == sum(each["amount"] for each in counted)
@@ -120,7 +120,7 @@ def is_mention(digits: str | None, category: str, amount: int, name: str | None)
 
 def test_the_table_is_sorted_by_customer_and_number() -> None:
     rows = [{**OWN, "customer_number": n, "other_account": str(digits)} for n in (2, 1) for digits in (777, 333)]
-    found = list_mentioned_accounts(known(*rows))
+    found = list_mentioned_accounts(held_rows(*rows))
     assert found.select("customer_number", "masked_number").rows() == [
         (1, "xx333"),
         (1, "xx777"),

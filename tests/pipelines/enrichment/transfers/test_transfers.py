@@ -12,7 +12,7 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.transfers.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, mark_transfers
 from pipelines.synthetic import Business, SyntheticAccount, portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, TRANSACTIONS
-from tests.pipelines.enrichment.examples import ACCOUNT, DEFAULTS, OTHER_ACCOUNT, known
+from tests.pipelines.enrichment.examples import ACCOUNT, DEFAULTS, OTHER_ACCOUNT, held_rows
 
 MONDAY = date(2026, 3, 2)
 THIRD_ACCOUNT = b"c" * 16
@@ -34,7 +34,7 @@ def numbered(row: Row) -> Row:
 
 def pairs(*rows: Row) -> list[tuple[int, ...]]:
     """Return the positions of rows that were paired with each other."""
-    linked = mark_transfers(known(*rows)).filter("is_transfer")
+    linked = mark_transfers(held_rows(*rows)).filter("is_transfer")
     groups = linked.group_by("transfer_pair_id").agg(pl.col("position").sort())["position"].to_list()
     return sorted(tuple(group) for group in groups)
 
@@ -49,7 +49,7 @@ def test_the_same_amount_out_of_one_account_and_into_another_is_a_pair() -> None
 
 
 def test_both_sides_take_the_category_of_a_transfer() -> None:
-    linked = mark_transfers(known(out(), into()))
+    linked = mark_transfers(held_rows(out(), into()))
     assert linked["category"].to_list() == ["own_transfer"] * 2
     assert linked["category_group"].to_list() == ["transfer"] * 2
 
@@ -148,14 +148,14 @@ def test_guess_of_the_model_does_not_prevent_a_pair() -> None:
 
 
 def test_paying_off_an_own_card_is_a_repayment_on_both_sides() -> None:
-    linked = mark_transfers(known(out(), into(account_type="credit_card")))
+    linked = mark_transfers(held_rows(out(), into(account_type="credit_card")))
     assert linked["category"].to_list() == ["card_repayment"] * 2
     assert linked["category_group"].to_list() == ["debt_service"] * 2
     assert linked["is_transfer"].all()
 
 
 def test_money_from_an_own_card_is_an_advance_where_it_arrives() -> None:
-    linked = mark_transfers(known(out(account_type="credit_card"), into()))
+    linked = mark_transfers(held_rows(out(account_type="credit_card"), into()))
     assert linked["category"].to_list() == ["own_transfer", "card_advance"]
 
 
@@ -166,22 +166,22 @@ def test_transfer_that_mentions_a_card_is_not_a_purchase() -> None:
 
 def test_a_drawdown_from_an_own_loan_account_keeps_its_category() -> None:
     funded: Row = {"category": "term_loan_funding", "category_group": "debt_inflow"}
-    linked = mark_transfers(known(out(account_type="loan"), into(**funded)))
+    linked = mark_transfers(held_rows(out(account_type="loan"), into(**funded)))
     assert linked["is_transfer"].to_list() == [True, True]
     assert linked["category"].to_list() == ["own_transfer", "term_loan_funding"]
 
 
 def test_corrected_rows_keep_their_category() -> None:
     corrected: Row = {"category": "owner_drawings", "category_source": "correction", "confidence": 1.0}
-    linked = mark_transfers(known(out(**corrected), into()))
+    linked = mark_transfers(held_rows(out(**corrected), into()))
     assert linked["is_transfer"].all()
     assert linked["category"].to_list() == ["owner_drawings", "own_transfer"]
     assert linked["confidence"].to_list()[0] == 1
 
 
 def test_confidence_of_a_pair_depends_on_its_texts() -> None:
-    silent = mark_transfers(known(out(), into()))["confidence"]
-    said = mark_transfers(known(out(other_account="2222"), into(other_account="1111")))["confidence"]
+    silent = mark_transfers(held_rows(out(), into()))["confidence"]
+    said = mark_transfers(held_rows(out(other_account="2222"), into(other_account="1111")))["confidence"]
     assert silent.to_list() == [CONFIDENCE[-1]] * 2
     assert said.to_list() == [CONFIDENCE[0]] * 2
 
@@ -198,7 +198,7 @@ def test_nearer_date_wins() -> None:
 
 def test_many_accounts_that_name_each_other_stay_bounded() -> None:
     """Each of many rows names one of fifty accounts; a join must not multiply them with each other."""
-    rows = known(out())
+    rows = held_rows(out())
     nth = pl.int_range(pl.len())
     ending = pl.format("9{}", (nth % 7).cast(pl.String).str.zfill(5))
     many = pl.concat([rows] * 20_000).with_columns(

@@ -11,7 +11,7 @@ COUNTRIES = {"AU", "NZ", "UK", "IE", "US", "CA", "ZA"}
 SECTIONS = ("rails", "cuts", "customer")
 
 
-def _read(*lines: str) -> list[dict[str, str]]:
+def _read_lines(*lines: str) -> list[dict[str, str]]:
     read = read_details(pl.Series(lines)).select(pl.col("clean_description", "channel").cast(pl.String))
     return read.rows(named=True)
 
@@ -19,7 +19,7 @@ def _read(*lines: str) -> list[dict[str, str]]:
 def test_examples_become_the_clean_descriptions_given(subtests: pytest.Subtests) -> None:
     entries = [entry for name in SECTIONS for entry in load_section(name)]
     examples = [(entry, *pair) for entry in entries for pair in entry["matches"].items()]
-    read = _read(*(line for _, line, _ in examples))
+    read = _read_lines(*(line for _, line, _ in examples))
     for (entry, line, clean), found in zip(examples, read, strict=True):
         with subtests.test(line):
             assert found == {"clean_description": clean, "channel": entry.get("channel", found["channel"])}
@@ -27,7 +27,7 @@ def test_examples_become_the_clean_descriptions_given(subtests: pytest.Subtests)
 
 def test_near_misses_lose_no_word(subtests: pytest.Subtests) -> None:
     lines = [line for name in SECTIONS for entry in load_section(name) for line in entry["not"]]
-    for line, found in zip(lines, _read(*lines), strict=True):
+    for line, found in zip(lines, _read_lines(*lines), strict=True):
         with subtests.test(line):
             assert found["clean_description"] == line.strip("#")
 

@@ -15,7 +15,7 @@ COLUMNS = {"a": 40, "b": 110, "c": 300, "d": 420}
 EDGES = {"d": 380, "c": 460, "b": 550}  # debit, credit, balance
 
 
-def read(*lines: str) -> Statement:
+def read_lines(*lines: str) -> Statement:
     content = io.BytesIO()
     canvas = Canvas(content, pagesize=(595, 842))
     canvas.setFont("Helvetica", 9)
@@ -37,7 +37,7 @@ def amounts(statement: Statement) -> list[str]:
 
 
 def test_an_empty_credit_may_be_a_dollar_sign_and_the_year_may_be_in_the_text() -> None:
-    statement = read(
+    statement = read_lines(
         "a:Your Statement",
         "c:Statement 15|<b:(Page 1 of 1)",
         "c:Account Number|<b:06 2000 12345678",
@@ -63,7 +63,7 @@ def test_an_empty_credit_may_be_a_dollar_sign_and_the_year_may_be_in_the_text() 
 
 
 def test_a_year_may_be_above_its_days_and_empty_cells_may_say_blank() -> None:
-    statement = read(
+    statement = read_lines(
         "a:ACCESS ADVANTAGE STATEMENT",
         "a:STATEMENT NUMBER 12",
         "a:02 DECEMBER 2023 TO 02 JANUARY 2024",
@@ -88,7 +88,7 @@ def test_a_year_may_be_above_its_days_and_empty_cells_may_say_blank() -> None:
 
 
 def test_two_cards_of_one_account_are_one_statement_of_a_debt() -> None:
-    statement = read(
+    statement = read_lines(
         "a:CommBank",
         "a:Low Rate Mastercard|c:Account number|<b:5353 16XX XXXX 1234",
         "c:Statement period|<b:14 Mar 2025 - 13 Apr 2025",
@@ -115,7 +115,7 @@ def test_two_cards_of_one_account_are_one_statement_of_a_debt() -> None:
 
 
 def test_a_savings_account_with_its_own_label_and_a_summary_in_a_row_is_read() -> None:
-    statement = read(
+    statement = read_lines(
         "a:ING",
         "a:Mr John Citizen|c:BSB number:|d:923 100",
         "a:1 Smith Street|c:Savings Maximiser number:|d:12345678",
@@ -137,7 +137,7 @@ def test_a_savings_account_with_its_own_label_and_a_summary_in_a_row_is_read() -
 
 
 def test_interest_increases_the_debt_of_a_home_loan() -> None:
-    statement = read(
+    statement = read_lines(
         "a:Bank of Melbourne",
         "a:HOME LOAN STATEMENT",
         "c:BSB/Acct ID No.|<b:193-879 123456789",

@@ -13,7 +13,7 @@ Lines = tuple[tuple[float, str], ...]
 AMOUNTS = ["-5.00", "1000.00", "-50.00", "-5.00"]
 
 
-def read(drawing: Drawing) -> Statement:
+def read_drawing(drawing: Drawing) -> Statement:
     (found,) = extract(drawing.done()).statements
     return found
 
@@ -54,7 +54,7 @@ def test_the_currency_is_read_from_the_details_of_the_account(subtests: pytest.S
     ]
     for line, currency in said:
         with subtests.test(line):
-            found = read(four_rows(statement().line((45, line)).line(*HEADING)))
+            found = read_drawing(four_rows(statement().line((45, line)).line(*HEADING)))
             assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
 
 
@@ -109,11 +109,11 @@ def test_the_currency_is_read_from_a_sentence_wherever_it_stands(subtests: pytes
     wrapped = ("All amounts on this statement are", "shown in US", "dollars, rounded to cents.")
     for text, currency, drawing in (*drawings, (" ".join(wrapped), "USD", below_rows(*wrapped))):
         with subtests.test(text):
-            found = read(drawing)
+            found = read_drawing(drawing)
             assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
     for text in SAID_OF_SOMETHING_ELSE:
         with subtests.test(text):
-            assert read(below_rows(text)).currency is None
+            assert read_drawing(below_rows(text)).currency is None
 
 
 def test_a_sentence_at_the_end_of_a_file_counts_for_its_accounts_that_state_none() -> None:
@@ -131,14 +131,14 @@ def test_the_currency_is_read_from_headings_and_figures(subtests: pytest.Subtest
 
     for said in ("GBP", "£"):
         with subtests.test(f"heading {said}"):
-            assert read(four_rows(statement().line(*heading_in(said)))).currency == "GBP"
+            assert read_drawing(four_rows(statement().line(*heading_in(said)))).currency == "GBP"
     stands: list[tuple[str, str, str | None]] = [
         *(("£", "", "GBP"), ("€", "", "EUR"), ("", " €", "EUR"), ("US$", "", "USD")),
         *(("EUR ", "", "EUR"), ("", " CHF", "CHF"), ("$", "", None), ("A$", "", "AUD")),
     ]
     for before, behind, currency in stands:
         with subtests.test(f"{before}1.00{behind}"):
-            found = read(written(statement(), {each: f"{before}{each}{behind}" for each in FIGURES}))
+            found = read_drawing(written(statement(), {each: f"{before}{each}{behind}" for each in FIGURES}))
             assert (found.currency, amounts(found)) == (currency, ["-5.00", "1000.00"])
             assert found.verdict is Verdict.RECONCILED
 
@@ -161,17 +161,19 @@ def test_a_mark_that_is_not_ours_is_never_taken_for_ours(subtests: pytest.Subtes
     for mark, currency in marks.items():
         for figures in ({each: f"{mark} {each}" for each in FIGURES}, {each: f"{each} {mark}" for each in FIGURES}):
             with subtests.test(figures["5.00"]):
-                assert read(written(statement(), figures)).currency == currency
+                assert read_drawing(written(statement(), figures)).currency == currency
     for name, currency in {"Ringgit": "XXX", "GHS": "GHS", "Australian Dollar": "AUD", "Dollars": None}.items():
         with subtests.test(name):
-            assert read(four_rows(statement().line((45, f"Currency: {name}")).line(*HEADING))).currency == currency
+            assert (
+                read_drawing(four_rows(statement().line((45, f"Currency: {name}")).line(*HEADING))).currency == currency
+            )
 
 
 def test_a_word_that_ends_a_description_is_no_mark() -> None:
     drawing = statement().line((45, "Date"), (110, "Details"), (-550, "Amount")).line((45, "Currency conversion: none"))
     for day in ("02", "03", "04"):
         drawing.line((45, f"{day} Mar"), (110, "CAFE PARIS FR"), (-550, "5.00"))
-    assert read(drawing).currency is None
+    assert read_drawing(drawing).currency is None
 
 
 def test_numbers_of_other_styles_are_read_exactly(subtests: pytest.Subtests) -> None:
@@ -186,14 +188,14 @@ def test_numbers_of_other_styles_are_read_exactly(subtests: pytest.Subtests) -> 
     }
     for style, figures in styles.items():
         with subtests.test(style):
-            found = read(written(statement(), figures))
+            found = read_drawing(written(statement(), figures))
             assert (amounts(found), found.verdict) == (["-5.00", "1000.00"], Verdict.RECONCILED)
             expected = "110002229.50" if style == "lakhs" else "2229.50"
             assert found.closing_balance == Decimal(expected)
 
 
 def test_a_purchase_abroad_does_not_change_the_currency_of_an_account() -> None:
-    found = read(
+    found = read_drawing(
         statement().line(*HEADING).lines(
             ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
             ((45, "02 Mar"), (110, "AMAZON USD 25.00"), (-400, "38.90"), (-550, "61.10")),
@@ -206,7 +208,7 @@ def test_a_purchase_abroad_does_not_change_the_currency_of_an_account() -> None:
 
 
 def test_an_amount_in_another_currency_is_reported_and_nothing_is_proved() -> None:
-    found = read(written(statement(), {"5.00": "€5.00"}))
+    found = read_drawing(written(statement(), {"5.00": "€5.00"}))
     assert [entry.currency for entry in found.entries] == ["EUR", None]
     assert (found.currency, found.verdict) == (None, Verdict.PARTIAL)
     assert "OtherCurrency" in {reason.code for reason in found.reasons}

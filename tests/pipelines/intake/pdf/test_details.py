@@ -16,7 +16,7 @@ from tests.pipelines.intake.pdf.pages import page
 ROW = "02 Jan 2025 Shop | | 1.00 | 9.00"
 
 
-def read(*texts: str, layout: Layout | None = None) -> Details:
+def read_details(*texts: str, layout: Layout | None = None) -> Details:
     pages = [page(1, *texts, "", "", ROW)]
     return details_of(split(pages, layout)[0], documents_of(pages)[0], layout)
 
@@ -48,7 +48,7 @@ def layout_of(slug: str, document: str) -> Layout:
 def test_bsb_and_account_number_are_read_beside_or_below_their_labels(
     printed: list[str], bsb: str | None, number: str | None
 ) -> None:
-    details = read(*printed)
+    details = read_details(*printed)
     assert (details.bsb, details.account_number) == (bsb, number)
 
 
@@ -70,7 +70,7 @@ def test_bsb_and_account_number_are_read_beside_or_below_their_labels(
     ],
 )
 def test_the_holder_is_named_by_label_or_in_the_address(printed: list[str], name: str | None) -> None:
-    assert read(*printed).account_name == name
+    assert read_details(*printed).account_name == name
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_holder_is_named_by_label_or_in_the_address(printed: list[str], name
     ],
 )
 def test_the_period_is_two_dates_joined_or_labelled(printed: list[str], start: date | None, end: date | None) -> None:
-    details = read(*printed)
+    details = read_details(*printed)
     assert (details.period_start, details.period_end) == (start, end)
 
 
@@ -128,7 +128,7 @@ def test_the_period_is_two_dates_joined_or_labelled(printed: list[str], start: d
 def test_balances_are_read_beside_or_below_their_labels_from_the_holders_view(
     printed: list[str], opening: str | None, closing: str | None
 ) -> None:
-    details = read(*printed)
+    details = read_details(*printed)
     stated = (details.opening_balance, details.closing_balance)
     assert stated == tuple(None if each is None else Decimal(each) for each in (opening, closing))
 
@@ -157,22 +157,22 @@ CARD = ["Credit Card", "Credit limit $5,000.00 | Available credit $3,800.00"]
 def test_a_balance_of_a_debt_is_negative_whichever_way_it_is_printed(
     printed: list[str], closing: str, is_owing: bool
 ) -> None:
-    details = read(*printed)
+    details = read_details(*printed)
     assert (details.closing_balance, details.balance_is_owing) == (Decimal(closing), is_owing)
 
 
 def test_a_limit_may_be_in_whole_dollars_and_a_balance_may_not() -> None:
-    details = read("Credit limit | $12,500", "Closing balance | $200")
+    details = read_details("Credit limit | $12,500", "Closing balance | $200")
     assert (details.credit_limit, details.closing_balance) == (Decimal(12500), None)
 
 
 def test_a_logo_above_the_address_is_not_the_holder() -> None:
     address = ("ING", "Redgum Renovations", "1 High Street", "GOSFORD NSW 2250")
-    assert read(*address, layout=layout_of("ing", "statement")).account_name == "Redgum Renovations"
+    assert read_details(*address, layout=layout_of("ing", "statement")).account_name == "Redgum Renovations"
 
 
 def test_a_credit_limit_is_read_and_is_not_a_balance() -> None:
-    details = read(*CARD, "Closing balance $1,200.00")
+    details = read_details(*CARD, "Closing balance $1,200.00")
     assert (details.credit_limit, details.account_type) == (Decimal("5000.00"), "credit_card")
 
 
@@ -195,12 +195,12 @@ def test_a_credit_limit_is_read_and_is_not_a_balance() -> None:
     ],
 )
 def test_the_account_type_is_read_from_titles_and_not_from_adverts(title: str, expected: str | None) -> None:
-    assert read("Some Bank", title).account_type == expected
+    assert read_details("Some Bank", title).account_type == expected
 
 
 def test_a_layout_gives_the_types_of_product_names() -> None:
-    assert read("Savings Maximiser", layout=layout_of("ing", "statement")).account_type == "savings"
-    assert read("Access Advantage", layout=layout_of("anz", "statement")).account_type == "transaction"
+    assert read_details("Savings Maximiser", layout=layout_of("ing", "statement")).account_type == "savings"
+    assert read_details("Access Advantage", layout=layout_of("anz", "statement")).account_type == "transaction"
 
 
 @pytest.mark.parametrize(
@@ -216,19 +216,19 @@ def test_a_layout_gives_the_types_of_product_names() -> None:
     ],
 )
 def test_a_document_is_what_it_calls_itself_or_else_a_listing(title: list[str], kind: Kind) -> None:
-    assert read(*title).kind is kind
+    assert read_details(*title).kind is kind
 
 
 def test_the_bank_is_named_by_its_layout_or_else_by_its_pages() -> None:
-    known: Any = read("Statement", layout=layout_of("nab", "statement"))
+    known: Any = read_details("Statement", layout=layout_of("nab", "statement"))
     assert (known.bank, known.bank_name) == ("nab", "NAB")
     legal = "Great Southern Bank, a business name of Credit Union Australia Ltd ABN 44 087 650 959"
-    assert (read(legal).bank, read(legal).bank_name) == (None, "Great Southern Bank")
-    assert read("Riverina Mutual", "Statement").bank_name == "Riverina Mutual"
+    assert (read_details(legal).bank, read_details(legal).bank_name) == (None, "Great Southern Bank")
+    assert read_details("Riverina Mutual", "Statement").bank_name == "Riverina Mutual"
 
 
 def test_details_that_are_not_printed_are_none() -> None:
-    details = read("Hello")
+    details = read_details("Hello")
     unknown = (details.bank, details.bank_name, details.account_name, details.bsb, details.account_number)
     stated = (details.account_type, details.period_start, details.opening_balance, details.credit_limit)
     assert {*unknown, *stated} == {None}
@@ -304,12 +304,14 @@ def test_a_second_document_in_a_file_has_its_own_cover() -> None:
 
 
 def test_an_account_with_an_overdraft_limit_is_not_a_card() -> None:
-    details = read("BSB 123-456", "Credit limit $5,000.00 | Available credit $3,800.00", "Closing balance $10.00")
+    details = read_details(
+        "BSB 123-456", "Credit limit $5,000.00 | Available credit $3,800.00", "Closing balance $10.00"
+    )
     assert (details.account_type, details.is_debt, details.closing_balance) == (None, False, Decimal("10.00"))
 
 
 def test_a_debt_is_one_even_if_its_balances_have_a_mark() -> None:
-    details = read(*CARD, "Closing balance $1,200.00 DR")
+    details = read_details(*CARD, "Closing balance $1,200.00 DR")
     assert (details.is_debt, details.balance_is_owing) == (True, False)
 
 
@@ -329,7 +331,7 @@ def test_balances_of_rows_show_how_a_debt_is_printed_if_no_balance_is_stated() -
     [("Everyday Account", True), ("BSB 123-456", True), ("Low Rate Visa", True), ("Hello", False)],
 )
 def test_signs_are_open_if_nothing_names_the_type_of_account(printed: str, described: bool) -> None:
-    assert read(printed).signs_stated is described
+    assert read_details(printed).signs_stated is described
 
 
 def test_a_document_that_ends_with_a_closing_balance_is_not_a_listing() -> None:

@@ -16,7 +16,7 @@ from tests.pipelines.intake.pdf.drawing import FOUR, HEADING, Drawing, four_rows
 Row = tuple[str, str, str | None]
 
 
-def read(content: bytes) -> Statement:
+def extract_only_statement(content: bytes) -> Statement:
     (found,) = extract(content).statements
     return found
 
@@ -29,11 +29,11 @@ def rows(found: Statement) -> list[Row]:
 
 
 def drawn(drawing: Drawing, *lines: tuple[tuple[float, str], ...]) -> Statement:
-    return read(drawing.lines(*lines).done())
+    return extract_only_statement(drawing.lines(*lines).done())
 
 
 def test_a_plain_statement_is_reconciled_and_rows_have_their_places() -> None:
-    found = read(four_rows(statement().line(*HEADING)).done())
+    found = extract_only_statement(four_rows(statement().line(*HEADING)).done())
     assert rows(found) == FOUR
     assert (found.verdict, found.reasons) == (Verdict.RECONCILED, ())
     assert all(entry.proved for entry in found.entries)
@@ -62,7 +62,7 @@ def test_a_turned_page_is_read_and_its_boxes_are_on_the_page_as_shown(turned: in
     drawing = Drawing(turned=turned).lines(
         ((45, "Statement period 1 Mar 2024 - 31 Mar 2024"),), ((45, "BSB 123-456 Account number 12345678"),)
     )
-    found = read(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
     assert (rows(found), found.verdict, found.reasons) == (FOUR, Verdict.RECONCILED, ())
     (box,) = found.entries[0].boxes
     along, down = (round(box.left), round(box.right)), (round(box.top), round(box.bottom))
@@ -73,7 +73,7 @@ def test_a_turned_page_is_read_and_its_boxes_are_on_the_page_as_shown(turned: in
 def test_a_skewed_page_is_read() -> None:
     drawing = statement()
     drawing.canvas.rotate(0.9)
-    found = read(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
     assert (rows(found), found.verdict) == (FOUR, Verdict.RECONCILED)
 
 
@@ -136,14 +136,14 @@ def test_a_white_heading_on_a_dark_bar_is_a_heading() -> None:
     drawing.canvas.setFillGray(1)
     drawing.line(*HEADING)
     drawing.canvas.setFillGray(0)
-    assert rows(read(four_rows(drawing).done())) == FOUR
+    assert rows(extract_only_statement(four_rows(drawing).done())) == FOUR
 
 
 def test_a_heading_on_two_lines_and_letter_spaced_words_are_read() -> None:
     drawing = statement()
     drawing.line((-400, "M o n e y"), (-470, "M o n e y"))
     drawing.line((45, "D a t e"), (110, "D e t a i l s"), (-400, "o u t"), (-470, "i n"), (-550, "B a l a n c e"))
-    assert rows(read(four_rows(drawing).done())) == FOUR
+    assert rows(extract_only_statement(four_rows(drawing).done())) == FOUR
 
 
 def test_a_heading_applies_to_pages_without_one_and_adverts_are_not_rows() -> None:
@@ -163,8 +163,8 @@ def test_a_heading_applies_to_pages_without_one_and_adverts_are_not_rows() -> No
         ((45, "31 Mar"), (110, "ACCOUNT FEE"), (-400, "5.00"), (-550, "1,040.00")),
         ((45, "31 Mar"), (110, "CLOSING BALANCE"), (-550, "1,040.00")),
     )
-    found = read(first.done())
-    assert (rows(found), found.verdict) == (rows(read(content)), Verdict.RECONCILED)
+    found = extract_only_statement(first.done())
+    assert (rows(found), found.verdict) == (rows(extract_only_statement(content)), Verdict.RECONCILED)
     assert [each.description for each in found.entries] == ["COFFEE", "SALARY ACME", "RENT", "ACCOUNT FEE"]
 
 
@@ -173,7 +173,7 @@ def test_letters_drawn_twice_to_look_bold_are_read_once() -> None:
     four_rows(drawing)
     drawing.y -= 6 * 12
     drawing.canvas.translate(0.3, 0)
-    assert rows(read(four_rows(drawing).done())) == FOUR
+    assert rows(extract_only_statement(four_rows(drawing).done())) == FOUR
 
 
 def test_newest_first_is_turned_to_oldest_first() -> None:
@@ -258,7 +258,7 @@ def test_cr_below_an_amount_is_its_mark() -> None:
 
 def test_aligned_figures_without_a_heading_are_read_and_not_proved() -> None:
     drawing = statement().line((45, "Noted"), (110, "Story"), (-400, "Gone"), (-470, "Come"), (-550, "Left"))
-    found = read(four_rows(drawing).done())
+    found = extract_only_statement(four_rows(drawing).done())
     assert rows(found) == FOUR
     assert found.verdict is Verdict.PARTIAL
     assert "SignsUnproved" in {reason.code for reason in found.reasons}
@@ -280,14 +280,14 @@ def test_a_changed_digit_is_named_with_its_page_and_difference(wrong: str) -> No
 
 def test_a_different_balance_in_the_summary_is_reported() -> None:
     drawing = statement().line((45, "Opening balance"), (-300, "$200.00"), step=40)
-    found = read(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
     assert found.verdict is not Verdict.RECONCILED
     assert any("summary" in reason.message for reason in found.reasons)
 
 
 def test_a_year_from_the_files_date_makes_dates_doubtful() -> None:
     drawing = Drawing().line((45, "BSB 123-456 Account number 12345678"), step=40)
-    found = read(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
     assert found.verdict is Verdict.RECONCILED_DATES_DOUBTFUL
     assert [reason.code for reason in found.reasons] == ["DatesDoubtful"]
 

@@ -78,7 +78,7 @@ def histories(draw: st.DrawFn) -> list[Row]:
     return rows
 
 
-def printed(rows: Sequence[Row], habits: Habits) -> bytes:
+def print_statement(rows: Sequence[Row], habits: Habits) -> bytes:
     drawing = Drawing().line((45, f"Statement period {rows[0].day:%d/%m/%Y} to {rows[-1].day:%d/%m/%Y}"))
     drawing.line((45, "BSB 123-456 Account number 12345678"))
     summary = (("Opening balance", rows[0].balance - rows[0].amount), ("Closing balance", rows[-1].balance))
@@ -124,7 +124,7 @@ def _row(drawing: Drawing, habits: Habits, row: Row, above: Row | None, ends_day
 @EXAMPLES
 @given(histories(), HABITS)
 def test_a_reconciled_statement_has_the_printed_rows(rows: list[Row], habits: Habits) -> None:
-    (found,) = extract(printed(rows, habits)).statements
+    (found,) = extract(print_statement(rows, habits)).statements
     assert [(each.date, each.amount, each.balance) for each in found.entries] == [
         (row.day, row.amount, row.balance) for row in rows
     ]
@@ -138,7 +138,7 @@ def test_one_day_printed_newest_first_with_a_balance_at_its_end_is_read_in_order
     day, cent, lines = date(2023, 12, 20), Decimal("0.01"), ("CARD xx1234",)
     rows = [Row(day, lines, cent, Decimal("1000.00") + (index + 1) * cent) for index in range(3)]
     habits = Habits("%d %b", False, False, True, False, True, 520.0, 10.0, 20)
-    (found,) = extract(printed(rows, habits)).statements
+    (found,) = extract(print_statement(rows, habits)).statements
     assert [each.balance for each in found.entries] == [row.balance for row in rows]
     assert found.verdict in PROVED
 
@@ -147,7 +147,7 @@ def test_one_day_printed_newest_first_with_a_balance_at_its_end_is_read_in_order
 @given(histories(), HABITS, st.data())
 def test_a_row_deleted_from_the_page_is_never_reconciled(rows: list[Row], habits: Habits, data: st.DataObject) -> None:
     inner = data.draw(st.integers(1, len(rows) - 2))
-    (found,) = extract(printed(rows[:inner] + rows[inner + 1 :], habits)).statements
+    (found,) = extract(print_statement(rows[:inner] + rows[inner + 1 :], habits)).statements
     assert found.verdict not in PROVED
     assert found.reasons
 
@@ -163,5 +163,5 @@ def test_a_digit_changed_on_the_page_is_never_reconciled(
     place = min(place, len(cents) - 1)
     changed = cents[:place] + str((int(cents[place]) + digit) % 10) + cents[place + 1 :]
     forged = Row(one.day, one.lines, (Decimal(changed) / 100).copy_sign(one.amount), one.balance)
-    (found,) = extract(printed([*rows[:index], forged, *rows[index + 1 :]], habits)).statements
+    (found,) = extract(print_statement([*rows[:index], forged, *rows[index + 1 :]], habits)).statements
     assert found.verdict not in PROVED

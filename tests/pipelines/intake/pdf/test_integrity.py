@@ -27,7 +27,7 @@ STATEMENT = Statement(
 )  # fmt: skip
 
 
-def printed(*pages: str) -> bytes:
+def print_pages(*pages: str) -> bytes:
     """Write a file with a line and an amount on each page, as a bank's program does."""
     content = io.BytesIO()
     canvas = Canvas(content, pagesize=(595, 842), invariant=1)
@@ -64,17 +64,17 @@ def codes_of(facts: Facts, *statements: Statement) -> list[tuple[str, str, int |
 
 def test_a_banks_own_file_has_no_signals() -> None:
     of_old = replace(STATEMENT, period_end=date(1999, 12, 31))
-    assert signals(printed("Page 1 of 2", "Page 2 of 2"), of_old) == ()
+    assert signals(print_pages("Page 1 of 2", "Page 2 of 2"), of_old) == ()
 
 
 def test_a_web_optimised_file_is_not_reported_as_changed() -> None:
-    content = changed(printed(), lambda _: None, linearize=True)
+    content = changed(print_pages(), lambda _: None, linearize=True)
     assert content.count(b"%%EOF") == 2
     assert signals(content) == ()
 
 
 def test_a_file_saved_again_by_appending_is_reported() -> None:
-    content = printed()
+    content = print_pages()
     start = content.rindex(b"startxref") + len(b"startxref")
     appended = b"\nxref\n0 0\ntrailer\n<< /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n"
     again = content + appended % int(content[start:].split()[0])
@@ -128,7 +128,7 @@ def facts_with(**said: str | bytes) -> Facts:
         for key, text in said.items():
             document.docinfo[f"/{key}"] = pikepdf.String(text)
 
-    with open_document(changed(printed(), say), None) as document:
+    with open_document(changed(print_pages(), say), None) as document:
         return facts_of(document)
 
 
@@ -176,7 +176,7 @@ def annotated(kind: str, rectangle: list[int], rotated: int = 0) -> bytes:
         document.pages[0].Annots = document.make_indirect(pikepdf.Array([annotation]))
         document.pages[0].Rotate = rotated
 
-    return changed(printed(), annotate)
+    return changed(print_pages(), annotate)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_many_contradictions_are_one_warning_about_the_reading() -> None:
     ],
 )
 def test_pages_out_of_order_are_reported(said: list[str], expected: list[str]) -> None:
-    assert [f"{signal.code} {signal.page}" for signal in signals(printed(*said))] == expected
+    assert [f"{signal.code} {signal.page}" for signal in signals(print_pages(*said))] == expected
 
 
 def running(*days: int, proved: bool = True) -> Statement:
@@ -297,7 +297,7 @@ def test_scripts_and_attachments_are_reported_and_not_opened() -> None:
         script = pikepdf.Dictionary(S=pikepdf.Name.JavaScript, JS="app.alert(1)")
         document.Root.Names.JavaScript = pikepdf.Dictionary(Names=["run", document.make_indirect(script)])
 
-    found = codes(signals(changed(printed(), fill)))
+    found = codes(signals(changed(print_pages(), fill)))
     assert found == [("Script", "information", None), ("Attachment", "information", None)]
 
 
@@ -305,7 +305,7 @@ def test_a_script_that_runs_on_opening_is_reported() -> None:
     def open_with_script(document: pikepdf.Pdf) -> None:
         document.Root.OpenAction = pikepdf.Dictionary(S=pikepdf.Name.JavaScript, JS="app.alert(1)")
 
-    assert codes(signals(changed(printed(), open_with_script))) == [("Script", "information", None)]
+    assert codes(signals(changed(print_pages(), open_with_script))) == [("Script", "information", None)]
 
 
 def test_the_most_severe_signal_comes_first() -> None:

@@ -110,7 +110,7 @@ def test_in_any_order_the_remaining_rows_are_the_true_ones(
     documents = [_document(truth, *cut, Random(seed + place)) for place, cut in enumerate(cuts)]
     described = [row for row in truth if any(min(cut[:2]) <= row[0] <= max(cut[:2]) for cut in cuts)]
     for order in permutations(documents):
-        left = _left(order)
+        left = _unrepeated_entries(order)
         assert Counter(each.amount for each in left) == Counter(Decimal(row[1]) for row in described)
 
 
@@ -124,7 +124,7 @@ def _document(truth: Sequence[tuple[int, str, str]], one: int, other: int, kind:
     return statement(*entries, kind=kind, days=days)
 
 
-def _left(statements: Sequence[Statement]) -> list[Entry]:
+def _unrepeated_entries(statements: Sequence[Statement]) -> list[Entry]:
     return [
         each
         for found, repeated in zip(statements, repeated(statements), strict=True)

@@ -18,12 +18,12 @@ from api.http.responses import encode, respond, stream_list, totals
 from api.http.route import Route
 from api.monitoring.rulesets import (
     MatchFigures,
+    build_activation_request,
     create,
     describe_matches,
+    describe_with_counts,
     replace_document,
-    requested_activation,
     require_valid,
-    with_counts,
 )
 from api.monitoring.schemas import (
     CheckedRulesetView,
@@ -78,8 +78,8 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
         with four_eyes.trial(w, only=requested):
             created = create(caller, w, ruleset)
         if requested:
-            return caller.store_response(w, four_eyes.request(caller, w, requested_activation(ruleset)))
-        shown = {**with_counts(w, created, caller.today), "warnings": as_records(found.warnings)}
+            return caller.store_response(w, four_eyes.request(caller, w, build_activation_request(ruleset)))
+        shown = {**describe_with_counts(w, created, caller.today), "warnings": as_records(found.warnings)}
         location = {"Location": f"/v1/monitoring/rulesets/{created.ruleset_id}"}
         return caller.store_response(w, respond(shown, status=201, headers=location))
 
@@ -99,7 +99,7 @@ def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> 
     """List rulesets in order of their slugs, including inactive ones."""
     with caller.reading() as r:
         found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.requested_page())
-        shown = [with_counts(r, each, caller.today) for each in found.items]
+        shown = [describe_with_counts(r, each, caller.today) for each in found.items]
     return respond({"rulesets": shown, **totals(found)})
 
 
@@ -107,7 +107,7 @@ def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> 
 def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     """Read a ruleset, and how often its rules fired in the last 30 days."""
     with caller.reading() as r:
-        return respond(with_counts(r, caller.ruleset(r, ruleset_id), caller.today))
+        return respond(describe_with_counts(r, caller.ruleset(r, ruleset_id), caller.today))
 
 
 @router.put(
@@ -130,8 +130,8 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -
         with four_eyes.trial(w, only=requested):
             saved = replace_document(caller, w, stored, ruleset)
         if requested and saved.updated_at == caller.now:
-            return four_eyes.request(caller, w, requested_activation(ruleset, stored))
-        return respond({**with_counts(w, saved, caller.today), "warnings": as_records(found.warnings)})
+            return four_eyes.request(caller, w, build_activation_request(ruleset, stored))
+        return respond({**describe_with_counts(w, saved, caller.today), "warnings": as_records(found.warnings)})
 
 
 @router.post("/rulesets/{rulesetId}/archive", response_model=envelope(RulesetView), responses=refuses(CORRUPT))
@@ -141,7 +141,7 @@ def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
         stored = rulesets.archive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:
             caller.audit(w, "Ruleset.Archived", rulesetId=stored.ruleset_id)
-        return respond(with_counts(w, stored, caller.today))
+        return respond(describe_with_counts(w, stored, caller.today))
 
 
 @router.post("/rulesets/{rulesetId}/unarchive", response_model=envelope(RulesetView), responses=refuses(CORRUPT))
@@ -151,7 +151,7 @@ def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
         stored = rulesets.unarchive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:
             caller.audit(w, "Ruleset.Unarchived", rulesetId=stored.ruleset_id)
-        return respond(with_counts(w, stored, caller.today))
+        return respond(describe_with_counts(w, stored, caller.today))
 
 
 @router.get(

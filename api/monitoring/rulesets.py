@@ -46,7 +46,7 @@ def as_yaml(ruleset: Ruleset) -> str:
     return text
 
 
-def with_counts(r: Reading, stored: StoredRuleset, today: date) -> dict[str, Any]:
+def describe_with_counts(r: Reading, stored: StoredRuleset, today: date) -> dict[str, Any]:
     """Return a ruleset's public fields, with how often its rules fired in the last COUNTED_DAYS days."""
     since = today - timedelta(days=COUNTED_DAYS - 1)
     return describe_ruleset(stored, rule_matches.sum_counts(r, stored, since), rule_matches.count_firing(r, stored))
@@ -71,7 +71,7 @@ def replace_document(caller: Caller, w: Writing, stored: StoredRuleset, ruleset:
     return saved
 
 
-def requested_activation(ruleset: Ruleset, replaces: StoredRuleset | None = None) -> Request:
+def build_activation_request(ruleset: Ruleset, replaces: StoredRuleset | None = None) -> Request:
     """Return the request to create this active ruleset, or to replace another one by it."""
     replaced = {} if replaces is None else {"rulesetId": str(replaces.ruleset_id)}
     what = {"document": json.loads(canonical(ruleset)), "replaces": None if replaces is None else replaces.version}

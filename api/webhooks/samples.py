@@ -11,7 +11,7 @@ from storage.webhooks.outbox import NewEvent
 from storage.webhooks.subscriptions import Subscription
 
 
-def event_for(receiver: Subscription, now: datetime) -> NewEvent:
+def build_sample_event(receiver: Subscription, now: datetime) -> NewEvent:
     """Return a sample event of the subscription's type, marked by `test`.
 
     Its customer is the first in the subscription's scope, or an example's if the scope is empty.

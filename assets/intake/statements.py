@@ -171,8 +171,8 @@ def _write_rows(
     warnings: Sequence[dict[str, str]],
 ) -> Read:
     assert job.customer_id is not None
-    by_id = {id_: statement for file in opened for id_, statement in _by_id(file).items()}
-    origin = {id_: file.file.file_id for file in opened for id_ in _by_id(file)}
+    by_id = {id_: statement for file in opened for id_, statement in _statements_by_id(file).items()}
+    origin = {id_: file.file.file_id for file in opened for id_ in _statements_by_id(file)}
     accounts = {id_: account for file in opened for id_, account in _accounts(store, job.customer_id, file).items()}
     rows = statement_rows.rows_of(by_id, _repeated_rows(opened, accounts), store.vault.digest)
     landed = statement_rows.land_statement_rows(rows, accounts, by_id)
@@ -190,7 +190,7 @@ def _write_rows(
     )
 
 
-def _by_id(file: ReadFile) -> dict[UUID, Statement]:
+def _statements_by_id(file: ReadFile) -> dict[UUID, Statement]:
     id_at = partial(statement_rows.statement_id, file.file.file_id)
     return {id_at(position): statement for position, statement in enumerate(file.extraction.statements, start=1)}
 
@@ -201,7 +201,7 @@ def _accounts(store: Store, customer_id: UUID, file: ReadFile) -> dict[UUID, Acc
     """
     derived = {
         id_: statement_rows.account_of(customer_id, statement, store.vault.digest)
-        for id_, statement in _by_id(file).items()
+        for id_, statement in _statements_by_id(file).items()
     }
     account_ids = file.accounts or [account.account_id for account in derived.values()]
     return {
@@ -216,7 +216,9 @@ def _repeated_rows(opened: Sequence[ReadFile], accounts: Mapping[UUID, Account])
     """
     sent = {file.file.file_id for file in opened}
     is_copy = [file.repeats in sent for file in opened for _ in file.extraction.statements]
-    every = [(accounts[id_].account_id, statement) for file in opened for id_, statement in _by_id(file).items()]
+    every = [
+        (accounts[id_].account_id, statement) for file in opened for id_, statement in _statements_by_id(file).items()
+    ]
     originals = [each for each, copy in zip(every, is_copy, strict=True) if not copy]
     repeats = iter(repeats_within(originals))
     return [

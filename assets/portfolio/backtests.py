@@ -67,7 +67,7 @@ class Backtest:
             return numbers
         matching = dict.fromkeys(numbers, 0)  # attributes that have the requested value
         for number, each in attributes.find_current(r, numbers):
-            matching[number] += each.available(self.now) and _equal(wanted.get(each.name), each.value)
+            matching[number] += each.is_available(self.now) and _equal(wanted.get(each.name), each.value)
         return [number for number, count in matching.items() if count == len(wanted)]
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:

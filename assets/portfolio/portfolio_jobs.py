@@ -169,7 +169,7 @@ def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Pa
         for start in range(0, len(silent), MAX_SILENT):
             parts += _compute_isolated(work, failed, NO_ROWS, silent[start : start + MAX_SILENT])
     merged = work.merge(part.tallies for part in parts)
-    rows = _with_public_ids(store, parts, slice_.job.kind.most_listed)
+    rows = _add_public_ids(store, parts, slice_.job.kind.most_listed)
     return Part(rows, merged, sum(part.customers for part in parts)), len(failed)
 
 
@@ -186,7 +186,7 @@ def _compute_isolated(
     return isolate_failures(compute, numbers, failed)
 
 
-def _with_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> pl.DataFrame:
+def _add_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> pl.DataFrame:
     """Return the rows of all parts, at most `most`, with `customer_id`."""
     if not parts:
         return pl.DataFrame()

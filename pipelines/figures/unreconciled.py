@@ -71,7 +71,7 @@ SUMMARY = Table(
 
 
 def section(facts: Facts, figures: Sequence[pl.DataFrame]) -> list[str | pl.DataFrame]:
-    """Return the member `unreconciled` as pieces for `json_text.join_pieces`. `figures`: frames of `lines`."""
+    """Return the member `unreconciled` as pieces for `json_text.join_pieces`. `figures`: frames of `format_shares`."""
     opened = pl.col("line").str.strip_suffix("}")
     return ['"unreconciled":', facts.cached(_summary).with_columns(opened), ',"figures":[', *figures, "]}"]
 
@@ -90,16 +90,16 @@ def _unreconciled_rows(facts: Facts) -> pl.DataFrame:
 
 
 def share_lines(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -> list[pl.DataFrame]:
-    """Return `figures` of each table, given with its rows and their `place`; empty without unreconciled rows."""
+    """Return `share_figures` of each table, given with its rows and their `place`; empty without unreconciled rows."""
     if not has_unreconciled_rows(facts):
         return []
-    shown = (figures(table, facts, rows, place) for table, rows, place in tables if table.totals)
+    shown = (share_figures(table, facts, rows, place) for table, rows, place in tables if table.totals)
     # Collected one by one, because each frame holds all rows of its table's sources.
     return [frame.pipe(collect) for frame in shown]
 
 
-def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:
-    """Return `lines` of the table's rows, in the order reported.
+def share_figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:
+    """Return `format_shares` of the table's rows, in the order reported.
 
     Args:
         rows: the table's rows of all customers.
@@ -112,7 +112,7 @@ def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.La
     sized = (
         (_sizes(source, table.keys_of(source), facts, concerned), table.keys_of(source)) for source in table.sources
     )
-    return reduce(join_by_keys, sized, shown).select(BY_CUSTOMER, _ROW, *_shares(table)).pipe(lines, _ROW)
+    return reduce(join_by_keys, sized, shown).select(BY_CUSTOMER, _ROW, *_shares(table)).pipe(format_shares, _ROW)
 
 
 _ROW, _MARKED = "its place", "is it unreconciled"  # with spaces, so that no other column has the name
@@ -122,7 +122,7 @@ def _is_unreconciled(facts: Facts) -> pl.Expr:
     return pl.col("transaction_id").is_in(facts.cached(_unreconciled_rows)["transaction_id"].implode())
 
 
-def lines(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
+def format_shares(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
     """Format shares above zero as JSON.
 
     Args:

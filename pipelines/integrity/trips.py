@@ -229,14 +229,14 @@ def parked_receipts(facts: Facts) -> pl.LazyFrame:
 
     A receipt of the data's last days from the same party is returned, too: it has not had time to leave yet.
     """
-    over = _at_months_end() & (pl.col("date_out").dt.month_start() > pl.col("date"))
+    over = _is_at_months_end() & (pl.col("date_out").dt.month_start() > pl.col("date"))
     leaves = (pl.col("date_out").dt.day() <= DAYS_OF_NEXT_MONTH) & (pl.col("gap") <= MAX_PARKED_DAYS)
     left = facts.cached(pairs).lazy().filter(over & leaves, pl.col("relation") != "other")
     often = left.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= MIN_MONTHS_PARKED)
     still_there = (
         facts.cached(candidates)
         .lazy()
-        .filter("is_receipt", _at_months_end(), pl.col("age") <= MAX_PARKED_DAYS)
+        .filter("is_receipt", _is_at_months_end(), pl.col("age") <= MAX_PARKED_DAYS)
         .join(
             often.select(BY_CUSTOMER, "party", about="name").unique(_PARTY, keep="first", maintain_order=True),
             on=_PARTY,
@@ -246,7 +246,7 @@ def parked_receipts(facts: Facts) -> pl.LazyFrame:
     return pl.concat([often.pipe(_both_sides, pl.col("name")), still_there])
 
 
-def _at_months_end() -> pl.Expr:
+def _is_at_months_end() -> pl.Expr:
     return (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < DAYS_AT_MONTHS_END
 
 

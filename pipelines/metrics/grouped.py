@@ -131,10 +131,10 @@ def _largest_sum(definition: Transactions, layout: Layout) -> Callable[[pl.LazyF
 def _most_at_once(definition: Groups | Transactions, layout: Layout) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
     assert isinstance(definition, Groups)
     is_met, key = _is_met(definition, layout), KEYS[_key(definition)]
-    return lambda marked: _at_once(marked.filter(is_met).select("customer", "date", key=key).drop_nulls("key"))
+    return lambda marked: _count_at_once(marked.filter(is_met).select("customer", "date", key=key).drop_nulls("key"))
 
 
-def _at_once(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _count_at_once(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Return the largest number of facilities or series (`key`) that ran at once.
 
     Each runs from its first to its last row, both days counted. The maximum is reached on a day when one begins.

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from pipelines.decisions.check import MAX_FAULTS, ranges, references, sort_findings
-from pipelines.decisions.check.bounds import beyond_bounds
+from pipelines.decisions.check.bounds import find_broken_bound
 from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.findings import Finding, finding
 from pipelines.decisions.check.references import Data, entries
@@ -42,7 +42,7 @@ def check_text(text: str, yaml: bool) -> CheckedRuleset:
 
 def check_document(document: object) -> CheckedRuleset:
     """Check a document given as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
-    if beyond := beyond_bounds(document, CALCULATING):
+    if beyond := find_broken_bound(document, CALCULATING):
         return CheckedRuleset(None, [_as_ruleset_fault(beyond)], [])
     data = plain(document)
     ruleset, misshapen = parse_shape(data, Ruleset)

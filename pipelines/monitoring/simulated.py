@@ -40,7 +40,7 @@ def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies,
         "events": of_all["fired"],
         "firings": firings,
         "firingsListed": min(firings, MAX_FIRINGS),
-        "atSwitchOn": _at_switch_on(ruleset, rows["starts"]),
+        "atSwitchOn": _starts_at_switch_on(ruleset, rows["starts"]),
         "rules": [_describe_rule(rule, rows) for rule in ruleset.rules],
         "months": months,
         "byCustomer": list(_by_customer(tallies[MOST_EVENTS], ids)),
@@ -94,7 +94,7 @@ def _counts(rows: Mapping[str, Rows], months: Sequence[date], of_fired: date | N
     }
 
 
-def _at_switch_on(ruleset: Ruleset, starts: Rows) -> Data:
+def _starts_at_switch_on(ruleset: Ruleset, starts: Rows) -> Data:
     by_rule = {row["rule"]: row["customers"] for row in starts}
     rules = [{"code": rule.code, "customers": by_rule.get(rule.code, 0)} for rule in ruleset.rules]
     return {"customers": by_rule.get(ALL, 0), "rules": rules}

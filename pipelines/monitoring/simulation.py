@@ -126,7 +126,7 @@ def simulate(of: Simulation, transactions: pl.DataFrame, past: AttributeHistorie
     """
     rows = transactions.filter(posted(), pl.col("date") <= of.days[-1].date)
     all_snapshots = snapshots(rows, of.ruleset, of.plan.metrics, past, of.days)
-    for group in _groups(all_snapshots):
+    for group in _group_customers(all_snapshots):
         part = _simulate_group(of, rows, group, past, keep)
         keep -= part.firings.height
         yield part
@@ -147,7 +147,7 @@ def _most_events(customers: pl.DataFrame) -> pl.DataFrame:
     return theirs.sort("events", BY_CUSTOMER, "rule", descending=[True, False, False]).select(CUSTOMERS.names())
 
 
-def _groups(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _group_customers(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Group whole customers, with about MAX_SNAPSHOTS snapshots in each group."""
     if all_snapshots.is_empty():
         return
@@ -175,9 +175,9 @@ def _simulate_group(
             "causes": _tally_causes(causes.join(group, on="snapshot", validate="m:1")),
             "fired": _count_firings(fired),
             "starts": _tally_starts(fired, of.days[0].date),
-            MOST_EVENTS: _most_events(_by_customer(fired)),
+            MOST_EVENTS: _most_events(_count_by_customer(fired)),
         },
-        _firings(of, fired.head(keep), parts),
+        _list_firings(of, fired.head(keep), parts),
     )
 
 
@@ -239,7 +239,7 @@ def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
 def _tally_days(outcomes: pl.DataFrame) -> pl.DataFrame:
     holds, days = pl.col("holds"), pl.col("days")
     return (
-        _by_month(outcomes)
+        _split_by_month(outcomes)
         .group_by("month", "rule")
         .agg(
             observed=days.sum(),
@@ -250,10 +250,10 @@ def _tally_days(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tally_causes(causes: pl.DataFrame) -> pl.DataFrame:
-    return _by_month(causes).group_by("rule", "kind", "name", "cause", "month").agg(pl.col("days").sum())
+    return _split_by_month(causes).group_by("rule", "kind", "name", "cause", "month").agg(pl.col("days").sum())
 
 
-def _by_month(spans: pl.DataFrame) -> pl.DataFrame:
+def _split_by_month(spans: pl.DataFrame) -> pl.DataFrame:
     """Split spans from `date` to before `until` by `month` (its first day), with the number of `days` in each."""
     first, until = pl.col("date"), pl.col("until")
     months = pl.date_ranges(first.dt.truncate("1mo"), until - pl.duration(days=1), "1mo")
@@ -287,14 +287,14 @@ def _tally_starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
     return on_first.group_by("rule").agg(customers=pl.len())
 
 
-def _by_customer(fired: pl.DataFrame) -> pl.DataFrame:
+def _count_by_customer(fired: pl.DataFrame) -> pl.DataFrame:
     by_rule = (
         _add_firings_of_any_rule(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
     )
     return by_rule.select(CUSTOMERS.names()).cast(CUSTOMERS)
 
 
-def _firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observations]) -> pl.DataFrame:
+def _list_firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observations]) -> pl.DataFrame:
     read = [text for part in parts for text in _readings_as_json(of, part, fired)]
     return fired.with_columns(pl.col("rule").cast(pl.String), read=pl.Series(read, dtype=pl.String)).select(
         FIRINGS.names()

@@ -110,13 +110,13 @@ class BucketLake(Lake):
         return self._bucket.url_of(path)
 
     def probe(self) -> str | None:
-        return _problem_of(self._bucket.probe)
+        return _describe_problem(self._bucket.probe)
 
     def try_writing(self) -> str | None:
-        return _problem_of(self._bucket.try_writing)
+        return _describe_problem(self._bucket.try_writing)
 
 
-def _problem_of(attempt: Callable[[], None]) -> str | None:
+def _describe_problem(attempt: Callable[[], None]) -> str | None:
     try:
         attempt()
     except Unreachable:

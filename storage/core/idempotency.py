@@ -64,7 +64,7 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> StoredR
     if row is not None and row.fingerprint != fingerprint:
         raise Unprocessable("Idempotency.KeyReused", "This Idempotency-Key was sent with another request.")
     if row is None or row.status is None:
-        raise _in_flight()
+        raise _conflict_in_flight()
     return StoredResponse(row.status, row.headers, row.body)
 
 
@@ -76,7 +76,7 @@ def store_response(w: Writing, mine: Claim, response: StoredResponse) -> None:
     """
     statement = update(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder)
     if w.execute(statement.values(vars(response))).rowcount == 0:
-        raise _in_flight()
+        raise _conflict_in_flight()
 
 
 def release(w: Writing, mine: Claim) -> None:
@@ -118,5 +118,5 @@ def _is_of(mine: Claim) -> ColumnElement[bool]:
     return and_(idempotency_keys.c.client_id == mine.client_id, idempotency_keys.c.key_hash == mine.key_hash)
 
 
-def _in_flight() -> Conflict:
+def _conflict_in_flight() -> Conflict:
     return Conflict("Idempotency.InFlight", "A request with this Idempotency-Key is in progress: try again shortly.")

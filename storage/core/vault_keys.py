@@ -116,7 +116,7 @@ def open_vault(db: Database, settings: Settings) -> Vault:
 def _is_still_in_use(db: Database, last: KeyRing) -> bool:
     """Return whether the data key that was read last is the one in use; False if the database can't be reached."""
     try:
-        return _in_use(_read_all(db)).key_id == last.current
+        return _find_key_in_use(_read_all(db)).key_id == last.current
     except UNREACHABLE:
         return False
 
@@ -153,7 +153,7 @@ def load_ring(db: Database, settings: Settings) -> KeyRing:
                 raise
         else:
             try:
-                _rename_new_key_file(settings, _in_use(keys).wrapped_by)
+                _rename_new_key_file(settings, _find_key_in_use(keys).wrapped_by)
             except OSError as error:  # not fatal: the key is also found under the file's temporary name
                 log.warning("the new master key's file can't be renamed yet: %s", error)
             return found
@@ -174,7 +174,7 @@ def read_data_keys(r: Reading) -> list[DataKey]:
 def find_master_key_fingerprint(r: Reading) -> str | None:
     """Return the fingerprint of the master key of the data keys in use; None if there are no data keys yet."""
     keys = read_data_keys(r)
-    return _in_use(keys).wrapped_by if keys else None
+    return _find_key_in_use(keys).wrapped_by if keys else None
 
 
 def open_ring(keys: Sequence[DataKey], settings: Settings) -> KeyRing:
@@ -184,7 +184,7 @@ def open_ring(keys: Sequence[DataKey], settings: Settings) -> KeyRing:
         WrongMasterKey: it doesn't open the keys in use.
         SettingsError: a key in use is damaged.
     """
-    current, names = (_in_use(keys, purpose) for purpose in (Purpose.SEALING, Purpose.NAMES))
+    current, names = (_find_key_in_use(keys, purpose) for purpose in (Purpose.SEALING, Purpose.NAMES))
     master_key = _master_key(settings, current.wrapped_by)
     openable = [key for key in keys if key.wrapped_by == current.wrapped_by]
     unwrapped = {key.key_id: _unwrap(key, master_key) for key in openable}
@@ -195,7 +195,7 @@ def open_ring(keys: Sequence[DataKey], settings: Settings) -> KeyRing:
     return KeyRing({each: opened[each] for each in sealing & opened.keys()}, current.key_id, opened[names.key_id])
 
 
-def _in_use(keys: Sequence[DataKey], purpose: Purpose = Purpose.SEALING) -> DataKey:
+def _find_key_in_use(keys: Sequence[DataKey], purpose: Purpose = Purpose.SEALING) -> DataKey:
     return next(key for key in keys if key.purpose is purpose and key.retired_at is None)
 
 
@@ -258,7 +258,7 @@ def rotate_master_key(db: Database, settings: Settings, now: datetime) -> Rotate
         load_ring(db, settings)  # creates missing keys, and finishes an interrupted rotation
     with db.writing() as w:
         keys = _lock_keys(w)
-        before = _in_use(keys).wrapped_by
+        before = _find_key_in_use(keys).wrapped_by
         if settings.keeps_key_file:
             _master_key(settings, before)  # raises before a new key is created in vain
         new, resumed = _new_master_key(settings)
@@ -348,12 +348,12 @@ def replace_data_key(w: Writing, settings: Settings, now: datetime) -> int:
         SettingsError: the master key doesn't open the keys.
     """
     keys = _lock_keys(w)
-    master_key = _master_key(settings, _in_use(keys).wrapped_by)
+    master_key = _master_key(settings, _find_key_in_use(keys).wrapped_by)
     return _replace(w, keys, Purpose.SEALING, master_key, now)
 
 
 def _replace(w: Writing, keys: Sequence[DataKey], purpose: Purpose, master_key: bytes, now: datetime) -> int:
-    in_use = _in_use(keys, purpose).key_id
+    in_use = _find_key_in_use(keys, purpose).key_id
     new_id: int = w.execute(select(func.max(vault_keys.c.key_id))).scalar_one() + 1
     w.execute(update(vault_keys).where(vault_keys.c.key_id == in_use).values(retired_at=now))
     w.execute(insert(vault_keys).values(_new_row(new_id, purpose, master_key, now)))

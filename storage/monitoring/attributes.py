@@ -44,7 +44,7 @@ class Attribute:
     set_at: datetime
     set_by: str
 
-    def available(self, now: datetime) -> bool:
+    def is_available(self, now: datetime) -> bool:
         return self.value is not None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -57,7 +57,7 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
         Conflict: the customer would have too many attributes.
     """
     lock(w, customer)
-    before = {row.name: _content(row) for row in _current(w, customer)}
+    before = {row.name: _content(row) for row in _find_last_changes(w, customer)}
     after = {name: _columns(attribute) for name, attribute in given.items()}
     changes = {name: columns for name, columns in after.items() if before.get(name, _columns(None)) != columns}
     names_with_value = {name for name, columns in (before | after).items() if columns["value"] is not None}
@@ -71,7 +71,7 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
 
 def read_current(r: Reading, customer: Customer) -> list[Attribute]:
     """Return the customer's attributes, including expired ones, by name."""
-    return [_attribute(row) for row in _current(r, customer) if row.value is not None]
+    return [_attribute(row) for row in _find_last_changes(r, customer) if row.value is not None]
 
 
 def find_current(
@@ -117,7 +117,7 @@ def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Pa
     return Paged([_attribute(row) for row in rows], count_total(r, query), page)
 
 
-def _current(r: Reading, customer: Customer) -> Iterable[AnyRow]:
+def _find_last_changes(r: Reading, customer: Customer) -> Iterable[AnyRow]:
     """Return the last change of each name."""
     return r.execute(_LAST_CHANGES, {"customer_number": customer.number})
 

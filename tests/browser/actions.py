@@ -12,7 +12,7 @@ Action = Callable[[House, Page], None]
 PRESS_AS_IT_IS: Final = "button => { button.form.noValidate = true; button.click(); }"
 
 
-def is_loaded(page: Page) -> None:
+def wait_until_loaded(page: Page) -> None:
     """Wait until the page has fetched the parts that come after it."""
     expect(page.locator("[hx-trigger=load]")).to_have_count(0)
 
@@ -67,7 +67,7 @@ def _override(house: House, page: Page) -> None:
     _open(house, page, "/evaluations/{evaluation_id}")
     page.get_by_text("Override this decision").click()
     _press(page, "Override")
-    is_loaded(page)
+    wait_until_loaded(page)
 
 
 def _closing_an_alert(house: House, page: Page) -> None:

@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
 
 from storage.access.roles import Role
-from tests.browser.actions import ACTIONS, is_loaded
+from tests.browser.actions import ACTIONS, wait_until_loaded
 from tests.browser.conftest import is_page, sign_in
 from tests.browser.house import House, addresses
 
@@ -86,7 +86,7 @@ def look_at(page: Page, url: str) -> Response:
     """Open a page; fail if it breaks a rule of axe, is wider than the screen, or another site may frame it."""
     answer = page.goto(url)
     assert answer is not None
-    is_loaded(page)
+    wait_until_loaded(page)
     assert answer.headers["x-frame-options"] == "DENY"
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
     check_page(page)

@@ -386,7 +386,7 @@ class Repeated(Fault):
     every_s: ClassVar[float] = 0.2
 
     @abstractmethod
-    def once(self) -> bool:
+    def inject_once(self) -> bool:
         """Do it once. Return whether it was possible."""
 
     def was_observed(self) -> bool:
@@ -404,7 +404,7 @@ class Repeated(Fault):
 
     def _repeat(self) -> None:
         while not self._ended.wait(self.every_s):
-            self._done += self.once()
+            self._done += self.inject_once()
 
 
 @contextmanager

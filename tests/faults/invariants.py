@@ -286,7 +286,7 @@ def requests_with_a_key_were_done_once(after: Aftermath) -> Iterator[str]:
     """Each customer, submission and refresh that a lender requested with a key exists once, despite repetitions."""
     if not after.lender.sends_keys:
         return
-    asked, done = after.lender.ledger.done_under_keys(), _done(after)
+    asked, done = after.lender.ledger.count_keys_by_path(), _done(after)
     for path in sorted(asked | done):
         if asked[path] != done[path]:
             yield f"{path} was asked for under {asked[path]} keys and done {done[path]} times"

@@ -65,7 +65,7 @@ class Ledger:
         os.fsync(self._file.fileno())
         self.entries.append(entry)
 
-    def submitted(self, customer_id: str, account_number: str, items: list[dict[str, Any]]) -> None:
+    def add_submission(self, customer_id: str, account_number: str, items: list[dict[str, Any]]) -> None:
         """Add a submission, which may overlap earlier ones: only rows beyond the count already held are new."""
         self.rows[customer_id][account_number] |= Counter(map(Row.of, items))
 
@@ -77,7 +77,7 @@ class Ledger:
     def job_ids(self) -> list[str]:
         return [location.split("/")[3] for location in self.acknowledged("/v1/jobs/")]
 
-    def done_under_keys(self) -> Counter[str]:
+    def count_keys_by_path(self) -> Counter[str]:
         """Count the idempotency keys with which something was created or accepted, by path."""
         asked = {entry.key: entry.path for entry in self.entries if entry.key and entry.acknowledged}
         return Counter(asked.values())

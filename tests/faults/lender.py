@@ -80,7 +80,7 @@ class Lender(Client):
         """Submit good rows followed by bad ones."""
         account = {"bsb": "062000", "accountNumber": self.account_number, **account}
         self.secrets_shown.append(account["accountNumber"])
-        self.ledger.submitted(customer_id, account["accountNumber"], rows)
+        self.ledger.add_submission(customer_id, account["accountNumber"], rows)
         job_id = super().submit(customer_id, [*rows, *(bad or [])], **account)
         if rows:
             self._submissions[job_id] = partial(self.submit, customer_id, rows, bad=bad, **account)

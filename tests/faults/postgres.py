@@ -113,7 +113,7 @@ class TerminatedBackends(Repeated):
     jobs_may_fail = True
     database: Server = field(repr=False)
 
-    def once(self) -> bool:
+    def inject_once(self) -> bool:
         ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{DATABASE}'"
         return self.database.execute(ended, "postgres") > 0
 

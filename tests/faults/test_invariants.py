@@ -53,7 +53,7 @@ def an_acknowledged_resource_is_missing(after: Aftermath) -> None:
 def a_row_is_lost(after: Aftermath) -> None:
     [customer_id] = after.lender.ledger.rows
     row = {"date": "2026-10-01", "description": "NEVER SEEN", "amount": 1}
-    after.lender.ledger.submitted(customer_id, after.lender.account_number, [row])
+    after.lender.ledger.add_submission(customer_id, after.lender.account_number, [row])
 
 
 def there_is_an_extra_row(after: Aftermath) -> None:

@@ -100,7 +100,7 @@ class Relaunched(Repeated):
     kind = "duplicate run"
     world: World = field(repr=False)
 
-    def once(self) -> bool:
+    def inject_once(self) -> bool:
         with self.world.store.db.reading() as r:
             row = r.execute(select(batches).order_by(batches.c.token.desc()).limit(1)).first()
         if row is None or row.queue not in (Queue.ENRICHMENT, Queue.REFRESH):
@@ -138,7 +138,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterato
 def test_a_part_of_one_of_two_services_freezes_and_resumes_late(
     two: tuple[World, World], part: str, which: int
 ) -> None:
-    """It acts as if it still led, or held its batch, although another has taken over."""
+    """The part acts as if it still led, or held its batch, although another has taken over."""
     fault: Fault = Frozen(two[which], part, lasting_s=LONGER_THAN_LEASES_S)
     assert survives(two[0], submits_for_many, fault, seed=which)
 
@@ -147,4 +147,4 @@ def test_a_part_of_one_of_two_services_freezes_and_resumes_late(
 @pytest.mark.parametrize("part", ["platform", "worker"])
 def test_a_part_of_one_of_two_services_dies(two: tuple[World, World], part: str, which: int) -> None:
     injected = survives(two[0], submits_good_and_bad, KillAtWrite(two[which], part, nth=2), seed=which)
-    assert injected or part == "platform", "of which only the leading one writes"
+    assert injected or part == "platform", "only the leading platform writes"

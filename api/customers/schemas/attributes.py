@@ -186,7 +186,7 @@ class AttributeHistoryView(Counts):
 
 def describe_attributes(found: Sequence[Attribute], now: datetime) -> dict[str, AttributeView]:
     """Return the current attributes by name, without expired values."""
-    return {attribute.name: _view(attribute, available=attribute.available(now)) for attribute in found}
+    return {attribute.name: _view(attribute, available=attribute.is_available(now)) for attribute in found}
 
 
 def _view(attribute: Attribute, *, available: bool) -> AttributeView:

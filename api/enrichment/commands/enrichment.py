@@ -126,7 +126,7 @@ def diff(
     if files:
         if own is None:
             raise typer.BadParameter("files are compared without and with your own rules: give --rules")
-        compared = _on_files(open_exports(files, columns, columns_file, None), own, currency)
+        compared = _compare_on_files(open_exports(files, columns, columns_file, None), own, currency)
         _show({"from": to_version, "to": to_version}, f"Shipped rules → rules of {rules}", compared, as_json=as_json)
         return
     change = change_nothing if own is None else partial(_with_rules, own)
@@ -238,7 +238,7 @@ def _show(about: Mapping[str, Any], title: str, compared: Compared, *, as_json: 
         print_impact(title, compared)
 
 
-def _on_files(files: Sequence[ExportFile], own: OwnRules, currency: str | None) -> Compared:
+def _compare_on_files(files: Sequence[ExportFile], own: OwnRules, currency: str | None) -> Compared:
     """Compare the rows of bank exports without and with own rules."""
     named = name_accounts([(file.path.stem, each) for file in files for each in file.contents.statements])
     sent = as_submission(in_one_currency(named, currency).statements, now())

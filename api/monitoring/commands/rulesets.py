@@ -13,7 +13,7 @@ from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.commands.policies import printing_faults
-from api.monitoring.rulesets import as_yaml, describe_matches, require_valid, with_counts
+from api.monitoring.rulesets import as_yaml, describe_matches, describe_with_counts, require_valid
 from pipelines.decisions.canonical import fingerprint
 from pipelines.monitoring import CheckedRuleset, Ruleset, check_document, check_text, library, schema
 from pipelines.monitoring.library.listing import as_markdown
@@ -278,7 +278,7 @@ def _record(stored: StoredRuleset) -> dict[str, Any]:
 
 def _sums(r: Reading, stored: StoredRuleset, settings: Settings) -> dict[str, int]:
     """Sum the counts of all rules."""
-    counts = with_counts(r, stored, now().astimezone(settings.zone).date())["counts"]
+    counts = describe_with_counts(r, stored, now().astimezone(settings.zone).date())["counts"]
     return {name: sum(each[name] for each in counts) for name in ("observed", "held", "unknown", "fired", "firedNow")}
 
 

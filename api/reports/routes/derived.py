@@ -23,22 +23,22 @@ Reader = Annotated[Caller, Depends(Allow(*READING_ROWS))]
 @router.get("/series", response_model=envelope(SeriesListView), responses=refuses(*DAMAGED_FILE))
 def list_series(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List a customer's recurring payments and receipts, by account."""
-    return _listing(derived.SERIES, caller, customer_id, query)
+    return _respond_with_list(derived.SERIES, caller, customer_id, query)
 
 
 @router.get("/facilities", response_model=envelope(FacilityListView), responses=refuses(*DAMAGED_FILE))
 def list_facilities(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List the credit facilities that a customer's transactions until today show, in order of their start."""
-    return _listing(derived.FACILITIES, caller, customer_id, query)
+    return _respond_with_list(derived.FACILITIES, caller, customer_id, query)
 
 
 @router.get("/mentioned-accounts", response_model=envelope(MentionedAccountListView), responses=refuses(*DAMAGED_FILE))
 def list_mentioned_accounts(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List the accounts that a customer's transfers mention and whose transactions were not supplied."""
-    return _listing(derived.MENTIONED_ACCOUNTS, caller, customer_id, query)
+    return _respond_with_list(derived.MENTIONED_ACCOUNTS, caller, customer_id, query)
 
 
-def _listing(derivation: Derived, caller: Caller, customer_id: str, query: Paging) -> Response:
+def _respond_with_list(derivation: Derived, caller: Caller, customer_id: str, query: Paging) -> Response:
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         page = query.requested_page()

@@ -155,7 +155,7 @@ def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Re
     """
     with caller.writing() as w:
         receiver = caller.subscription(w, subscription_id)
-        made = outbox.enqueue_test(w, samples.event_for(receiver, caller.now), receiver.subscription_id)
+        made = outbox.enqueue_test(w, samples.build_sample_event(receiver, caller.now), receiver.subscription_id)
         queued = delivery_log.get(w, caller.client_id, made)
         caller.audit(w, "Subscription.Tested", subscriptionId=receiver.subscription_id, deliveryId=queued.delivery_id)
         return caller.store_response(w, respond_accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))

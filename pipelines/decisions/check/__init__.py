@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pipelines.decisions.check import leniency, ranges, references
-from pipelines.decisions.check.bounds import beyond_bounds
+from pipelines.decisions.check.bounds import find_broken_bound
 from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.findings import Finding, finding
 from pipelines.decisions.check.shape import parse_shape, plain
@@ -40,7 +40,7 @@ class CheckedPolicy:
 
 def check_document(document: object) -> CheckedPolicy:
     """Check a document given as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
-    if beyond := beyond_bounds(document, CALCULATING):
+    if beyond := find_broken_bound(document, CALCULATING):
         return CheckedPolicy(None, [beyond], [])
     data = plain(document)
     policy, misshapen = parse_shape(data, Policy)

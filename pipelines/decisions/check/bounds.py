@@ -28,7 +28,7 @@ _OF_BANDS = frozenset(("below", "value", "otherwise"))
 Trail: TypeAlias = "tuple[Trail, int | str] | None"  # path from a value back to the root
 
 
-def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | None:
+def find_broken_bound(document: object, calculating: Collection[str]) -> Finding | None:
     """Return the first bound that a document breaks.
 
     This takes limited time for documents of any size, and no recursion that deep nesting could exhaust.
@@ -43,8 +43,8 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
         values += 1
         characters += len(value) if isinstance(value, str) else 0
         if level > MAX_LEVELS or values > MAX_VALUES or characters > MAX_CHARACTERS:
-            return _too_much(level, values)
-        if problem := _unusable(value):
+            return _describe_excess(level, values)
+        if problem := _find_problem(value):
             return finding(_pointer(trail), *problem)
         if isinstance(value, dict):
             is_operator = len(value) == 1 and _root(trail) in calculating
@@ -58,12 +58,12 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
         if depth > MAX_DEPTH:
             return finding(_pointer(trail), "TooDeep", f"Operators may be nested at most {MAX_DEPTH} deep.")
         if values + len(waiting) + _count_members(value) > MAX_VALUES:
-            return _too_much(level, MAX_VALUES + 1)
+            return _describe_excess(level, MAX_VALUES + 1)
         waiting.extend((each, (trail, name), level + 1, depth) for name, each in _list_members(value))
     return None
 
 
-def _too_much(level: int, values: int) -> Finding:
+def _describe_excess(level: int, values: int) -> Finding:
     if level > MAX_LEVELS:
         return finding("", "TooDeep", f"Objects and lists may be nested at most {MAX_LEVELS} deep.")
     if values > MAX_VALUES:
@@ -73,13 +73,13 @@ def _too_much(level: int, values: int) -> Finding:
 
 def _root(trail: Trail) -> int | str | None:
     """Return the top-level member of the document that contains the value."""
-    steps = [*_upwards(trail)]
+    steps = [*_steps_to_root(trail)]
     return steps[-1] if steps else None
 
 
 def _is_constant(trail: Trail) -> bool:
     """Return whether a text at this place is a number to calculate with: an operand in a list, or part of a band."""
-    *_, name, place = (None, None, *reversed([*_upwards(trail)]))
+    *_, name, place = (None, None, *reversed([*_steps_to_root(trail)]))
     return name in _OF_NUMBERS if isinstance(place, int) else place in _OF_BANDS
 
 
@@ -94,38 +94,38 @@ def _list_members(value: object) -> Iterator[tuple[int | str, object]]:
         yield from enumerate(value)
 
 
-def _unusable(value: object) -> Problem | None:
+def _find_problem(value: object) -> Problem | None:
     """Return the problem with a value that JSON can't hold (YAML has dates, and keys that aren't texts), or that the
     database can't store.
     """
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             return "NotPlain", "The names of an object are texts: put them in quotes."
-        return _bad_name(list(value))
+        return _find_bad_name(list(value))
     if isinstance(value, str):
-        return _bad_text(value)
+        return _find_bad_text(value)
     if value is None or isinstance(value, (list, bool, int, float, Decimal)):
         return None
     return "NotPlain", "Text is needed: put it in quotes."
 
 
-def _bad_name(names: Sequence[str]) -> Problem | None:
+def _find_bad_name(names: Sequence[str]) -> Problem | None:
     if any(len(name) > LONGEST_NAME for name in names):
         return "UnknownField", f"The name of a field has more than {LONGEST_NAME} characters."
-    return next(filter(None, map(_bad_text, names)), None)
+    return next(filter(None, map(_find_bad_text, names)), None)
 
 
-def _bad_text(text: str) -> Problem | None:
+def _find_bad_text(text: str) -> Problem | None:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         return "BadText", "A text contains a character that is not allowed: NUL or an unpaired surrogate."
     return None
 
 
 def _pointer(trail: Trail) -> str:
-    return build_pointer(reversed([*_upwards(trail)]))
+    return build_pointer(reversed([*_steps_to_root(trail)]))
 
 
-def _upwards(trail: Trail) -> Iterator[int | str]:
+def _steps_to_root(trail: Trail) -> Iterator[int | str]:
     while trail is not None:
         trail, step = trail  # pyrefly: ignore[not-iterable]  # its narrowing stops at a recursive alias
         yield step

@@ -47,7 +47,7 @@ _DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where ea
 
 
 def propose_by_rules(held: pl.DataFrame) -> pl.DataFrame:
-    """Return the candidates (schema CANDIDATE) of matching rules (schema `patterns.HOLDING`)."""
+    """Return the candidates (schema CANDIDATE) of matching rules (schema `patterns.MATCHES`)."""
     layer = pl.when("decisive").then(pl.lit(_DECISIVE)).otherwise(pl.lit(_INDICATIVE))
     return _build_candidates(held, layer + pl.col("rule"), pl.col("category"), pl.col("confidence"), "pattern", "words")
 

@@ -37,7 +37,7 @@ KEYS = pl.Schema(
         "counterparty_kind": pl.String(),
     }
 )
-HOLDING = pl.Schema(
+MATCHES = pl.Schema(
     {
         "key": pl.UInt32(),
         "rule": pl.UInt32(),  # number in the order of trial
@@ -103,7 +103,7 @@ class Rulebook:
         return self._phrases.numbers
 
     def find_matches(self, texts: pl.Series, keys: pl.DataFrame) -> pl.DataFrame:
-        """Find every rule that matches a key (schema HOLDING), in no order.
+        """Find every rule that matches a key (schema MATCHES), in no order.
 
         Args:
             texts: distinct texts, prepared by `words_of`.
@@ -116,7 +116,7 @@ class Rulebook:
         for column, admitted in self._list_admitted.items():
             free, bound = held.filter(~pl.col(f"by_{column}")), held.filter(f"by_{column}")
             held = pl.concat([free, bound.join(admitted, on=["rule", column], how="semi")])
-        return held.join(self._numbered.select("phrase", "words"), on="phrase").select(HOLDING.names())
+        return held.join(self._numbered.select("phrase", "words"), on="phrase").select(MATCHES.names())
 
     def _match_words(self, texts: pl.Series) -> pl.DataFrame:
         """Return `text_number`, `rule` and `phrase` (one of those found) of rules that the words of a text satisfy."""

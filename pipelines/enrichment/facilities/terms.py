@@ -229,8 +229,8 @@ def _remaining_range(lent: pl.Expr, repaid: pl.Expr) -> dict[str, pl.Expr]:
     least = pl.when(amortised).then(estimate).otherwise(low.round(2).cast(TOTAL))
     most = pl.when(amortised).then(pl.col("term_total") - repaid).otherwise(high.round(2).cast(TOTAL))
     nothing = pl.lit(0, TOTAL)
-    unserved = pl.col("last_bounced").is_null() & (pl.col("product") == "cash_advance")  # perhaps withheld from takings
-    least = pl.when(unserved).then(nothing).otherwise(least)
+    untried = pl.col("last_bounced").is_null() & (pl.col("product") == "cash_advance")  # perhaps withheld from takings
+    least = pl.when(untried).then(nothing).otherwise(least)
     return {
         "remaining_low": pl.when(known & least.is_not_null()).then(
             pl.min_horizontal(pl.max_horizontal(least, nothing), estimate)

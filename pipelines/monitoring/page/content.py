@@ -55,7 +55,7 @@ class About:
 
 def page_content(result: Data, about: About, firings: Sequence[Data]) -> Page:
     """Return everything that the page shows."""
-    figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown_figure(result, about))
+    figures = drop_none(_by_month(result), _by_rule(result), _first_day_figure(result), _unknown_figure(result, about))
     tables = (
         *(_rule_table(result), _month_table(result)),
         *(_customer_table(result, about), _firing_table(result, firings, about)),
@@ -101,7 +101,7 @@ def _by_rule(result: Data) -> Figure:
     return _bars("rules", "Firings by rule", says, _rules_with_most(result, result["rules"], "fired"))
 
 
-def _on_first_day(result: Data) -> Figure | None:
+def _first_day_figure(result: Data) -> Figure | None:
     rules = [each for each in result["atSwitchOn"]["rules"] if each["customers"]]
     says = "Customers for whom a rule fires at once, because its condition is true when the ruleset is switched on."
     return _bars("start", "On the first day", says, _rules_with_most(result, rules, "customers")) if rules else None

@@ -11,7 +11,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.unreconciled import SIZE, has_unreconciled_rows, lines, share
+from pipelines.figures.unreconciled import SIZE, format_shares, has_unreconciled_rows, share
 from pipelines.metrics import unreconciled
 from pipelines.scorecards.scorecard import Feature, Scorecard
 
@@ -19,7 +19,7 @@ WORDS = "the mean share of its readings, weighted by the points of each best ban
 
 
 def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> list[pl.DataFrame]:
-    """Return `figures.unreconciled.lines` of the value and each driver; empty without unreconciled rows.
+    """Return `figures.unreconciled.format_shares` of the value and each driver; empty without unreconciled rows.
 
     Args:
         scored: the scorecard's customers, with their readings by metric.
@@ -37,7 +37,7 @@ def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> lis
     readings = (
         shares.select(BY_CUSTOMER, place=pl.lit(f"/drivers/{nth}"), reading=slug) for nth, slug in enumerate(slugs)
     )
-    return pl.collect_all([lines(frame, "place") for frame in (value, *readings)], engine="in-memory")
+    return pl.collect_all([format_shares(frame, "place") for frame in (value, *readings)], engine="in-memory")
 
 
 def _known_column(slug: str) -> str:

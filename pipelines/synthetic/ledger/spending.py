@@ -95,7 +95,7 @@ def guarantee_rate(day: int) -> float:
 
 
 def tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    """Yield activity statements each quarter: GST, and withheld tax unless it is large enough to be paid monthly.
+    """Yield payments of activity statements each quarter: GST, and withheld tax unless it is paid monthly.
 
     A business with a payment plan pays its instalments instead (`borrowing`), and now and then interest on the debt.
     """

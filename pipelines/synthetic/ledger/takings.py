@@ -38,7 +38,7 @@ class Withheld:
         self._by_payer: dict[str, Borrowing] = {borrowing.party.brand: borrowing for borrowing in split}
         self._owed = {borrowing.number: borrowing.to_repay for borrowing in split}
 
-    def from_payout(self, movement: Movement) -> Movement:
+    def subtract_from(self, movement: Movement) -> Movement:
         """Return the payout less the lender's share. Payouts must come in the order of their days."""
         loan = self._by_payer.get(movement.party.brand)
         if loan is None or movement.day <= loan.drawn:
@@ -54,11 +54,11 @@ def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]
     retained = Withheld(profile)
     for processor, share in profile.processors:
         settled = list(card_settlements(profile, window, rng, processor, share))
-        yield from map(retained.from_payout, settled)
+        yield from map(retained.subtract_from, settled)
         if processor.fee == merchants().bank_terminal.fee:
             yield from merchant_fees(settled, window, rng)
     for platform in profile.platforms:
-        yield from map(retained.from_payout, payouts(profile, window, rng, platform))
+        yield from map(retained.subtract_from, payouts(profile, window, rng, platform))
     yield from cash_deposits(profile, window, rng)
     yield from invoices_paid(profile, window, rng)
     yield from refunds(profile, window, rng)
@@ -147,13 +147,13 @@ def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -
     role: Role = "second" if "second" in profile.roles else "main"
     series = Series(f"payout {platform.name} {platform.weekday}", "weekly")
     for day in window.weekly(platform.weekday):
-        cents = round(profile.turnover * share * 7 / DAYS_PER_MONTH * _weekly(profile, window, rng, day))
+        cents = round(profile.turnover * share * 7 / DAYS_PER_MONTH * _weekly_factor(profile, window, rng, day))
         if cents:
             reference = fill_in(rng, platform.reference)
             yield Movement(day, cents, "direct_credit", party, reference, platform.category, role, series)
 
 
-def _weekly(profile: Profile, window: Window, rng: Random, day: int) -> float:
+def _weekly_factor(profile: Profile, window: Window, rng: Random, day: int) -> float:
     return pace(profile, window, day) * rng.lognormvariate(-0.03, 0.25)
 
 
@@ -163,7 +163,7 @@ def cash_deposits(profile: Profile, window: Window, rng: Random) -> Iterator[Mov
     series = Series("cash banked", "weekly")
     for day in window.weekly(rng.randrange(5)):
         dollars = profile.turnover / 100 * profile.trade.cash * 7 / DAYS_PER_MONTH
-        cents = round(dollars * _weekly(profile, window, rng, day) / 5) * 500
+        cents = round(dollars * _weekly_factor(profile, window, rng, day) / 5) * 500
         if cents:
             yield Movement(day, cents, "cash_deposit", party, "", "cash_deposit", series=series)
 

@@ -269,7 +269,7 @@ def test_another_client_finds_no_approval(lender: Lender, other_client: Client) 
     assert data(other_client.get("/v1/approvals"))["totalCount"] == 0
 
 
-def test_of_approvers_at_once_one_performs_the_action(lender: Lender) -> None:
+def test_only_one_of_several_concurrent_approvers_performs_the_action(lender: Lender) -> None:
     evaluation_id = lender.decision()
     lender.need(OVERRIDE)
     approval_id = requested(lender.override(evaluation_id))["approvalId"]

@@ -62,11 +62,11 @@ LEDGER_BEFORE = untouched()
 APPLICANT = Applicant(LEDGER_BEFORE, APPLIED, name="Vale Joinery", owner="Tom Vale")
 
 
-def inserted(slug: str, **parameters: object) -> pl.DataFrame:
+def list_inserted(slug: str, **parameters: object) -> pl.DataFrame:
     after = MADE[slug].apply(APPLICANT, "7", **parameters)
     return after.filter(pl.col("touch") == "inserted").sort("date", maintain_order=True)
 
 
-def touched(slug: str, kind: str, **parameters: object) -> pl.DataFrame:
+def list_touched(slug: str, kind: str, **parameters: object) -> pl.DataFrame:
     """Return the rows that the change touched in this way, as they are afterwards."""
     return MADE[slug].apply(APPLICANT, "7", **parameters).filter(pl.col("touch") == kind)

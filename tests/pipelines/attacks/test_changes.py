@@ -12,7 +12,7 @@ from pipelines.attacks.attack import Applicant
 from pipelines.attacks.ledger import LEDGER, touched_rows
 from pipelines.attacks.registry import attacks, load_descriptions
 from pipelines.attacks.rewriting import ADVERSE
-from tests.pipelines.attacks.business import APPLICANT, APPLIED, FIRST, LEDGER_BEFORE, MADE, inserted, touched
+from tests.pipelines.attacks.business import APPLICANT, APPLIED, FIRST, LEDGER_BEFORE, MADE, list_inserted, list_touched
 from tests.pipelines.attacks.ledgers import breaks
 
 pytestmark = pytest.mark.slow  # the subject is manipulated data, not the product
@@ -63,7 +63,7 @@ def test_change_invents_no_balances_or_texts(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", ["round_trip_related", "round_trip_similar_name", "round_trip_split"])
 def test_what_comes_in_goes_out_again(slug: str) -> None:
-    rows = inserted(slug)
+    rows = list_inserted(slug)
     assert rows["amount"].sum() == 0
     assert rows["counterparty"].n_unique() > 1
 
@@ -76,31 +76,31 @@ def test_related_companies_are_used_if_there_are_any() -> None:
 
 
 def test_split_receipt_has_no_pair_of_equal_amounts() -> None:
-    amounts = inserted("round_trip_split")["amount"].abs()
+    amounts = list_inserted("round_trip_split")["amount"].abs()
     assert amounts.n_unique() == len(amounts)
 
 
 def test_pooled_money_comes_back() -> None:
-    rows = inserted("group_cash_pooling")
+    rows = list_inserted("group_cash_pooling")
     assert (rows["amount"] < 0).any()
     assert rows["amount"].cum_sum().le(0).all()
 
 
 def test_subcontractors_get_less_than_the_job_pays() -> None:
-    rows = inserted("job_paid_to_subcontractors", count=1)
+    rows = list_inserted("job_paid_to_subcontractors", count=1)
     paid = Decimal(-rows.filter(pl.col("amount") < 0)["amount"].sum())
     received = Decimal(rows.filter(pl.col("amount") > 0)["amount"].sum())
     assert Decimal("0.69") < paid / received < Decimal("0.91")
 
 
 def test_injected_sums_are_round_and_late() -> None:
-    rows = inserted("last_minute_injection")
+    rows = list_inserted("last_minute_injection")
     assert rows["amount"].to_list() == [amount // 500 * 500 for amount in rows["amount"]]
     assert rows["date"].ge(APPLIED - timedelta(days=12)).all()
 
 
 def test_season_was_the_same_a_year_ago() -> None:
-    days = set(inserted("seasonal_cash_takings", weeks=4)["date"])
+    days = set(list_inserted("seasonal_cash_takings", weeks=4)["date"])
     assert len(days) == 4  # the history is too short for the year before
     longer = Applicant(
         pl.concat([LEDGER_BEFORE.with_columns(date=pl.col("date").dt.offset_by("-400d")), LEDGER_BEFORE]), APPLIED
@@ -110,14 +110,14 @@ def test_season_was_the_same_a_year_ago() -> None:
 
 
 def test_circle_has_nobody_on_both_sides() -> None:
-    rows = inserted("invoice_circle")
+    rows = list_inserted("invoice_circle")
     sides = rows.group_by(is_in=pl.col("amount") > 0).agg(pl.col("counterparty").unique())
     assert sorted(sides["counterparty"].list.len()) == [1, 1]
     assert rows["counterparty"].n_unique() == 2
 
 
 def test_disguised_loan_is_repaid_by_direct_debit_under_other_names() -> None:
-    rows = inserted("loan_as_revenue")
+    rows = list_inserted("loan_as_revenue")
     lent, repaid = rows.filter(pl.col("amount") > 0), rows.filter(pl.col("amount") < 0)
     assert lent["description"].str.contains("(?i)inv").all()
     assert repaid["description"].str.starts_with("Direct Debit ").all()
@@ -134,18 +134,18 @@ def test_bad_month_is_withheld(balances: str, are_broken: bool) -> None:
 
 
 def test_blanked_texts_are_those_of_bad_rows() -> None:
-    rows = touched("texts_blanked", "reworded", share=Decimal(0), text="---")
+    rows = list_touched("texts_blanked", "reworded", share=Decimal(0), text="---")
     assert set(rows["description"]) == {"---"}
     assert set(rows["category"]) <= set(ADVERSE)
 
 
 def test_garnishee_reads_like_a_supplier() -> None:
-    rows = touched("adverse_texts_reworded", "reworded").filter(pl.col("category") == "garnishee")
+    rows = list_touched("adverse_texts_reworded", "reworded").filter(pl.col("category") == "garnishee")
     assert rows["description"].str.contains("Officeworks").all()
 
 
 def test_hidden_refunds_read_like_purchases() -> None:
-    rows = touched("refunds_hidden", "reworded", by="text")
+    rows = list_touched("refunds_hidden", "reworded", by="text")
     assert rows["description"].str.starts_with("Visa Purchase").all()
 
 
@@ -156,14 +156,14 @@ def test_netted_refunds_leave_the_money_as_it_is() -> None:
 
 
 def test_backdated_receipts_keep_their_texts() -> None:
-    rows = touched("receipts_backdated", "moved")
+    rows = list_touched("receipts_backdated", "moved")
     before = LEDGER_BEFORE.filter(pl.col("row").is_in(rows["row"].implode()))
     assert rows["date"].lt(date(2026, 5, 16)).all()
     assert rows.sort("row")["description"].to_list() == before.sort("row")["description"].to_list()
 
 
 def test_digit_is_put_in_front_of_some_receipts() -> None:
-    rows = touched("amounts_inflated", "repriced", by=Decimal(0), balances="printed")
+    rows = list_touched("amounts_inflated", "repriced", by=Decimal(0), balances="printed")
     before = dict(LEDGER_BEFORE.select("row", "amount").iter_rows())
     assert all(str(amount)[1:] == str(before[row]) for row, amount in rows.select("row", "amount").iter_rows())
 

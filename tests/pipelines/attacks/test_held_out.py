@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 from pipelines.attacks.attack import Attack
 from pipelines.attacks.ledger import LEDGER, remove_rows
 from pipelines.attacks.registry import attacks, draw_held_out, load_descriptions
-from tests.pipelines.attacks.business import APPLICANT, APPLIED, LEDGER_BEFORE, MADE, inserted
+from tests.pipelines.attacks.business import APPLICANT, APPLIED, LEDGER_BEFORE, MADE, list_inserted
 from tests.pipelines.attacks.ledgers import breaks
 
 HELD_OUT = {slug: each for slug, each in MADE.items() if each.held_out}
@@ -27,7 +27,7 @@ def test_every_attack_has_a_lookalike_in_words() -> None:
 
 @pytest.mark.parametrize("first", ["in", "out"])
 def test_round_trip_returns_each_sum_to_the_same_party(first: str) -> None:
-    rows = inserted("round_trip", first=first, count=3)
+    rows = list_inserted("round_trip", first=first, count=3)
     assert rows.height == 6
     assert rows["counterparty"].n_unique() == 1
     assert rows["amount"].sum() == 0
@@ -35,29 +35,29 @@ def test_round_trip_returns_each_sum_to_the_same_party(first: str) -> None:
 
 
 def test_delayed_round_trip_takes_three_to_six_weeks() -> None:
-    rows = inserted("round_trip_delayed", count=1)
+    rows = list_inserted("round_trip_delayed", count=1)
     assert 21 <= (rows["date"][1] - rows["date"][0]).days <= 44
 
 
 def test_money_held_for_others_leaves_a_fee_and_goes_to_somebody_else() -> None:
-    rows = inserted("money_held_for_others", count=1)
+    rows = list_inserted("money_held_for_others", count=1)
     assert rows["amount"].sum() > 0
     assert rows["counterparty"].n_unique() == 2
 
 
 def test_money_parked_at_the_end_of_the_last_month_is_still_there() -> None:
-    rows = inserted("month_end_parking", months=3)
+    rows = list_inserted("month_end_parking", months=3)
     assert rows["amount"].gt(0).to_list() == [True, False, True, False, True]
     assert rows["date"][-1] == APPLIED
 
 
 def test_stacked_loans_come_from_different_lenders() -> None:
-    rows = inserted("loans_stacked", lenders=4).filter(pl.col("category") == "term_loan_funding")
+    rows = list_inserted("loans_stacked", lenders=4).filter(pl.col("category") == "term_loan_funding")
     assert rows["counterparty"].n_unique() == 4
 
 
 def test_refinancing_pays_off_who_was_repaid_before() -> None:
-    rows = inserted("refinancing").filter(pl.col("description").str.contains("final payout"))
+    rows = list_inserted("refinancing").filter(pl.col("description").str.contains("final payout"))
     assert rows["counterparty"].to_list() == ["Bigloan"]
 
 
@@ -77,7 +77,7 @@ def test_own_transfers_read_like_customers_and_keep_their_money() -> None:
 
 
 def test_texts_print_the_day_of_the_payment() -> None:
-    row = inserted("round_trip", count=1).row(0, named=True)
+    row = list_inserted("round_trip", count=1).row(0, named=True)
     assert f"{row['date']:%d%b}18:25" in row["description"]
 
 

@@ -6,7 +6,7 @@ from itertools import count, islice
 from typing import Any
 
 from pipelines.decisions.check import CALCULATING
-from pipelines.decisions.check.bounds import MAX_DEPTH, MAX_NODES, beyond_bounds
+from pipelines.decisions.check.bounds import MAX_DEPTH, MAX_NODES, find_broken_bound
 from pipelines.decisions.policy import MAX_OPERANDS
 from tests.pipelines.decisions.small import rule, step
 
@@ -25,7 +25,7 @@ def filled(condition: Callable[[Numbers], Json]) -> Json:
 
 
 def _fits(document: Json) -> bool:
-    return beyond_bounds(document, CALCULATING) is None
+    return find_broken_bound(document, CALCULATING) is None
 
 
 def policy_of(conditions: list[Json]) -> Json:

@@ -124,13 +124,13 @@ def test_the_order_of_customers_changes_nothing() -> None:
 
 @pytest.mark.service  # starts other processes
 def test_answer_and_trace_are_the_same_bytes_in_every_process() -> None:
-    runs = [_hashed(threads, seed) for threads, seed in ((1, 0), (5, 2))]
+    runs = [_hash_answers(threads, seed) for threads, seed in ((1, 0), (5, 2))]
     assert [had for had, _ in runs] == [1, 5]
     assert len({digest for _, digest in runs}) == 1
     assert runs[0][1] != hashlib.sha256(b"").hexdigest()
 
 
-def _hashed(threads: int, hash_seed: int) -> tuple[int, str]:
+def _hash_answers(threads: int, hash_seed: int) -> tuple[int, str]:
     """Return the number of Polars' threads, and the hash of all answers and traces."""
     environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
     command = [sys.executable, "-c", ANSWERED_AND_HASHED]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import check, readings, sensitivity
-from pipelines.decisions.check.bounds import MAX_NODES, beyond_bounds
+from pipelines.decisions.check.bounds import MAX_NODES, find_broken_bound
 from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.numbers import ARITHMETIC, in_bands
 from pipelines.decisions.plan import plan_policy
@@ -75,7 +75,7 @@ def many(constants: int) -> list[dict[str, Any]]:
 
 def test_too_costly_policy_is_refused_on_saving() -> None:
     fitting, beyond = policy_of(many(MAX_NODES // 3)), policy_of(many(MAX_NODES // 3 + 1))
-    assert beyond_bounds(fitting, check.CALCULATING) is None
+    assert find_broken_bound(fitting, check.CALCULATING) is None
     [fault] = check.check_document(beyond).faults
     assert (fault.code, fault.pointer) == ("DecisionPolicy.TooCostly", "")
 

@@ -35,7 +35,7 @@ SLUGS = [feature.metric for feature in DEFAULT.features]
 D = Decimal
 
 
-def scored(rows: Sequence[Row], expected: Expected = EVERYTHING) -> dict[str, Any]:
+def score_rows(rows: Sequence[Row], expected: Expected = EVERYTHING) -> dict[str, Any]:
     as_of = START + timedelta(days=800)
     read = readings(Facts(transactions(identified(rows)).collect(), as_of), SLUGS, expected=expected)
     [one] = DEFAULT.score(read).to_dicts()
@@ -43,7 +43,7 @@ def scored(rows: Sequence[Row], expected: Expected = EVERYTHING) -> dict[str, An
 
 
 def coverage(rows: Sequence[Row], slug: str, expected: Expected = EVERYTHING) -> Decimal | None:
-    share: Decimal | None = scored(rows, expected)[COVERAGE_OF + slug]
+    share: Decimal | None = score_rows(rows, expected)[COVERAGE_OF + slug]
     return share
 
 
@@ -187,9 +187,9 @@ def test_rows_without_words_might_name_an_account() -> None:
 @examples(2)
 @given(st.lists(any_row(), min_size=1, max_size=30).filter(posted_rows))
 def test_leaving_out_all_words_or_balances_never_raises_the_points(rows: list[Row]) -> None:
-    whole = scored(rows)["points"]
-    assert scored(without_words(rows))["points"] <= whole
-    assert scored(without_balances(rows))["points"] <= whole
+    whole = score_rows(rows)["points"]
+    assert score_rows(without_words(rows))["points"] <= whole
+    assert score_rows(without_balances(rows))["points"] <= whole
 
 
 @examples(2)

@@ -17,11 +17,11 @@ from storage.jobs import jobs
 from tests.storage.examples import a_client, a_customer
 
 
-def named(name: str) -> OwnRules:
+def rules_that_name(name: str) -> OwnRules:
     return parse_own_rules({"counterparties/mine.yaml": f"fuel:\n  {name}: [{name}]\n"})
 
 
-ZORBLY, QUABLE = named("ZORBLY"), named("QUABLE")
+ZORBLY, QUABLE = rules_that_name("ZORBLY"), rules_that_name("QUABLE")
 
 
 def test_each_client_counts_its_versions_and_equal_rules_are_one(store: Store, now: datetime) -> None:

@@ -118,11 +118,11 @@ def _candidates(line: Line, heading: Heading) -> Iterator[Printed]:
     """Yield the amounts that are not far left of all headings of figures and not part of a text."""
     first = min((column.left for column in heading.figures), default=0.0) - 2 * _FAR
     for amount in amounts_of(line):
-        if amount.edge >= first and not _in_text(line.words, amount):
+        if amount.edge >= first and not _is_in_text(line.words, amount):
             yield amount
 
 
-def _in_text(words: Sequence[Word], printed: Printed) -> bool:
+def _is_in_text(words: Sequence[Word], printed: Printed) -> bool:
     if printed.start == 0:
         return False
     before = words[printed.start - 1]
@@ -314,7 +314,7 @@ def _column_of(words: Sequence[Word], printed: Printed, columns: Columns) -> Fig
     nearest = min(columns.figures, key=lambda column: abs(column.edge - printed.edge), default=None)
     if nearest is None:
         return None
-    in_text = _in_text(words, printed)
+    in_text = _is_in_text(words, printed)
     if abs(nearest.edge - printed.edge) <= (_IN_LINE if in_text else _NEAR):
         return nearest
     flush = next((column for column in columns.figures if abs(column.edge - printed.right) <= _ALIGNED), None)

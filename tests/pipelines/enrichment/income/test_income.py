@@ -181,7 +181,7 @@ def test_nobody_pays_wages_or_benefits_to_a_business() -> None:
     assert of_business["kind"] == "contract_revenue"
 
 
-def test_words_and_agencies_tell_benefits_and_pensions(subtests: pytest.Subtests) -> None:
+def test_words_and_agencies_distinguish_benefits_and_pensions(subtests: pytest.Subtests) -> None:
     agency = {"counterparty_kind": "government", "category": "government_receipt", "category_group": "revenue"}
     kinds = {
         "CENTRELINK JOBSEEKER 123456789": "benefit",
@@ -195,7 +195,7 @@ def test_words_and_agencies_tell_benefits_and_pensions(subtests: pytest.Subtests
             assert payer(paid(FRIDAYS[::2], description=text, **agency))["kind"] == kind
 
 
-def test_other_payers_tell_what_a_payer_pays(subtests: pytest.Subtests) -> None:
+def test_other_payers_change_the_likely_kind_of_a_payer(subtests: pytest.Subtests) -> None:
     """A sure payer of another kind changes what is likely, unless it is the same payer in another account."""
     agency = {
         "description": "SERVICES AUSTRALIA 123456789",

@@ -58,7 +58,7 @@ class Found:
 
 def measure() -> Sequence[Row]:
     clean = _enrich(_portfolio())
-    rows = [*_of_clean(clean), *_of_clean(_without_balances(clean), "without balances, ")]
+    rows = [*_rows_of_clean(clean), *_rows_of_clean(_without_balances(clean), "without balances, ")]
     rows += _rows("account never supplied", _count_all(_named_in_clean(clean)), WANTED)
     for fault in FAULTS:
         harmed = _enrich(_add_fault(fault))
@@ -110,7 +110,7 @@ def _reports(enriched: pl.DataFrame) -> dict[int, Any]:
     return {number: json.loads(text) for number, text in made.iter_rows()}
 
 
-def _of_clean(enriched: pl.DataFrame, how: str = "") -> list[Row]:
+def _rows_of_clean(enriched: pl.DataFrame, how: str = "") -> list[Row]:
     reports = _reports(enriched)
     accounts = [(number, each["accountId"]) for number, data in reports.items() for each in data["accounts"]]
     doubted = {(number, each["accountId"]) for number, data in reports.items() for each in data["gaps"]}

@@ -63,10 +63,13 @@ def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
             key = keys.create_key(w, client.client_id, keys.SCOPES, None, home.settings.key_prefix, now())[1]
         hostile = replace(service, home=replace(home, client_id=client.client_id, key=key))
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # so that the attack does not delay the other client
-            return [*_of_bodies(pool, service, hostile, scale), *_of_connections(pool, service, hostile, scale)]
+            return [
+                *_rows_of_bodies(pool, service, hostile, scale),
+                *_rows_of_connections(pool, service, hostile, scale),
+            ]
 
 
-def _of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
+def _rows_of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
     target = _target(hostile)
     good, _ = _served_meanwhile(service, pool.submit(_cost, target, _good_body(scale.good_rows)))
     costs = list[Cost]()
@@ -84,17 +87,17 @@ def _of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, sc
             "≤ 3 ×",
         ),
         Row("hostile bodies with a status other than 202, 400 or 413", str(sum(not each.answered for each in costs))),
-        *_of_the_other(served, "meanwhile", "< 250 ms"),
+        *_rows_of_other_client(served, "meanwhile", "< 250 ms"),
     ]
 
 
-def _of_connections(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
+def _rows_of_connections(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
     slow = pool.submit(_hold_connections, hostile.base_url, hostile.home.key, scale.slow, scale.slow_s)
     _, served = _served_meanwhile(service, slow)
-    return _of_the_other(served, f"beside {scale.slow} slow connections")
+    return _rows_of_other_client(served, f"beside {scale.slow} slow connections")
 
 
-def _of_the_other(served: Sequence[float], when: str, target: str = "") -> list[Row]:
+def _rows_of_other_client(served: Sequence[float], when: str, target: str = "") -> list[Row]:
     answered = [took for took in served if took < float("inf")]
     return [
         Row(f"another client {when}, p99 of {len(served)}", milliseconds(percentile(answered, 0.99)), target),

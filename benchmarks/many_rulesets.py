@@ -36,10 +36,10 @@ def attributes_of(customer_numbers: Sequence[int]) -> Attributes:
 
 def _vary(count: int) -> list[Ruleset]:
     library = [each.document for each in load_library().values()]
-    return [_of_round(library[nth % len(library)], nth // len(library)) for nth in range(count)]
+    return [_ruleset_of_round(library[nth % len(library)], nth // len(library)) for nth in range(count)]
 
 
-def _of_round(document: Mapping[str, Any], nth: int) -> Ruleset:
+def _ruleset_of_round(document: Mapping[str, Any], nth: int) -> Ruleset:
     rules = [{**rule, "condition": _with_other_constants(rule["condition"], nth)} for rule in document["rules"]]
     return Ruleset.model_validate({**document, "slug": f"{document['slug']}-{nth}", "active": True, "rules": rules})
 

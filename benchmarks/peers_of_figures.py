@@ -60,11 +60,11 @@ _WINDOWS = "CREATE TEMP TABLE windows AS SELECT customer_number, " + ", ".join(
 
 def in_duckdb(files: Sequence[Path]) -> Totals:
     """Compute the aggregates in DuckDB, with all of its threads; each file is read once, as ours are."""
-    totals = [_of_file_in_duckdb(file) for file in files]
+    totals = [_aggregate_in_duckdb(file) for file in files]
     return _add_up(totals)
 
 
-def _of_file_in_duckdb(file: Path) -> Totals:
+def _aggregate_in_duckdb(file: Path) -> Totals:
     with duckdb.connect() as connection:
         connection.execute(_ROWS, {"files": str(file)})
         for statement in (_MONTHS, _CATEGORIES, _PAYERS, _WINDOWS + " FROM rows GROUP BY ALL"):
@@ -78,10 +78,10 @@ def _of_file_in_duckdb(file: Path) -> Totals:
 
 def in_pandas(files: Sequence[Path]) -> Totals:
     """Compute the aggregates in pandas, file by file."""
-    return _add_up([_of_file_in_pandas(file) for file in files])
+    return _add_up([_aggregate_in_pandas(file) for file in files])
 
 
-def _of_file_in_pandas(file: Path) -> Totals:
+def _aggregate_in_pandas(file: Path) -> Totals:
     rows = pd.read_parquet(file, columns=list(COLUMNS))
     rows = rows[rows["superseded_seq"].isna() & (rows["status"] == "posted")].copy()
     rows["amount"] = rows["amount"].astype("float64")  # decimals are objects there, and a hundred times as slow
@@ -90,7 +90,7 @@ def _of_file_in_pandas(file: Path) -> Totals:
     rows["age"] = (rows.groupby("customer_number")["date"].transform("max") - rows["date"]).dt.days
     described = rows["category_source"].isin(["correction", "client_rule"])
     rows["external"] = ~((rows["is_transfer"].astype(bool) & ~described) | (rows["category_group"] == "transfer"))
-    _put_flows(rows)
+    _add_flows(rows)
     flows = ["money_in", "money_out", "revenue", "payroll", "debt_service", "dishonours"]
     months = rows.groupby(["customer_number", "month"])[flows].sum()
     by = ["customer_number", "category_group", "category", "external", "month"]
@@ -104,7 +104,7 @@ def _of_file_in_pandas(file: Path) -> Totals:
     return {"money_in": float(months["money_in"].sum()), "money_out": float(outside["size_out"]["sum"].sum())}
 
 
-def _put_flows(rows: pd.DataFrame) -> None:
+def _add_flows(rows: pd.DataFrame) -> None:
     amount, external, group = rows["amount"], rows["external"], rows["category_group"]
     rows["money_in"] = amount.where(external & (amount > 0), 0)
     rows["money_out"] = -amount.where(external & (amount < 0), 0)

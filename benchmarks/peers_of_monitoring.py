@@ -37,7 +37,7 @@ class Node:
 
 def conditions_of(plan: MonitoringPlan) -> list[Node]:
     """Return the condition of every rule, in the plan's order."""
-    return [_of_rule(plan, ruleset_id, code) for ruleset_id, code in plan.rules]
+    return [_condition_of_rule(plan, ruleset_id, code) for ruleset_id, code in plan.rules]
 
 
 def ready(figures: pl.DataFrame) -> Sequence[Known]:
@@ -45,7 +45,7 @@ def ready(figures: pl.DataFrame) -> Sequence[Known]:
     return figures.select(pl.selectors.decimal()).to_dicts()
 
 
-def _of_rule(plan: MonitoringPlan, ruleset_id: UUID, code: str) -> Node:
+def _condition_of_rule(plan: MonitoringPlan, ruleset_id: UUID, code: str) -> Node:
     planned = plan.rulesets[ruleset_id]
     names = {slug: name for name, slug in planned.slugs.items()}
     return _convert(planned.rules[code].rule.condition, names)

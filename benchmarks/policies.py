@@ -75,10 +75,10 @@ Mistakes = Mapping[str, Wrong]  # by kind of customers
 
 
 def _on_ready_metrics(scale: Scale) -> list[Row]:
-    bulk, peak = measure_alone(_in_bulk, scale.customers)
+    bulk, peak = measure_alone(_rate_in_bulk, scale.customers)
     single, _ = measure_alone(_rate_one_by_one, scale.one_by_one)
     ours, _ = measure_alone(_mistakes_of_ours, scale.sampled)
-    peers = {name: measure_alone(_in_a_loop, name, scale.sampled)[0] for name in PEERS}
+    peers = {name: measure_alone(_rate_in_loop, name, scale.sampled)[0] for name in PEERS}
     rates = {"ours": single, **{name: rate for name, (rate, _) in peers.items()}}
     mistakes = {"ours": ours, **{name: found for name, (_, found) in peers.items()}}
     return [
@@ -94,7 +94,7 @@ def _on_ready_metrics(scale: Scale) -> list[Row]:
     ]
 
 
-def _in_bulk(count: int) -> float:
+def _rate_in_bulk(count: int) -> float:
     """Return customers per second."""
     return _rate(ten_rules.with_gaps(count, 1), AT_ONCE)
 
@@ -126,7 +126,7 @@ def _mistakes_of_ours(count: int) -> Mistakes:
     return _count_mistakes(described, count)
 
 
-def _in_a_loop(name: str, count: int) -> tuple[float, Mistakes]:
+def _rate_in_loop(name: str, count: int) -> tuple[float, Mistakes]:
     """Return customers per second, and the mistakes."""
     peer = PEERS[name]()
     ready = {about: prepare(ten_rules.list_metrics(customers)) for about, customers in _sample(count).items()}

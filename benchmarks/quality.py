@@ -80,7 +80,7 @@ def _enrich(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _without_listed_brands(rows: pl.DataFrame) -> pl.DataFrame:
     """Return `category` and the truth of held-out brands' rows, categorised by lists without these brands."""
-    held_out = _of_held_out_brands(rows).with_columns(direction=_side())
+    held_out = _rows_of_held_out_brands(rows).with_columns(direction=_side())
     words = held_out.select(words_of(matching_text(pl.col("description")))).to_series()
     known = set(counterparties.load().find(words)["counterparty_name"])
     others = Directory([party for party in counterparties.load_parties() if party.name not in known])
@@ -91,8 +91,8 @@ def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
     return [
         Row("categories, macro-F1 over all rows", f"{macro_f1(enriched):.3f}", "≥ 0.90"),
         Row("the same, share of rows that are right", f"{_accuracy(enriched):.3f}"),
-        Row("the two banks whose wordings were held out: macro-F1", f"{macro_f1(_of_banks(enriched)):.3f}"),
-        Row("held-out brands, named by the lists: macro-F1", f"{macro_f1(_of_held_out_brands(enriched)):.3f}"),
+        Row("the two banks whose wordings were held out: macro-F1", f"{macro_f1(_rows_of_banks(enriched)):.3f}"),
+        Row("held-out brands, named by the lists: macro-F1", f"{macro_f1(_rows_of_held_out_brands(enriched)):.3f}"),
         Row("held-out brands, off the lists: macro-F1", f"{macro_f1(nameless):.3f}", "≥ 0.80"),
         Row("the same, share of rows that are right", f"{_accuracy(nameless):.3f}"),
     ]
@@ -143,12 +143,12 @@ def _fingerprint(known: Lists) -> str:
     return sha256(listed.write_csv().encode()).hexdigest()[:12]
 
 
-def _of_held_out_brands(rows: pl.DataFrame) -> pl.DataFrame:
+def _rows_of_held_out_brands(rows: pl.DataFrame) -> pl.DataFrame:
     brands = [brand for brand in rows["true_counterparty"].drop_nulls().unique() if is_held_out(brand)]
     return rows.filter(pl.col("true_counterparty").is_in(brands))
 
 
-def _of_banks(enriched: pl.DataFrame) -> pl.DataFrame:
+def _rows_of_banks(enriched: pl.DataFrame) -> pl.DataFrame:
     return enriched.filter(pl.col("bank_name").is_in(list(held_out_banks())))
 
 
@@ -266,7 +266,7 @@ def _side() -> pl.Expr:
 def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
     """Measure the confidence of each source on unfamiliar rows. An abstention states no confidence."""
     parts = {
-        "held-out banks": _of_banks(enriched),
+        "held-out banks": _rows_of_banks(enriched),
         "held-out brands, off the lists": nameless,
         "held-out families, off the lists": _decide_families(lists_without_held_out()),
         "hand-written": decide_lines(HELD_OUT),

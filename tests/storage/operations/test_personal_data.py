@@ -19,7 +19,6 @@ from storage.operations.personal_data import Finding, Trace, find
 from storage.work import attachments
 from tests.conftest import open_store
 from tests.object_store import Emulator, emulated
-from tests.papers import sent
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite
 
@@ -140,7 +139,7 @@ def test_unfinished_uploads_are_listed_with_the_customers_of_their_keys(
     with_bucket: Store, emulator: Emulator, prefix: str, now: datetime
 ) -> None:
     customer = a_customer(with_bucket, a_client(with_bucket, now), now)
-    sent(with_bucket, customer, "june")
+    submit_files(with_bucket, customer, "june")
     [original] = emulator.paths(prefix)
     emulator.begin_upload(f"{prefix}/landing/of-nobody", NAME.encode())
     emulator.begin_upload(f"{prefix}/{original}", NAME.encode())

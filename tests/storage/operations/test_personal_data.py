@@ -19,6 +19,7 @@ from storage.operations.personal_data import Finding, Trace, find
 from storage.work import attachments
 from tests.conftest import open_store
 from tests.object_store import Emulator, emulated
+from tests.papers import submit_files
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite
 

@@ -18,6 +18,7 @@ from storage.core.paging import Page, Paged, count_total, limit_to_page
 
 MAX_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
 LOCKED_FOR = timedelta(minutes=15)  # our judgement
+LINK_BYTES = 16  # random: nobody guesses 2^128 within the hours that a link lasts, and it fits a terminal's line
 ERASED = "User.Erased"  # an action in the audit trail, which is the only place that still has the user's id
 
 
@@ -164,7 +165,7 @@ def forget_failures(w: Writing, user: User) -> None:
 def create_link(w: Writing, user: User, expires_at: datetime) -> str:
     """Create a link that signs the user in once, and return its token."""
     require_stored(w, user)
-    token = secrets.token_urlsafe(32)
+    token = secrets.token_urlsafe(LINK_BYTES)
     values = {"token_hash": hash_token(token), "user_id": user.user_id, "expires_at": expires_at}
     w.execute(insert(sign_in_links).values(values))
     return token

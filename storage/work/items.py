@@ -221,6 +221,12 @@ def get(r: Reading, client_id: UUID, item_id: UUID, now: datetime) -> Item:
     return _as_item(row, now)
 
 
+def find_decision(r: Reading, client_id: UUID, evaluation_id: UUID, now: datetime) -> Item | None:
+    """Return the item of the client's decision; None if the decision has never waited for a person."""
+    row = r.execute(_SHOWN.where(items.c.item_id == evaluation_id, items.c.client_id == client_id)).one_or_none()
+    return None if row is None else _as_item(row, now)
+
+
 def find_history(r: Reading, item: Item) -> list[PastAction]:
     """Return what people did with an item, newest first."""
     mine = work_actions.c.item_id == item.item_id

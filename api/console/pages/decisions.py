@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from api.console import declared
 from api.console.calls import Refused
+from api.console.pages.work import list_assignees
 from api.console.rendering import as_sent
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -17,6 +18,7 @@ from pipelines.pages import wording
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
+WORK = "customer:work"
 LEAVES = ("metric", "attribute", "input")  # what a trace reads
 Titles = Mapping[tuple[str, str], tuple[str, str | None]]  # (kind, name) → (title, format)
 
@@ -157,6 +159,10 @@ async def _decision_page(
     said = {rule["code"]: rule["message"] for step in policy["document"]["steps"] for rule in step["rules"]}
     pending = await _pending_override(page, evaluation_id)
     is_real = not found["whatIf"] and found["shadowOf"] is None
+    here = f"/evaluations/{evaluation_id}"
+    work, people = await _work(page, found, is_real=is_real)
+    if pending is not None:
+        people.append(pending["requestedBy"])
     outcome = found["overriddenOutcome"] or found["outcome"]
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     return page.show(
@@ -181,16 +187,31 @@ async def _decision_page(
         ],
         is_real=is_real,
         pending=pending,
-        names=await page.names([] if pending is None else [pending["requestedBy"]]),
+        names=await page.names(people),
+        here=here,
+        **work,
         has_letter=is_real and outcome != INDETERMINATE,
         fault=fault,
         sent=sent or {"outcome": "", "reason": "", "decidedBy": page.session.user.name},
     )
 
 
+async def _work(page: Page, found: Mapping[str, Any], *, is_real: bool) -> tuple[dict[str, Any], list[str | None]]:
+    """Return what people do with a decision, to be shown if the user may work on it, and the ids of these people."""
+    if not page.may(WORK):
+        return {"item": None, "notes": [], "assignees": []}, []
+    evaluation_id = found["evaluationId"]
+    notes = (await page.get("customer", found["customerId"], "notes", evaluationId=evaluation_id))["notes"]
+    item = await page.get("evaluations", evaluation_id, "assignee") if is_real else None
+    assignees = await list_assignees(page) if item and item["isWaiting"] else []
+    people = [each[who] for each in notes for who in ("createdBy", "deletedBy")]
+    shown = {"item": item, "notes": notes, "assignees": assignees}
+    return shown, people if item is None else [*people, item["assignee"]]
+
+
 async def _pending_override(page: Page, evaluation_id: str) -> Mapping[str, Any] | None:
     """Return the request for an override of the decision that waits for a second person."""
-    if not page.may("customer:work"):
+    if not page.may(WORK):
         return None
     which = {"kind": "override", "status": "pending", "evaluationId": evaluation_id}
     found: Sequence[Mapping[str, Any]] = (await page.get("approvals", **which, page=1, count=1))["approvals"]

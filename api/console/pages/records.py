@@ -22,11 +22,11 @@ async def show_notes(page: SignedIn, customer_id: str, number: Annotated[str, Qu
 
 @router.post("/notes")
 async def add_note(page: SignedIn, customer_id: str) -> Response:
-    """Add a note, on the customer or on an alert, and go back to the page that has the form."""
+    """Add a note, on the customer, an alert or a decision, and go back to the page that has the form."""
     form = await page.form()
-    text, match_id = str(form.get("text", "")), form.get("matchId") or None
+    text, subject = str(form.get("text", "")), {name: form.get(name) or None for name in ("matchId", "evaluationId")}
     try:
-        await page.post("customer", customer_id, "notes", json={"text": text, "matchId": match_id})
+        await page.post("customer", customer_id, "notes", json={"text": text, **subject})
     except Refused as refusal:
         if refusal.status != 400:
             raise

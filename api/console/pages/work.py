@@ -35,7 +35,7 @@ async def show_work(
     found = await page.get("work", kind=kind, assignee=assignee, page=number, count=ON_PAGE)
     waiting = [{**each, "age": age(each["ageSeconds"])} for each in found["items"]]
     names = await page.names(each["assignee"] for each in waiting)
-    values = {"kind": kind, "assignee": assignee, "here": place(page), "assignees": await _assignees(page)}
+    values = {"kind": kind, "assignee": assignee, "here": place(page), "assignees": await list_assignees(page)}
     return page.show("work.html", found=found, waiting=waiting, names=names, **values)
 
 
@@ -102,10 +102,10 @@ async def _alert_page(page: Page, match_id: str, refusal: Refused | None = None)
     acted = (each[who] for each in alert["history"] for who in ("madeBy", "assignee"))
     noted = (each[who] for each in notes["notes"] for who in ("createdBy", "deletedBy"))
     names = await page.names([alert["assignee"], *acted, *noted])
-    return page.show("alert.html", status, names=names, assignees=await _assignees(page), **shown)
+    return page.show("alert.html", status, names=names, assignees=await list_assignees(page), **shown)
 
 
-async def _assignees(page: Page) -> Sequence[tuple[str, str]]:
+async def list_assignees(page: Page) -> Sequence[tuple[str, str]]:
     """Return whom work can be assigned to, as options of a choice."""
     found = (await page.get("colleagues"))["colleagues"]
     return [("", "Nobody"), *((each["userId"], each["name"]) for each in found)]

@@ -1,10 +1,11 @@
 """Output of reports for `report` and `analyse`: on the terminal, as a page, as PDF."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.markup import escape
+from rich.cells import cell_len
+from rich.markup import escape, render
 from rich.padding import Padding
 from rich.table import Table
 
@@ -15,6 +16,8 @@ from pipelines.intake.currencies import CURRENCY
 from pipelines.pages import Cards, Points
 from pipelines.reports.page import About, Member, page_content
 from storage.core.logs import printable
+
+GAP = "  "
 
 
 def save(text: str, html: Path | None, pdf: Path | None) -> None:
@@ -47,9 +50,9 @@ def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) ->
         return escape(printable(in_currency(text, currency)))
 
     page = page_content(bundle, whom)
-    facts = "  ".join(f"[dim]{name}[/] {_plain(value)}" for name, value in page.facts)
     out.print(f"[bold]{_plain(page.title)}[/]", highlight=False)
-    out.print(facts, highlight=False)
+    for line in fill_lines([f"[dim]{name}[/] {_plain(value)}" for name, value in page.facts], out.width):
+        out.print(line, highlight=False)
     for notice in page.notices:
         out.print(f"[yellow]{_plain(notice)}[/]", highlight=False)
     for part in page.sections[0].parts:
@@ -65,6 +68,18 @@ def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) ->
             for point in part.points:
                 remedy = f" [dim]What would resolve this: {_plain(point.remedy)}[/]" if point.remedy else ""
                 out.print(f"• {_plain(point.says)}{remedy}", highlight=False)
+
+
+def fill_lines(facts: Sequence[str], width: int) -> list[str]:
+    """Put as many facts (in Rich's markup) on each line as fit, so that none is broken in two unless it is too long."""
+    lines: list[str] = []
+    for fact in facts:
+        longer = f"{lines[-1]}{GAP}{fact}" if lines else fact
+        if lines and cell_len(render(longer).plain) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fact)
+    return lines
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -146,10 +146,10 @@ class Access:
 
     @property
     def lines(self) -> Sequence[str]:
-        """The lines to print. Those that are too long for a terminal can be copied whole, so nothing may break them."""
+        """The lines to print. The link is on a line of its own, to be copied whole; nothing may break it or the key."""
         return (
             f"The console (this link signs in once, within {LINK_LASTS}):",
-            f"  {self.link}",
+            self.link,
             f"API key of {NAME}:",
             f"  {self.key}",
             "A first request:",

@@ -18,6 +18,7 @@ from api.work.schemas.work import (
     AlertView,
     ColleagueListView,
     ColleagueView,
+    DecisionAssigneeView,
     SentAlertAction,
     SentAssignee,
     WhichAlerts,
@@ -35,7 +36,7 @@ from storage.core.database import Reading
 from storage.monitoring import rule_matches
 from storage.monitoring.rule_matches import Match
 from storage.work import items
-from storage.work.items import Action, Item, ItemAction
+from storage.work.items import Action, Item, ItemAction, ItemState
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Work"])
 SCOPE = "customer:work"
@@ -76,6 +77,17 @@ def list_colleagues(caller: Worker) -> Response:
     able = [each for each in found.items if each.disabled_at is None and SCOPE in GRANTS[each.role]]
     able.sort(key=lambda each: each.name.casefold())
     return respond(ColleagueListView(colleagues=[ColleagueView.of(each) for each in able]))
+
+
+@router.get("/evaluations/{evaluationId}/assignee", response_model=envelope(DecisionAssigneeView))
+def get_assignee(caller: Worker, evaluation_id: EvaluationId) -> Response:
+    """Read who works on a decision, and whether it still waits for a person."""
+    with caller.reading() as r:
+        found = caller.evaluation(r, evaluation_id)
+        item = items.find_decision(r, caller.client_id, found.evaluation_id, caller.now)
+    if item is None:
+        return respond(DecisionAssigneeView(assignee=None, is_waiting=False))
+    return respond(DecisionAssigneeView(assignee=item.assignee, is_waiting=item.state is not ItemState.CLOSED))
 
 
 @router.put(

@@ -158,6 +158,13 @@ class WorkItemView(View):
     assignee: str | None = Field(description="Id of a user or a key.")
 
 
+class DecisionAssigneeView(View):
+    """Who works on a decision."""
+
+    assignee: str | None = Field(description="Id of a user or a key.")
+    is_waiting: bool = Field(description="Whether the decision waits for a person: if not, it can't be assigned.")
+
+
 class WorkListView(Counts):
     items: Sequence[WorkItemView]
 

@@ -685,6 +685,13 @@ class CustomerView(TypedDict):
     dateCreated: str
 
 
+class DecisionAssigneeView(TypedDict):
+    """Who works on a decision."""
+
+    assignee: str | None
+    isWaiting: bool
+
+
 class DecisionOverrideView(TypedDict):
     """A decision by a person that overrides the evaluation's outcome."""
 

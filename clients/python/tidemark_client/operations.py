@@ -1090,6 +1090,11 @@ def list_colleagues() -> Request[models.ColleagueListView]:
     return Request("GET", "/v1/colleagues")
 
 
+def get_assignee(evaluation_id: str) -> Request[models.DecisionAssigneeView]:
+    """Read who works on a decision, and whether it still waits for a person."""
+    return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}/assignee")
+
+
 def assign_decision(evaluation_id: str, body: models.SentAssignee) -> Request[models.WorkItemView]:
     """Assign a decision that waits for a person to a user or a key, or to nobody."""
     return Request("PUT", f"/v1/evaluations/{path_part(evaluation_id)}/assignee", body=body)

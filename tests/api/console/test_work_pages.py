@@ -131,9 +131,38 @@ def test_a_decision_is_taken_from_the_queue(desk: Desk) -> None:
     answer = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee=me[1], back="/work?kind=decision")
     assert "The assignment is changed." in answer.text
     assert evaluation_id in desk.analyst.get("/work?assignee=me").text
+    decision = desk.analyst.get(f"/evaluations/{evaluation_id}").text
+    assert "Assigned to <bdi>Ada, analyst</bdi>." in decision
+    assert re.search(rf'<option value="{me[1]}" selected>', decision)
+    given_back = desk.analyst.post(
+        f"/evaluations/{evaluation_id}/assignee", assignee="", back=f"/evaluations/{evaluation_id}"
+    )
+    for words in ("The assignment is changed.", "Assigned to nobody."):
+        assert words in given_back.text
     desk.client.post(f"/v1/evaluations/{evaluation_id}/override", OVERRIDE)
+    closed = desk.analyst.get(f"/evaluations/{evaluation_id}").text
+    assert "It doesn't wait for a person." in closed
+    assert f"/evaluations/{evaluation_id}/assignee" not in closed
+    assert "Who works on it" not in desk.people[Role.VIEWER].get(f"/evaluations/{evaluation_id}").text
     late = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee="")
     assert "wait for a person" in late.text
+
+
+def test_a_decision_has_notes(desk: Desk) -> None:
+    decision, notes = f"/evaluations/{desk.ids['evaluationId']}", f"{desk.customer}/notes"
+    about = {"evaluationId": desk.ids["evaluationId"], "back": decision}
+    written = desk.analyst.post(notes, text=f"The lease ends in March. {HOSTILE[:60]}", **about)
+    assert written.url.endswith(decision)
+    for shown in ("The note is stored.", "The lease ends in March. &lt;script&gt;", "<bdi>Ada, analyst</bdi>"):
+        assert shown in written.text
+    assert "About a decision" not in written.text
+    assert f'<a href="{decision}">About a decision</a>' in desk.analyst.get(notes).text
+    delete = re.search(r'action="([^"]+/notes/[0-9a-f-]{36}/delete)"', written.text)
+    assert delete is not None
+    deleted = desk.analyst.post(delete[1], back=decision)
+    assert deleted.url.endswith(decision)
+    assert "The lease ends in March." not in deleted.text
+    assert "New note" not in desk.people[Role.VIEWER].get(decision).text
 
 
 def test_a_choice_of_people_keeps_whoever_has_the_item(desk: Desk, store: Store) -> None:

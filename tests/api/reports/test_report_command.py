@@ -1,6 +1,7 @@
 """`tidemark report`: the stored reports on the terminal, as JSON, as a page and as PDF."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from typer.testing import CliRunner, Result
 from api import cli
 from api.cli import app
 from api.reports import browser
+from api.reports.commands import report_output
+from api.reports.commands.report_output import fill_lines
 from storage.core.settings import Settings
 from storage.core.store import Store
 from tests.assets.lender import RENT, SALE, Lender, refreshed
@@ -59,6 +62,28 @@ def test_the_terminal_shows_the_summary(lender: Lender) -> None:
     text = run(lender).stdout
     for words in ("Completeness", "Risk rating", "(indicative)", "Confidence in the risk figure", "3 Mar 2026"):
         assert words in text
+
+
+def test_no_fact_is_broken_at_the_end_of_a_line() -> None:
+    facts = [
+        "[dim]As of[/] 30 Nov 2026",
+        "[dim]Data through[/] 30 Nov 2026",
+        "[dim]Computed[/] 30 Nov 2026, 19:05 AEDT",
+    ]
+    assert fill_lines(facts, 46) == ["[dim]As of[/] 30 Nov 2026  [dim]Data through[/] 30 Nov 2026", facts[2]]
+    assert fill_lines(facts, 45) == ["[dim]As of[/] 30 Nov 2026  [dim]Data through[/] 30 Nov 2026", facts[2]]
+    assert fill_lines(facts, 41) == facts
+    assert fill_lines(facts, 10) == facts
+    assert fill_lines(facts, 200) == ["  ".join(facts)]
+    assert fill_lines([], 80) == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_times_are_whole_on_a_narrow_terminal(lender: Lender, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr(report_output.out, "width", width)
+    lines = run(lender).stdout.splitlines()
+    [computed] = [line for line in lines if "Computed" in line]
+    assert re.search(r"Computed \d+ \w{3} \d{4}, \d\d:\d\d \w+", computed)
 
 
 def test_a_report_that_is_not_computed_yet_is_reported(store: Store) -> None:

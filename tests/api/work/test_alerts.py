@@ -167,6 +167,8 @@ def test_a_referred_decision_waits_until_a_person_decides(store: Store, client: 
         "PUT", f"/v1/evaluations/{made['evaluationId']}/assignee", json={"assignee": str(user.user_id)}
     ).json()["data"]
     assert assigned["assignee"] == str(user.user_id)
+    about = f"/evaluations/{made['evaluationId']}/assignee"
+    assert get_data(client, about) == {"assignee": str(user.user_id), "isWaiting": True}
     assert get_data(client, "/work", assignee="none")["items"] == []
     override = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "Dana Lee"}
     assert client.post(f"/v1/evaluations/{made['evaluationId']}/override", override).status_code == 201

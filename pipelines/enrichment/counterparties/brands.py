@@ -7,16 +7,17 @@ else a payment must show is in the column `needs`:
 
 - `alone`: nothing follows the name but numbers, a legal form or a word such as STORE. Such a name consists of ordinary
   words, which others use, too.
-- `card`: the same, and the payment is by card or in a shop. Such a name has several trades, is short, or consists of
-  people's names.
-- `whole`: either nothing else follows the name, or the payment is by card or in a shop. Such a name is a single word
-  that is in none of our lists.
+- `whole`: the same, or the payment is by card or in a shop, and nothing else follows the name but a place or words of
+  the payment. Such a name is a single word that is in none of our lists.
+- `card`: the payment is by card or in a shop, and nothing else follows; a place may follow only if it is by card. Such
+  a name has several trades, is short, or consists of people's names.
 - `nothing`: the name is enough.
 
-A payment is by card if the text says so or prints a terminal's place, or if the account is a credit card. It is in a
-shop if a word such as STORE follows the name. A number shows neither: COOK 4411 may be a person and a reference. A word
-of `rules/trades.yaml` after the name makes it another business's name, and so does any word of business after a single
-word (JONES PRINTING). A word for streets makes it an address.
+A payment is by card or in a shop if `business_signs` say so, or if a word such as STORE follows the name. A number
+shows neither: COOK 4411 may be a person and a reference. Other words behind a name make it a longer one: NEXT LEVEL
+TRAINING is not the shop NEXT, with a card or without. A word of `rules/trades.yaml` after the name makes it another
+business's name, and so does any word of business after a single word (JONES PRINTING). A word for streets makes it an
+address.
 """
 
 from functools import cache
@@ -25,13 +26,13 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from pipelines.enrichment.counterparties.counterparties import NAMED, PURPOSES, Directory, Party, Purpose, list_trades
+from pipelines.enrichment.counterparties.business_signs import SHOP_WORDS, list_trades
+from pipelines.enrichment.counterparties.counterparties import NAMED, PURPOSES, Directory, Party, Purpose
 from pipelines.enrichment.names import name_words
-from pipelines.enrichment.names.names import is_by_card
 from pipelines.enrichment.wording.phrases import read_together, words_of
-from pipelines.enrichment.wording.places import TOWN_AND_STATE
+from pipelines.enrichment.wording.places import any_place_word
+from pipelines.enrichment.wording.wording import any_of
 from pipelines.vocabulary.rule_files import RuleError, load_rules
-from pipelines.vocabulary.schemas import AccountType, Channel
 
 BRANDS, TRADES = "brands/brands.tsv", "brands/trades.yaml"
 Needs = Literal["nothing", "whole", "card", "alone"]
@@ -39,9 +40,9 @@ COLUMNS = pl.Schema(
     {"name": pl.String(), "purpose": pl.String(), "needs": pl.Enum(get_args(Needs)), "spelling": pl.String()}
 )
 _STARTS = "^ "
-_OF_SHOPS = ("STORE", "STORES", "SHOP", "SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS")
-_NUMBERS = "^0[0 ]*$"  # nothing but numbers (`words_of`): a shop's, or a reference
-_ENDS = ("", "PLC", "LTD", "LIMITED", "INC", "COM", "CO UK")  # after a name that is whole
+# What may follow a name that is whole; a number (`words_of`) is a shop's or a reference.
+_ENDS = any_of("0+", *SHOP_WORDS, "PLC|LTD|LIMITED|INC|LLC|DIRECT|DIR|COM|CO UK|CO NZ|COM AU|CO ZA")
+_PAYMENT_WORDS = "CARD|PURCHASE|REFUND|CONTACTLESS|PAYMENT|PAYPAL|APPLE PAY|GOOGLE PAY|ONLINE|MKTP|HTTPS|WWW"
 
 
 class Brands:
@@ -65,15 +66,15 @@ class Brands:
         """Find the brands that narratives name: schema NAMED, at most one row for each.
 
         Args:
-            narratives: `text`, `clean_description`, `whole_name` (of `cut_names`), `channel`, `location`,
-                `account_type`; `text_number` is a position in it.
+            narratives: `clean_description`, `whole_name` (of `cut_names`), `is_at_shop` and `is_by_card` (of
+                `business_signs`); `text_number` is a position in it.
         """
         beginnings = narratives.select(_list_beginnings()).get_columns()
         words = pl.select(words=pl.concat_str(read_together(beginnings, self._read_words))).to_series()
         named = self._directory.find(words)
         if named.is_empty():
             return named
-        texts = narratives.select(words, by_card=_is_by_card()).with_row_index("text_number")
+        texts = narratives.select(words, "is_at_shop", "is_by_card").with_row_index("text_number")
         found = named.join(self._needs, on="phrase").join(texts, on="text_number")
         return found.filter(_shows_enough(), ~_is_of_others()).select(NAMED.names())
 
@@ -104,35 +105,29 @@ def _next_word() -> pl.Expr:
 @cache
 def _shows_enough() -> pl.Expr:
     """Return whether the payment shows what its brand needs."""
-    at_a_shop = pl.col("by_card") | _next_word().is_in(_OF_SHOPS)
-    is_alone = _next_word().is_in(_OF_SHOPS) | _later_words().is_in(_ENDS) | _later_words().str.contains(_NUMBERS)
+    at_a_shop = pl.col("is_at_shop") | _next_word().is_in(SHOP_WORDS)
+    is_alone = _later_words().str.contains(_only(_ENDS))
+    is_of_shop = at_a_shop & _later_words().str.contains(_only(any_of(_ENDS, any_place_word(), _PAYMENT_WORDS)))
     enough = {
         "alone": is_alone,
-        "card": is_alone & at_a_shop,
-        "whole": is_alone | at_a_shop,
+        "card": is_of_shop & (is_alone | pl.col("is_by_card")),
+        "whole": is_alone | is_of_shop,
         "nothing": pl.lit(value=True),
     }
     return pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())
+
+
+def _only(words: str) -> str:
+    """Return a pattern for nothing but these words."""
+    return f"^(?:(?:{words})(?: |$))*$"
 
 
 @cache
 def _is_of_others() -> pl.Expr:
     """Return whether the word behind the name makes it another business's name, or an address."""
     is_one_word = ~pl.col("phrase").str.strip_prefix(_STARTS).str.contains(" ", literal=True)
-    of_business = _next_word().is_in(_words_with("B")) & ~_next_word().is_in(_OF_SHOPS)
+    of_business = _next_word().is_in(_words_with("B")) & ~_next_word().is_in(SHOP_WORDS)
     return _next_word().is_in([*list_trades(), *_words_with("a")]) | (is_one_word & of_business)
-
-
-@cache
-def _is_by_card() -> pl.Expr:
-    """Return whether a payment is by card: the text says so or prints a terminal's place, or the account is a card.
-
-    A town and a state at the end count only where the bank names no other channel, such as a transfer.
-    """
-    of_terminal = (pl.col("channel") == pl.lit("other", Channel)) & pl.col("text").str.contains(TOWN_AND_STATE)
-    of_card = pl.col("account_type").eq_missing(pl.lit("credit_card", AccountType))
-    rail = pl.col("channel").is_in(["card", "eftpos"])
-    return is_by_card() | rail | pl.col("location").is_not_null() | of_terminal | of_card
 
 
 def _words_with(letters: str) -> list[str]:

@@ -6,7 +6,9 @@ wins: TYRO BUSINESS LOAN says more than TYRO. If the category depends on other w
 `rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty.
 
 A name that counts against a customer (`Purpose.is_adverse`) must be complete; only a lender's may be cut short
-(`cut_names`). It is ignored if a word of `rules/trades.yaml` follows, because that makes it another business's name.
+(`cut_names`). A name that a person may have, too, needs a sign that the business is meant (`business_signs`), except in
+a client's own list. Both, and a shop's name of one word, are ignored if a word of `rules/trades.yaml` follows, because
+that makes it another business's name.
 """
 
 import re
@@ -19,13 +21,17 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.enrichment.counterparties.business_signs import find_persons, is_personal, list_later_trades, list_trades
 from pipelines.enrichment.wording.phrases import Phrasebook, find_phrase_fault, search_literals, words_of
 from pipelines.vocabulary.rule_files import Fault, RuleError, load_rules, suggest
 from pipelines.vocabulary.schemas import CounterpartyKind
 from pipelines.vocabulary.taxonomy import LISTED_IN, SIDES, TAXONOMY, Sign
 
-FOLDER, PURPOSES, TRADES = "counterparties", "purposes.yaml", "trades.yaml"
+FOLDER, PURPOSES = "counterparties", "purposes.yaml"
 _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside every lender
+_SHOPS = frozenset(  # purposes of those who sell to people, and employ no such trade as PLUMBING
+    ("entertainment", "fitness", "fuel", "groceries", "household", "meals", "personal_care", "personal_retail", "pets")
+)
 _KINDS = tuple(CounterpartyKind.categories)
 CONFIDENCE = 0.9  # our judgement: the name is certain, but what was bought there is less so
 NAMED = pl.Schema(
@@ -39,6 +45,10 @@ NAMED = pl.Schema(
         "credit": pl.String(),  # category of money from it; null if unknown
         "debit": pl.String(),  # category of money to it; null if unknown
     }
+)
+_GUARDED = pl.Schema(
+    {"name": pl.String(), "purpose": pl.String()}
+    | dict.fromkeys(("is_adverse", "is_shop", "is_personal", "is_joined"), pl.Boolean())
 )
 _PARTIES = pl.Schema(
     {"party": pl.UInt32(), **{name: kind for name, kind in NAMED.items() if name not in ("text_number", "phrase")}}
@@ -91,9 +101,10 @@ class Directory:
         self._parties = pl.DataFrame(list(starmap(_party_columns, enumerate(parties))), _PARTIES, orient="row")
         self._saying = _number_phrases(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
         self._excluding = _number_phrases(excluding).select("phrase", "party")
-        adverse = [(wanted[said].rstrip(), parties[said[1]].purpose.is_adverse) for said in saying]
-        schema = pl.Schema({"name": pl.String(), "is_adverse": pl.Boolean()})
-        self._adverse = pl.DataFrame(adverse, schema, orient="row").with_row_index("rank").filter("is_adverse")
+        guarded = [(wanted[said].rstrip(), *_guards(said[0], parties[said[1]])) for said in saying]
+        ranked = pl.DataFrame(guarded, _GUARDED, orient="row").with_row_index("rank")
+        self._guarded = ranked.filter(pl.col("is_adverse") | pl.col("is_personal"))
+        self._shops = ranked.filter("is_shop")
         self._says = Phrasebook([phrase for phrase, _ in saying])
         self._unless = Phrasebook([phrase for phrase, _ in excluding])
 
@@ -111,30 +122,38 @@ class Directory:
         party = pl.when(~pl.col("purpose").is_in(_ADVERSE)).then(pl.format("{}, {}", "counterparty_name", "purpose"))
         return self._saying.join(self._parties, on="party").select("phrase", party=party)
 
-    def find(self, texts: pl.Series) -> pl.DataFrame:
+    def find(self, texts: pl.Series, signs: pl.DataFrame | None = None) -> pl.DataFrame:
         """Find the counterparties that texts name: schema NAMED, at most one row per text.
 
         Args:
             texts: prepared by `words_of`; `text_number` is a position in it.
+            signs: for each text, `business_signs.SIGNS`. Without them, a name that a person may have needs none.
         """
         found = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
         if found.is_empty():
             return pl.DataFrame(schema=NAMED)
-        hits = found.join(self._find_other_businesses(found, texts), on=["text_number", "rank"], how="anti")
+        hits = found.join(self._find_others(found, texts, signs), on=["text_number", "rank"], how="anti")
         spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
         best = (
             hits.join(spoilt, on=["text_number", "party"], how="anti").group_by("text_number").agg(pl.col("rank").min())
         )
         return best.join(self._saying, on="rank").join(self._parties, on="party").select(NAMED.names())
 
-    def _find_other_businesses(self, found: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-        """Return `text_number` and `rank` of adverse names that a trade follows wherever they occur."""
-        numbered = pl.DataFrame({"text": texts}).with_row_index("text_number")
-        behind = (
-            pl.col("text").str.split(pl.col("name")).list.slice(1).list.eval(pl.element().str.contains(_any_trade()))
-        )
-        named = found.join(self._adverse, on="rank").join(numbered, on="text_number")
-        return named.filter(behind.list.all()).select("text_number", "rank")
+    def _find_others(self, found: pl.DataFrame, texts: pl.Series, signs: pl.DataFrame | None) -> pl.DataFrame:
+        """Return `text_number` and `rank` of guarded names that mean others: other businesses, or persons."""
+        with_trade = texts.str.contains_any(list_later_trades()).arg_true().rename("text_number")
+        shops = found.join(with_trade.to_frame(), on="text_number", how="semi").join(self._shops, on="rank")
+        named = pl.concat([found.join(self._guarded, on="rank"), shops])
+        named = named.with_columns(text=texts.gather(named["text_number"]))
+        behind = pl.col("text").str.split(pl.col("name")).list.slice(1)
+        others = [
+            named.filter("is_adverse", behind.list.eval(pl.element().str.contains(_any_trade())).list.all()),
+            named.filter("is_shop", behind.list.first().str.contains(_any_later_trade())),
+        ]
+        if signs is not None:
+            personal = named.hstack(signs[named["text_number"]]).filter("is_personal")
+            others.append(personal.filter(find_persons(personal)))
+        return pl.concat(each.select("text_number", "rank") for each in others)
 
     def purposes_in(self, texts: Sequence[str]) -> list[str | None]:
         """Return the purpose of the counterparty that each text names, or None."""
@@ -144,16 +163,22 @@ class Directory:
 
 
 @cache
-def list_trades() -> list[str]:
-    """List the words of trades that make a name before them part of another business's name."""
-    (words,) = load_rules(TRADES)
-    return str(words).split()
-
-
-@cache
 def _any_trade() -> str:
     """Return a pattern for the text after a name (the rest of its last word first) if the next word is a trade."""
     return rf"^\S* (?:{'|'.join(list_trades())}) "
+
+
+@cache
+def _any_later_trade() -> str:
+    return f" (?:{'|'.join(list_later_trades())}) "
+
+
+def _guards(phrase: str, party: Party) -> tuple[str, bool, bool, bool, bool]:
+    """Return the values of _GUARDED except the name."""
+    purpose = party.purpose
+    is_shop = purpose.slug in _SHOPS and " " not in phrase and not party.is_own
+    is_joined = phrase.replace(" ", " AND ") in party.says
+    return purpose.slug, purpose.is_adverse, is_shop, not party.is_own and is_personal(phrase), is_joined
 
 
 def _party_columns(number: int, party: Party) -> tuple[int | str | None, ...]:

@@ -11,6 +11,7 @@ import polars as pl
 
 from pipelines.enrichment.counterparties import lists, patterns
 from pipelines.enrichment.counterparties.brands import Brands
+from pipelines.enrichment.counterparties.business_signs import SIGNS, add_signs
 from pipelines.enrichment.counterparties.categories import (
     DECIDED,
     decide,
@@ -33,6 +34,7 @@ OWN_SLICE = 10_000  # narratives read at once by a client's own rules, to bound 
 MIN_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
 _OF_TEXT = ("text", "whole_name", "channel", "location")  # nearly equal for equal words, so any narrative's are taken
 
+_SEARCHED = ("words", *SIGNS)
 _OF_THE_LISTS = (
     *("alike", "text_number", "direction", "account_type"),
     *("phrase", "purpose", "credit", "debit", "counterparty_lender_id"),
@@ -84,9 +86,11 @@ def _categorise(known: Lists, narratives: pl.DataFrame) -> pl.DataFrame:
     Args:
         narratives: distinct ALIKE, each with _OF_TEXT of any one of its narratives.
     """
-    words = narratives.select("words").unique().with_row_index("text_number")
-    found = words.join(known.directory.find(words["words"]), on="text_number", how="left", validate="1:1")
-    listed = narratives.join(found, on="words", validate="m:1", maintain_order="left").pipe(_add_brands, known.brands)
+    signed = add_signs(narratives)
+    words = signed.select(_SEARCHED).unique().with_row_index("text_number")
+    named = known.directory.find(words["words"], words.select(SIGNS))
+    found = words.join(named, on="text_number", how="left", validate="1:1")
+    listed = signed.join(found, on=_SEARCHED, validate="m:1", maintain_order="left").pipe(_add_brands, known.brands)
     parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
     keyed = parties.with_columns(key="alike")
     held = known.rulebook.find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))

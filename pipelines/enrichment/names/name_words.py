@@ -7,9 +7,11 @@ first of `LISTS`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -43,6 +45,7 @@ SHOWN_LISTS = ("acronyms", "not_acronyms")
 WEAK = "also_words"  # the list of names that are ordinary words as well
 STARRED, LEADING = "M", "m"  # letters of intermediaries' prefixes, with an asterisk and without
 UNKNOWN = "U"
+REFERENCE, RARE_PAIRS = 8, 2  # letters of references that banks print without a digit by chance (our judgement)
 MAX_CHARACTERS, MAX_WORDS = 400, 40  # of a text that are read: names are near its start
 
 _SIGNS: Mapping[str, str] = {  # signs that separate words, or are words themselves
@@ -102,10 +105,27 @@ def split_words() -> pl.Expr:
 def read_shapes(found: pl.Series) -> pl.Series:
     """Return the shape of each text: one letter per word. Words repeat, so each distinct one is looked up once."""
     word = found.explode().drop_nulls().unique()
-    listed = pl.Series([load().letters.get(each) for each in word], dtype=pl.String)
+    listed = pl.Series([load().letters.get(each) or _letter_of_reference(each) for each in word], dtype=pl.String)
     letter = pl.DataFrame({"word": word, "listed": listed}).select(_letter()).to_series()
     shape = pl.element().replace_strict(word, letter, default="", return_dtype=pl.String)
     return found.to_frame("words").select(pl.col("words").list.eval(shape).list.join("")).to_series()
+
+
+def _letter_of_reference(word: str) -> str | None:
+    """Return the letter of a number if a word is probably a bank's random reference (NFYFMMQZ), else None.
+
+    Two or more of its pairs of letters occur at most once in all listed words. Of eight-letter words in the lists of
+    counterparties and brands, which were not used, about one in a thousand is like that.
+    """
+    if len(word) != REFERENCE or not word.isalpha():
+        return None
+    pairs = _count_pairs()
+    return "D" if sum(pairs[first + second] <= 1 for first, second in pairwise(word)) >= RARE_PAIRS else None
+
+
+@cache
+def _count_pairs() -> Counter[str]:
+    return Counter(first + second for word in load().letters for first, second in pairwise(word))
 
 
 def skip_payment_words(clean: pl.Expr) -> pl.Expr:

@@ -33,14 +33,24 @@ def build(index: Mapping[str, Any]) -> pl.DataFrame:
         name = _PLACE.sub("", item["displayName"])
         tags.setdefault(name, set()).add(tag)
         spellings.setdefault(name, {}).update(dict.fromkeys(_list_spellings(item)))
-    shortest_last = sorted(tags, key=lambda name: (-len(name), name))  # the shorter name gets a shared spelling
-    named = {spelling: name for name in shortest_last for spelling in spellings[name]}
+    named = _assign_spellings(spellings)
     rows = []
     for spelling in _select_unlisted(named):
-        name = named[spelling]
-        if purposes := _list_purposes(tags[name]):
-            rows.append((name, purposes[0], _needs(spelling, has_several=len(purposes) > 1), spelling))
+        names = named[spelling]
+        if purposes := _list_purposes(set().union(*(tags[name] for name in names))):
+            rows.append((names[0], purposes[0], _needs(spelling, has_several=len(purposes) > 1), spelling))
     return pl.DataFrame(rows, COLUMNS, orient="row").sort("name", "spelling")
+
+
+def _assign_spellings(spellings: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return the brands that each spelling stands for: all with this name, else the one with the shortest name."""
+    shortest_last = sorted(spellings, key=lambda name: (-len(name), name))
+    named = {spelling: [name] for name in shortest_last for spelling in spellings[name]}
+    own: dict[str, list[str]] = {}
+    for name in reversed(shortest_last):
+        for spelling in _spell([name]):
+            own.setdefault(spelling, []).append(name)
+    return named | {spelling: names for spelling, names in own.items() if spelling in named}
 
 
 def _list_purposes(tags: Set[str]) -> list[str]:
@@ -62,7 +72,11 @@ def _list_items(index: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 def _list_spellings(item: Mapping[str, Any]) -> Iterator[str]:
     tags = item["tags"]
-    written = [item["displayName"], *(tags[tag] for tag in SPELLINGS if tag in tags), *item.get("matchNames", ())]
+    return _spell([item["displayName"], *(tags[tag] for tag in SPELLINGS if tag in tags), *item.get("matchNames", ())])
+
+
+def _spell(written: Iterable[str]) -> Iterator[str]:
+    """Yield names in the form that texts are compared in, without those that have other letters than A to Z."""
     texts = pl.Series([part.strip().upper() for each in written for part in each.split(";")], dtype=pl.String)
     for text in texts.to_frame("text").select(bare_words(pl.col("text")))["text"]:
         if text.replace(" ", "").isascii() and any(each.isalpha() for each in text) and len(text) > 1:

@@ -223,7 +223,9 @@ def _add_remainder(frame: pl.LazyFrame) -> pl.LazyFrame:
             remainder=rest.str.replace_all(_NOISE, "").str.strip_chars(_LOOSE),
             abroad=pl.col("foreign").is_not_null(),
         )
-        .with_columns(place=extract_place(pl.col("remainder"), rest, _by_card(), pl.col("abroad")))
+        .with_columns(
+            place=extract_place(pl.col("remainder"), rest, _by_card(), pl.col("abroad"), _on_rail(), _is_bare())
+        )
         .with_columns(
             remainder=pl.col("remainder").str.strip_suffix(pl.col("place").fill_null("")).str.strip_chars(_LOOSE),
             by_card=pl.col("card").is_not_null() | pl.col("place").is_not_null(),
@@ -240,6 +242,18 @@ def _by_card() -> pl.Expr:
     of_nab = pl.col("rail").str.contains("^V[0-9]")
     starred = pl.col("rest").str.contains("*", literal=True)
     return pl.col("card").is_not_null() | (is_rail_of("card", "eftpos") & ~of_nab) | starred
+
+
+@cache
+def _on_rail() -> pl.Expr:
+    """Return whether a card or any rail of cards is named."""
+    return pl.col("card").is_not_null() | is_rail_of("card", "eftpos")
+
+
+@cache
+def _is_bare() -> pl.Expr:
+    """Return whether the text has neither a rail nor any number."""
+    return pl.col("rail").is_null() & ~pl.col("whole").str.contains("[0-9]")
 
 
 @cache
@@ -262,10 +276,18 @@ def _last_four(number: pl.Expr) -> pl.Expr:
 
 
 def _fill_empty(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill an empty clean description with the rail's words, or with the whole text if there are none."""
+    """Fill an empty clean description with the rail's words, or with the whole text if there are none.
+
+    Where only a place follows the rail, the word CARD stands for it: some rails look like a name (DEB, CNC).
+    """
     empty = pl.col("remainder").str.len_bytes() < 2
-    words = pl.when(empty).then("rail").str.extract("^[A-Z /-]*[A-Z]", 0).str.replace(" (?:TO|FROM)$", "")
-    said = pl.when(pl.col("words").str.len_bytes() > 1).then("words")
+    words = pl.when(empty).then("rail").str.extract(f"^[A-Z /-]*[A-Z]{EDGE}", 0).str.replace(" (?:TO|FROM)$", "")
+    said = (
+        pl.when(pl.col("place").is_not_null())
+        .then(pl.lit("CARD"))
+        .when(pl.col("words").str.len_bytes() > 1)
+        .then("words")
+    )
     return frame.with_columns(words=words).with_columns(
         clean_description=pl.when(empty).then(pl.coalesce(said, "whole")).otherwise("remainder")
     )

@@ -1,15 +1,21 @@
 """Read the place of a terminal: suburb, state and country, at the end of the text of a card payment.
 
-No list of places is needed, because the state and country after it show that a place was printed. Most places are one
-word. In most others, one of the two words (`_BEFORE`, `_AFTER`) is typical of places. Terminals cut names short
-(KEILOR DOWN, NARELLAN V).
+The state and country after it show that a place was printed. Most places are one word. In most others, one of the two
+words (`_BEFORE`, `_AFTER`) is typical of places. Terminals cut names short (KEILOR DOWN, NARELLAN V).
+
+A town without a state is read as a place only beside a card, and only if it is listed (`rules/towns.yaml`): people have
+such names, too (LINCOLN, HAMILTON). After OF, THE or FOR it belongs to the name (TASTE OF LONDON).
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.wording.wording import any_of
+from pipelines.enrichment.wording.wording import EDGE, any_of
+from pipelines.vocabulary.rule_files import load_rules
+
+TOWNS_FILE = "towns.yaml"
 
 _CUT_SHORT: Mapping[str, str] = {"NS": "NSW", "VI": "VIC", "QL": "QLD", "TA": "TAS", "AC": "ACT"}
 _STATE = any_of("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT", *_CUT_SHORT)
@@ -55,32 +61,92 @@ _SLASHED = (
 _FULL_COLUMN = r"[A-Z][A-Z '.-]{11}[A-Z]"  # a town of 13 letters leaves no space before the state: ST PETERSBURGFL
 _GLUED = rf"[0-9]({_FULL_COLUMN}{_AMERICAN_STATES})$"  # only right after a number, as CAIRNS ends in a state, too
 _GLUED_BESIDE_A_CARD = rf"[0-9]( {_FULL_COLUMN}{_UNMISTAKABLE})$"  # MECHANICAL ends in one that is no sign
+# A place and nothing else. CA may be a country after a shop's name (NETFLIX CA).
+_ONLY_A_PLACE = rf"^{_PLACE} {any_of(_UNMISTAKABLE.replace('|CA|', '|'), 'PA')}$"
+# Neither a card nor a number shows the terminal: only states that nobody writes otherwise, unlike WA, SC, CT or CA.
+_WITHOUT_A_CARD = (
+    rf"^[A-Z][A-Z '&.-]*?( (?:{_BEFORE} )?[A-Z]{{4,18}}(?: {_AFTER})? (?:"
+    "AK|AZ|DC|FL|GA|IA|IL|KS|KY|MI|MN|MO|MT|NC|ND|NH|NJ|NM|NV|NY|PA|RI|SD|TN|TX|UT|VA|VT|WI|WV|WY))$"
+)
+_WORDS, _NAMES = "name_words.yaml", ("given_names.yaml", "surnames.yaml")
+# Suburbs are too many to be listed; these endings are typical of places, and of few other words.
+_LIKE_A_PLACE = (
+    "[A-Z]{2,12}(?:VILLE|TOWN|BURGH|BURY|BOROUGH|MOUTH|HURST|WICH|CHESTER|CASTER|MINSTER|SHIRE|HAVEN|FIELD|DALE)"
+)
 
 
-def extract_place(text: pl.Expr, numbered: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
+@cache
+def any_town() -> str:
+    """Return a pattern for the name of a listed town."""
+    towns = {town.replace("-", " ") for listed in load_rules(TOWNS_FILE).values() for town in listed.split()}
+    return any_of(*sorted(towns, key=lambda town: (-len(town), town)))
+
+
+@cache
+def any_place_word() -> str:
+    """Return a pattern for a word of the places that terminals print: a town or a word like one, a state, a country."""
+    around = any_of(_BEFORE, "CENTRAL|CENTRE|CBD|CITY|BEACH|HEIGHTS|JUNCTION")
+    return any_of(any_town(), _LIKE_A_PLACE, around, _STATE, _AMERICAN_STATES, _COUNTRY)
+
+
+@cache
+def _town_beside_a_card() -> str:
+    state = any_of(_STATE, _AMERICAN_STATES)
+    return rf"(?:^|{_GAP}(?:(?:{_BEFORE}|AUS?) )?){EDGE}{any_town()}(?:,? {state})?(?: {_COUNTRY}){{0,2}}$"
+
+
+@cache
+def _town_of_a_name() -> str:
+    joining = any_of("OF|THE|FOR|AT|IN|ON|BY|AND|DE|VISIT|GREATER|&|-")
+    return rf"(?:^| ){joining} {any_town()}$"
+
+
+@cache
+def _listed_words(*files: str) -> list[str]:
+    listed = (text for file in files for text in load_rules(file).values())
+    return sorted({word for text in listed for word in text.split()})
+
+
+def _place_without_card(text: pl.Expr) -> pl.Expr:
+    """Return the place at the end of a text that shows no card, unless it may be a name: COOK DALLAS TX, LAW PA."""
+    place = text.str.extract(_WITHOUT_A_CARD, 1)
+    is_word = place.str.extract("([A-Z]+) [A-Z]+$").is_in(_listed_words(_WORDS, *_NAMES))
+    begun = pl.when(place.is_not_null()).then(text).str.extract("^[A-Z'-]+", 0)
+    return pl.when(~is_word & ~begun.is_in(_listed_words(*_NAMES))).then(place)
+
+
+def extract_place(
+    text: pl.Expr, numbered: pl.Expr, by_card: pl.Expr, abroad: pl.Expr, on_rail: pl.Expr, bare: pl.Expr
+) -> pl.Expr:
     """Return the end of `text` with the place of a terminal, as printed; null where there is none.
 
     Args:
         numbered: the same text before codes were cut from it, among them a shop's number.
-        by_card: whether a card's number or rail is printed as well.
+        by_card: whether a card's number or rail is printed as well, but for a rail that is printed without a country.
         abroad: whether an amount in another currency is printed as well.
+        on_rail: whether a card's number or any rail of cards is printed as well.
+        bare: whether neither a rail nor a number is printed.
     """
+    in_town = pl.when(on_rail).then(text)
     return pl.coalesce(
         text.str.extract(_BY_ITSELF, 0),
         text.str.extract(_BY_ITSELF_ABROAD, 0),
         text.str.extract(_SLASHED, 0),
+        pl.when(~in_town.str.contains(_town_of_a_name())).then(in_town).str.extract(_town_beside_a_card(), 0),
         pl.when(by_card | abroad).then(text).str.extract(_BESIDE_A_CARD, 0),
         pl.when(by_card).then(text).str.extract(_BESIDE_A_CARD_IN_AMERICA, 0),
         pl.when(abroad).then(text).str.extract(_BESIDE_FOREIGN_MONEY, 0),
         numbered.str.extract(_BEHIND_A_SHOPS_NUMBER, 1),
         text.str.extract(_GLUED, 1),
         pl.when(by_card).then(text).str.extract(_GLUED_BESIDE_A_CARD, 1),
+        pl.when(by_card).then(text).str.extract(_ONLY_A_PLACE, 0),
+        _place_without_card(pl.when(bare).then(text)),
     )
 
 
 def format_location(place: pl.Expr) -> pl.Expr:
     """Return the printed place without Australia's name, and with the state in full after a space."""
-    plain = place.str.strip_chars(" ,\\").str.replace(",? ?AUS?$", "")
+    plain = place.str.strip_chars(" ,\\").str.replace("^AUS? |,? ?AUS?$", "")
     plain = plain.str.replace(rf"^({_FULL_COLUMN})({_AMERICAN_STATES})$", "$1 $2").str.replace(" ?/", " ")
     for cut, state in _CUT_SHORT.items():
         plain = plain.str.replace(f" {cut}$", f" {state}")

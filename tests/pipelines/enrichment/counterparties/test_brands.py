@@ -11,7 +11,7 @@ from pipelines.enrichment.counterparties.brands import COLUMNS, Brands
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.training.brands import build
 from pipelines.vocabulary.rule_files import RuleError
-from pipelines.vocabulary.schemas import AccountType, Channel, Direction
+from pipelines.vocabulary.schemas import AccountType, Direction
 
 NARRATIVES = {"description": pl.String(), "direction": Direction, "account_type": AccountType}
 
@@ -54,6 +54,28 @@ def test_a_single_word_needs_a_card_or_nothing_beside_it(subtests: pytest.Subtes
     for text in ("WHATABURGER TRIBUTE BAND", "PAYMENT TO WHATABURGER FANS", "TRANSFER WHATABURGER JONES"):
         with subtests.test(text):
             assert decide_narrative(text)[0] != "Whataburger"
+
+
+def test_other_words_of_a_name_make_it_another_business(subtests: pytest.Subtests) -> None:
+    others = (
+        *("VISA PURCHASE NEXT LEVEL TRAINING SYDNEY NSW", "VISA PURCHASE NEXT GENERATION SYSTEMS"),
+        *("EFTPOS SONIC HEALTHPLUS", "VISA PURCHASE ACME WIDGETS SYDNEY", "SQ *COOK WIDGETS LEEDS"),
+        "VISA PURCHASE WHATABURGER STORE JONES",
+    )
+    for text, found in decided_all(others).items():
+        with subtests.test(text):
+            assert found[1] not in ("shopping", "fuel", "groceries", "meals")
+
+
+def test_a_place_a_number_or_a_word_of_the_payment_may_follow_at_a_shop(subtests: pytest.Subtests) -> None:
+    texts = (
+        *("VISA PURCHASE WHATABURGER LEEDS", "VISA PURCHASE WHATABURGER NORTH SYDNEY NSW"),
+        *("EFTPOS WHATABURGER 612 CORK", "VISA PURCHASE WHATABURGER GLADESVILLE", "WHATABURGER #612 GLADESVILLE"),
+        *("EFTPOS WHATABURGER LTD GLADESVILLE", "EFTPOS WHATABURGER STORE 612"),
+    )
+    for text, found in decided_all(texts).items():
+        with subtests.test(text):
+            assert found == ("Whataburger", "meals")
 
 
 def test_a_persons_name_needs_a_card(subtests: pytest.Subtests) -> None:
@@ -167,6 +189,27 @@ def test_every_spelling_gets_the_shortest_name() -> None:
     assert ("Zorbal", "personal_retail", "whole", "ZORBAL") in built(shop_shoes=both)
 
 
+def test_a_spelling_that_is_a_brands_own_name_is_that_brands() -> None:
+    petrol, shop = item("Qwix", alt_name="Giant Zorbal"), item("Giant Zorbal", short_name="Giant Zorbal Food")
+    found = built(amenity_fuel=[petrol], shop_supermarket=[shop])
+    assert ("Giant Zorbal", "groceries", "nothing", "GIANT ZORBAL") in found
+    assert ("Qwix", "fuel", "whole", "QWIX") in found
+
+
+def test_a_name_of_two_brands_needs_a_card_if_their_trades_differ() -> None:
+    both = {"shop_shoes": [item("Zorbals")], "amenity_fuel": [item("Zorbal's")]}
+    assert [needs for _, _, needs, spelling in built(**both) if spelling == "ZORBALS"] == ["card"]
+
+
+def test_a_supermarket_is_not_its_petrol_station() -> None:
+    cases = {
+        "CHECKCARD 0412 GIANT EAGLE 4411 PLYMOUTH /MA US": ("Giant Eagle", "groceries"),
+        "CHECKCARD 0412 GETGO 3312 PLYMOUTH /MA US": ("GetGo", "fuel"),
+    }
+    assert decided_all(list(cases)) == cases
+
+
 def test_the_shipped_list_can_be_loaded() -> None:
-    texts = dict.fromkeys(("text", "clean_description", "whole_name", "location"), pl.String())
-    assert brands.load().find(pl.DataFrame(schema=texts | {"channel": Channel, "account_type": AccountType})).is_empty()
+    texts = dict.fromkeys(("clean_description", "whole_name"), pl.String())
+    signs = dict.fromkeys(("is_at_shop", "is_by_card"), pl.Boolean())
+    assert brands.load().find(pl.DataFrame(schema=texts | signs)).is_empty()

@@ -6,6 +6,7 @@ Only the narratives that the rules may be developed on are used here; see tests/
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.narratives import read_narratives
@@ -46,3 +47,27 @@ def test_model_keeps_sure_rows_and_marks_its_own() -> None:
     changed = asked.filter(asked["category"] != lines["category"])
     assert set(changed["category_source"]) == {"learned"}
     assert lines.filter(asked["category"] != lines["category"])["confidence"].max() < 0.9  # pyrefly: ignore[unsupported-operation]
+
+
+def test_places_rails_and_references_are_no_part_of_a_counterpartys_name(subtests: pytest.Subtests) -> None:
+    cases = {
+        "WIDGETORAMA Swissvale Pa": "Widgetorama",
+        "Checkcard 0314 Swissvale Pa": None,
+        "EFTPOS LEEDS": None,
+        "VISA PURCHASE WIDGETORAMA LEEDS": "Widgetorama",
+        "VISA PURCHASE H & M SYDNEY": "H&M",
+        "EFTPOS INDEED AU IPSWICH": "Indeed",
+        "BIB WIDGETORAMA": "Widgetorama",
+        "BIB TRANSFER HUGVASBT WIDGETORAMA": "Widgetorama",
+        "BIB TRANSFER LL2BURKT CARD 2651": None,
+        "NPP DR DOYLE ARJUN NFYFMMQZ": "Doyle Arjun",
+        "OSKO MARY HAMILTON": "Mary Hamilton",
+        "WIDGETORAMA PLUMBING": "Widgetorama Plumbing",
+        "OSKO KRZYSZTOF NOWAK": "Krzysztof Nowak",
+    }
+    rows = pl.DataFrame({"description": list(cases)}).with_columns(
+        direction=pl.lit("debit", Direction), account_type=pl.lit("transaction", AccountType)
+    )
+    for text, name in zip(cases, read_narratives(rows)["counterparty_name"], strict=True):
+        with subtests.test(text):
+            assert name == cases[text]

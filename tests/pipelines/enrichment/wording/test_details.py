@@ -214,8 +214,50 @@ def test_a_town_with_a_countrys_code_is_a_terminals_place(subtests: pytest.Subte
 
 def test_what_only_looks_like_an_american_place_stays(subtests: pytest.Subtests) -> None:
     for text in (
-        *("MANCINIS BREAD SWISSVALE PA", "JOHN SMITH RENT/MA", "KAUR HOLDINGS CAIRNS", "MICHAEL JORDAN CO"),
-        *("EFTPOS 4471 HARBOUR COASTAL", "DIRECT CREDIT 4411 HARBOUR COASTAL", "DIRECT CREDIT T1234 NGUYEN VT"),
+        *("JOHN SMITH PA", "KOWALCZYK LAW PA", "COOK DALLAS TX", "MANCINIS BREAD SWISSVALE CA"),
+        *("JOHN SMITH RENT/MA", "KAUR HOLDINGS CAIRNS", "MICHAEL JORDAN CO", "EFTPOS 4471 HARBOUR COASTAL"),
+        *("DIRECT CREDIT 4411 HARBOUR COASTAL", "DIRECT CREDIT T1234 NGUYEN VT"),
     ):
         with subtests.test(text):
             assert read_fields(text)["location"].to_list() == [None]
+
+
+def test_a_town_and_an_american_state_need_no_card() -> None:
+    found = read_fields("WIDGETORAMA Swissvale Pa", "MANCINIS BREAD SWISSVALE PA")
+    assert found["clean"].to_list() == ["WIDGETORAMA", "MANCINIS BREAD"]
+    assert found["location"].to_list() == ["SWISSVALE PA"] * 2
+
+
+def test_a_large_town_beside_a_card_is_the_place(subtests: pytest.Subtests) -> None:
+    cases = {
+        "VISA PURCHASE WIDGETORAMA LEEDS": ("WIDGETORAMA", "LEEDS"),
+        "VISA PURCHASE H & M SYDNEY": ("H & M", "SYDNEY"),
+        "CARD PAYMENT TO WIDGETORAMA LONDON": ("WIDGETORAMA", "LONDON"),
+        "EFTPOS INDEED AU IPSWICH": ("INDEED", "IPSWICH"),
+        "V1234 12/03 WIDGETORAMA PENRITH": ("WIDGETORAMA", "PENRITH"),
+        "VISA PURCHASE WIDGETORAMA NORTH SYDNEY NSW": ("WIDGETORAMA", "NORTH SYDNEY NSW"),
+        "VISA PURCHASE TASTE OF LONDON": ("TASTE OF LONDON", None),
+        "EFTPOS THE RICHMOND": ("THE RICHMOND", None),
+        "VISA PURCHASE BLACKLEEDS": ("BLACKLEEDS", None),
+        "PAYMENT TO JOHN LINCOLN": ("JOHN LINCOLN", None),
+        "FPO MARY HAMILTON": ("MARY HAMILTON", None),
+        "WIDGETORAMA LEEDS": ("WIDGETORAMA LEEDS", None),
+    }
+    for text, expected in cases.items():
+        with subtests.test(text):
+            assert read_fields(text).select("clean", "location").row(0) == expected
+
+
+def test_where_only_a_place_follows_the_rail_no_name_is_left(subtests: pytest.Subtests) -> None:
+    cases = {
+        "CHECKCARD 0314 SWISSVALE PA": "SWISSVALE PA",
+        "EFTPOS LEEDS": "LEEDS",
+        "DEB LEEDS": "LEEDS",
+        "VISA PURCHASE SYDNEY NSW AU": "SYDNEY NSW",
+    }
+    for text, place in cases.items():
+        with subtests.test(text):
+            assert read_fields(text).select("clean", "location").row(0) == ("CARD", place)
+    for text in ("VISA PURCHASE NETFLIX CA", "CHECKCARD 0314 WIDGETORAMA"):
+        with subtests.test(text):
+            assert read_fields(text)["clean"].item() != "CARD"

@@ -14,11 +14,12 @@ from uuid import uuid4
 
 import psutil
 
-from assets.workers.broker import make_app, queue_name
+from assets.workers.broker import make_app
 from benchmarks.service import Home, Service, new_home, running
 from benchmarks.spine import IDLE_ROWS, LOAD_CLIENTS, LOAD_JOBS, LOAD_ROWS, idle_latencies, load
 from benchmarks.table import Row, milliseconds, percentile, seconds
 from storage.core import leases
+from storage.core.brokers import queue_name
 from storage.core.models import Queue
 from storage.core.settings import Settings, key_text, new_key
 

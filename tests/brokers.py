@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from kombu import Connection, Exchange
 
-from assets.workers.broker import queue_name
+from storage.core.brokers import queue_name
 from storage.core.models import Queue
 from storage.core.settings import Settings
 

@@ -39,7 +39,7 @@ class Emulator:
         sound = [None] * SOUND_BETWEEN
         in_turn = chain.from_iterable([fault, *sound] for fault in (500, 503, SLOW, CUT, LOST))
         self._later: Iterator[Fault | None] = cycle(in_turn) if is_unreliable else repeat(None)
-        self.refused: tuple[str, ...] = ()  # beginnings of queries that are answered with 403 AccessDenied
+        self.refused: tuple[str, ...] = ()  # requests with one of these in their query are answered with 403
         self.requests: list[str] = []  # `GET /bucket/path`, since `clear`
         self._emulated: App = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -110,7 +110,7 @@ class Emulator:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response(f"{fault} Injected", [("Content-Length", "0")])
             return []
-        if environ["QUERY_STRING"].startswith(self.refused or "no query"):
+        if any(each in environ["QUERY_STRING"] for each in self.refused):
             start_response("403 Forbidden", [("Content-Type", "application/xml")])
             return [b"<Error><Code>AccessDenied</Code></Error>"]
         if fault == SLOW:

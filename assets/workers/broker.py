@@ -22,6 +22,7 @@ from kombu import Queue as BrokerQueue
 from kombu.exceptions import KombuError
 
 from assets.workers.workers import Run
+from storage.core.brokers import queue_name
 from storage.core.models import Queue
 from storage.core.settings import REDELIVER_AFTER_S, Settings
 
@@ -72,10 +73,6 @@ def _queue(settings: Settings, queue: Queue, *, durable_copies: bool) -> BrokerQ
     name = queue_name(settings, queue)
     arguments = {"x-queue-type": "quorum", "x-consumer-timeout": REDELIVER_AFTER_S * 1_000} if durable_copies else None
     return BrokerQueue(name, Exchange(settings.broker_prefix), routing_key=name, queue_arguments=arguments)
-
-
-def queue_name(settings: Settings, queue: Queue) -> str:
-    return f"{settings.broker_prefix}.{queue}"
 
 
 def publish(app: Celery, settings: Settings, run: Run, queue: Queue) -> None:

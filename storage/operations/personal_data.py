@@ -1,13 +1,14 @@
 """Find what is stored about a person, to answer a request for access or to check that everything was deleted.
 
 The search reads every table of the database (with PostgreSQL, Dagster's too), every file of the lake, whether or not a
-row names it, earlier versions of a bucket's objects, this machine's copies of them, and every other file in the home:
-logs and, if the database is SQLite, Dagster's records. What it can't read, it lists. Letters are not stored: each is
-generated from its evaluation and its customer when it is requested.
+row names it, earlier versions of a bucket's objects, this machine's copies of them, every other file in the home (logs
+and, if the database is SQLite, Dagster's records), and the messages that wait in a fleet's broker. What it can't read,
+it lists. Letters are not stored: each is generated from its evaluation and its customer when it is requested.
 """
 
 import hashlib
 import json
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from polars.exceptions import PolarsError
 from sqlalchemy import Column, Connection, Inspector, MetaData, RowMapping, Table, inspect, select
 
 from pipelines.vocabulary.errors import Corrupt
+from storage.core import brokers, leases
+from storage.core.models import customers, jobs
 from storage.core.store import Store
 from storage.operations.integrity import find_all_named, find_customers_by_path
 from storage.operations.resealing import SEALED_FILES
@@ -40,6 +43,8 @@ CACHE: Final = "cache"  # this machine's copies of a bucket's files
 VERSIONS: Final = "versions"  # of a bucket's objects that were replaced or deleted
 UPLOADS: Final = "uploads"  # to a bucket, in parts, that did not end
 HOME: Final = "home"
+HOMES: Final = "homes"  # of workers on other machines
+BROKER: Final = "broker"  # a fleet's
 UNNAMED: Final = "no row names this file"
 
 PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is all
@@ -48,6 +53,7 @@ PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is a
 class Finding(StrEnum):
     CONTAINS = "contains"  # one of the texts
     UNREADABLE = "unreadable"  # only a person can tell
+    UNRELATED = "unrelated"  # a run that waits for a worker, whose jobs have none of the texts
     UNSEARCHED = "unsearched"  # the note says why
 
 
@@ -76,6 +82,8 @@ def find(store: Store, texts: Sequence[str], pdf_text: PdfText) -> Iterator[Trac
     yield from _or_unsearched(UPLOADS, lake.list_uploads())
     yield from lake.search_cache()
     yield from _search_home(store, search)
+    yield from _or_unsearched(BROKER, _search_broker(store, search))
+    yield from _list_other_homes(store)
 
 
 def _or_unsearched(place: str, traces: Iterator[Trace]) -> Iterator[Trace]:
@@ -284,3 +292,37 @@ def _contains_a_text(path: Path, search: _Search) -> bool:
                 return True
             before = chunk[-LONGEST_BYTES:]
     return False
+
+
+def _search_broker(store: Store, search: _Search) -> Iterator[Trace]:
+    """List the runs that wait in the broker. Their messages hold ids only, so their jobs are searched, too."""
+    for run in brokers.read_waiting(store.settings) if store.settings.broker_url else []:
+        query = select(jobs, customers).outerjoin_from(jobs, customers).where(jobs.c.batch_token == run.batch)
+        with store.db.reading() as r:
+            rows = [tuple(row) for row in r.execute(query)]
+        if search.is_in(run.content):
+            finding, note = Finding.CONTAINS, "its message has a text"
+        elif search.is_in(rows):
+            finding, note = Finding.CONTAINS, "its message holds other ids only, but a job of its batch has a text"
+        else:
+            finding, note = Finding.UNRELATED, f"neither its message nor its {len(rows)} jobs have a text"
+        yield Trace(BROKER, f"{run.queue}: run {run.run_id}", finding, note)
+
+
+def _list_other_homes(store: Store) -> Iterator[Trace]:
+    """List the homes of other registered workers: only their own machines can search them."""
+    identity = store.settings.dagster_home / "identity"
+    own = {f"of {socket.gethostname()}", f"with dagster/identity {identity.read_text() if identity.exists() else ''}"}
+    now = leases.clock(store.db)
+    with store.db.reading() as r:
+        homes = dict.fromkeys(map(_home_of, leases.list_held(r, leases.WORKER, now)))
+    for home in homes:
+        if home not in own:
+            yield Trace(HOMES, home, Finding.UNSEARCHED, "has a cache and logs of its own: run this command there, too")
+
+
+def _home_of(lease: str) -> str:
+    """Return the home of a worker by its lease: `worker/fleet/MACHINE/…` or, without a broker, `worker/HOME/…`."""
+    if lease.startswith(f"{leases.FLEET}/"):
+        return f"of {lease.split('/')[2]}"
+    return f"with dagster/identity {lease.split('/')[1]}"

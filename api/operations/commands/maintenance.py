@@ -128,7 +128,7 @@ def find(texts: Texts, as_json: AsJson = False) -> None:
         records = _note_unsearched(traces, unsearched)
         print_records(map(asdict, records), as_json=as_json, empty="Nothing that is stored contains these texts.")
     for trace in unsearched:
-        warn(f"not searched: {trace.place}: {trace.note}")
+        warn(f"not searched: {' '.join(filter(None, (trace.place, trace.key)))}: {trace.note}")
     if unsearched:
         raise typer.Exit(1)
 

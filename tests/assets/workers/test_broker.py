@@ -2,7 +2,8 @@
 
 import pytest
 
-from assets.workers.broker import make_app, queue_name
+from assets.workers.broker import make_app
+from storage.core.brokers import queue_name
 from storage.core.models import Queue
 from storage.core.settings import LONGEST_RUN_S, Settings
 

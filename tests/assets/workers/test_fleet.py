@@ -15,13 +15,14 @@ from kombu import Connection
 
 from assets.core.processes import Child, spawn
 from assets.workers import broker as broker_module
-from assets.workers.broker import queue_name, receiving
+from assets.workers.broker import receiving
 from assets.workers.fleet import FleetWorkers
 from assets.workers.heads import FleetHead
 from assets.workers.ledgers import FleetLedger
 from assets.workers.queues import WarmQueue
 from assets.workers.workers import Run
 from storage.core import leases
+from storage.core.brokers import queue_name
 from storage.core.models import JobStatus, Queue, jobs
 from storage.core.settings import Settings
 from storage.core.store import Store

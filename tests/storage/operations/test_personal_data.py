@@ -1,9 +1,10 @@
 """Where the search for a person's data looks. What it reads in files: `tests.api.operations.test_personal_data`."""
 
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,17 +12,25 @@ import polars as pl
 import pytest
 from pydantic import SecretStr
 
+from assets.dagster_internals import dagster_home
+from assets.workers.broker import make_app, publish
+from assets.workers.workers import Run
 from storage.access import users
 from storage.access.roles import Role
+from storage.core import leases
+from storage.core.models import Queue
 from storage.core.settings import Settings
 from storage.core.store import Store, open_lake
+from storage.jobs import batches
 from storage.operations.personal_data import Finding, Trace, find
 from storage.work import attachments
+from tests.brokers import RABBITMQ, REDIS, broker, waiting
 from tests.conftest import open_store
 from tests.object_store import Emulator, emulated
 from tests.papers import submit_files
-from tests.storage.examples import a_client, a_customer
-from tests.storage.values import on_sqlite
+from tests.patience import until
+from tests.storage.examples import a_client, a_customer, a_submission
+from tests.storage.values import commit, content, customers_of_a_bucket, on_postgresql, on_sqlite, place_of
 
 NAME = "Ada Lovelace"
 STATED = pl.DataFrame({"description": [f"PAY {NAME.upper()}"]})
@@ -68,12 +77,30 @@ def test_files_of_a_folder_that_no_row_names_are_searched(store: Store) -> None:
     assert found == {stored.path: Finding.CONTAINS, "transactions/torn": Finding.UNREADABLE}
 
 
-def test_objects_that_only_an_intent_names_are_searched(with_bucket: Store) -> None:
+def test_objects_that_a_row_names_are_searched(
+    with_bucket: Store, emulator: Emulator, prefix: str, now: datetime
+) -> None:
+    emulator.refused = ("versions=",)  # which lists all objects
+    (number,) = customers_of_a_bucket(with_bucket, 1, now)
+    commit(with_bucket, {number: 2}, now)
+    path = place_of(with_bucket, number).path
+    [trace] = [trace for trace in traces(with_bucket, content(number, 1, 2)[1]) if trace.place == "transactions"]
+    assert (trace.key, trace.finding) == (path, Finding.CONTAINS)
+    with_bucket.lake.discard(path)
+    [missing] = [trace for trace in traces(with_bucket) if trace.place == "transactions"]
+    assert (missing.key, missing.finding) == (path, Finding.UNREADABLE)
+    emulator.overwrite(f"{prefix}/{path}", b"another content")
+    [damaged] = [trace for trace in traces(with_bucket) if trace.place == "transactions"]
+    assert (damaged.key, damaged.finding) == (path, Finding.UNREADABLE)
+
+
+def test_objects_that_only_an_intent_names_are_searched(with_bucket: Store, emulator: Emulator) -> None:
+    emulator.refused = ("versions=",)  # which lists all objects
     stored = with_bucket.lake.put_frame("transactions/2026-07-01/a.parquet", STATED)
     with_bucket.lake.put("landing/of-another", b"somebody else")
     [copy] = with_bucket.lake.root.glob("transactions*")
     copy.unlink()
-    [trace] = traces(with_bucket)
+    trace, _ = traces(with_bucket)
     assert (trace.place, trace.key, trace.finding) == ("transactions", stored.path, Finding.CONTAINS)
     assert not copy.exists(), "the search fills no cache"
 
@@ -151,7 +178,7 @@ def test_unfinished_uploads_are_listed_with_the_customers_of_their_keys(
 
 
 def test_lists_that_the_bucket_refuses_are_reported(with_bucket: Store, emulator: Emulator) -> None:
-    emulator.refused = ("versions=", "prefix=")
+    emulator.refused = ("versions=", "uploads=")
     why = "the object store answers with AccessDenied"
     assert traces(with_bucket) == [Trace(place, "", Finding.UNSEARCHED, why) for place in ("versions", "uploads")]
 
@@ -164,3 +191,56 @@ def test_without_an_access_key_the_bucket_is_not_listed(with_bucket: Store, monk
     for trace in traces(replace(with_bucket, lake=lake)):
         assert trace.finding is Finding.UNSEARCHED
         assert "needs an access key" in trace.note
+
+
+@on_postgresql
+@pytest.mark.parametrize("url", [RABBITMQ, REDIS])
+def test_waiting_runs_are_listed_with_whether_they_concern_what_is_searched(
+    store: Store, now: datetime, url: str
+) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    a_submission(store, customer, now)
+    with store.db.writing() as w:
+        batch = batches.claim(w, Queue.ENRICHMENT, store.settings, now)
+    assert batch is not None
+    with broker(url) as given:
+        in_fleet = replace(store, settings=store.settings.model_copy(update=given))
+        assert runs(in_fleet, "nobody") == {}, "no process has made the queues yet"
+        app = make_app(in_fleet.settings)
+        for run, queue in ((Run("a", batch.token), Queue.ENRICHMENT), (Run("run-of-all", None), Queue.PORTFOLIO)):
+            publish(app, in_fleet.settings, run, queue)
+        app.close()
+        until(lambda: waiting(in_fleet.settings, Queue.PORTFOLIO) == 1)
+        concerned = {"enrichment: run a": Finding.CONTAINS, "portfolio: run run-of-all": Finding.UNRELATED}
+        assert runs(in_fleet, str(customer.customer_id)) == concerned
+        assert runs(in_fleet, "RUN-OF-ALL")["portfolio: run run-of-all"] is Finding.CONTAINS
+        assert set(runs(in_fleet, "nobody").values()) == {Finding.UNRELATED}
+        for queue in (Queue.ENRICHMENT, Queue.PORTFOLIO):
+            until(lambda queue=queue: waiting(in_fleet.settings, queue) == 1)
+
+
+def runs(store: Store, text: str) -> dict[str, Finding]:
+    return {trace.key: trace.finding for trace in traces(store, text) if trace.place == "broker"}
+
+
+@on_sqlite
+def test_a_broker_that_is_away_is_reported(store: Store) -> None:
+    away = store.settings.model_copy(update={"broker_url": "amqp://tidemark:secret@127.0.0.1:1/lending"})
+    [trace] = traces(replace(store, settings=away))
+    assert (trace.place, trace.finding) == ("broker", Finding.UNSEARCHED)
+    assert "amqp://tidemark:**@127.0.0.1:1/lending can't be used" in trace.note
+
+
+@on_sqlite
+def test_other_machines_must_search_their_homes_themselves(store: Store) -> None:
+    now = leases.clock(store.db)
+    home = dagster_home.worker_role(store.settings)
+    own = (f"{home}/0", f"{leases.FLEET}/{socket.gethostname()}/17-9f3a")
+    others = (f"{leases.FLEET}/db-1/4711-ab12", f"{leases.FLEET}/db-1/4712-cd34", f"{leases.WORKER}/0a1b2c3d/0")
+    with store.db.writing() as w:
+        for name in (*own, *others):
+            leases.hold(w, name, uuid4(), 300, now)
+        leases.hold(w, f"{leases.FLEET}/db-2/1-ef56", uuid4(), 300, now - timedelta(hours=1))
+    found = traces(store)
+    assert {(trace.place, trace.finding) for trace in found} == {("homes", Finding.UNSEARCHED)}
+    assert [trace.key for trace in found] == ["with dagster/identity 0a1b2c3d", "of db-1"]

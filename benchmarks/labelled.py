@@ -1,7 +1,7 @@
 """Measure models that are trained on a lender's own labelled ledger, with and without its own columns.
 
 The labels are the true categories of synthetic businesses, as accounts of a chart of the lender's own. Some costs are
-booked on an account for each cost centre, which only a column of the ledger tells. The model and the baseline are
+booked on an account for each cost centre, which only a column of the ledger states. The model and the baseline are
 trained and tested as `tidemark categories evaluate` does.
 """
 
@@ -61,10 +61,10 @@ def _make_ledger() -> pl.DataFrame:
     label = pl.when(pl.col("category").is_in(BY_CENTRE)).then(
         pl.concat_str("category", pl.lit(" / "), "context_cost_centre")
     )
-    booked = labelled.join(centres, on=_EACH, how="left", validate="m:1", maintain_order="left").with_columns(
+    with_centres = labelled.join(centres, on=_EACH, how="left", validate="m:1", maintain_order="left").with_columns(
         label=label.otherwise("category")
     )
-    return prepare(booked.drop("category", "counterparty"))
+    return prepare(with_centres.drop("category", "counterparty"))
 
 
 def _describe(case: str, measured: Evaluation) -> list[Row]:

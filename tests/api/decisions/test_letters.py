@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from api.http.middleware import FRAMED_BY_NOBODY
 from api.reports import browser
 from pipelines.decisions.letter import DECISIONS
 from pipelines.pages import CONTENT_POLICY
@@ -23,7 +24,7 @@ HOSTILE = "<script>alert(1)</script> & Söhne \u202egnirts"
 def letter(client: Client, evaluation_id: str) -> Element:
     answer = client.get(f"/v1/evaluations/{evaluation_id}/letter.html")
     assert answer.status_code == 200, answer.text
-    assert answer.headers["Content-Security-Policy"] == CONTENT_POLICY
+    assert answer.headers["Content-Security-Policy"] == f"{CONTENT_POLICY}; {FRAMED_BY_NOBODY}"
     return parsed(answer.text)
 
 

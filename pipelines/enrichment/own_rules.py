@@ -10,11 +10,11 @@ words instead of regular expressions, and limits (our judgement) on what one tex
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -36,6 +36,7 @@ MAX_TIMES = 10  # that a phrase occurs in rules and counterparties
 MAX_BEGINNINGS = 8  # other phrases that a phrase begins with: a text with it matches all of them
 MIN_BEFORE_STAR = 3  # letters
 MAX_FAULTS = 20  # reported at once
+T = TypeVar("T")
 _NAMES = f"{counterparties.FOLDER}/"
 _RULES = tuple(map(file_of, TIERS))
 
@@ -108,18 +109,61 @@ def _refuse(faults: Iterable[Fault]) -> None:
 
 
 def _parse(files: Mapping[str, str]) -> OwnRules:
-    _refuse(_find_excesses(files))
-    documents = {name: parse(text, name) for name, text in sorted(files.items())}
-    documents = {name: document for name, document in documents.items() if document is not None}  # only comments
-    _refuse(_find_malformed(documents))
-    _refuse(_find_phrase_excesses(documents))
+    _refuse(_find_total_excess(files))
+    documents, faults = _read_documents(files)
+    if any(fault.file == PURPOSES for fault in faults):  # the other files depend on it
+        raise RuleError(*faults)
+    excesses = list(_find_phrase_excesses(documents))
     purposes = load_rules(PURPOSES) | documents.get(PURPOSES, {})
     lists = {name: document for name, document in documents.items() if name.startswith(_NAMES)}
-    parties = [replace(party, is_own=True) for party in parse_parties(purposes, lists)]
+    parties, wrong = _collect(lambda: parse_parties(purposes, lists))
+    own = [replace(party, is_own=True) for party in parties]
+    is_named = not (wrong or any(fault.file.startswith(_NAMES) for fault in [*faults, *excesses]))
+    rules, broken = _collect(
+        lambda: _parse_own_rules(documents, own, list(purposes), is_tried=not excesses, is_named=is_named)
+    )
+    _refuse([*faults, *excesses, *wrong, *broken, *_find_repetitions(rules)])
+    return OwnRules(dict(sorted(files.items())), own, rules)
+
+
+def _collect(parse_all: Callable[[], list[T]]) -> tuple[list[T], list[Fault]]:
+    """Return what was parsed, or the faults."""
+    try:
+        return parse_all(), []
+    except RuleError as error:
+        return [], error.faults
+
+
+def _read_documents(files: Mapping[str, str]) -> tuple[dict[str, Any], list[Fault]]:
+    """Return the content of the files that are in the form of their name, and the faults of the others."""
+    faults = list(_find_excesses(files))
+    documents: dict[str, Any] = {}
+    for name, text in sorted(files.items()):
+        if all(fault.file != name for fault in faults):
+            read, wrong = _collect(partial(_parse_file, text, name))
+            faults += wrong
+            documents |= dict(read)
+    malformed = list(_find_malformed(documents))
+    broken = {fault.file for fault in malformed}
+    return {name: document for name, document in documents.items() if name not in broken}, [*faults, *malformed]
+
+
+def _parse_file(text: str, name: str) -> list[tuple[str, Any]]:
+    """Return the name and content of a file, or nothing if it has only comments."""
+    content = parse(text, name)
+    return [] if content is None else [(name, content)]
+
+
+def _parse_own_rules(
+    documents: Mapping[str, Any], own: Sequence[Party], purposes: Sequence[str], *, is_tried: bool, is_named: bool
+) -> list[Rule]:
+    """Parse the rules. Examples are tried if phrases are within limits and the names that a rule needs are valid."""
     entries = {tier: documents.get(file_of(tier), ()) for tier in TIERS}
-    rules = parse_rules(entries, partial(_purposes_in, parties), list(purposes)) if any(entries.values()) else []
-    _refuse(_find_repetitions(rules))
-    return OwnRules(dict(sorted(files.items())), parties, rules)
+    if not any(entries.values()):
+        return []
+    return parse_rules(
+        entries, partial(_purposes_in, own), purposes, lambda entry: is_tried and (is_named or "of" not in entry)
+    )
 
 
 def _purposes_in(own: Sequence[Party], texts: Sequence[str]) -> Sequence[str | None]:
@@ -135,15 +179,18 @@ def _lay_over(own: Sequence[Party]) -> Directory:
     return Directory([*own, *left])
 
 
-def _find_excesses(files: Mapping[str, str]) -> Iterator[Fault]:
-    """Yield what is too large, or not a file of rules. This is checked before anything is parsed."""
+def _find_total_excess(files: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield what is too large altogether. This is checked before anything is parsed."""
     if len(files) > MAX_FILES:
         yield Fault(max(files), f"is one file too many: at most {MAX_FILES} are read")
         return
     if sum(map(len, files.values())) > MAX_CHARACTERS:
         largest = max(files, key=lambda name: len(files[name]))
         yield Fault(largest, f"all files together have more than {MAX_CHARACTERS:,} characters: leave entries out")
-        return
+
+
+def _find_excesses(files: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield the files that are not of rules, or whose YAML is too large. This is checked before they are parsed."""
     for name, text in files.items():
         if not is_rule_file(name):
             known = f"{PURPOSES}, {_NAMES}NAME.yaml, {' and '.join(_RULES)}"
@@ -182,7 +229,6 @@ def _find_malformed(documents: Mapping[str, Any]) -> Iterator[Fault]:
         else:
             says = "takes counterparties by name (a number in quotes), each with phrases: `ACME FUELS: [ACME FUEL*]`"
             yield from (Fault(name, says, (each,)) for each, parties in document.items() if not _is_named(parties))
-            yield from _find_long_names(name, document)
 
 
 def _find_malformed_rules(name: str, document: Any) -> Iterator[Fault]:
@@ -214,7 +260,10 @@ class _Phrase:
 
 
 def _find_phrase_excesses(documents: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield the phrases that would make a search slow: too many, too long, or too many that one text matches."""
+    """Yield names and phrases that are too long, and phrases so many that they would make a search slow."""
+    for file, document in documents.items():
+        if file.startswith(_NAMES):
+            yield from _find_long_names(file, document)
     phrases = list(_list_phrases(documents))
     names = [each for each in phrases if not each.in_rule]
     if len(names) > MAX_PHRASES:

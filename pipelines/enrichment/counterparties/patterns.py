@@ -187,16 +187,25 @@ def parse_rules(
     entries: Mapping[Tier, Sequence[Mapping[str, Any]]],
     purposes_in: PurposesIn,
     purposes: Sequence[str],
+    is_tried: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> list[Rule]:
-    """Parse the entries of the files as rules. Raise RuleError with all faults at once."""
+    """Parse the entries of the files as rules. Raise RuleError with all faults at once.
+
+    Args:
+        purposes_in: the purpose of the counterparty that each text names.
+        purposes: all that there are.
+        is_tried: whether an entry's examples can be tried; they can't if what they depend on is broken.
+    """
     numbered = [(tier, number, entry) for tier in TIERS for number, entry in enumerate(entries.get(tier, ()))]
-    faults = [_fault(each, *found) for each in numbered for found in _find_faults(each[2], purposes)]
-    if not faults:
-        rules = [_parse_rule(tier, entry) for tier, _, entry in numbered]
-        faults = [_fault(*found) for found in _example_faults(numbered, rules, purposes_in)]
-        if not faults:
-            return rules
-    raise RuleError(*faults)
+    found = [list(_find_faults(entry, purposes)) for _, _, entry in numbered]
+    faults = [_fault(each, *fault) for each, wrong in zip(numbered, found, strict=True) for fault in wrong]
+    sound = [each for each, wrong in zip(numbered, found, strict=True) if not wrong]
+    rules = [_parse_rule(tier, entry) for tier, _, entry in sound]
+    tried = [(each, rule) for each, rule in zip(sound, rules, strict=True) if is_tried(each[2])]
+    faults += [_fault(*fault) for fault in _example_faults(tried, purposes_in)]
+    if faults:
+        raise RuleError(*faults)
+    return rules
 
 
 Numbered = tuple[Tier, int, Mapping[str, Any]]  # an entry with its file and its position there
@@ -308,13 +317,16 @@ def _is_list_of_texts(value: object) -> bool:
 
 
 def _example_faults(
-    numbered: Sequence[Numbered], rules: Sequence[Rule], purposes_in: PurposesIn
+    tried: Sequence[tuple[Numbered, Rule]], purposes_in: PurposesIn
 ) -> Iterator[tuple[Numbered, str, str]]:
     """Try the examples of all rules with the real engine, and yield the entries with failing examples, with the field.
 
     Side, account type and kind are chosen so that the rule's conditions are met. Only the counterparty's purpose must
     come from the text of the example.
     """
+    if not tried:
+        return
+    numbered, rules = [each for each, _ in tried], [rule for _, rule in tried]
     rulebook = Rulebook(rules)
     examples = [
         (number, text.upper(), must)

@@ -95,6 +95,38 @@ def test_all_faults_are_reported_at_once_but_not_without_end() -> None:
     assert lines[-1] == "and 10 more"
 
 
+def test_faults_of_all_files_are_reported_together() -> None:
+    lines = load_refused(
+        names="feul:\n  ACME: [ACME FUEL]\nfuel:\n  A: [AC*]\n",
+        decisive=f"{RULE.replace('insurance', 'insurence')}{RULE.replace('THE DEPOT', 'DEPO')}",
+        indicative="category: insurance\n",
+    )
+    assert [line.partition(": ")[0] for line in lines] == [
+        f"{INDICATIVE}:1",
+        f"{NAMES}:4",
+        f"{NAMES}:1",
+        f"{DECISIVE}:1",
+    ]
+    lines = load_refused(
+        names="feul:\n  ACME: [ACME FUEL]\n",
+        decisive=f"{RULE.replace('insurance', 'insurence')}{RULE.replace('THE DEPOT', 'DEPO')}",
+    )
+    assert [line.partition(": ")[0] for line in lines] == [f"{NAMES}:1", f"{DECISIVE}:1", f"{DECISIVE}:7"]
+
+
+def test_a_broken_name_makes_no_rule_that_needs_it_look_broken() -> None:
+    rule = RULE.replace("  any:", "  of: [fuel]\n  any:").replace("DEPOT COVER 4", "ZORBLY DEPOT COVER")
+    rule = rule.replace("THE DEPOT COVER", "ZORBLY THE DEPOT COVER")
+    names = "fuel:\n  Zorbly: [ZORBLY]\n"
+    assert parse_own_rules({NAMES: names, DECISIVE: rule}).rules
+    assert len(load_refused(names=f"{names}  Broken: []\n", decisive=rule)) == 1
+
+
+def test_a_file_that_cannot_be_read_hides_no_other() -> None:
+    lines = load_refused(names="fuel:\n  A: [ACME\n  B: ]x", decisive=RULE.replace("insurance", "insurence"))
+    assert [line.partition(":")[0] for line in lines] == [NAMES, DECISIVE]
+
+
 def test_files_with_other_names_and_shipped_purposes_are_refused() -> None:
     for name, text, says in (
         ("surnames.yaml", "a: b", "surnames.yaml:1: is no file of rules"),

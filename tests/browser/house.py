@@ -8,8 +8,9 @@ from uuid import UUID
 from api.core.commands.console import now
 from api.service.commands.lender import Lender
 from benchmarks.house import fill_console, insert_ids, list_pages
-from storage.access import keys, users
+from storage.access import approvals, keys, users
 from storage.access.roles import Role
+from storage.core.models import ApprovalKind
 from storage.core.settings import Settings
 from tests.flows.service import Service
 
@@ -28,7 +29,28 @@ class House:
 def seeded(service: Service) -> House:
     client_id, key = _client(service)
     lender = Lender(service.base_url, key)
-    return House(service, client_id, lender, key, fill_console(lender))
+    ids = fill_console(lender)
+    about = {"text": "The owner sends the June statement tomorrow.", "evaluationId": ids["evaluation_id"]}
+    lender.post(f"/customer/{ids['customer_id']}/notes", about)
+    _request_override(service, client_id, lender, ids)
+    return House(service, client_id, lender, key, ids)
+
+
+def _request_override(service: Service, client_id: UUID, lender: Lender, ids: Mapping[str, str]) -> None:
+    """Request an override, which waits for a second person, of another decision than that of `ids`."""
+    decided = lender.get(f"/customer/{ids['customer_id']}/evaluations")["evaluations"]
+    other = next(each for each in decided if each["evaluationId"] != ids["evaluation_id"] and not each["whatIf"])
+    sent = {"outcome": "blocked", "reason": "The tax debt was not declared.", "decidedBy": "Grace Hopper"}
+    _require_second_person(service, client_id, [ApprovalKind.OVERRIDE])
+    lender.post(f"/evaluations/{other['evaluationId']}/override", sent)
+    _require_second_person(service, client_id, [])
+
+
+def _require_second_person(service: Service, client_id: UUID, kinds: list[ApprovalKind]) -> None:
+    store = service.store()
+    with store.db.writing() as w:
+        approvals.set_four_eyes(w, client_id, kinds)
+    store.close()
 
 
 def addresses(house: House) -> dict[str, str]:

@@ -1,15 +1,17 @@
-"""Take a picture of every page of the console at two widths: `make console-pictures` (only some: PAGES=compare)."""
+"""Take a picture of every page of the console at two widths: `make console-pictures` (only some: PAGES="work new")."""
 
 import sys
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from PIL import Image
-from playwright.sync_api import Browser, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from api.reports.browser import find_browser
 from storage.access.roles import Role
+from tests.browser.actions import ACTIONS, wait_until_loaded
 from tests.browser.conftest import ARGUMENTS, is_page, sign_in
 from tests.browser.house import House, addresses, seeded
 from tests.flows.service import Service
@@ -19,11 +21,12 @@ MAX_HEIGHT = 2_000  # pixels: what a reader scrolls through
 QUALITY = 60  # of WebP
 
 
-def main(folder: Path, wanted: str = "") -> None:
-    """Take the pictures of all pages, or of those whose names contain `wanted`."""
+def main(folder: Path, *wanted: str) -> None:
+    """Take the pictures of all pages, or of those whose names contain one of `wanted`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob(f"*{wanted}*.webp"):
-        old.unlink()
+    for old in folder.glob("*.webp"):
+        if is_wanted(old.stem.rpartition("-")[0], wanted):
+            old.unlink()
     with TemporaryDirectory() as home, sync_playwright() as playwright:
         service = Service(Path(home))
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
@@ -37,20 +40,34 @@ def main(folder: Path, wanted: str = "") -> None:
             service.stop()
 
 
-def take(house: House, browser: Browser, width: int, folder: Path, wanted: str) -> None:
+def is_wanted(name: str, wanted: Sequence[str]) -> bool:
+    return not wanted or any(each in name for each in wanted)
+
+
+def take(house: House, browser: Browser, width: int, folder: Path, wanted: Sequence[str]) -> None:
     size: ViewportSize = {"width": width, "height": 900}
     stranger = browser.new_page(viewport=size)
     signed_in = sign_in(house, browser.new_page(viewport=size), Role.ADMIN)
     for name, path in addresses(house).items():
         page = stranger if path.startswith("/sign-in") else signed_in
-        if wanted not in name or not is_page(page.context, house.service.base_url + path):
+        if not is_wanted(name, wanted) or not is_page(page.context, house.service.base_url + path):
             continue
-        page.goto(house.service.base_url + path, wait_until="networkidle")  # some pages fetch a part of theirs
-        taken = Image.open(BytesIO(page.screenshot(full_page=True)))
-        shown = taken.crop((0, 0, taken.width, min(taken.height, MAX_HEIGHT)))
-        shown.save(folder / f"{name}-{width}.webp", quality=QUALITY)
+        page.goto(house.service.base_url + path)
+        _save(page, folder / f"{name}-{width}.webp")
+    for name, act in ACTIONS.items():
+        if is_wanted(name, wanted):
+            act(house, signed_in)
+            _save(signed_in, folder / f"{name}-{width}.webp")
     for page in (stranger, signed_in):
         page.close()
+
+
+def _save(page: Page, file: Path) -> None:
+    """Save a picture of the page once it has fetched all its parts."""
+    wait_until_loaded(page)
+    taken = Image.open(BytesIO(page.screenshot(full_page=True)))
+    shown = taken.crop((0, 0, taken.width, min(taken.height, MAX_HEIGHT)))
+    shown.save(file, quality=QUALITY)
 
 
 if __name__ == "__main__":

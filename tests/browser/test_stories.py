@@ -107,7 +107,8 @@ def test_approver_decides_on_a_colleagues_override(house: House, page: Page, bro
     second = sign_in(house, new_page(browser), Role.APPROVER)
     second.get_by_role("link", name="Approvals").click()
     expect(second.get_by_text("The landlord ends the lease in March.")).to_be_visible()
-    second.get_by_role("button", name="Approve").click()
+    request = second.locator("article", has_text="The landlord ends the lease in March.")
+    request.get_by_role("button", name="Approve").click()
     second.goto(address)
     expect(second.get_by_role("heading", level=1)).to_contain_text("Blocked")
     assert (

@@ -67,8 +67,15 @@ async def _list(page: Page, found: Any, asked: dict[str, str], refusal: Refused 
         each["mayDecide"] = each["status"] == "pending" and not each["isOwn"] and page.may(SCOPES[each["kind"]])
     names = await page.names(each[who] for each in found["approvals"] for who in ("requestedBy", "decidedBy"))
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    shown = {"policies": await _policy_names(page, found), "names": names, "asked": asked, "fault": fault}
+    shown = {"names": names, "asked": asked, "fault": fault}
+    shown |= {"policies": await _policy_names(page, found), "customers": await _customer_names(page, found)}
     return page.show("approvals.html", status, found=found, **shown)
+
+
+async def _customer_names(page: Page, found: Any) -> dict[str, str | None]:
+    """Return the names of the customers whose decisions are to be overridden, by id."""
+    ids = {each["subject"]["customerId"] for each in found["approvals"] if each["kind"] == "override"}
+    return {id_: (await page.get("customer", id_))["name"] for id_ in ids}
 
 
 async def _policy_names(page: Page, found: Any) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pipelines.pages import wording
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
 WORK = "customer:work"
+FAULTY = "Nothing was decided. Correct the fields that are marked."
 LEAVES = ("metric", "attribute", "input")  # what a trace reads
 Titles = Mapping[tuple[str, str], tuple[str, str | None]]  # (kind, name) → (title, format)
 
@@ -138,7 +139,7 @@ async def _application_page(
     values = sent or {f"attribute.{name}": value for name, value in stored.items()}
     inputs = declared.fields(policy["declaredInputs"], "input", values, faults)
     attributes = declared.fields(policy["attributes"], "attribute", values, faults)
-    shown = {"inputs": inputs, "attributes": attributes, "fault": faults.get("", "")}
+    shown = {"inputs": inputs, "attributes": attributes, "fault": faults.get("", FAULTY if faults else "")}
     return page.show("decide.html", 400 if faults else 200, customer=customer, policy=policy, **shown)
 
 
@@ -192,6 +193,7 @@ async def _decision_page(
         **work,
         has_letter=is_real and outcome != INDETERMINATE,
         fault=fault,
+        faults={} if refusal is None else refusal.faults,
         sent=sent or {"outcome": "", "reason": "", "decidedBy": page.session.user.name},
     )
 

@@ -42,7 +42,7 @@ def ids(store: Store, lender: Lender) -> dict[str, str]:
 def shown_once(page: requests.Response, name: str) -> str:
     """Return the secret in a page's field."""
     assert page.status_code == 200, page.text
-    found = re.search(f'name="{name}" value="([^"]+)" readonly', page.text)
+    found = re.search(f'name="{name}" [^>]*readonly[^>]*>([^<]+)</textarea>', page.text)
     assert found is not None
     return unescape(found[1])
 

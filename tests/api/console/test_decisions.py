@@ -179,6 +179,8 @@ def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None
     assert "Reason must have 1 to" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
     nothing = shown(approver.post(f"{address}/override", **said | {"reason": "", "decidedBy": ""}), 400)
     assert re.search(r"Reason must have 1 to [\d,]+ characters\. Decided by must have 1 to", nothing)
+    beside = approver.post(f"{address}/override", **said | {"reason": ""}).text
+    assert re.search('<textarea name="reason"[^>]* aria-describedby="reason-fault" aria-invalid="true"', beside)
     require_approvals(place.store, place.client, ApprovalKind.OVERRIDE)
     assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said))
     asked = {"reason": f"Seen: {HOSTILE}", "outcome": "conditional"}
@@ -192,7 +194,7 @@ def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None
     found = re.search('href="(/approvals[^"]+)"', approver.get(address).text)
     assert found is not None
     listed = approver.get(found[1].replace("&amp;", "&"))
-    assert "Override a decision: Conditional" in shown(listed)
+    assert re.search(r"Override a decision on Bakery & <script>.*: Conditional", shown(listed))
     withdrawal = re.search('action="(/approvals/[^"]+/withdraw)"', listed.text)
     assert withdrawal is not None
     approver.post(withdrawal[1])

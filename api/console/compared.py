@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
+from pipelines.metrics import METRICS
 from pipelines.pages import wording
 from pipelines.pages.wording import UNKNOWN, day, month, spell_out
 from pipelines.reports.aggregate import TABLES
@@ -165,12 +166,18 @@ def _short(value: str) -> str:
     return value
 
 
-def find_table_and_format(pointer: str) -> tuple[str, str]:
-    """Return the name of the table that contains a figure, and the figure's format. Outside tables both are empty."""
+def find_table_and_format(pointer: str, value: object = None) -> tuple[str, str]:
+    """Return the name of the table that contains a figure, and the figure's format.
+
+    Outside tables the name is empty, and the format is that of the metric, or guessed by name and value.
+    """
     match pointer.split("/"):
         case ["", "tables", table, *_, column] if table in _TABLES:
             return _TABLES[table].name, _format(column, _units(table).get(column, ""))
-    return "", ""
+        case ["", slug] if slug in METRICS:
+            return "", METRICS[slug].format
+    name = pointer.rpartition("/")[2]
+    return "", _format(name, likely_unit(value, name))
 
 
 @cache

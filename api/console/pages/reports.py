@@ -96,8 +96,9 @@ async def show_figure(
     report = kind if kind in KINDS else KINDS[0]
     path = ("customer", customer_id, "reports", report, "lineage")
     found = await page.get(*path, figure=figure, page=number, count=TRANSACTIONS_PER_PAGE, **moment)
-    table, shape = find_table_and_format(found["figure"])
-    shapes = {each["figure"]: find_table_and_format(each["figure"])[1] for each in found["inputs"] if each["figure"]}
+    table, shape = find_table_and_format(found["figure"], found["value"])
+    inputs = [each for each in found["inputs"] if each["figure"]]
+    shapes = {each["figure"]: find_table_and_format(each["figure"], each["value"])[1] for each in inputs}
     explained = urlencode({**moment, "kind": report, "figure": ""})
     shared = {"moment": moment, "explained": explained, "table": table, "shape": shape, "shapes": shapes}
     return page.show("figure.html", customer=customer, found=found, **shared)

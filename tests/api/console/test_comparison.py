@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from api.console.compared import find_table_and_format
 from storage.access.roles import Role
 from storage.core.store import Store
 from tests.api.console.test_customers import Lender
@@ -126,3 +127,12 @@ def test_times_of_forms_are_in_the_service_s_zone(store: Store, base_url: str) -
     local = between.replace(tzinfo=None).isoformat()
     text = visitor.get(f"{lender.home}/reports/compare/changes?fromKnownAt={local}").text
     assert re.findall("data version ([0-9]+)", text) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value", "shape"),
+    [("/summary/totalMissingness", "0.106", "percent"), ("/revenue_trend_90d", "0.736", "percent"),
+     ("/summary/completenessScore", "89.4", ""), ("/limit/amount", "100.00", "currency")],
+)  # fmt: skip
+def test_figures_outside_tables_are_written_as_in_reports(pointer: str, value: str, shape: str) -> None:
+    assert find_table_and_format(pointer, Decimal(value)) == ("", shape)

@@ -105,13 +105,18 @@ async def show_figure(
 
 
 async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:
-    """Show one section of the report page, because the whole page would be too large. Charts are below the summary."""
+    """Show one section of the report page, because the whole page would be too large; the summary if there is no such.
+
+    Charts are below the summary.
+    """
     customer = await page.get("customer", customer_id)
     moment = read_moment(page, MOMENT)
-    about = About(zone=find_zone(page))
-    content = page_content(await _bundle(page, customer_id, moment), about, with_annex=False)
+    reports, about = await _bundle(page, customer_id, moment), About(zone=find_zone(page))
+    content = page_content(reports, about, only={SUMMARY, CHARTS} if section_id == SUMMARY else {section_id})
     listed = [each for each in content.sections if each.id != CHARTS]
     chosen = section_id if any(each.id == section_id for each in listed) else SUMMARY
+    if chosen != section_id:
+        content = page_content(reports, about, only={SUMMARY, CHARTS})
     sections = [each for each in content.sections if each.id in (chosen, CHARTS if chosen == SUMMARY else "")]
     shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
     shown = {"content": content, "listed": listed, "chosen": chosen, "sections": sections}

@@ -1,6 +1,6 @@
 """What the page shows of three reports, in which order and in which words."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
@@ -17,6 +17,7 @@ from pipelines.reports.page.sections import SECTIONS, sections
 from pipelines.reports.page.tables import NO_TABLE, Table, undeclared_grid
 
 KINDS = ("completeness", "risk", "aggregate")
+SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # ids of sections
 # Members of the completeness report shown with the accounts; what is neither here nor in _SHOWN is in the annex.
 FINDINGS = (
     "mentionedAccounts",
@@ -77,32 +78,36 @@ FOOTER = (
 )
 
 
-def page_content(bundle: Mapping[str, Member], about: About, *, with_annex: bool = True) -> Page:
+def page_content(bundle: Mapping[str, Member], about: About, *, only: Collection[str] | None = None) -> Page:
     """Return everything that the page shows. Its first section is the summary: cards, then points.
 
     Args:
-        with_annex: whether the last section has every table in full, which takes most of the time.
+        only: the ids of sections to fill, because all take long. The others may be empty, and charts and annex missing.
     """
     data = _read(bundle)
     account_names = _read_account_names(data)
     tables = _read_tables(data, account_names)
     found = (
         _summary(data["completeness"], data["risk"], tables),
-        _charts(data["completeness"], tables, _latest(bundle, "data_through")),
+        *([_charts(data["completeness"], tables, _latest(bundle, "data_through"))] if _is_in(only, CHARTS) else []),
         _rating_section(data["risk"]),
         integrity.section(data["risk"].child("integrity")),
         _accounts(data["completeness"], account_names),
-        *sections(SECTIONS, tables),
-        *((_annex(data, tables, account_names),) if with_annex else ()),
     )
+    planned = sections(SECTIONS, tables, only)
+    annex = _annex(data, tables, account_names) if _is_in(only, ANNEX) else None
     return Page(
         "Bank statement reports",
         about.name or "Business customer",
         tuple(_identity(bundle, about)),
         drop_none(*_notices(bundle), unreconciled.notice(data)),
-        tuple(each for each in found if each.parts),
+        (*(each for each in found if each.parts), *planned, *([annex] if annex and annex.parts else [])),
         FOOTER,
     )
+
+
+def _is_in(only: Collection[str] | None, section_id: str) -> bool:
+    return only is None or section_id in only
 
 
 def _read(bundle: Mapping[str, Member]) -> Mapping[str, Fields]:
@@ -125,7 +130,7 @@ def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) ->
     reasons = _points("What keeps completeness down", completeness.children("reasons"))
     together = _joint_effect(completeness.child("resolvedTogether")) if reasons else None
     cautions = _points("What to know about the risk figure", risk.children("errorCodes"))
-    return Section("summary", "Summary", drop_none(cards, _limits(risk), _reasons(risk), reasons, together, cautions))
+    return Section(SUMMARY, "Summary", drop_none(cards, _limits(risk), _reasons(risk), reasons, together, cautions))
 
 
 def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
@@ -149,7 +154,7 @@ def _joint_effect(resolved: Fields) -> Note | None:
 def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | None) -> Section:
     firsts = [first for each in completeness.children("accounts") if (first := each.day("firstDate")) is not None]
     figures = pictures.figures(tables, completeness.children("gaps"), (min(firsts, default=None), through))
-    return Section("charts", "At a glance", (Figures(figures),) if figures else ())
+    return Section(CHARTS, "At a glance", (Figures(figures),) if figures else ())
 
 
 def _rating_section(risk: Fields) -> Section:
@@ -236,7 +241,7 @@ def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], account_name
     listed = _list_annex(data, tables, account_names)
     grids = tuple(each.grid() if isinstance(each, Table) else each for each in listed)
     note = Note("Tables open one by one; those left closed are not printed.")
-    return Section("annex", "Annex: everything the reports say", (note, Folded(grids)) if grids else ())
+    return Section(ANNEX, "Annex: everything the reports say", (note, Folded(grids)) if grids else ())
 
 
 def _list_annex(

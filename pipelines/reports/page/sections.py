@@ -4,7 +4,7 @@ The annex holds every table in full; sections show the columns that people look 
 have is left out; a section whose tables have no rows says so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.pages import Grid, Note, Section
@@ -167,9 +167,15 @@ _DIRECTIONS: Mapping[str, str] = {
 }
 
 
-def sections(plans: Sequence[Plan], tables: Mapping[str, Table]) -> tuple[Section, ...]:
-    """Return the sections that have at least one table in the report."""
-    return tuple(_section(plan, tables) for plan in plans if any(each.table in tables for each in plan.tables))
+def sections(
+    plans: Sequence[Plan], tables: Mapping[str, Table], only: Collection[str] | None = None
+) -> tuple[Section, ...]:
+    """Return the sections that have at least one table in the report. If `only` is given, all others are empty."""
+    shown = (plan for plan in plans if any(each.table in tables for each in plan.tables))
+    return tuple(
+        _section(plan, tables) if only is None or plan.id in only else Section(plan.id, plan.title, ())
+        for plan in shown
+    )
 
 
 def _section(plan: Plan, tables: Mapping[str, Table]) -> Section:

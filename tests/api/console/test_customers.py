@@ -154,6 +154,13 @@ def test_reports_are_refreshed_once(store: Store, base_url: str) -> None:
     end_refreshes(store, DATA)
 
 
+def test_an_unknown_section_shows_the_summary_with_its_charts(lender: Lender) -> None:
+    visitor = lender.visit(Role.VIEWER)
+    summary, unknown = (visitor.get(f"{lender.home}/reports{path}").text for path in ("", "/sections/nothing"))
+    sections = re.findall('<section id="([^"]+)"', unknown)
+    assert sections == re.findall('<section id="([^"]+)"', summary) != []
+
+
 def test_figures_lead_to_their_transactions(lender: Lender) -> None:
     visitor = lender.visit(Role.VIEWER)
     text = visitor.get(f"{lender.home}/reports/sections/monthly").text

@@ -212,6 +212,19 @@ def test_the_annex_contains_every_table_of_the_report_in_full() -> None:
             assert printed == [aud(list(values.values())[place]) for place in money_columns]
 
 
+def test_sections_can_be_filled_one_by_one() -> None:
+    reports = bundle(everything())
+    whole = [each for each in page_content(reports, About()).sections if each.id != "annex"]
+    for section in whole:
+        alone = page_content(reports, About(), only={section.id}).sections
+        assert next(each for each in alone if each.id == section.id) == section
+        assert [each.title for each in alone if each.id != "charts"] == [
+            each.title for each in whole if each.id != "charts"
+        ]
+    few = page_content(reports, About(), only=()).sections
+    assert all(not each.parts for each in few if each.id in {plan.id for plan in SECTIONS})
+
+
 def test_tables_of_the_annex_alone_are_those_of_the_page() -> None:
     reports = bundle(everything(months=3))
     [annex] = [each for each in page_content(reports, About()).sections if each.id == "annex"]

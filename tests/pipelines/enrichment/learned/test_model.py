@@ -15,6 +15,7 @@ from pipelines.enrichment.learned.features import BLOCKS, build_fact_block, buil
 from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, read_held_out_accuracy
 from pipelines.enrichment.training.labelled import Unfamiliar, read_labelled_rows
 from pipelines.vocabulary.errors import Unprocessable
+from pipelines.vocabulary.taxonomy import TAXONOMY, VERSION, describe_other_version
 from tests.pipelines.enrichment.learned.examples import KINDS, rows, table
 
 
@@ -205,6 +206,13 @@ def test_equal_rows_are_trained_on_in_bounded_time() -> None:
 def test_prediction_does_not_import_scikit_learn() -> None:
     code = "import sys, pipelines.enrichment.learned.model_file; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=170).returncode == 0
+
+
+def test_base_model_carries_the_present_version_of_the_taxonomy() -> None:
+    base = model_file.load_base()
+    assert describe_other_version(base.facts) is None
+    assert base.facts["taxonomy"] == VERSION
+    assert set(base.labels) == set(TAXONOMY.categories)
 
 
 def test_base_model_has_the_taxonomys_labels_and_is_small() -> None:

@@ -27,7 +27,6 @@ FILE, TRADES = "business_signs.yaml", "trades.yaml"
 ANY = "any"  # the entry of `FILE` for all purposes
 SHOP_WORDS = ("STORE", "STORES", "SHOP", "SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS")
 SIGNS = ("shows_business", "joins_names")
-_JOINED = "[A-Z] ?[&+] ?[A-Z]"  # AND, which is printed as a sign and so no word of a phrase
 _SHOPS_NUMBER = r"#[0-9]{3,6}(?: |$)"
 _OF_PEOPLE, _SURE = frozenset("GSXgsx"), frozenset("GSX")  # letters of `name_words`
 _OF_BUSINESS = frozenset("LBCw")
@@ -90,9 +89,17 @@ def add_signs(narratives: pl.DataFrame) -> pl.DataFrame:
     debit = pl.col("direction") == pl.lit("debit", Direction)
     return (
         narratives.with_columns(is_by_card=says_card() | rail | pl.col("location").is_not_null() | of_card)
-        .with_columns(is_at_shop=pl.col("is_by_card") | of_terminal | text.str.contains(_SHOPS_NUMBER))
-        .with_columns(shows_business=pl.col("is_at_shop") | (collected & debit), joins_names=text.str.contains(_JOINED))
+        .with_columns(is_at_shop=pl.col("is_by_card") | of_terminal | _has_shops_number())
+        .with_columns(
+            shows_business=pl.col("is_at_shop") | (collected & debit), joins_names=text.str.contains_any(["&", "+"])
+        )
     )
+
+
+@cache
+def _has_shops_number() -> pl.Expr:
+    numbered = pl.when(pl.col("text").str.contains("#", literal=True)).then("text")  # few texts are searched
+    return numbered.str.contains(_SHOPS_NUMBER).fill_null(value=False)
 
 
 def find_persons(named: pl.DataFrame) -> pl.Series:

@@ -107,6 +107,12 @@ def _listed_words(*files: str) -> list[str]:
     return sorted({word for text in listed for word in text.split()})
 
 
+def _town_on_rail(text: pl.Expr) -> pl.Expr:
+    town = text.str.extract(_town_beside_a_card(), 0)
+    ending = pl.when(town.is_not_null()).then(text)  # few texts are searched again
+    return pl.when(~ending.str.contains(_town_of_a_name())).then(town)
+
+
 def _place_without_card(text: pl.Expr) -> pl.Expr:
     """Return the place at the end of a text that shows no card, unless it may be a name: COOK DALLAS TX, LAW PA."""
     place = text.str.extract(_WITHOUT_A_CARD, 1)
@@ -127,12 +133,11 @@ def extract_place(
         on_rail: whether a card's number or any rail of cards is printed as well.
         bare: whether neither a rail nor a number is printed.
     """
-    in_town = pl.when(on_rail).then(text)
     return pl.coalesce(
         text.str.extract(_BY_ITSELF, 0),
         text.str.extract(_BY_ITSELF_ABROAD, 0),
         text.str.extract(_SLASHED, 0),
-        pl.when(~in_town.str.contains(_town_of_a_name())).then(in_town).str.extract(_town_beside_a_card(), 0),
+        _town_on_rail(pl.when(on_rail).then(text)),
         pl.when(by_card | abroad).then(text).str.extract(_BESIDE_A_CARD, 0),
         pl.when(by_card).then(text).str.extract(_BESIDE_A_CARD_IN_AMERICA, 0),
         pl.when(abroad).then(text).str.extract(_BESIDE_FOREIGN_MONEY, 0),

@@ -67,10 +67,10 @@ def fill_console(lender: Lender) -> Mapping[str, str]:
     }
 
 
-def list_pages(store: Store) -> list[str]:
-    """Return the path of each page of the console, with its parameters in braces."""
+def list_pages(store: Store, method: str = "GET") -> list[str]:
+    """Return the path of each page of the console that has this method, with its parameters in braces."""
     routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
-    return [route.path for route in routes if isinstance(route, PageRoute) and "GET" in (route.methods or ())]
+    return [route.path for route in routes if isinstance(route, PageRoute) and method in (route.methods or ())]
 
 
 def insert_ids(path: str, ids: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ from storage.core.models import ApprovalKind
 from storage.core.settings import Quota, Settings
 from storage.core.store import Store
 from tests.api.in_process import running
-from tests.api.worker import end_extractions, end_submissions, evaluate
+from tests.api.worker import ONE_ROW, Row, end_extractions, end_submissions, evaluate
 from tests.conftest import open_store
 
 ABN = "51824753556"
@@ -208,6 +208,9 @@ def spending_ruleset(slug: str, customer_ids: Sequence[str]) -> dict[str, Any]:
 class Belongings(Mapping[str, str]):
     """One resource of each kind of a client, by the name of its id in a path. Each is created on first access."""
 
+    statement = ONE_ROW  # what is read from each PDF
+    rows: Sequence[Row] = ({},)  # what a submission becomes
+
     def __init__(self, store: Store, client: Client) -> None:
         self._store, self._client = store, client
         self._made: dict[str, str] = {}
@@ -243,13 +246,14 @@ class Belongings(Mapping[str, str]):
 
     def _customer(self) -> dict[str, str]:
         """Create a customer with a submission, a correction and a delivery."""
-        customer_id = self._client.new_customer()
+        customer_id = self._posted("/v1/customer", {"abn": ABN})["customerId"]
         hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
         subscription = self._posted("/v1/webhooks/subscriptions", hook)["webhookSubscriptionId"]
-        job_id = self._client.submitted(customer_id)
+        account = {"transactions": [ITEM], "accountNumber": "12345678", "bsb": "062-000"}
+        job_id = self._posted(f"/v1/customer/{customer_id}/transactions", account)["jobId"]
         said = {"pattern": "coffee", "category": "meals"}
         correction = self._posted(f"/v1/customer/{customer_id}/transactions/corrections", said)
-        end_submissions(self._store)
+        end_submissions(self._store, self.rows)
         [delivery] = self._found(f"/v1/webhooks/subscriptions/{subscription}/deliveries")["deliveries"]
         return {
             "customerId": customer_id,
@@ -262,8 +266,8 @@ class Belongings(Mapping[str, str]):
     def _statement(self) -> dict[str, str]:
         mine = f"/v1/customer/{self['customerId']}"
         extraction = self._posted(f"{mine}/statements", example(SentFiles))["jobId"]
-        end_extractions(self._store)
-        end_submissions(self._store)
+        end_extractions(self._store, self.statement)
+        end_submissions(self._store, self.rows)
         [statement] = self._found(f"{mine}/statements")["statements"]
         [transaction] = self._found(f"{mine}/transactions?jobId={extraction}")["transactions"]
         return {
@@ -276,10 +280,7 @@ class Belongings(Mapping[str, str]):
         """Create a policy with a published version and a draft."""
         slug = f"policy-{uuid4()}"
         for notes in ("", "A draft."):
-            saved = self._client.call(
-                "PUT", f"/v1/decision-policies/{slug}", json=example(SentPolicy) | {"notes": notes}
-            )
-            assert saved.status_code == 201, saved.text
+            self._sent("PUT", f"/v1/decision-policies/{slug}", example(SentPolicy) | {"notes": notes})
             if not notes:
                 self._posted(f"/v1/decision-policies/{slug}/publish", {})
         return {"slug": slug}
@@ -332,7 +333,10 @@ class Belongings(Mapping[str, str]):
         return {"userId": str(user.user_id), "keyId": str(key.key_id)}
 
     def _posted(self, path: str, body: Any) -> Any:
-        answer = self._client.post(path, body)
+        return self._sent("POST", path, body)
+
+    def _sent(self, method: str, path: str, body: Any) -> Any:
+        answer = self._client.call(method, path, json=body)
         assert answer.ok, answer.text
         return answer.json()["data"]
 

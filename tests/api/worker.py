@@ -16,7 +16,7 @@ from api.reports.schemas.reports import ReportBundleView
 from assets.core.batches import without_jobs
 from assets.intake.statements import OnProgress
 from assets.portfolio.monitoring import evaluate_now
-from pipelines.intake.pdf.page.result import Extraction
+from pipelines.intake.pdf.page.result import Extraction, Statement
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
 from storage.core import leases
 from storage.core.models import REPORT_KINDS, SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Queue
@@ -38,6 +38,7 @@ from tests.patience import again_and_again
 Row = Mapping[str, Any]
 POLL_EVERY_S = 0.1
 EXAMPLES: Mapping[str, Any] = example(ReportBundleView)
+ONE_ROW = statement(RENT)
 
 
 def end_submissions(
@@ -98,11 +99,11 @@ def _end_batch(
         commit_values(w, store.lake, result, datetime.now(UTC))
 
 
-def end_extractions(store: Store) -> None:
-    """End every queued extraction: each PDF becomes a statement of one row."""
+def end_extractions(store: Store, found: Statement = ONE_ROW) -> None:
+    """End every queued extraction: each PDF becomes this statement."""
 
     def read(_content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
-        return extraction(statement(RENT))
+        return extraction(found)
 
     while extract(store, read):
         pass

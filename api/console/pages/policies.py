@@ -70,6 +70,8 @@ async def show_policy_editor(page: SignedIn, slug: str, version: Annotated[str, 
 
 @router.post("/policies/{slug}/edit")
 async def edit_policy(page: SignedIn, slug: str) -> Response:
+    await page.form()
+    await _versions(page, slug)  # refuses an unknown slug, which saving would make a new policy
     return await _check_or_save(page, slug)
 
 

@@ -85,6 +85,7 @@ async def delete_subscription(page: SignedIn, subscription_id: str) -> Response:
 @router.post("/{subscription_id}/deliveries/{delivery_id}/resend")
 async def resend_delivery(page: SignedIn, subscription_id: str, delivery_id: str) -> Response:
     await page.form()
+    await page.get(*HOOKS, subscription_id)
     await page.post("webhooks", "deliveries", delivery_id, "resend")
     return page.to(f"/admin/webhooks/{subscription_id}", "The delivery is sent again.")
 

@@ -14,7 +14,7 @@ from assets.portfolio import portfolio_jobs
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from storage.core.store import Store
-from tests.api.conftest import Client, new_client, require_approvals, spending_ruleset
+from tests.api.conftest import Client, require_approvals, spending_ruleset
 from tests.api.console.test_decisions import HOSTILE, shown
 from tests.api.console.visitor import Visitor, visit_as
 from tests.api.decisions.test_policies import document, lenient, states
@@ -157,10 +157,9 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
         assert "1 decision;" in shown(analyst.get(f"/policies/{SLUG}?version={version}"))
 
 
-def test_roles_and_clients_see_what_the_api_lets_them(desk: Desk, store: Store, base_url: str) -> None:
+def test_roles_see_what_the_api_lets_them(desk: Desk) -> None:
     desk.published()
     all_roles, writers = set(Role), set(Role) - {Role.VIEWER}
-    other = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
     for path, may in (
         ("/policies", all_roles),
         ("/approvals", writers),
@@ -170,9 +169,7 @@ def test_roles_and_clients_see_what_the_api_lets_them(desk: Desk, store: Store, 
         (f"/policies/{SLUG}/backtests", writers),
     ):
         assert {role for role, visitor in desk.people.items() if visitor.get(path).status_code == 200} == may, path
-        assert other.get(path).status_code == (404 if SLUG in path else 200)
     viewer = desk.people[Role.VIEWER]
     for path, fields in ((EDIT, {"document": as_text()}), (f"/policies/{SLUG}/publish", {"version": 1})):
         assert viewer.post(path, **fields).status_code == 403
-        assert other.post(path, **fields).status_code in (200, 404)
     assert states(desk.client, SLUG) == {1: "published"}

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 import requests
@@ -195,19 +195,6 @@ def test_upload_needs_the_role_the_token_and_this_site(
         with subtests.test(name):
             assert upload(visitor, customer_id, ("cheque.csv", CHEQUE), **more).status_code == 403
     assert submitted(store, client, customer_id) == []
-
-
-def test_customers_of_others_are_not_found(
-    store: Store, base_url: str, client: Client, other_client: Client, subtests: pytest.Subtests
-) -> None:
-    stranger = visit_as(store, base_url, other_client.client_id, Role.ADMIN)
-    customer_id, job_id = client.new_customer(), str(uuid4())
-    path = f"/customers/{customer_id}"
-    assert upload(stranger, customer_id, ("cheque.csv", CHEQUE)).status_code == 404
-    assert stranger.post(f"{path}/uploads/{job_id}/retract").status_code == 404
-    for page in ("upload", "statements", f"uploads/{client.submitted(customer_id)}"):
-        with subtests.test(page):
-            assert stranger.get(f"{path}/{page}").status_code == 404
 
 
 def test_too_large_upload_is_refused_with_a_page(tmp_path: Path) -> None:

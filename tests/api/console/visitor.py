@@ -74,10 +74,13 @@ def new_user(store: Store, client_id: UUID, role: Role = Role.ANALYST) -> User:
 
 def visit_as(store: Store, base_url: str, client_id: UUID, role: Role) -> Visitor:
     """Return a new user of this role who is signed in."""
-    now = datetime.now(UTC)
-    user = new_user(store, client_id, role)
+    return sign_in(store, base_url, new_user(store, client_id, role))
+
+
+def sign_in(store: Store, base_url: str, user: User) -> Visitor:
+    """Sign a user in by a link."""
     with store.db.writing() as w:
-        token = users.create_link(w, user, now + timedelta(hours=1))
+        token = users.create_link(w, user, datetime.now(UTC) + timedelta(hours=1))
     visitor = Visitor(base_url)
     answer = visitor.send("/sign-in/link", {"token": token})
     assert (answer.status_code, urlsplit(answer.headers["location"]).path) == (303, "/"), answer.text

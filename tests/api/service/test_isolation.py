@@ -90,7 +90,7 @@ def test_every_route_is_documented(store: Store) -> None:
     routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
     documented_routes = [route for route in routes if isinstance(route, APIRoute) and route.include_in_schema]
     assert {route.path_format for route in documented_routes} <= document()["paths"].keys()
-    pages = [route for route in routes if isinstance(route, PageRoute)]  # tests/api/console/test_pages.py
+    pages = [route for route in routes if isinstance(route, PageRoute)]  # tests/api/console/test_hostile_texts.py
     others = {getattr(route, "path", "") for route in routes} - {route.path for route in (*documented_routes, *pages)}
     assert {path for path in others if not path.startswith(("/docs/assets", "/docs/errors", "/console/"))} <= PUBLIC
 

@@ -71,3 +71,23 @@ def test_places_rails_and_references_are_no_part_of_a_counterpartys_name(subtest
     for text, name in zip(cases, read_narratives(rows)["counterparty_name"], strict=True):
         with subtests.test(text):
             assert name == cases[text]
+
+
+def test_what_is_bought_at_a_marketplace_is_shopping_and_its_fees_are_fees(subtests: pytest.Subtests) -> None:
+    cases = {
+        "VISA PURCHASE AMAZON SYDNEY": "shopping",
+        "AMAZON.COM*A12BC34 SEATTLE WA": "shopping",
+        "AMZN MKTP US*2K3": "shopping",
+        "EBAY O*12-0001-88": "shopping",
+        "ETSY.COM*SHOP": "shopping",
+        "EBAY SELLER FEES": "platform_fees",
+        "AMAZON WEB SERVICES": "software",
+        "AMAZON HUB LOCKER": "postage",
+        "AMAZON PLUMBING": "subcontractors",
+    }
+    rows = pl.DataFrame({"description": list(cases)}).with_columns(
+        direction=pl.lit("debit", Direction), account_type=pl.lit("transaction", AccountType)
+    )
+    for text, category in zip(cases, read_narratives(rows)["category"], strict=True):
+        with subtests.test(text):
+            assert category == cases[text]

@@ -70,6 +70,13 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
+def new_page(browser: Browser) -> Page:
+    """Return a page of another person's browser."""
+    made = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    made.set_default_timeout(60 * SECONDS)
+    return made
+
+
 def sign_in(house: House, page: Page, role: Role) -> Page:
     """Sign a new person of this role in, by a link, as the first visit would."""
     _, link = invite(house, role)

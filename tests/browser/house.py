@@ -1,7 +1,7 @@
 """A lender whose console has something on every page: customers, reports, decisions, a statement, alerts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -25,6 +25,10 @@ class House:
     key: str  # of the lender's software
     ids: Mapping[str, str]
 
+    def require_second_person(self, *kinds: ApprovalKind) -> None:
+        """Let the lender require an approval of these actions, and of no others."""
+        _require_second_person(self.service, self.client_id, kinds)
+
 
 def seeded(service: Service) -> House:
     client_id, key = _client(service)
@@ -46,7 +50,7 @@ def _request_override(service: Service, client_id: UUID, lender: Lender, ids: Ma
     _require_second_person(service, client_id, [])
 
 
-def _require_second_person(service: Service, client_id: UUID, kinds: list[ApprovalKind]) -> None:
+def _require_second_person(service: Service, client_id: UUID, kinds: Sequence[ApprovalKind]) -> None:
     store = service.store()
     with store.db.writing() as w:
         approvals.set_four_eyes(w, client_id, kinds)

@@ -2,82 +2,28 @@
 
 import re
 from pathlib import Path
+from uuid import uuid4
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.lender import REQUESTS, last_day
 from benchmarks.house import MONTHS, SEED
 from pipelines.pages.wording import title
 from pipelines.synthetic import business
-from storage.access import approvals
 from storage.access.roles import Role
-from tests.browser.conftest import invite, reload_until
+from storage.core.models import ApprovalKind
+from tests.browser.conftest import invite, new_page, reload_until
 from tests.browser.house import House
+from tests.browser.people import Keyboard
 from tests.browser.software import works
+from tests.browser.steps import REASON, approve, create_key, open_page, override_decision, replace_key, save_draft
 
-MAX_STOPS = 500  # of Tab on a page: what isn't reached by then is out of reach
-MAX_OPTIONS = 200  # of a choice
 UPLOADED_FOR = 41  # a business that the house doesn't have
 DECIDED_BY = "merchant-cash-advance"
 EDITED = "Line of credit"
+ADOPTED = "data-stale"  # a ruleset of the library
 PASSWORD = "correct horse battery"
 EXPORT = "Date,Description,Amount,Balance\n2026-10-01,EFTPOS BAKERY,-12.50,987.50\n2026-10-02,DEPOSIT,100.00,1087.50\n"
-FOCUS = """() => {
-    const each = document.activeElement;
-    if (!each || each === document.body) return null;
-    const style = getComputedStyle(each), box = each.getBoundingClientRect();
-    const isInView = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
-    const hasRing = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-    return {isShown: isInView && hasRing, element: each.outerHTML.slice(0, 160)};
-}"""
-
-
-class Keyboard:
-    """A person who only has a keyboard."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-
-    def reach(self, target: Locator) -> None:
-        """Press Tab until the target has the focus. Each stop on the way must be visible, and have a ring around it."""
-        target.wait_for()
-        for _ in range(MAX_STOPS):
-            focus = self.page.evaluate(FOCUS)
-            assert focus is None or focus["isShown"], f"the focus can't be seen: {focus['element']}"
-            if target.evaluate("each => each === document.activeElement"):
-                return
-            self.page.keyboard.press("Tab")
-        raise AssertionError(f"Tab doesn't reach {target}")
-
-    def press(self, target: Locator, key: str = "Enter") -> None:
-        self.reach(target)
-        self.page.keyboard.press(key)
-
-    def follow(self, target: Locator) -> None:
-        """Press a link, or a button that sends a form, and wait for the page that it leads to."""
-        self.reach(target)
-        with self.page.expect_navigation():
-            self.page.keyboard.press("Enter")
-
-    def follow_link(self, name: str) -> None:
-        self.follow(self.page.get_by_role("link", name=name, exact=True).first)
-
-    def follow_button(self, name: str) -> None:
-        self.follow(self.page.get_by_role("button", name=name, exact=True).first)
-
-    def type(self, target: Locator, text: str) -> None:
-        """Replace the text of a field."""
-        self.press(target, "Control+A")
-        self.page.keyboard.insert_text(text)
-
-    def choose(self, target: Locator, option: str) -> None:
-        """Choose an option by its words."""
-        self.press(target, "Home")
-        for _ in range(MAX_OPTIONS):
-            if target.evaluate("each => each.selectedOptions[0].label") == option:
-                return
-            self.page.keyboard.press("ArrowDown")
-        raise AssertionError(f"{target} has no option {option}")
 
 
 def enter(house: House, page: Page, role: Role) -> Keyboard:
@@ -149,10 +95,7 @@ def test_file_is_uploaded_for_a_new_customer(house: House, page: Page, tmp_path:
     keyboard.type(page.locator("input[name=abn]"), business(UPLOADED_FOR, MONTHS, SEED, last_day()).abn)
     keyboard.follow_button("Create the customer")
     keyboard.follow_link("Upload statements or bank exports")
-    keyboard.reach(page.locator("input[name=file]"))
-    with page.expect_file_chooser() as opened:
-        page.keyboard.press("Space")
-    opened.value.set_files(file)
+    keyboard.choose_file(page.locator("input[name=file]"), file)
     keyboard.follow_button("Upload")
     reload_until(page, page.get_by_text("Completed", exact=True), shown=True)
     keyboard.follow_link("Show the transactions that it added")
@@ -160,7 +103,7 @@ def test_file_is_uploaded_for_a_new_customer(house: House, page: Page, tmp_path:
 
 
 def test_decision_is_made_overridden_and_written_to_the_applicant(house: House, page: Page) -> None:
-    without_second_person(house)
+    house.require_second_person()
     keyboard = enter(house, page, Role.APPROVER)
     page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/decisions")
     keyboard.follow(page.locator(f"a[href$='/decide/{DECIDED_BY}']"))
@@ -172,10 +115,7 @@ def test_decision_is_made_overridden_and_written_to_the_applicant(house: House, 
             keyboard.type(field, str(value))
     keyboard.follow_button("Decide")
     expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("Decision: (Proceed|Conditional|Blocked)"))
-    keyboard.press(page.locator("summary", has_text="Override this decision"), "Space")
-    keyboard.choose(page.get_by_label("Outcome"), "Blocked")
-    keyboard.type(page.get_by_label("Reason"), "The landlord ends the lease in March.")
-    keyboard.follow_button("Override")
+    override_decision(keyboard)
     expect(page.get_by_role("heading", level=1)).to_contain_text("Blocked")
     decision = page.url
     keyboard.follow_link("Letter")
@@ -206,46 +146,133 @@ def test_alert_is_snoozed_noted_and_acknowledged(house: House, page: Page) -> No
 
 
 def test_policy_is_edited_checked_and_published(house: House, page: Page) -> None:
-    without_second_person(house)
+    house.require_second_person()
     keyboard = enter(house, page, Role.APPROVER)
     keyboard.follow_link("Policies")
     keyboard.follow(page.get_by_role("link", name=EDITED))
-    keyboard.follow_link("Edit")
-    document = page.get_by_label("Document")
-    correct = document.input_value()
-    keyboard.type(document, correct + "\nnobody_knows_this: 1\n")
-    expect(page.locator("#findings")).to_contain_text("nobody_knows_this")  # checked while typing
-    keyboard.type(document, correct.replace(f"name: {EDITED}", f"name: {EDITED}, revised"))
-    keyboard.follow_button("Check")
-    for box in page.locator("input[name=accept]").all():
-        keyboard.press(box, "Space")
-    keyboard.follow_button("Save as a draft")
-    expect(page.get_by_role("status")).to_contain_text("is stored as a draft")
+    save_draft(keyboard, f"{EDITED}, revised")
     keyboard.follow(page.get_by_role("button", name="Publish version"))
     expect(page.get_by_role("status")).to_contain_text("is published")
 
 
 def test_key_is_replaced_and_revoked(house: House, page: Page) -> None:
     keyboard = enter(house, page, Role.ADMIN)
-    keyboard.follow_link("Admin")
-    keyboard.follow_link("API keys")
-    keyboard.follow_link("New key")
-    keyboard.press(page.get_by_label("customer:reports"), "Space")
-    keyboard.follow_button("Create the key")
-    old = page.get_by_label("Key", exact=True).input_value()
-    keyboard.follow_link("Back to the keys")
-    keyboard.follow(page.get_by_role("link", name=old[-4:]))
-    old_page = page.url
-    keyboard.choose(page.get_by_label("How long both are valid"), "A week")
-    keyboard.follow_button("Replace the key")
-    new = page.get_by_label("Key", exact=True).input_value()
-    page.goto(old_page)
+    old = create_key(keyboard)
+    new = replace_key(keyboard)
     keyboard.follow_button("Revoke the key for ever")
     assert [works(house, key) for key in (old, new)] == [False, True]
 
 
-def without_second_person(house: House) -> None:
-    store = house.service.store()
-    with store.db.writing() as w:
-        approvals.set_four_eyes(w, house.client_id, [])
-    store.close()
+def test_second_person_approves_an_override(house: House, page: Page, browser: Browser) -> None:
+    house.require_second_person(ApprovalKind.OVERRIDE)
+    first = enter(house, page, Role.APPROVER)
+    open_page(first, house, "/evaluations/{evaluation_id}")
+    override_decision(first)
+    first.expect_status("The override is requested")
+    second = enter(house, new_page(browser), Role.APPROVER)
+    approve(second, REASON)
+    open_page(second, house, "/evaluations/{evaluation_id}")
+    expect(second.page.get_by_role("heading", level=1)).to_contain_text("Blocked")
+    second.page.context.close()
+
+
+def test_ruleset_of_the_library_is_adopted_simulated_and_switched_on(house: House, page: Page) -> None:
+    house.require_second_person()
+    keyboard = enter(house, page, Role.APPROVER)
+    keyboard.follow_link("Rulesets")
+    keyboard.follow_link("Adopt from the library")
+    keyboard.follow(page.locator(f"a[href='/rulesets/new?from={ADOPTED}']"))
+    document = page.get_by_label("Document")
+    keyboard.type(document, document.input_value().replace(f"slug: {ADOPTED}", f"slug: {ADOPTED}-by-keyboard"))
+    keyboard.follow_button("Save")
+    keyboard.expect_status("is stored.")
+    keyboard.follow_link("Simulate")
+    keyboard.follow_button("Start the simulation")
+    keyboard.follow_link("Show the whole simulation")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.go_back()
+    keyboard.follow(page.locator("nav.back a"))
+    keyboard.follow(page.locator("nav.back a"))
+    keyboard.follow_button("Switch on")
+    keyboard.expect_status("The ruleset watches from now on.")
+
+
+def test_backtest_is_started_and_read(house: House, page: Page) -> None:
+    keyboard = enter(house, page, Role.ANALYST)
+    open_page(keyboard, house, "/policies/{slug}")
+    keyboard.follow_link("Backtests")
+    keyboard.choose(page.get_by_label("Compare with"), "Recorded decisions")
+    for field in page.locator("input[name^='input.']").all():
+        keyboard.type(field, "50000")
+    keyboard.follow_button("Start the backtest")
+    keyboard.follow_link("Show the whole comparison")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def test_submission_is_retracted(house: House, page: Page) -> None:
+    row = {"date": str(last_day()), "description": "SENT BY MISTAKE", "amount": "-1.00"}
+    account = {"bsb": "062-000", "accountNumber": "44556600", "transactions": [row]}
+    jobs = house.lender.submit(house.ids["customer_id"], [account])
+    house.lender.wait_for_jobs(jobs)
+    keyboard = enter(house, page, Role.ANALYST)
+    page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/uploads/{jobs[0]}")
+    keyboard.press(page.locator("summary", has_text="Retract this submission"))
+    keyboard.follow_button("Retract 1 row")
+    keyboard.expect_status("The submission is being retracted.")
+
+
+def test_file_is_attached_downloaded_and_deleted(house: House, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "lease.txt"
+    file.write_text("Ends in March.")
+    keyboard = enter(house, page, Role.ANALYST)
+    open_page(keyboard, house, "/customers/{read_customer_id}/notes")
+    keyboard.choose_file(page.locator("input[name=file]"), file)
+    keyboard.follow_button("Attach")
+    keyboard.expect_status("The file is attached.")
+    keyboard.reach(page.get_by_role("link", name=file.name))
+    with page.expect_download() as downloaded:
+        page.keyboard.press("Enter")
+    assert downloaded.value.path().read_text() == file.read_text()
+    keyboard.follow_button("Delete this file")
+    keyboard.expect_status("The file is deleted.")
+
+
+def test_user_is_invited_changed_and_disabled(house: House, page: Page) -> None:
+    keyboard = enter(house, page, Role.ADMIN)
+    for name in ("Admin", "Users", "New user"):
+        keyboard.follow_link(name)
+    keyboard.type(page.get_by_label("Name"), "Mary Keyes")
+    keyboard.type(page.get_by_label("Email address"), f"{uuid4()}@example.com")
+    keyboard.choose(page.locator("select[name=role]"), "Analyst")
+    keyboard.follow_button("Create the user")
+    assert "/sign-in/link?token=" in page.locator("textarea.secret").input_value()
+    keyboard.follow_link("Back to the users")
+    keyboard.follow_link("Mary Keyes")
+    keyboard.choose(page.locator("select[name=role]"), "Approver")
+    keyboard.follow_button("Save")
+    keyboard.expect_status("The user is changed.")
+    keyboard.follow_button("Disable and sign out")
+    keyboard.expect_status("The user is disabled and signed out.")
+    keyboard.press(page.locator("summary", has_text="Erase this user"))
+    keyboard.follow_button("Erase")
+    keyboard.expect_status("The user is erased.")
+
+
+def test_webhook_is_created_tried_resent_and_deleted(house: House, page: Page) -> None:
+    keyboard = enter(house, page, Role.ADMIN)
+    for name in ("Admin", "Webhooks", "New subscription"):
+        keyboard.follow_link(name)
+    keyboard.choose(page.locator("select[name=eventType]"), "Job completed (job.completed)")
+    keyboard.type(page.get_by_label("Address"), "https://lender.example/keyboard")
+    keyboard.follow_button("Create the subscription")
+    assert page.locator("textarea.secret").input_value()
+    keyboard.follow_link("To the subscription")
+    keyboard.follow_button("Send a sample event")
+    reload_until(page, page.get_by_text("1 attempt", exact=True), shown=True)
+    keyboard.press(page.locator("summary", has_text="1 attempt"))
+    keyboard.follow_button("Send again")
+    keyboard.expect_status("The delivery is sent again.")
+    keyboard.follow_button("Pause")
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    keyboard.follow_button("Delete the subscription for ever")
+    keyboard.expect_status("The subscription is deleted.")

@@ -10,22 +10,16 @@ from api.service.commands.lender import REQUESTS, known_attributes, last_day
 from benchmarks.house import MONTHS, SEED
 from pipelines.pages.wording import spell_out, title
 from pipelines.synthetic import business, submissions
-from storage.access import approvals
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
-from tests.browser.conftest import SECONDS, reload_until, sign_in
+from tests.browser.conftest import new_page, reload_until, sign_in
 from tests.browser.house import House
+from tests.browser.people import Mouse
 from tests.browser.software import ask_service, works
+from tests.browser.steps import REASON, approve, create_key, open_page, override_decision, replace_key, save_draft
 
 NEW_CUSTOMER = 40  # a business that the house doesn't have
 POLICY = "working-capital-loan"
-
-
-def new_page(browser: Browser) -> Page:
-    """Return a page of another person's browser."""
-    made = browser.new_context().new_page()
-    made.set_default_timeout(60 * SECONDS)
-    return made
 
 
 def written_exports(folder: Path) -> list[Path]:
@@ -92,47 +86,29 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
 
 
 def test_approver_decides_on_a_colleagues_override(house: House, page: Page, browser: Browser) -> None:
-    require_second_person(house, ApprovalKind.OVERRIDE)
-    sign_in(house, page, Role.APPROVER)
-    address = f"{house.service.base_url}/evaluations/{house.ids['evaluation_id']}"
-    page.goto(address)
-    page.get_by_text("Override this decision").click()
-    page.get_by_label("Outcome").select_option("blocked")
-    page.get_by_label("Reason").fill("The landlord ends the lease in March.")
-    page.get_by_label("Decided by").fill("Ada Lovelace")
-    page.get_by_role("button", name="Override").click()
-    page.get_by_role("link", name="Approvals").click()
+    house.require_second_person(ApprovalKind.OVERRIDE)
+    first = Mouse(sign_in(house, page, Role.APPROVER))
+    open_page(first, house, "/evaluations/{evaluation_id}")
+    override_decision(first)
+    first.follow_link("Approvals")
     expect(page.get_by_text("somebody else must decide")).to_be_visible()
 
-    second = sign_in(house, new_page(browser), Role.APPROVER)
-    second.get_by_role("link", name="Approvals").click()
-    expect(second.get_by_text("The landlord ends the lease in March.")).to_be_visible()
-    request = second.locator("article", has_text="The landlord ends the lease in March.")
-    request.get_by_role("button", name="Approve").click()
-    second.goto(address)
-    expect(second.get_by_role("heading", level=1)).to_contain_text("Blocked")
+    second = Mouse(sign_in(house, new_page(browser), Role.APPROVER))
+    approve(second, REASON)
+    open_page(second, house, "/evaluations/{evaluation_id}")
+    expect(second.page.get_by_role("heading", level=1)).to_contain_text("Blocked")
     assert (
         ask_service(house, "evaluation", evaluationId=house.ids["evaluation_id"])["overrides"][-1]["outcome"]
         == "blocked"
     )
-    second.context.close()
+    second.page.context.close()
 
 
 def test_author_takes_a_policy_from_draft_to_publication(house: House, page: Page, browser: Browser) -> None:
-    require_second_person(house, ApprovalKind.PUBLISH)
+    house.require_second_person(ApprovalKind.PUBLISH)
     sign_in(house, page, Role.ANALYST)
     page.goto(f"{house.service.base_url}/policies/{POLICY}")
-    page.get_by_role("link", name="Edit").click()
-    document = page.get_by_label("Document")
-    correct = document.input_value()
-    document.fill(correct + "\nnobody_knows_this: 1\n")
-    expect(page.locator("#findings")).to_contain_text("nobody_knows_this")  # checked while typing
-    document.fill(correct.replace("name: Working capital loan", "name: Working capital loan, revised"))
-    page.get_by_role("button", name="Check").click()
-    for box in page.locator("input[name=accept]").all():
-        box.check()
-    page.get_by_role("button", name="Save as a draft").click()
-    expect(page.get_by_text("is stored as a draft")).to_be_visible()
+    save_draft(Mouse(page), "Working capital loan, revised")
     draft = page.url
     assert not page.get_by_role("button", name="Publish").count(), "an analyst may not publish"
 
@@ -140,8 +116,7 @@ def test_author_takes_a_policy_from_draft_to_publication(house: House, page: Pag
     first.goto(draft)
     first.get_by_role("button", name="Publish").click()
     second = sign_in(house, new_page(browser), Role.APPROVER)
-    second.get_by_role("link", name="Approvals").click()
-    second.get_by_role("button", name="Approve").first.click()
+    approve(Mouse(second), "Working capital loan, revised")
     page.goto(draft)
     expect(page.locator("header .badge").first).to_have_text("Published")
     assert ask_service(house, "policy", slug=POLICY)["document"]["name"] == "Working capital loan, revised"
@@ -172,26 +147,9 @@ def test_alert_is_handled_to_its_end(house: House, page: Page) -> None:
 
 
 def test_admin_rotates_a_key(house: House, page: Page) -> None:
-    sign_in(house, page, Role.ADMIN)
-    page.get_by_role("link", name="Admin", exact=True).click()
-    page.get_by_role("link", name="API keys").click()
-    page.get_by_role("link", name="New key").click()
-    page.get_by_label("customer:reports").check()
-    page.get_by_role("button", name="Create the key").click()
-    old = page.get_by_label("Key", exact=True).input_value()
-    page.get_by_role("link", name="Back to the keys").click()
-    page.get_by_role("link", name=old[-4:]).click()
-    old_page = page.url
-    page.get_by_role("button", name="Replace the key").click()
-    new = page.get_by_label("Key", exact=True).input_value()
+    admin = Mouse(sign_in(house, page, Role.ADMIN))
+    old = create_key(admin)
+    new = replace_key(admin)
     assert [works(house, key) for key in (old, new)] == [True, True], "both are valid during the overlap"
-    page.goto(old_page)
-    page.get_by_role("button", name="Revoke the key for ever").click()
+    admin.follow_button("Revoke the key for ever")
     assert [works(house, key) for key in (old, new)] == [False, True]
-
-
-def require_second_person(house: House, kind: ApprovalKind) -> None:
-    store = house.service.store()
-    with store.db.writing() as w:
-        approvals.set_four_eyes(w, house.client_id, [kind])
-    store.close()

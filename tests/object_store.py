@@ -37,7 +37,7 @@ class Emulator:
 
         self.faults: deque[Fault] = deque()
         sound = [None] * SOUND_BETWEEN
-        in_turn = chain.from_iterable([fault, *sound] for fault in (500, 503, SLOW, CUT, LOST))
+        in_turn = chain.from_iterable([*sound, fault] for fault in (500, 503, SLOW, CUT, LOST))
         self._later: Iterator[Fault | None] = cycle(in_turn) if is_unreliable else repeat(None)
         self.refused: tuple[str, ...] = ()  # requests with one of these in their query are answered with 403
         self.requests: list[str] = []  # `GET /bucket/path`, since `clear`

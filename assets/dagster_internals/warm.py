@@ -41,8 +41,8 @@ def main() -> None:
     logs.log_to_stderr(f"worker {options.queue}", Settings())
     line = line_to_parent()
     signals = Signals(line)
+    run_ids = receive_runs(line)  # first, because an instance waits for its database, also when the parent is gone
     with capture_interrupts(), DagsterInstance.get() as instance:
-        run_ids = receive_runs(line)
         repository = warm_repository(options.module)
         signals.free()
         if options.queue == Queue.ENRICHMENT:

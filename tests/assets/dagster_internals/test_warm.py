@@ -1,13 +1,16 @@
 """What a warm process does with runs, and what it logs about them."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from dagster import DagsterEventType, DagsterInstance, DagsterRunStatus
 
+from assets.core.processes import spawn
 from assets.dagster_internals import dagster_home, warm
 from storage.core.settings import Settings
 from tests.assets.trivial_location import definitions
+from tests.patience import until
 
 
 def test_a_failed_step_is_logged_with_error_types_only(
@@ -45,3 +48,24 @@ def test_a_run_that_comes_again_after_it_began_is_not_executed(tmp_path: Path, s
     assert again.status is status
     assert DagsterEventType.STEP_START not in events
     assert events[-1] is DagsterEventType.ENGINE_EVENT, "which says that it was ignored"
+
+
+@pytest.mark.service  # a process that imports Dagster
+def test_a_process_that_waits_for_its_database_ends_with_its_parent(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    away = Settings(home=tmp_path / "home", database_url="postgresql://127.0.0.1:1/nothing")
+    environment = {**dagster_home.prepare(away), "TIDEMARK_HOME": str(away.home)}
+    child = spawn("assets.dagster_internals.warm", "refresh", environment=environment)
+    said = StringIO()
+
+    def waits() -> bool:
+        said.write(capfd.readouterr().err)
+        return "waiting for PostgreSQL" in said.getvalue()
+
+    until(waits)
+    child.line.close()
+    try:
+        assert child.process.wait(timeout=30) == 1
+    finally:
+        child.process.kill()

@@ -40,7 +40,7 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # the tests of a file rely on what is open or pending there
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     service = Service(tmp_path_factory.mktemp("console"), TIDEMARK_RATE_LIMIT="100000/1m")
     try:

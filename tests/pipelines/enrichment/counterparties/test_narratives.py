@@ -3,6 +3,7 @@
 Only the narratives that the rules may be developed on are used here; see tests/narratives.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
@@ -27,6 +28,14 @@ def read_file(file: Path) -> pl.DataFrame:
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
     kind = pl.col("context_account_type").cast(AccountType)
     return read_narratives(lines.with_columns(direction=side, account_type=kind))
+
+
+def read_debits(texts: Iterable[str]) -> pl.DataFrame:
+    """Return debits with these texts on a transaction account, as the rules read them."""
+    rows = pl.DataFrame({"description": list(texts)}).with_columns(
+        direction=pl.lit("debit", Direction), account_type=pl.lit("transaction", AccountType)
+    )
+    return read_narratives(rows)
 
 
 def test_rules_categorise_as_many_narratives_as_before() -> None:
@@ -65,10 +74,7 @@ def test_places_rails_and_references_are_no_part_of_a_counterpartys_name(subtest
         "WIDGETORAMA PLUMBING": "Widgetorama Plumbing",
         "OSKO KRZYSZTOF NOWAK": "Krzysztof Nowak",
     }
-    rows = pl.DataFrame({"description": list(cases)}).with_columns(
-        direction=pl.lit("debit", Direction), account_type=pl.lit("transaction", AccountType)
-    )
-    for text, name in zip(cases, read_narratives(rows)["counterparty_name"], strict=True):
+    for text, name in zip(cases, read_debits(cases)["counterparty_name"], strict=True):
         with subtests.test(text):
             assert name == cases[text]
 
@@ -85,9 +91,6 @@ def test_what_is_bought_at_a_marketplace_is_shopping_and_its_fees_are_fees(subte
         "AMAZON HUB LOCKER": "postage",
         "AMAZON PLUMBING": "subcontractors",
     }
-    rows = pl.DataFrame({"description": list(cases)}).with_columns(
-        direction=pl.lit("debit", Direction), account_type=pl.lit("transaction", AccountType)
-    )
-    for text, category in zip(cases, read_narratives(rows)["category"], strict=True):
+    for text, category in zip(cases, read_debits(cases)["category"], strict=True):
         with subtests.test(text):
             assert category == cases[text]

@@ -5,7 +5,7 @@ person can resolve it; then it is shown as resolved and changes nothing.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -73,6 +73,7 @@ FINDINGS = pl.Schema(
         "resolution": pl.String(),  # the reason, as written by the person who resolved it
     }
 )
+_KEYED_ROWS = pl.Schema({**ROWS, **{name: FINDINGS[name] for name in ("key", "resolved_on", "resolution")}})
 _FINDING = (BY_CUSTOMER, "finding", "about")
 _DETECTED = pl.Schema(
     {
@@ -112,37 +113,93 @@ def finding_rows(facts: Facts) -> pl.DataFrame:
 
     A resolved finding leaves nothing out of revenue.
     """
-    return facts.cached(_rows)
+    return facts.cached(_rows).select(ROWS.names())
 
 
 def open_rows(facts: Facts) -> pl.DataFrame:
     """Return `finding_rows` of the findings that nobody resolved."""
-    open_ones = findings(facts).filter(pl.col("resolved_on").is_null()).select(_FINDING)
-    return finding_rows(facts).join(open_ones, on=_FINDING, how="semi", nulls_equal=True, maintain_order="left")
+    return facts.cached(_rows).filter(pl.col("resolved_on").is_null()).select(ROWS.names())
+
+
+def excluding_rows(facts: Facts) -> pl.DataFrame:
+    """Return `finding_rows` of the kinds of findings that leave receipts out of revenue.
+
+    Whoever needs only these saves the time of all other detectors.
+    """
+    return facts.cached(_excluding_rows).select(ROWS.names())
 
 
 def _findings(facts: Facts) -> pl.DataFrame:
-    if finding_rows(facts).is_empty():
+    if facts.cached(_rows).is_empty():
         return pl.DataFrame(schema=FINDINGS)
     summed = (
-        finding_rows(facts)
+        facts.cached(_rows)
         .group_by(_FINDING, maintain_order=True)
         .agg(
-            rows=pl.len().cast(pl.Int64),
+            pl.col("key", "resolved_on", "resolution").first(),
+            rows=pl.len(),
             amount=pl.col("contribution").sum(),
             left_out=pl.col("left_out").sum(),
             first_date=pl.col("date").min(),
             last_date=pl.col("date").max(),
         )
     )
-    keyed = facts.cached(_keys)
-    joined = summed.join(keyed, on=_FINDING, how="left", nulls_equal=True, validate="1:1", maintain_order="left")
-    return joined.select(pl.col(name).cast(kind) for name, kind in FINDINGS.items())
+    return summed.select(pl.col(name).cast(kind) for name, kind in FINDINGS.items())
 
 
-def _keys(facts: Facts) -> pl.DataFrame:
+def make_key(code: str, transaction_ids: list[bytes]) -> str:
+    """Return the key of a finding or an event: 32 hexadecimal digits, which don't depend on the order of its rows."""
+    ids = b"".join(sorted(transaction_ids))
+    return hashlib.blake2b(code.encode() + b"\0" + ids, digest_size=16).hexdigest()
+
+
+def _rows(facts: Facts) -> pl.DataFrame:
+    """Return the rows of all findings (schema _KEYED_ROWS)."""
+    return pl.concat([facts.cached(_excluding_rows), facts.cached(_other_rows)]).sort(_order())
+
+
+def _excluding_rows(facts: Facts) -> pl.DataFrame:
+    return _find_rows(facts, excludes=True)
+
+
+def _other_rows(facts: Facts) -> pl.DataFrame:
+    return _find_rows(facts, excludes=False)
+
+
+def _find_rows(facts: Facts, *, excludes: bool) -> pl.DataFrame:
+    """Return the rows of the kinds of findings that leave receipts out of revenue, or of the other kinds.
+
+    Their schema is _KEYED_ROWS; they are in the order of FILE.
+    """
+    detected = _detect(facts, [code for code, each in load_descriptions().items() if each.excludes == excludes])
+    if detected.is_empty():  # true for most customers
+        return pl.DataFrame(schema=_KEYED_ROWS)
+    known = facts.rows.lazy().select("transaction_id", "date", "amount", "is_revenue")
+    counts = pl.col("is_revenue") & pl.col("resolved_on").is_null() & excludes
+    # A receipt in several findings is left out of revenue once, by the first of them.
+    is_first = counts & (counts.cum_sum().over("transaction_id") == 1)
+    return (
+        known.join(detected.lazy(), on="transaction_id", how="inner", validate="1:m")
+        .join(_keys(facts, detected).lazy(), on=_FINDING, how="left", nulls_equal=True, validate="m:1")
+        .sort(_order())
+        .with_columns(
+            contribution=pl.col("cents").cast(pl.Decimal(38, 2)) / 100,
+            left_out=pl.when(is_first).then("amount").otherwise(pl.lit(0, MONEY)),
+        )
+        .select(pl.col(name).cast(kind) for name, kind in _KEYED_ROWS.items())
+        .pipe(collect)
+    )
+
+
+def _order() -> list[pl.Expr]:
+    codes = list(load_descriptions())
+    order = pl.col("finding").replace_strict(codes, range(len(codes)), return_dtype=pl.Int32)
+    return [pl.col(BY_CUSTOMER), order, pl.col("about").fill_null(""), pl.col("date"), pl.col("transaction_id")]
+
+
+def _keys(facts: Facts, detected: pl.DataFrame) -> pl.DataFrame:
     """Return each finding's `key`, and when and why it was resolved."""
-    grouped = facts.cached(_detected_rows).group_by(_FINDING, maintain_order=True).agg("transaction_id")
+    grouped = detected.group_by(_FINDING, maintain_order=True).agg("transaction_id")
     keys = [make_key(code, ids) for code, ids in grouped.select("finding", "transaction_id").iter_rows()]
     of_findings = facts.context.resolutions.filter(pl.col("kind") == KIND)
     resolutions = of_findings.select(BY_CUSTOMER, "key", "resolved_on", resolution="reason")
@@ -153,46 +210,12 @@ def _keys(facts: Facts) -> pl.DataFrame:
     )
 
 
-def make_key(code: str, transaction_ids: list[bytes]) -> str:
-    """Return the key of a finding or an event: 32 hexadecimal digits, which don't depend on the order of its rows."""
-    ids = b"".join(sorted(transaction_ids))
-    return hashlib.blake2b(code.encode() + b"\0" + ids, digest_size=16).hexdigest()
-
-
-def _rows(facts: Facts) -> pl.DataFrame:
-    if facts.cached(_detect).is_empty():
-        return pl.DataFrame(schema=ROWS)
-    excludes = [code for code, each in load_descriptions().items() if each.excludes]
-    resolved = facts.cached(_keys).select(*_FINDING, "resolved_on")
-    marked = facts.cached(_detected_rows).join(
-        resolved, on=_FINDING, how="left", nulls_equal=True, validate="m:1", maintain_order="left"
-    )
-    counts = pl.col("is_revenue") & pl.col("finding").is_in(excludes) & pl.col("resolved_on").is_null()
-    # A receipt in several findings is left out of revenue once, by the first of them.
-    is_first = counts & (counts.cum_sum().over("transaction_id") == 1)
-    left_out = pl.when(is_first).then("amount").otherwise(pl.lit(0, MONEY))
-    return marked.with_columns(left_out=left_out).select(pl.col(name).cast(kind) for name, kind in ROWS.items())
-
-
-def _detected_rows(facts: Facts) -> pl.DataFrame:
-    """Return every detector's rows, in the order of FILE, with `date`, `amount` and `is_revenue` of each."""
-    known = facts.rows.lazy().select("transaction_id", "date", "amount", "is_revenue")
-    contribution = pl.col("cents").cast(pl.Decimal(38, 2)) / 100
-    order = pl.col("finding").replace_strict(
-        list(load_descriptions()), range(len(load_descriptions())), return_dtype=pl.Int32
-    )
-    return (
-        known.join(facts.cached(_detect).lazy(), on="transaction_id", how="inner", validate="1:m")
-        .sort(BY_CUSTOMER, order, pl.col("about").fill_null(""), "date", "transaction_id")
-        .with_columns(contribution=contribution.cast(MONEY))
-        .pipe(collect)
-    )
-
-
-def _detect(facts: Facts) -> pl.DataFrame:
-    """Run every detector that has something to read, and return its rows (schema _DETECTED), each once."""
+def _detect(facts: Facts, codes: Sequence[str]) -> pl.DataFrame:
+    """Run the detectors of these findings that have something to read, and return their rows (schema _DETECTED), each
+    once.
+    """
     each = list[pl.LazyFrame]()
-    for code in load_descriptions():
+    for code in codes:
         read, detect = _DETECTORS[code]
         if not facts.cached(read).is_empty():
             each.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))

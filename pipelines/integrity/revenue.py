@@ -6,16 +6,14 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity.finding import finding_rows, findings
+from pipelines.integrity.finding import excluding_rows
 
 
 def exclusions(facts: Facts) -> pl.DataFrame:
     """Return `transaction_id` of each row that true revenue leaves out, and `known_from`: its finding's last day."""
-    last = findings(facts).select(BY_CUSTOMER, "finding", "about", known_from="last_date")
-    left_out = finding_rows(facts).filter(pl.col("left_out") != 0)
-    return left_out.join(
-        last, on=[BY_CUSTOMER, "finding", "about"], how="left", nulls_equal=True, validate="m:1"
-    ).select("transaction_id", "known_from")
+    last = pl.col("date").max().over(BY_CUSTOMER, "finding", "about")
+    dated = excluding_rows(facts).with_columns(known_from=last)
+    return dated.filter(pl.col("left_out") != 0).select("transaction_id", "known_from")
 
 
 def with_exclusions(facts: Facts, columns: Sequence[str]) -> pl.DataFrame:

@@ -13,12 +13,12 @@ from pipelines.monitoring import MonitoringPlan, Ruleset, VersionedRuleset, plan
 from pipelines.monitoring.library import load_library
 
 LOAN_START = AS_OF - timedelta(days=200)
-IN_HARDSHIP = 50  # one customer in so many
+HARDSHIP_EVERY = 50  # one customer in 50 is in hardship
 _HUNDREDTH = Decimal("0.01")
 _CONSTANT = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
-def plan_varied(count: int) -> MonitoringPlan:
+def plan_rulesets_of_rounds(count: int) -> MonitoringPlan:
     """Return a plan of `count` rulesets. All rounds of the library read the same figures, which are computed once."""
     return plan_rulesets(
         [VersionedRuleset(UUID(int=nth + 1), 1, ruleset, None) for nth, ruleset in enumerate(_vary(count))]
@@ -29,7 +29,7 @@ def attributes_of(customer_numbers: Sequence[int]) -> Attributes:
     """Return attributes: all customers have a loan that began on the same day, and some are in hardship."""
     began = Attribute(LOAN_START.isoformat())
     return {
-        number: {"loanStart": began, "hardship_flag": Attribute(number % IN_HARDSHIP == 0)}
+        number: {"loanStart": began, "hardship_flag": Attribute(number % HARDSHIP_EVERY == 0)}
         for number in customer_numbers
     }
 

@@ -17,7 +17,7 @@ import polars as pl
 from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks import reports
 from benchmarks.alone import measure_alone
-from benchmarks.many_rulesets import IN_HARDSHIP, attributes_of, plan_varied
+from benchmarks.many_rulesets import HARDSHIP_EVERY, attributes_of, plan_rulesets_of_rounds
 from benchmarks.peers_of_monitoring import InCel, Outcomes, conditions_of, in_python, ready
 from benchmarks.reports import AS_OF
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
@@ -54,7 +54,7 @@ TITLE = "How fast monitoring is"
 ABOUT = (
     f"{FULL.rulesets} rulesets: those of the library, repeated in rounds with different thresholds "
     "(benchmarks/many_rulesets.py). Rounds share their metrics, which are computed once, but their conditions differ. "
-    f"Every customer has a loan that began on the same day, and every {IN_HARDSHIP}th is muted. The portfolios are "
+    f"Every customer has a loan that began on the same day, and every {HARDSHIP_EVERY}th is muted. The portfolios are "
     f"those of the reports' benchmark, each customer cut to the last rows, in files of {reports.CUSTOMERS_PER_FILE} "
     "customers, two files at a time. Reading the files, which are in the page cache, and deciding what fires are "
     "included. The peers get ready dictionaries of metrics and evaluate every condition of every rule; they neither "
@@ -114,7 +114,7 @@ def _portfolio(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
 
 
 def _shape(rulesets: int) -> str:
-    plan = plan_varied(rulesets)
+    plan = plan_rulesets_of_rounds(rulesets)
     conditions = {plan.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in plan.rules}
     read = len(plan.labels("metric"))
     return f"{len(plan.rules)} rules, {len(conditions)} different conditions, {read} metrics read"
@@ -136,7 +136,7 @@ def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Measured:
     def evaluate(file: Path) -> tuple[int, int]:
         return _decide(plan, observe_customers(plan, *_read_facts(file), NOW))
 
-    plan, began = plan_varied(rulesets), time.perf_counter()
+    plan, began = plan_rulesets_of_rounds(rulesets), time.perf_counter()
     found = _map_files(files, evaluate)
     return Measured(
         time.perf_counter() - began, sum(evaluations for evaluations, _ in found), sum(fired for _, fired in found)
@@ -150,14 +150,14 @@ def _compute_portfolio(files: Sequence[Path], rulesets: int) -> float:
         facts, attributes = _read_facts(file)
         return compute_figures(plan, facts, (), attributes, NOW).height
 
-    plan, began = plan_varied(rulesets), time.perf_counter()
+    plan, began = plan_rulesets_of_rounds(rulesets), time.perf_counter()
     _map_files(files, compute)
     return time.perf_counter() - began
 
 
 def _evaluate_rules(files: Sequence[Path], rulesets: int) -> Measured:
     """Evaluate only the rules, for all customers at once."""
-    plan = plan_varied(rulesets)
+    plan = plan_rulesets_of_rounds(rulesets)
     figures = _read_figures(plan, files)
     attributes = attributes_of(figures[BY_CUSTOMER].to_list())
     began = time.perf_counter()
@@ -167,7 +167,7 @@ def _evaluate_rules(files: Sequence[Path], rulesets: int) -> Measured:
 
 def _evaluate_customer(file: Path, scale: Scale) -> float:
     """Return the median seconds for one customer: the cost for a batch of one submission on an idle machine."""
-    plan, rows = plan_varied(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
+    plan, rows = plan_rulesets_of_rounds(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
     mine = rows.filter(pl.col(BY_CUSTOMER) == rows[BY_CUSTOMER][0])
     attributes = attributes_of([int(mine[BY_CUSTOMER][0])])
     took = []
@@ -233,7 +233,7 @@ def _evaluate_in_cel(files: Sequence[Path], scale: Scale) -> Comparison:
 
 def _sample(files: Sequence[Path], scale: Scale) -> tuple[MonitoringPlan, pl.DataFrame]:
     """Return the plan and the figures of the first customers."""
-    plan = plan_varied(scale.rulesets)
+    plan = plan_rulesets_of_rounds(scale.rulesets)
     needed = -(-scale.asked_of_peers // reports.CUSTOMERS_PER_FILE)
     return plan, _read_figures(plan, files[:needed]).head(scale.asked_of_peers)
 

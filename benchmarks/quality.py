@@ -1,12 +1,13 @@
 """Measure the accuracy of enrichment on businesses that were not used for rules or training.
 
-Synthetic: every fifth brand and all wordings of two banks are excluded from the portfolio on which the model is
-trained, and the held-out brands are also removed from the lists (hand-written lines in the training may name some).
-Least confidence: how many more answers are right, and how many fewer rows have one, if unsure ones are withheld.
-Names: a line for each listed name of a fifth of the families, decided with and without them in the lists.
-Hand-written: lines by other authors than those of the rules (tests/narratives).
-Confidence: a table for each source of the answer, over what is unfamiliar in one way: held-out banks, held-out
-brands and families off the lists, and the lines of the authors that were not read.
+- Synthetic businesses: every fifth brand and all wordings of two banks are excluded from the portfolio on which the
+  model is trained. The held-out brands are also removed from the lists. (Hand-written training lines may name some.)
+- Names: a line for each listed name of a fifth of the families, decided with and without these names in the lists.
+- Thresholds: the share of answers that are right, and of rows that have an answer, if answers of low confidence are
+  withheld.
+- Hand-written lines by other authors than those of the rules (tests/narratives).
+- Confidence: a table for each source of the answer, over unfamiliar rows: of held-out banks, of held-out brands and
+  families that are not in the lists, and hand-written lines that were not read while rules were written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,20 +59,20 @@ def measure() -> Sequence[Row]:
     enriched = _enrich(rows)
     nameless = _without_listed_brands(rows)
     return [
-        *_categories(enriched, nameless),
-        *_families(),
-        *_least_confidences(rows),
-        *_transfers(enriched),
-        *_series(enriched),
+        *_measure_categories(enriched, nameless),
+        *_measure_families(),
+        *_measure_thresholds(rows),
+        *_measure_transfers(enriched),
+        *_measure_series(enriched),
         *measure_debt(CUSTOMERS, MONTHS, SEED, UNTIL),
-        *_rows_of_hand_written(),
-        *_reliability(enriched, nameless),
-        *_confusions(enriched),
+        *_measure_hand_written(),
+        *_measure_confidence(enriched, nameless),
+        *_list_confusions(enriched),
     ]
 
 
 def _enrich(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return TRANSACTIONS with the truth."""
+    """Enrich the rows. Return TRANSACTIONS with the columns of the truth, `true_…`."""
     facts = rows.select(pl.exclude("^true_.*$"))
     truth = rows.select("received_seq", "position", pl.col("^true_.*$"))
     found = enrich(pl.DataFrame(schema=TRANSACTIONS), facts).transactions.collect()
@@ -87,7 +88,7 @@ def _without_listed_brands(rows: pl.DataFrame) -> pl.DataFrame:
     return read_narratives(held_out, lists.combine(others, brands.load())).pipe(ask_model, load_base())
 
 
-def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
+def _measure_categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
     return [
         Row("categories, macro-F1 over all rows", f"{macro_f1(enriched):.3f}", "≥ 0.90"),
         Row("the same, share of rows that are right", f"{_accuracy(enriched):.3f}"),
@@ -98,7 +99,7 @@ def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _families() -> list[Row]:
+def _measure_families() -> list[Row]:
     """Measure lines of held-out families of names, with all lists and with lists that lack these families."""
     return [row for what, known in _list_variants().items() for row in _measure_variant(what, known)]
 
@@ -113,7 +114,7 @@ def _measure_variant(what: str, known: Lists) -> list[Row]:
     return [Row(f"{about}: {_SHARES}", _shares(decided))]
 
 
-def _least_confidences(rows: pl.DataFrame) -> list[Row]:
+def _measure_thresholds(rows: pl.DataFrame) -> list[Row]:
     """Measure the answers if the model withheld those below another confidence than `MIN_LEARNED`."""
     portfolio = read_narratives(rows.with_columns(direction=_side()))
     families = _read_families(lists_without_held_out())
@@ -155,10 +156,10 @@ def _rows_of_banks(enriched: pl.DataFrame) -> pl.DataFrame:
 def macro_f1(rows: pl.DataFrame) -> float:
     """Return the mean F1 of all categories that occur, with equal weight (Sokolova and Lapalme, 2009)."""
     right = pl.col("category") == pl.col("true_category")
-    said = rows.group_by("category").agg(said=pl.len())
+    answered = rows.group_by("category").agg(answered=pl.len())
     true = rows.group_by(category="true_category").agg(true=pl.len(), right=right.sum())
-    both = true.join(said, on="category", how="left").with_columns(pl.col("said").fill_null(0))
-    f1 = 2 * pl.col("right") / (pl.col("said") + pl.col("true"))
+    both = true.join(answered, on="category", how="left").with_columns(pl.col("answered").fill_null(0))
+    f1 = 2 * pl.col("right") / (pl.col("answered") + pl.col("true"))
     return float(both.select(f1.mean()).item())
 
 
@@ -166,12 +167,10 @@ def _accuracy(rows: pl.DataFrame) -> float:
     return float(rows.select((pl.col("category") == pl.col("true_category")).mean()).item())
 
 
-def _transfers(enriched: pl.DataFrame) -> list[Row]:
-    """Measure pairs. A pair is right if a true one has its accounts, days and amount: equal pairs are
-    indistinguishable.
-    """
-    found = _pairs(enriched, "transfer_pair_id")
-    true = _pairs(enriched, "true_transfer_pair")
+def _measure_transfers(enriched: pl.DataFrame) -> list[Row]:
+    """Measure pairs. A found pair is right if a true pair has the same accounts, days and amount."""
+    found = _count_pairs(enriched, "transfer_pair_id")
+    true = _count_pairs(enriched, "true_transfer_pair")
     both = found.join(true, on=_PAIR, suffix="_true")
     right = int(both.select(pl.min_horizontal("pairs", "pairs_true").sum()).item())
     return [
@@ -180,7 +179,7 @@ def _transfers(enriched: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _pairs(enriched: pl.DataFrame, mark: str) -> pl.DataFrame:
+def _count_pairs(enriched: pl.DataFrame, mark: str) -> pl.DataFrame:
     """Count the whole pairs by customer, accounts, days and amount."""
     legs = enriched.drop_nulls(mark).sort("amount").group_by("customer_number", mark, maintain_order=True)
     sides = legs.agg(
@@ -194,8 +193,10 @@ def _pairs(enriched: pl.DataFrame, mark: str) -> pl.DataFrame:
     return sides.filter(pl.col("len") == 2).group_by(_PAIR).agg(pairs=pl.len())  # both sides supplied
 
 
-def _series(enriched: pl.DataFrame) -> list[Row]:
-    """Measure series by rows: right are those that a true series shares with the found one that has most of them."""
+def _measure_series(enriched: pl.DataFrame) -> list[Row]:
+    """Measure series by their rows. Each found series is paired with the true series that shares most rows with it; the
+    shared rows are right.
+    """
     key = ["customer_number", "account_id"]
     found, true = enriched.drop_nulls("series_id"), enriched.drop_nulls("true_series")
     both = found.drop_nulls("true_series")
@@ -210,7 +211,7 @@ def _series(enriched: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _rows_of_hand_written() -> list[Row]:
+def _measure_hand_written() -> list[Row]:
     strangers = decide_lines(STRANGERS)
     about = f"{strangers.height} hand-written lines of banks of seven countries, `{STRANGERS}`"
     return [
@@ -235,8 +236,12 @@ def confidence_by_country(decided: pl.DataFrame) -> list[Row]:
     """Return a table of confidence for each source of the answer, and its mean for each country."""
     answered = decided.filter(pl.col("confidence") > 0)
     return [
-        *(row for (source,), rows in _group_by(answered, "category_source") for row in _table(str(source), rows)),
-        *(_average(f"confidence, {country}", rows) for (country,), rows in _group_by(answered, "country")),
+        *(
+            row
+            for (source,), rows in _group_by(answered, "category_source")
+            for row in _tabulate_confidence(str(source), rows)
+        ),
+        *(_average_confidence(f"confidence, {country}", rows) for (country,), rows in _group_by(answered, "country")),
     ]
 
 
@@ -263,7 +268,7 @@ def _side() -> pl.Expr:
     return pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
 
 
-def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
+def _measure_confidence(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
     """Measure the confidence of each source on unfamiliar rows. An abstention states no confidence."""
     parts = {
         "held-out banks": _rows_of_banks(enriched),
@@ -271,16 +276,16 @@ def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
         "held-out families, off the lists": _decide_families(lists_without_held_out()),
         "hand-written": decide_lines(HELD_OUT),
     }
-    chosen = {what: _few_of_each_merchant(rows) for what, rows in parts.items()}
+    chosen = {what: _limit_alike(rows) for what, rows in parts.items()}
     by_source = _group_by(pl.concat(chosen.values()), "category_source")
     learned = {what: rows.filter(pl.col("category_source") == "learned") for what, rows in chosen.items()}
     return [
-        *(row for (source,), rows in by_source for row in _table(str(source), rows)),
-        *(_average(f"confidence of `learned`, {what}", rows) for what, rows in learned.items()),
+        *(row for (source,), rows in by_source for row in _tabulate_confidence(str(source), rows)),
+        *(_average_confidence(f"confidence of `learned`, {what}", rows) for what, rows in learned.items()),
     ]
 
 
-def _few_of_each_merchant(decided: pl.DataFrame) -> pl.DataFrame:
+def _limit_alike(decided: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with an answer, at most MAX_ALIKE of each merchant and category: repeats are one decision."""
     rows = decided.filter(pl.col("confidence") > 0, pl.col("category_source") != "fallback")
     alike = rows.with_columns(merchant=merchants(rows)).select(
@@ -289,17 +294,17 @@ def _few_of_each_merchant(decided: pl.DataFrame) -> pl.DataFrame:
     return alike.filter(pl.int_range(pl.len()).over("merchant", "true_category") < MAX_ALIKE).drop("merchant")
 
 
-def _average(what: str, rows: pl.DataFrame) -> Row:
+def _average_confidence(what: str, rows: pl.DataFrame) -> Row:
     mean = float(rows.select("confidence").mean().item())
     return Row(f"{what}: its mean, share that is right, rows", f"{mean:.3f}, {_accuracy(rows):.3f}, {rows.height:,}")
 
 
-def _table(source: str, rows: pl.DataFrame) -> list[Row]:
+def _tabulate_confidence(source: str, rows: pl.DataFrame) -> list[Row]:
     is_right = rows["category"] == rows["true_category"]
     return measure_calibration(f"confidence of `{source}`", rows["confidence"], is_right, "unfamiliar rows")
 
 
-def _confusions(enriched: pl.DataFrame) -> list[Row]:
+def _list_confusions(enriched: pl.DataFrame) -> list[Row]:
     wrong = enriched.filter(pl.col("category") != pl.col("true_category"))
     counted = wrong.group_by("true_category", "category").len().sort("len", "true_category", descending=True)
     return [

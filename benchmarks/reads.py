@@ -37,12 +37,12 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
         with home.store() as store:
             customers = fill(store, home.client_id, CUSTOMERS, ROWS_EACH)
         with running(home) as service:
-            before = _pages(service, customers)
+            before = _measure_pages(service, customers)
             with _compact_repeatedly(home) as rounds:
-                _batches(service, customers)
-                during = _pages(service, customers)
-            after = _pages(service, customers)
-        peer = _scans(home, len(customers))
+                _submit_batches(service, customers)
+                during = _measure_pages(service, customers)
+            after = _measure_pages(service, customers)
+        peer = _measure_scans(home, len(customers))
     return [
         Row(f"page of 20, freshly filled, p50 of {PAGES}", milliseconds(median(before)), "≤ 15 ms"),
         Row("the same, p95", milliseconds(percentile(before, 0.95))),
@@ -55,12 +55,12 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
     ]
 
 
-def _pages(service: Service, customers: Sequence[UUID]) -> list[float]:
+def _measure_pages(service: Service, customers: Sequence[UUID]) -> list[float]:
     http, drawn = service.session(), random.Random(7)
-    return [_page(http, service.base_url, drawn.choice(customers)) for _ in range(PAGES)]
+    return [_measure_page(http, service.base_url, drawn.choice(customers)) for _ in range(PAGES)]
 
 
-def _page(http: requests.Session, base_url: str, customer_id: UUID) -> float:
+def _measure_page(http: requests.Session, base_url: str, customer_id: UUID) -> float:
     began = time.perf_counter()
     response = http.get(f"{base_url}/v1/customer/{customer_id}/transactions?page=1&count=20", timeout=60)
     took = time.perf_counter() - began
@@ -69,7 +69,7 @@ def _page(http: requests.Session, base_url: str, customer_id: UUID) -> float:
     return took
 
 
-def _batches(service: Service, customers: Sequence[UUID]) -> None:
+def _submit_batches(service: Service, customers: Sequence[UUID]) -> None:
     http, drawn = service.session(), random.Random(8)
     for seed in range(BATCHES):
         rows = plain_rows(ROWS_PER_BATCH, 1_000 + seed, UNTIL)
@@ -79,7 +79,7 @@ def _batches(service: Service, customers: Sequence[UUID]) -> None:
 
 @contextmanager
 def _compact_repeatedly(home: Home) -> Iterator[list[int]]:
-    """Run `tidemark compact` repeatedly; yields a list with an entry for each finished round."""
+    """Run `tidemark compact` repeatedly during the block. Yield a list that gets an entry for each finished round."""
     rounds: list[int] = []
     stop = threading.Event()
 
@@ -97,8 +97,10 @@ def _compact_repeatedly(home: Home) -> Iterator[list[int]]:
     thread.join()
 
 
-def _scans(home: Home, customers: int) -> list[float]:
-    """Measure the same page for a reader without the catalogue, who reads every file's statistics and replaced rows."""
+def _measure_scans(home: Home, customers: int) -> list[float]:
+    """Measure the same page for a reader without the catalogue, which reads the statistics of every file, and also the
+    rows that were replaced.
+    """
     lake, drawn = home.settings.home / "lake" / "transactions", random.Random(9)
     took = []
     for _ in range(PEER_PAGES):

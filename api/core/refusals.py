@@ -30,8 +30,8 @@ class Refusal:
 
     actor: Actor
     action: str
-    place: str  # `addressHash` or `operation`
-    name: str  # the hash, or the operation's name
+    member: str  # of the audit entry's details: `addressHash` or `operation`
+    value: str  # the hash, or the operation's name
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Due:
 
 
 class Refusals:
-    """Counts refusals and writes them down."""
+    """Counts refusals, and writes them to the audit trail in the background."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -59,7 +59,7 @@ class Refusals:
         first, kind = refusal, replace(refusal, actor=replace(refusal.actor, request_id=None, own_request_id=None))
         with self._lock:
             if kind not in self._others and len(self._others) >= MAX_KINDS:
-                first = kind = Refusal(Actor(audit.ANONYMOUS), refusal.action, refusal.place, "others")
+                first = kind = Refusal(Actor(audit.ANONYMOUS), refusal.action, refusal.member, "others")
             if kind in self._others:
                 self._others[kind] += 1
                 return
@@ -113,5 +113,5 @@ class Refusals:
 
 def _append(w: Writing, due: Due) -> None:
     refusal = due.refusal
-    place = {refusal.place: refusal.name}
-    audit.append(w, refusal.actor, refusal.action, place, due.at, outcome=Outcome.REFUSED, times=due.times)
+    details = {refusal.member: refusal.value}
+    audit.append(w, refusal.actor, refusal.action, details, due.at, outcome=Outcome.REFUSED, times=due.times)

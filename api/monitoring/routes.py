@@ -33,7 +33,7 @@ from api.monitoring.schemas import (
     MatchListView,
     MatchView,
     RulesetListView,
-    RulesetPaging,
+    RulesetsQuery,
     RulesetVersionListView,
     RulesetView,
     SavedRulesetView,
@@ -95,7 +95,7 @@ def check_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
 
 
 @router.get("/rulesets", response_model=envelope(RulesetListView), responses=refuses(CORRUPT))
-def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> Response:
+def list_rulesets(caller: Watcher, query: Annotated[RulesetsQuery, Query()]) -> Response:
     """List rulesets in order of their slugs, including inactive ones."""
     with caller.reading() as r:
         found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.requested_page())

@@ -65,7 +65,7 @@ class SentRuleset(Received):
         return self.model_extra or {}
 
 
-class RulesetPaging(Paging):
+class RulesetsQuery(Paging):
     include_archived: Annotated[
         bool,
         flag_parameter("includeArchived", "Ruleset.InvalidIncludeArchived", "Include archived rulesets."),

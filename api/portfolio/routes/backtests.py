@@ -19,9 +19,9 @@ from api.portfolio.schemas.backtests import (
     BacktestListView,
     BacktestResultView,
     ChangedListView,
+    ChangesQuery,
     PolicyCoverageView,
     SentBacktest,
-    WhichChanges,
 )
 from pipelines.pages import CONTENT_POLICY
 from storage.decisions import policies
@@ -83,7 +83,7 @@ def get_policy_coverage(caller: Author, slug: PolicySlug, query: Annotated[Versi
     responses=refuses(UNFINISHED, *DAMAGED_FILE),
 )
 def list_changed_customers(
-    caller: Author, slug: PolicySlug, backtest_id: BacktestId, query: Annotated[WhichChanges, Query()]
+    caller: Author, slug: PolicySlug, backtest_id: BacktestId, query: Annotated[ChangesQuery, Query()]
 ) -> Response:
     """List the customers whose outcome or limits change, with the rules that cause it."""
     with caller.reading() as r:

@@ -351,7 +351,7 @@ class ChangedListView(Counts):
     customers: Sequence[ChangedCustomerView]
 
 
-class WhichChanges(Paging):
+class ChangesQuery(Paging):
     change: Annotated[
         str | None,
         choice_parameter(

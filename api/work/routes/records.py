@@ -22,10 +22,10 @@ from api.work.schemas.records import (
     NewAttachmentView,
     NewNoteView,
     NoteListView,
+    NotesQuery,
     SentNote,
     TimelineQuery,
     TimelineView,
-    WhichNotes,
     WrittenNoteView,
 )
 from api.work.timeline import describe_entry
@@ -40,7 +40,7 @@ FILE_ERRORS = ("Request.MalformedForm", "Attachment.WrongCount", "Attachment.Fil
 @router.get(
     "/notes", response_model=envelope(NoteListView), responses=refuses("Evaluation.NotFound", "RuleMatch.NotFound")
 )
-def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[WhichNotes, Query()]) -> Response:
+def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[NotesQuery, Query()]) -> Response:
     """List notes on a customer, newest first. A deleted note has no text, only who wrote and deleted it, and when."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)

@@ -15,16 +15,16 @@ from api.http.route import Route
 from api.monitoring.rulesets import describe_matches
 from api.work.schemas.work import (
     AlertListView,
+    AlertsQuery,
     AlertView,
     ColleagueListView,
     ColleagueView,
     DecisionAssigneeView,
     SentAlertAction,
     SentAssignee,
-    WhichAlerts,
-    WhichWork,
     WorkItemView,
     WorkListView,
+    WorkQuery,
     describe_alert,
     describe_history,
     describe_item,
@@ -55,7 +55,7 @@ SUMMARISED = ("code", "message", "severity", "recommendedActions")
 
 
 @router.get("/work", response_model=envelope(WorkListView))
-def list_work(caller: Worker, query: Annotated[WhichWork, Query()]) -> Response:
+def list_work(caller: Worker, query: Annotated[WorkQuery, Query()]) -> Response:
     """List what waits for people, newest first: alerts that are neither closed nor snoozed, and decisions.
 
     A decision waits if it is the latest one of its customer and policy, its outcome is `conditional` or
@@ -112,7 +112,7 @@ def assign_decision(caller: Worker, evaluation_id: EvaluationId, sent: SentAssig
     response_model=envelope(AlertListView),
     responses=refuses("Customer.NotFound", "Ruleset.NotFound", CORRUPT),
 )
-def list_alerts(caller: Worker, query: Annotated[WhichAlerts, Query()]) -> Response:
+def list_alerts(caller: Worker, query: Annotated[AlertsQuery, Query()]) -> Response:
     """List alerts, newest first, with what their rules say and recommend. Every match is an alert.
 
     A snoozed alert is open again once its time has come.

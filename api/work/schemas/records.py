@@ -48,7 +48,7 @@ class SentNote(Received):
         return NewNote(self.text, self.evaluation_id, self.match_id)
 
 
-class WhichNotes(Paging):
+class NotesQuery(Paging):
     evaluation_id: Annotated[
         UUID | None,
         identifier_parameter("evaluationId", "Note.InvalidSubject", "Only notes about this evaluation."),

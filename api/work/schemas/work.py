@@ -29,16 +29,16 @@ from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemS
 
 MAX_REASON = 1_000  # characters
 ME, NONE = "me", "none"
-# Members that an action can't be without, and the code of the refusal.
-NEEDED = {"until": (ItemAction.SNOOZE, "Alert.InvalidUntil"), "reason": (ItemAction.CLOSE, "Alert.InvalidReason")}
+# For each optional member: the action that requires it, and the error code if it is missing.
+REQUIRED_BY = {"until": (ItemAction.SNOOZE, "Alert.InvalidUntil"), "reason": (ItemAction.CLOSE, "Alert.InvalidReason")}
 
 
 def _assignee(given: Any) -> str:
     return given if given in (ME, NONE) else str(identifier(given))
 
 
-class Assigned(Paging):
-    """Paging of lists that are filtered by their assignee."""
+class AssignedQuery(Paging):
+    """Paging of a list that can be filtered by assignee."""
 
     assignee: Annotated[
         str | None,
@@ -60,13 +60,13 @@ class Assigned(Paging):
         return caller if self.assignee == ME else self.assignee
 
 
-class WhichWork(Assigned):
+class WorkQuery(AssignedQuery):
     kind: Annotated[
         ItemKind | None, choice_parameter("kind", "Work.InvalidKind", ItemKind, "Only alerts, or only decisions.")
     ] = None
 
 
-class WhichAlerts(Assigned):
+class AlertsQuery(AssignedQuery):
     state: Annotated[
         ItemState | None, choice_parameter("state", "Alert.InvalidState", ItemState, "Only alerts in this state.")
     ] = None
@@ -124,7 +124,7 @@ class SentAlertAction(Received):
     @field_validator("until", "reason")
     @classmethod
     def _require_if_needed(cls, given: Any, info: ValidationInfo) -> Any:
-        action, code = NEEDED[str(info.field_name)]
+        action, code = REQUIRED_BY[str(info.field_name)]
         if given is None and info.data.get("action") is action:
             raise refusal(code, f"{info.field_name} is needed to {action}.")
         return given

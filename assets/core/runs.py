@@ -30,7 +30,7 @@ JOBS_TAG = "tidemark/jobs"
 ROWS_TAG = "tidemark/rows"
 CUSTOMERS_TAG = "tidemark/customers"
 PORTFOLIO_JOB_TAG = "tidemark/portfolio_job"  # the job's id
-ASKED_TAG = "tidemark/asked"  # evaluate only customers whose ruleset or attributes changed
+ON_REQUEST_TAG = "tidemark/asked"  # evaluate only customers whose ruleset or attributes changed
 PARTITION_TAG = "dagster/partition"
 
 

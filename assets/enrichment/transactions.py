@@ -75,7 +75,7 @@ def enrichment(context: AssetExecutionContext, store: ResourceParam[Store]) -> I
 
 @dataclass(frozen=True)
 class _PassInput:
-    """The input of a pass: what the batch adds and retracts, and the value that each customer has."""
+    """The input of one pass of enrichment: what the batch adds and retracts, and each customer's stored value."""
 
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
@@ -102,7 +102,7 @@ class _PassInput:
 
 @dataclass(frozen=True)
 class _Pass:
-    """What a pass computed for some of the customers."""
+    """The result of one pass of enrichment over some of the batch's customers."""
 
     transactions: pl.DataFrame
     duplicates: pl.DataFrame
@@ -198,12 +198,12 @@ def _write(store: Store, work: Work, inputs: _PassInput, computed: Computed) -> 
         segment=segment,
         values=values,
         outcomes=outcomes_file,
-        endings=_endings(inputs, computed, outcomes_file[0].path if outcomes_file else None),
+        endings=_end_jobs(inputs, computed, outcomes_file[0].path if outcomes_file else None),
         recomputed=frozenset(inputs.versions) - computed.failed,
         ruleset_evaluation=ruleset_evaluation.evaluate_batch(store, computed.transactions, new_versions)
         if values
         else None,
-        yielding=not work.jobs,  # by hand: customers with unfinished jobs are left to those jobs
+        yielding=not work.jobs,  # a run by hand has none: it leaves customers with unfinished jobs to those jobs
     )
     with store.db.writing() as w:
         return commit_values(w, store.lake, result, datetime.now(UTC))
@@ -226,15 +226,15 @@ def _write_outcomes(store: Store, work: Work, computed: Computed) -> File | None
     return store.lake.put_frame(f"outcomes/{work.day}/{uuid4()}.parquet", frame), frame.height
 
 
-def _endings(inputs: _PassInput, computed: Computed, outcomes_path: str | None) -> list[Ending]:
+def _end_jobs(inputs: _PassInput, computed: Computed, outcomes_path: str | None) -> list[Ending]:
     """Return how each job ends. Received = processed + rejected rows, and processed = enriched + duplicate rows."""
     rejected = _count_by_job(computed.rejected)
     duplicates = _count_by_job(computed.duplicates)
     damaged = [*inputs.unreadable, *inputs.retracting.impossible]
-    return [_failure(job, damage.code, damage.detail) for job, damage in damaged] + [
+    return [_fail_job(job, damage.code, damage.detail) for job, damage in damaged] + [
         _end_uncomputed(job, inputs.damaged.get(job.customer_number))
         if job.customer_number in computed.failed
-        else _ending(
+        else _end_job(
             job,
             rejected.get(job.job_id.bytes, 0),
             duplicates.get(job.job_id.bytes, 0),
@@ -249,7 +249,7 @@ def _count_by_job(rows: pl.DataFrame) -> dict[bytes, int]:
     return dict(rows.group_by("job_id").len().rows())
 
 
-def _ending(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
+def _end_job(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
     if job.flow not in SUBMISSIONS:
         return Ending(job, JobStatus.COMPLETED, data_version)
     processed = job.received_rows - rejected
@@ -277,11 +277,11 @@ def _status(job: Job, rejected: int) -> JobStatus:
 
 def _end_uncomputed(job: Job, damage: Corrupt | None) -> Ending:
     if damage is not None:
-        return _failure(job, damage.code, damage.detail)
-    return _failure(job, "Enrichment.Failed", "The customer's transactions could not be enriched.")
+        return _fail_job(job, damage.code, damage.detail)
+    return _fail_job(job, "Enrichment.Failed", "The customer's transactions could not be enriched.")
 
 
-def _failure(job: Job, code: str, message: str) -> Ending:
+def _fail_job(job: Job, code: str, message: str) -> Ending:
     return Ending(job, JobStatus.FAILED, data_version=None, error={"code": code, "message": message})
 
 

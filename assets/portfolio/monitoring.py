@@ -1,6 +1,6 @@
-"""Evaluate the portfolio by rulesets every night, because conditions also change with time. When rulesets or attributes
-change, the customers concerned are evaluated at once.
+"""Evaluate rulesets for the whole portfolio every night, because conditions also change as time passes.
 
+When a ruleset or an attribute changes, the customers that it affects are evaluated at once.
 Applying the same evaluation twice changes nothing. So a run that was killed can be repeated: its requests are deleted
 only when the evaluation has finished. A customer whose transactions changed in the meantime is skipped, because the
 batch that changed them has evaluated it.
@@ -15,7 +15,7 @@ from dagster import AllPartitionMapping, AssetDep, AssetExecutionContext, Materi
 from sqlalchemy import ColumnElement, and_
 
 from assets.core.batches import Work
-from assets.core.runs import ASKED_TAG, MONITORED
+from assets.core.runs import MONITORED, ON_REQUEST_TAG
 from assets.enrichment.transactions import enriched_transactions
 from assets.monitoring import ruleset_evaluation
 from assets.portfolio.maintenance import Counts, carry_out
@@ -50,7 +50,7 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
     A run that was requested because a ruleset or an attribute changed evaluates only the customers that the change
     affects; other runs evaluate all.
     """
-    everybody = ASKED_TAG not in context.run.tags
+    everybody = ON_REQUEST_TAG not in context.run.tags
     counts = evaluate(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)
     metadata = {
         "customers": counts.customers,
@@ -69,14 +69,14 @@ def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everyb
     with store.db.reading() as r:
         requests = evaluation_requests.find_unanswered(r, bucket)
     condition = is_watched() if everybody else and_(is_watched(), evaluation_requests.has_request(bucket))
-    do = partial(evaluate_now, store, clock=clock)
+    do = partial(evaluate_slice, store, clock=clock)
     counts = carry_out(store, Task.MONITORING, bucket, condition, do, skips_unfinished=False)
     with store.db.writing() as w:
         evaluation_requests.delete_answered(w, requests)
     return counts
 
 
-def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Counts:
+def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> Counts:
     """Evaluate customers by their stored data, and apply the result."""
     with store.db.reading() as r:
         watched_customers = ruleset_evaluation.read_watched_customers(r, work.customers)

@@ -28,7 +28,7 @@ from dagster import (
     sensor,
 )
 
-from assets.core.runs import ASKED_TAG, MONITORED, PARTITION_TAG, QUEUE_TAG
+from assets.core.runs import MONITORED, ON_REQUEST_TAG, PARTITION_TAG, QUEUE_TAG
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio.monitoring import is_watched, monitored_customers
 from assets.portfolio.tables import (
@@ -219,7 +219,7 @@ def _evaluations_under_way(instance: DagsterInstance) -> frozenset[str]:
 def _evaluation_run(waiting: evaluation_requests.Waiting, now: datetime) -> RunRequest:
     attempt = (now - waiting.since) // GIVEN_UP_AFTER
     key = f"{MONITORED} {waiting.bucket:02d} {waiting.newest} {attempt}"
-    return RunRequest(run_key=key, partition_key=f"{waiting.bucket:02d}", tags={ASKED_TAG: "ruleset_evaluation"})
+    return RunRequest(run_key=key, partition_key=f"{waiting.bucket:02d}", tags={ON_REQUEST_TAG: "ruleset_evaluation"})
 
 
 def _runs(buckets: Iterable[int]) -> list[RunRequest]:

@@ -1,4 +1,4 @@
-"""What Dagster's launcher asks of workers, wherever they are."""
+"""The interface between Dagster's launcher and the workers, whether they run on this machine or elsewhere."""
 
 from dataclasses import dataclass
 from typing import Protocol

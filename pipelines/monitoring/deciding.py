@@ -215,7 +215,7 @@ def _record_match(
         "asOf": evaluated.as_of,
         "dataVersion": customer.data_version,
         "cause": evaluated.cause,
-        "observed": observed.record(number, ruleset_id, rules),
+        "observed": observed.describe_firings(number, ruleset_id, rules),
     }
     return NewMatch(
         match_id=match_id,

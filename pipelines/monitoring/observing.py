@@ -65,10 +65,10 @@ class Observations:
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
-        """OUTCOMES of customers that a ruleset applies to and is not muted for; sorted."""
+        """OUTCOMES, sorted: each customer's rules of rulesets that apply to the customer and aren't muted."""
         rules = self.plan.rules
-        seen = self._evaluated_rulesets[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
-        customer, rule = np.nonzero(seen)
+        is_evaluated = self._evaluated_rulesets[:, [self._ruleset_columns[ruleset_id] for ruleset_id, _ in rules]]
+        customer, rule = np.nonzero(is_evaluated)
         holds = pl.Series(self._results[customer, rule])
         return pl.DataFrame(
             {
@@ -81,7 +81,7 @@ class Observations:
 
     @cached_property
     def causes(self) -> pl.DataFrame:
-        """UNAVAILABLE, sorted."""
+        """UNAVAILABLE, sorted: the values that keep conditions unknown."""
         parts = [
             self._find_unavailable(nth, ruleset_id, code)
             for nth, (ruleset_id, code) in enumerate(self.plan.rules)
@@ -91,35 +91,36 @@ class Observations:
             UNAVAILABLE.names()
         )
 
-    def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
-        """Return what these rules report, what their conditions read, and the comparisons. Decimals are exact."""
+    def describe_firings(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
+        """Return for each of the rules its report, the values that its condition read, and the comparisons.
+
+        Decimals are exact.
+        """
         planned = self.plan.rulesets[ruleset_id]
-        row = self._columns_read_by(planned).row(self._rows[customer_number], named=True)
+        row = self._select_columns(planned).row(self._customer_rows[customer_number], named=True)
         return {"rules": [describe_firing(self.plan, planned, planned.rules[code], row) for code in rules]}
 
     @cached_property
-    def _places(self) -> Mapping[UUID, int]:
+    def _ruleset_columns(self) -> Mapping[UUID, int]:
         return {ruleset_id: place for place, ruleset_id in enumerate(self.plan.rulesets)}
 
     @cached_property
-    def _rows(self) -> Mapping[int, int]:
+    def _customer_rows(self) -> Mapping[int, int]:
         return {number: row for row, number in enumerate(self.evaluated[BY_CUSTOMER].to_list())}
 
     @cached_property
-    def _columns_of_rulesets(self) -> dict[UUID, pl.DataFrame]:
+    def _frames_of_rulesets(self) -> dict[UUID, pl.DataFrame]:
         return {}
 
-    def _columns_read_by(self, planned: PlannedRuleset) -> pl.DataFrame:
-        """Return the columns that a ruleset's rules read: those of all rulesets would make long rows."""
+    def _select_columns(self, planned: PlannedRuleset) -> pl.DataFrame:
+        """Return only the columns that the ruleset's rules read, because a row with all columns would be long."""
         ruleset_id = planned.source.ruleset_id
-        if ruleset_id not in self._columns_of_rulesets:
+        if ruleset_id not in self._frames_of_rulesets:
             nodes = {node.name: node for rule in planned.rules.values() for node in self.plan.below(rule.condition)}
             leaves = [column_of(node) for node in nodes.values() if node.is_leaf]
             days = [each.day for each in self.plan.baselines]
-            self._columns_of_rulesets[ruleset_id] = self.evaluated.select(
-                *nodes, *leaves, *map(cause_of, leaves), *days
-            )
-        return self._columns_of_rulesets[ruleset_id]
+            self._frames_of_rulesets[ruleset_id] = self.evaluated.select(*nodes, *leaves, *map(cause_of, leaves), *days)
+        return self._frames_of_rulesets[ruleset_id]
 
     @cached_property
     def _results(self) -> "np.ndarray[Any, np.dtype[np.int8]]":
@@ -136,7 +137,9 @@ class Observations:
 
     def _find_unavailable(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
         planned = self.plan.rulesets[ruleset_id]
-        is_unknown = self._evaluated_rulesets[:, self._places[ruleset_id]] & (self._results[:, nth] == _UNKNOWN)
+        is_unknown = self._evaluated_rulesets[:, self._ruleset_columns[ruleset_id]] & (
+            self._results[:, nth] == _UNKNOWN
+        )
         rows = self.evaluated.filter(pl.Series(is_unknown))
         for leaf in self.plan.leaves_below(planned.rules[code].condition):
             yield rows.filter(pl.col(leaf.name).is_null()).select(

@@ -306,5 +306,5 @@ def _readings_as_json(of: Simulation, part: Observations, fired: pl.DataFrame) -
     snapshots = part.evaluated[BY_CUSTOMER]
     mine = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))
     for snapshot, rule in mine.select("snapshot", pl.col("rule").cast(pl.String)).iter_rows():
-        [described] = part.record(snapshot, of.ruleset_id, [rule])["rules"]
+        [described] = part.describe_firings(snapshot, of.ruleset_id, [rule])["rules"]
         yield _encode(described["read"]).decode()

@@ -15,8 +15,10 @@ from storage.core.database import Reading, Writing
 from storage.core.models import clients, sessions, sign_in_links
 
 LIFETIME = timedelta(hours=12)  # a working day: our judgement
-IDLE = timedelta(hours=1)  # without a request: our judgement
-SEEN_EVERY = timedelta(minutes=1)  # the last request is stored this often at most, so that reading a page rarely writes
+MAX_IDLE = timedelta(hours=1)  # a session without a request for so long has ended: our judgement
+TOUCH_EVERY = timedelta(
+    minutes=1
+)  # the last request is stored this often at most, so that reading a page rarely writes
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Session:
     user: User
     client_name: str
     decision_policies: bool  # whether they are enabled for the client
-    seen_at: datetime  # the last request, to within SEEN_EVERY
+    seen_at: datetime  # the last request, to within TOUCH_EVERY
 
     @property
     def principal(self) -> Principal:
@@ -51,7 +53,7 @@ def find(r: Reading, token: str, now: datetime) -> Session | None:
     row = r.execute(
         select(sessions.c.user_id, sessions.c.seen_at)
         .where(sessions.c.token_hash == hash_token(token))
-        .where(sessions.c.expires_at > now, sessions.c.seen_at > now - IDLE)
+        .where(sessions.c.expires_at > now, sessions.c.seen_at > now - MAX_IDLE)
     ).first()
     if row is None or (user := users.get(r, row.user_id)).disabled_at is not None:
         return None
@@ -63,7 +65,7 @@ def find(r: Reading, token: str, now: datetime) -> Session | None:
 
 def is_stale(session: Session, now: datetime) -> bool:
     """Return whether `touch` is due."""
-    return now - session.seen_at >= SEEN_EVERY
+    return now - session.seen_at >= TOUCH_EVERY
 
 
 def touch(w: Writing, session: Session, now: datetime) -> None:
@@ -77,5 +79,5 @@ def end(w: Writing, session: Session) -> None:
 
 def sweep(w: Writing, now: datetime) -> None:
     """Delete sessions and links that have ended."""
-    w.execute(delete(sessions).where((sessions.c.expires_at <= now) | (sessions.c.seen_at <= now - IDLE)))
+    w.execute(delete(sessions).where((sessions.c.expires_at <= now) | (sessions.c.seen_at <= now - MAX_IDLE)))
     w.execute(delete(sign_in_links).where(sign_in_links.c.expires_at <= now))

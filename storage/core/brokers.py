@@ -44,7 +44,7 @@ def read_waiting(settings: Settings) -> list[WaitingRun]:
     """Return the runs that wait in the broker. Each message is received and given back, which takes a moment.
 
     Raises:
-        ConnectionError: the broker is away or refuses. The message is a sentence for the operator.
+        ConnectionError: the broker can't be reached or refuses. The message is a sentence for the operator.
     """
     with _connected(settings) as connection:
         return [run for queue in Queue for run in _read_queue(connection, settings, queue)]

@@ -23,7 +23,7 @@ def _utc_now() -> datetime:
 class BucketLake(Lake):
     """Immutable objects of a bucket. `root` is the folder of the local copies."""
 
-    is_listed = False
+    lists_all_files = False
 
     def __init__(
         self, bucket: Bucket, cache: FileCache, db: Database, clock: Callable[[], datetime] = _utc_now
@@ -51,7 +51,7 @@ class BucketLake(Lake):
     def files(self, folder: str) -> Iterator[FoundFile]:
         yield from (FoundFile(*intent) for intent in file_intents.find_unsettled(self._db, folder))
 
-    def list_unsettled(self) -> Iterator[str]:
+    def list_uncertain(self) -> Iterator[str]:
         yield from file_intents.list_paths(self._db)
 
     def list_copies(self) -> Iterator[tuple[str, Path]]:

@@ -38,7 +38,7 @@ NEEDS_KEY = (
 class BucketListing:
     """Lists below the prefix of a bucket. `library` says where the bucket is.
 
-    All methods raise ConnectionError, with a phrase for the operator, if the bucket refuses the list or is away.
+    All methods raise ConnectionError, with a phrase for the operator, if the bucket can't be reached or refuses.
     """
 
     def __init__(self, settings: Settings, library: S3Store) -> None:

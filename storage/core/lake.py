@@ -2,8 +2,8 @@
 
 A file is durable before the database refers to it (see `durable.create`). So every path in the database has its file,
 and a file without a row is an orphan that nothing reads. Flipped bits in Parquet usually decode to wrong values without
-an error. Therefore a process checks the hash of a file when it first opens it. It checks it again once it has verified
-so many other files that it no longer remembers this one (MAX_REMEMBERED).
+an error. Therefore a process checks the hash of a file when it first opens it. It remembers the last MAX_REMEMBERED
+files that it checked, and checks an older one again.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ class UnfinishedUpload:
 class Lake:
     """Immutable files in a folder. `storage.core.bucket_lake` has them in a bucket instead."""
 
-    is_listed = True  # whether `files` yields all files, rather than only those that may be orphans
+    lists_all_files = True  # false: `files` yields only those that may be orphans
 
     def __init__(self, root: Path) -> None:
         self.root = root  # the folder of the files; for a bucket, that of local copies
@@ -128,8 +128,8 @@ class Lake:
                     path = os.path.relpath(os.path.join(parent, name), self.root)
                     yield FoundFile(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
-    def list_unsettled(self) -> Iterator[str]:
-        """Yield the paths of all files that perhaps no row names: in a folder, of all files."""
+    def list_uncertain(self) -> Iterator[str]:
+        """Yield the paths of files that the database may not refer to. For a folder: of all files."""
         yield from (file.path for file in self.files(""))
 
     def list_copies(self) -> Iterator[tuple[str, Path]]:
@@ -140,15 +140,15 @@ class Lake:
         """Yield all versions of a bucket's objects, current ones included. A folder has none.
 
         Raises:
-            ConnectionError: the bucket refuses the list or is away. The message is a phrase for the operator.
+            ConnectionError: the bucket can't be reached or refuses the list. The message is a phrase for the operator.
         """
         yield from ()
 
     def list_uploads(self) -> Iterator[UnfinishedUpload]:
-        """Yield a bucket's uploads in parts that did not end. A folder has none.
+        """Yield a bucket's unfinished multipart uploads. A folder has none.
 
         Raises:
-            ConnectionError: the bucket refuses the list or is away. The message is a phrase for the operator.
+            ConnectionError: the bucket can't be reached or refuses the list. The message is a phrase for the operator.
         """
         yield from ()
 

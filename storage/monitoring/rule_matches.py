@@ -244,7 +244,7 @@ def find(
 
 def read_record(r: Reading, match: Match) -> bytes:
     """Return the match's record as JSON: `matchId, clientId, customerId, rulesetId, rulesetVersion, at, asOf,
-    dataVersion, cause`, and `observed` as in `Observations.record`.
+    dataVersion, cause`, and `observed` as in `Observations.describe_firings`.
 
     Raises:
         Corrupt: the record was changed.

@@ -191,7 +191,7 @@ class _LakeSearch:
 
     def search_unnamed_files(self) -> Iterator[Trace]:
         """Search files that no row names: those of writers that were killed, and those that a sweep removes later."""
-        for path in self._store.lake.list_unsettled():
+        for path in self._store.lake.list_uncertain():
             if path not in self._searched:
                 self._searched.add(path)
                 trace = Trace(_folder_of(path), path, note=UNNAMED)

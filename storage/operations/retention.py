@@ -156,7 +156,7 @@ def describe_unexpected(store: Store, now: datetime) -> str | None:
             f"{unexplained:,} of {replaced:,} replaced versions would go, though {since}. "
             "Is the clock right, and TIDEMARK_RETENTION what you mean?"
         )
-    if not store.lake.is_listed:
+    if not store.lake.lists_all_files:
         return None  # this database announced whatever a sweep removes from a bucket
     unnamed, received = _count_unnamed_submissions(store, now)
     if unnamed > max(STRAY_FILES, EXPECTED_SHARE * received):
@@ -284,7 +284,7 @@ def _remove_unnamed(store: Store, files: list[FoundFile]) -> list[FoundFile]:
     if not suspects:
         return []
     with store.db.writing() as w:
-        if store.lake.is_listed:
+        if store.lake.lists_all_files:
             _lock_naming_tables(w)
         count_orphans = _select_unnamed(w, suspects)
         for file in count_orphans:

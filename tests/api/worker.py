@@ -15,7 +15,7 @@ from api.core.schemas.examples import example
 from api.reports.schemas.reports import ReportBundleView
 from assets.core.batches import without_jobs
 from assets.intake.statements import OnProgress
-from assets.portfolio.monitoring import evaluate_now
+from assets.portfolio.monitoring import evaluate_slice
 from pipelines.intake.pdf.page.result import Extraction, Statement
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
 from storage.core import leases
@@ -120,7 +120,7 @@ def evaluate(store: Store, *customer_ids: str) -> None:
     with store.db.reading() as r:
         numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
     with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:
-        evaluate_now(store, work, lambda: datetime.now(UTC))
+        evaluate_slice(store, work, lambda: datetime.now(UTC))
 
 
 def end_refreshes(store: Store, data: Mapping[str, str]) -> None:

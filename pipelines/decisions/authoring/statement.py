@@ -1,9 +1,9 @@
 """Statement about automated decisions for a lender's privacy policy.
 
-Australia's Privacy Act requires it from 10 December 2026 (Australian Privacy Principles 1.7 to 1.9): the kinds of
-personal information that a computer program uses, the kinds of decisions that it makes alone, and those that it
-prepares substantially while a person decides. A policy declares which of its attributes and inputs are personal; a
-sole trader's bank statements always are.
+Australia's Privacy Act requires it from 10 December 2026 (Australian Privacy Principles 1.7 to 1.9). It lists the kinds
+of personal information that a computer program uses, the kinds of decisions that it makes alone, and the kinds that it
+prepares to a substantial degree for a person who decides. A policy declares which of its attributes and inputs are
+personal; a sole trader's bank statements always are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,35 +19,35 @@ ASSISTED: Sequence[Outcome] = ("conditional",)
 
 def describe_automation(policies: Sequence[Policy]) -> Data:
     """Return for each policy which information it uses and what it decides."""
-    return {"policies": [_state_policy(policy) for policy in policies]}
+    return {"policies": [_describe_policy(policy) for policy in policies]}
 
 
-def _state_policy(policy: Policy) -> Data:
+def _describe_policy(policy: Policy) -> Data:
     plan = plan_policy(policy)
     metrics = [metric for metric in plan.metrics.values() if not metric.inputs]
     return {
         "slug": policy.slug,
         "name": policy.name,
         "personalInformation": [
-            *_personal(policy.attributes, plan.labels("attribute"), "attribute"),
-            *_personal(policy.declared_inputs, plan.labels("input"), "input"),
+            *_list_personal(policy.attributes, plan.labels("attribute"), "attribute"),
+            *_list_personal(policy.declared_inputs, plan.labels("input"), "input"),
         ],
         "bankTransactions": sorted(metric.name for metric in metrics),
-        "decidedAutomatically": [*_decisions(policy, ALONE), *_limits(policy)],
-        "decidedWithAssistance": [*_decisions(policy, ASSISTED), _UNDECIDED],
+        "decidedAutomatically": [*_list_decisions(policy, ALONE), *_list_limits(policy)],
+        "decidedWithAssistance": [*_list_decisions(policy, ASSISTED), _UNDECIDED],
     }
 
 
 _UNDECIDED = "Applications that can't be decided because information is missing are left to a person."
 
 
-def _personal(declared: Sequence[Declared], read: Sequence[str], sort: str) -> Iterator[Data]:
+def _list_personal(declared: Sequence[Declared], read: Sequence[str], source: str) -> Iterator[Data]:
     for each in declared:
         if each.personal and each.name in read:
-            yield {"name": each.name, "from": sort, "kind": each.kind, "meaning": each.meaning}
+            yield {"name": each.name, "from": source, "kind": each.kind, "meaning": each.meaning}
 
 
-def _decisions(policy: Policy, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _list_decisions(policy: Policy, outcomes: Sequence[Outcome]) -> Iterator[str]:
     for step in policy.steps:
         if step.outcome in outcomes:
             met = "any" if step.match == "any" else "all"
@@ -61,15 +61,15 @@ def _decisions(policy: Policy, outcomes: Sequence[Outcome]) -> Iterator[str]:
 _OUTCOMES = {"proceed": "let through", "conditional": "referred to a person", "blocked": "refused"}
 
 
-def _limits(policy: Policy) -> Iterator[str]:
+def _list_limits(policy: Policy) -> Iterator[str]:
     names = {product.slug: product.name for product in policy.products}
     for limit in policy.limits:
         yield f"How much is offered of {names[limit.product]}."
 
 
-def as_markdown(stated: Data) -> str:
-    """Return the statement as Markdown, for the lender's lawyer to include in the privacy policy."""
-    parts = [part for policy in stated["policies"] for part in _section(policy)]
+def as_markdown(statement: Data) -> str:
+    """Return what `describe_automation` returned as Markdown, for the lender's lawyer to put into the policy."""
+    parts = [part for policy in statement["policies"] for part in _section(policy)]
     return "\n".join(["# Decisions made by a computer program", "", *parts])
 
 

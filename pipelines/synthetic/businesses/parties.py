@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from random import Random
 
 from pipelines.synthetic.world.brands import available, canonical
-from pipelines.synthetic.world.merchants import terminal
+from pipelines.synthetic.world.merchants import card_merchant
 from pipelines.synthetic.world.model import Part, Party
 from pipelines.synthetic.world.names import firm_in_suburb, firm_of_kind, local_firm, payee
 
@@ -38,9 +38,9 @@ def counterparty(rng: Random, name: str, part: Part | None = None, code: str = "
 def shop(rng: Random, name: str, suburb: str, part: Part | None = None) -> Party:
     """Return a card terminal: a brand's branch or web shop, or a local firm's counter, mostly in capitals."""
     if not name.startswith(("~", "{")):
-        return terminal(name, suburb)
+        return card_merchant(name, suburb)
     firm = counterparty(rng, name, part)
-    return terminal(firm.name.upper() if rng.random() < 0.85 else firm.name, suburb, firm.brand)
+    return card_merchant(firm.name.upper() if rng.random() < 0.85 else firm.name, suburb, firm.brand)
 
 
 def choose_name(rng: Random, names: Sequence[str], part: Part | None) -> str | None:

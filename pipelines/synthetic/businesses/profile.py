@@ -19,8 +19,8 @@ from pipelines.synthetic.world.merchants import (
     Spend,
     StateBodies,
     bills_by_family,
+    card_merchant,
     merchants,
-    terminal,
     water_bill,
 )
 from pipelines.synthetic.world.model import Condition, Latents, Lookalike, Movement, Part, Party, Role, Series
@@ -386,4 +386,4 @@ def _wagering(rng: Random, latents: Latents, part: Part | None) -> Party | None:
     name = choose_name(rng, merchants().wagering, part)
     if name is None or rng.random() >= 0.22 * (1 - latents.prudence) ** 1.2:
         return None
-    return terminal(name, "DARWIN")
+    return card_merchant(name, "DARWIN")

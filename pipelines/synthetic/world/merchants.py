@@ -1,7 +1,7 @@
 """Whom small businesses pay, and what statements print (`merchants.yaml` and `bills.csv`).
 
-Regular bills, card spending, card processors, public bodies. Amounts are dollars. `{n7}` in a text is a random
-number (`blanks`), `~meals` a made-up local firm of that kind and `{person}` a made-up person (`parties`).
+Regular bills, card spending, card processors, public bodies. Amounts are dollars. In a text, `{n7}` stands for a
+random number of seven digits, `~meals` for a made-up local firm of that kind and `{person}` for a made-up person.
 """
 
 from collections import defaultdict
@@ -63,7 +63,7 @@ class Clearing(Record, frozen=True):
 
 
 class StateBodies(Record, frozen=True):
-    """Public bodies of a state, among which a business can't choose."""
+    """The public bodies that every business of a state pays."""
 
     revenue: str  # payroll and land tax
     registration: str
@@ -107,8 +107,8 @@ def water_bill(state: str) -> Bill:
     return next(bill for bill in bills_by_family()["water"] if bill.state == state)
 
 
-def terminal(name: str, suburb: str, brand: str = "") -> Party:
-    """Return a card merchant where it bills from: its head office, or the suburb's branch."""
+def card_merchant(name: str, suburb: str, brand: str = "") -> Party:
+    """Return a merchant at the place that card statements print for it: its head office, or else the suburb."""
     start = name.split("{", maxsplit=1)[0].split(maxsplit=1)[0]
     place, region = merchants().head_offices.get(start, (suburb, ""))
     return Party(name, place, region, brand=brand or canonical(name))

@@ -127,7 +127,7 @@ def test_sessions_end(store: Store, base_url: str, client_id: UUID, user: User, 
         with store.db.writing() as w:
             token = sessions.start(w, user, now)
         with store.db.reading() as r:
-            assert sessions.find(r, token, now + sessions.IDLE) is None
+            assert sessions.find(r, token, now + sessions.MAX_IDLE) is None
 
 
 def test_forms_of_other_sites_are_refused(store: Store, base_url: str, client_id: UUID, user: User) -> None:

@@ -54,7 +54,7 @@ def run_simulation(lender: Lender, what: str | Path, *arguments: str | Path) -> 
 
 
 @contextmanager
-def working(store: Store) -> Iterator[None]:
+def run_waiting_jobs(store: Store) -> Iterator[None]:
     def work_off() -> None:
         with store.db.reading() as r:
             waiting = portfolio_jobs.find_waiting(r)
@@ -67,7 +67,7 @@ def working(store: Store) -> Iterator[None]:
 
 def test_a_ruleset_is_simulated_and_the_page_is_written(store: Store, lender: Lender, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    with working(store):
+    with run_waiting_jobs(store):
         result = run_simulation(lender, "spending", "--page", page, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -77,7 +77,7 @@ def test_a_ruleset_is_simulated_and_the_page_is_written(store: Store, lender: Le
 
 def test_months_rules_and_customers_are_printed(store: Store, lender: Lender) -> None:
     first = datetime.now(store.settings.zone).date() - timedelta(days=60)
-    with working(store):
+    with run_waiting_jobs(store):
         result = run_simulation(lender, "spending", "--from", str(first))
     assert result.exit_code == 0, result.output
     assert f"From {first} to " in result.stdout
@@ -91,7 +91,7 @@ def test_months_rules_and_customers_are_printed(store: Store, lender: Lender) ->
 def test_a_file_is_saved_as_an_inactive_ruleset_and_simulated(store: Store, lender: Lender, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
     file.write_text(yaml.safe_dump(document("new", more_than="10") | {"active": True}))
-    with working(store):
+    with run_waiting_jobs(store):
         result = run_simulation(lender, file, "--json")
     assert result.exit_code == 0, result.output
     assert "Saved the ruleset new, switched off." in result.stderr

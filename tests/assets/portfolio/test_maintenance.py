@@ -37,16 +37,16 @@ pytestmark = pytest.mark.service  # a whole job per test, not one step; the step
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Don't wait for waiting jobs: in these tests nothing ends them meanwhile."""
+    """Don't pause while a job waits: in these tests nothing would end it."""
     monkeypatch.setattr(maintenance_work, "LONGEST_WAIT_S", 0)
 
 
 @pytest.fixture
 def lenders(filled: Filled) -> list[Lender]:
-    return filled(outdated)
+    return filled(outdate_three_lenders)
 
 
-def outdated(store: Store) -> list[Lender]:
+def outdate_three_lenders(store: Store) -> list[Lender]:
     """Return three lenders, each with a customer in BUCKET whose row an older version of the enrichment made."""
     three = three_in_a_bucket(store)
     with store.db.writing() as w:
@@ -54,7 +54,7 @@ def outdated(store: Store) -> list[Lender]:
     return three
 
 
-def backfilled(store: Store, do: Callable[[Work], Counts] | None = None) -> Counts:
+def run_backfill(store: Store, do: Callable[[Work], Counts] | None = None) -> Counts:
     """Run a backfill with one slice for each customer."""
     sliced = dataclasses.replace(
         store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1, "portfolio_share": 1})
@@ -62,7 +62,7 @@ def backfilled(store: Store, do: Callable[[Work], Counts] | None = None) -> Coun
     return carry_out(sliced, Task.BACKFILL, BUCKET, tables.is_due(), do or partial(tables.reenrich, sliced))
 
 
-def better(*arguments: Any) -> Enriched:
+def enrich_with_new_category(*arguments: Any) -> Enriched:
     """Enrich with another category for coffee."""
     enriched = enrich(*arguments)
     coffee = pl.col("description") == "COFFEE"
@@ -70,13 +70,13 @@ def better(*arguments: Any) -> Enriched:
     return dataclasses.replace(enriched, transactions=enriched.transactions.with_columns(category=new))
 
 
-def progress(store: Store) -> BucketProgress:
+def read_backfill_progress(store: Store) -> BucketProgress:
     with store.db.reading() as r:
         [found] = maintenance.read_progress(r, Task.BACKFILL, [BUCKET])
     return found
 
 
-def enrichment_versions(store: Store) -> list[int]:
+def read_enrichment_versions(store: Store) -> list[int]:
     with store.db.reading() as r:
         query = select(models.customers.c.enrichment_version).order_by(models.customers.c.number)
         return list(r.execute(query).scalars())
@@ -85,53 +85,53 @@ def enrichment_versions(store: Store) -> list[int]:
 def test_all_customers_get_the_enrichment_version_but_only_changed_rows_a_data_version(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transactions, "enrich", better)
+    monkeypatch.setattr(transactions, "enrich", enrich_with_new_category)
     before = [lender.customer.data_version for lender in lenders]
-    assert backfilled(store) == Counts(customers=3, changed=1)
-    moved = [lender.customer.data_version - version for lender, version in zip(lenders, before, strict=True)]
-    assert moved == [0, 1, 0]
+    assert run_backfill(store) == Counts(customers=3, changed=1)
+    increases = [lender.customer.data_version - version for lender, version in zip(lenders, before, strict=True)]
+    assert increases == [0, 1, 0]
     assert [row["category"] for row in lenders[1].rows()] == ["new"]
-    assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
-    assert backfilled(store) == Counts(), "no customer is outdated any more"
+    assert read_enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
+    assert run_backfill(store) == Counts(), "no customer is outdated any more"
 
 
 @pytest.mark.usefixtures("lenders")
 def test_slices_done_before_a_failure_are_not_repeated(store: Store) -> None:
     tried: list[int] = []
 
-    def breaking(work: Work) -> Counts:
+    def break_after_first(work: Work) -> Counts:
         if tried:
             raise MemoryError
         tried.extend(work.customers)
         return tables.reenrich(store, work)
 
     with pytest.raises(MemoryError):
-        backfilled(store, breaking)
-    assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION - 1]
-    broken = progress(store)
+        run_backfill(store, break_after_first)
+    assert read_enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION - 1]
+    broken = read_backfill_progress(store)
     assert (broken.total, broken.done, broken.error) == (3, 1, "MemoryError")
 
-    again = backfilled(store)
+    again = run_backfill(store)
     assert again.customers == 2
-    assert progress(store).error is None
+    assert read_backfill_progress(store).error is None
 
 
 def test_a_customer_with_an_unfinished_submission_is_left_to_it(store: Store, lenders: list[Lender]) -> None:
     lenders[1].submit(SALE)
-    assert backfilled(store) == Counts(customers=2, skipped=1)
-    assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
+    assert run_backfill(store) == Counts(customers=2, skipped=1)
+    assert read_enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
     lenders[1].end_all()
-    assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
+    assert read_enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
 
 
 def test_a_submission_received_while_a_slice_is_computed_takes_precedence(store: Store, lenders: list[Lender]) -> None:
-    def overtaken(work: Work) -> Counts:
+    def submit_then_reenrich(work: Work) -> Counts:
         lenders[1].submit(SALE)
         return tables.reenrich(store, work)
 
-    counts = carry_out(store, Task.BACKFILL, BUCKET, tables.is_due(), overtaken)
+    counts = carry_out(store, Task.BACKFILL, BUCKET, tables.is_due(), submit_then_reenrich)
     assert counts == Counts(customers=2, skipped=1)
-    assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
+    assert read_enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
 
 
 def test_a_damaged_file_leaves_only_its_own_customers_outdated(store: Store, lenders: list[Lender]) -> None:
@@ -143,7 +143,7 @@ def test_a_damaged_file_leaves_only_its_own_customers_outdated(store: Store, len
     )  # as a process that has not verified the file yet
     counts = carry_out(forgetful, Task.BACKFILL, BUCKET, tables.is_due(), partial(tables.reenrich, forgetful))
     assert counts == Counts(customers=3, failed=1)
-    assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
+    assert read_enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
 
 
 def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Store, lenders: list[Lender]) -> None:
@@ -164,22 +164,22 @@ def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Stor
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-def test_four_workers_over_the_buckets_leave_what_one_leaves(
+def test_four_workers_produce_the_same_files_as_one(
     store: Store, filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Byte for byte: the files of re-enriched values, and the documents of refreshed reports."""
-    lenders = filled(in_four_buckets)
-    monkeypatch.setattr(transactions, "enrich", better)
+    lenders = filled(outdate_one_in_each_bucket)
+    monkeypatch.setattr(transactions, "enrich", enrich_with_new_category)
     store.close()
     other = open_store(Settings(home=copy_home(store.settings.home, tmp_path / "other")))
-    alone, shared = maintained(store, workers=1), maintained(other, workers=4)
+    alone, shared = maintain_buckets(store, workers=1), maintain_buckets(other, workers=4)
     other.close()
     assert len(alone) == len(lenders)
     assert alone == shared
     assert all(b"new" in rows for rows, _ in alone.values()), "every value was enriched again"
 
 
-def in_four_buckets(store: Store) -> list[Lender]:
+def outdate_one_in_each_bucket(store: Store) -> list[Lender]:
     """Return four lenders, each with an outdated customer in a bucket of its own, and reports."""
     four = [Lender(store) for _ in range(4)]
     for lender in four:
@@ -191,8 +191,10 @@ def in_four_buckets(store: Store) -> list[Lender]:
     return four
 
 
-def maintained(store: Store, workers: int) -> dict[int, tuple[bytes, list[str]]]:
-    """Enrich all buckets again and refresh their reports, so many at once; return each customer's file and reports."""
+def maintain_buckets(store: Store, workers: int) -> dict[int, tuple[bytes, list[str]]]:
+    """Enrich all buckets again and refresh their reports, several buckets at once. Return each customer's file and
+    reports.
+    """
 
     def maintain(bucket: int) -> tuple[int, tuple[bytes, list[str]]]:
         carry_out(store, Task.BACKFILL, bucket, tables.is_due(), partial(tables.reenrich, store))
@@ -203,8 +205,8 @@ def maintained(store: Store, workers: int) -> dict[int, tuple[bytes, list[str]]]
             documents = [read_reports(r, kind, bucket)["data"].item() for kind in REPORTS]
         return place.customer_number, ((store.lake.root / place.path).read_bytes(), documents)
 
-    with ThreadPoolExecutor(workers) as at_once:
-        return dict(at_once.map(maintain, range(1, 5)))
+    with ThreadPoolExecutor(workers) as pool:
+        return dict(pool.map(maintain, range(1, 5)))
 
 
 def test_between_slices_maintenance_rests_while_jobs_wait(

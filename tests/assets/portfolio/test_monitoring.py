@@ -23,7 +23,7 @@ from dagster import (
 from sqlalchemy import event, insert, select, update
 
 from assets.core import batches as work_of
-from assets.core.runs import ASKED_TAG, PARTITION_TAG
+from assets.core.runs import ON_REQUEST_TAG, PARTITION_TAG
 from assets.enrichment import transactions as enriching
 from assets.monitoring import ruleset_evaluation
 from assets.portfolio import maintenance as maintenance_work
@@ -560,7 +560,7 @@ def test_the_nightly_evaluation_includes_everybody_and_answers_requests(bucket_m
     assert asked_for(one.store) == []
 
 
-@pytest.mark.parametrize(("tags", "reported"), [({ASKED_TAG: "ruleset_evaluation"}, [1, 0, 0]), ({}, [1, 1, 1])])
+@pytest.mark.parametrize(("tags", "reported"), [({ON_REQUEST_TAG: "ruleset_evaluation"}, [1, 0, 0]), ({}, [1, 1, 1])])
 def test_the_tag_of_a_run_decides_whom_it_evaluates(
     bucket_mates: list[Borrower], tags: dict[str, str], reported: list[int]
 ) -> None:
@@ -568,7 +568,7 @@ def test_the_tag_of_a_run_decides_whom_it_evaluates(
     one.score("700")
     with DagsterInstance.ephemeral() as instance:
         [asked] = tick(one.store, instance)
-    assert asked.tags.items() >= {ASKED_TAG: "ruleset_evaluation"}.items()
+    assert asked.tags.items() >= {ON_REQUEST_TAG: "ruleset_evaluation"}.items()
     resources = {"store": one.store}
     assert materialize([monitoring.monitored_customers], partition_key=one.bucket, tags=tags, resources=resources)
     assert matches(bucket_mates) == reported
@@ -697,7 +697,7 @@ def test_an_unreadable_ruleset_fails_only_its_own_clients_customers_at_night(sto
     other.watch()
     numbers = [one.customer.number, other.customer.number]
     with work_of.without_jobs(store, Queue.PORTFOLIO, TODAY, numbers) as work:
-        counts = monitoring.evaluate_now(store, work, lambda: datetime.now(UTC))
+        counts = monitoring.evaluate_slice(store, work, lambda: datetime.now(UTC))
     assert counts == Counts(customers=2, changed=1, failed=1)
     assert len(other.matches) == 1
 

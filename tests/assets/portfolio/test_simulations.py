@@ -305,13 +305,13 @@ def test_more_firings_than_are_listed_are_counted(
     ruleset = portfolio.ruleset()
     everything = portfolio.ask(ruleset)
     result = portfolio.run(everything)
-    recorded, record = list[int](), Observations.record
+    described, describe = list[int](), Observations.describe_firings
 
-    def counted(self: Observations, number: int, *of: Any) -> dict[str, Any]:
-        recorded.append(number)
-        return record(self, number, *of)
+    def note_and_describe(self: Observations, number: int, *of: Any) -> dict[str, Any]:
+        described.append(number)
+        return describe(self, number, *of)
 
-    monkeypatch.setattr(Observations, "record", counted)
+    monkeypatch.setattr(Observations, "describe_firings", note_and_describe)
     monkeypatch.setattr(where, at_once, 1)
     monkeypatch.setattr(simulation, "MAX_FIRINGS", 2)
     monkeypatch.setattr(simulated, "MAX_FIRINGS", 2)
@@ -319,7 +319,7 @@ def test_more_firings_than_are_listed_are_counted(
     job = portfolio.ask(ruleset)
     assert portfolio.run(job) == result | {"firings": 3, "firingsListed": 2}
     assert portfolio.firings(job) == portfolio.firings(everything)[:2]
-    assert len(recorded) == read
+    assert len(described) == read
 
 
 def test_a_client_without_customers_gets_an_empty_result(store: Store) -> None:

@@ -88,7 +88,7 @@ def engine_results(case: Case) -> Mapping[Key, RuleResult]:
     results: dict[Key, RuleResult] = {}
     for number, ruleset_id, rule, holds in observed.outcomes.iter_rows():
         key = number, UUID(bytes=ruleset_id), rule
-        (described,) = observed.record(number, key[1], [rule])["rules"]
+        (described,) = observed.describe_firings(number, key[1], [rule])["rules"]
         results[key] = RuleResult(holds, frozenset(causes.pop(key, ())), _readings(described), _comparisons(described))
     assert not causes, "there are causes of rules without an outcome"
     return results

@@ -144,7 +144,7 @@ def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
     seen = observe_customers(
         plan_rulesets([ruleset_with_baseline({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW
     )
-    [described] = seen.record(1, ID, ["C0"])["rules"]
+    [described] = seen.describe_firings(1, ID, ["C0"])["rules"]
     now, before = described["read"]
     assert [now["name"], now["baseline"]] == ["history_days", None]
     assert [before["name"], before["baseline"]] == ["history_days_then", {"of": "history_days", "date": "2024-06-01"}]

@@ -36,7 +36,7 @@ class Observation:
     def __init__(self, unrecordable: int | None) -> None:
         self._unrecordable = unrecordable
 
-    def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
+    def describe_firings(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
         if customer_number == self._unrecordable and ruleset_id == OTHER_RULESET:
             raise ArithmeticError("this customer's values can't be described")
         return {"rules": rules, "customer": customer_number}

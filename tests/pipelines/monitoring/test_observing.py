@@ -164,7 +164,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     ),
     "another customer's record": (
         observing.Observations,
-        "_rows",
+        "_customer_rows",
         property(lambda seen: dict.fromkeys(seen.evaluated["customer_number"], 0)),
     ),
     "nothing compared told": (describing, "_comparisons", lambda *_: []),
@@ -238,7 +238,7 @@ def test_a_record_says_what_was_read_and_how_it_compared() -> None:
         "format": "currency",
         "baseline": None,
     }
-    assert seen.record(1, ID, ["LOW"]) == {
+    assert seen.describe_firings(1, ID, ["LOW"]) == {
         "rules": [
             {
                 "code": "LOW",
@@ -274,6 +274,6 @@ def test_a_trace_names_bounds_and_texts() -> None:
     seen = observe_customers(
         plan_rulesets([ruleset_of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW
     )
-    first, second = seen.record(1, ID, ["LOW"])["rules"][0]["trace"]
+    first, second = seen.describe_firings(1, ID, ["LOW"])["rules"][0]["trace"]
     assert [each["constant"] for each in first["right"]] == ["1", "2"]
     assert second["right"] == ["x"]

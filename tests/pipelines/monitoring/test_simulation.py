@@ -160,7 +160,9 @@ def expected_result(of: Ruleset, rows: pl.DataFrame, past: AttributeHistories, e
             elif holds and (last is None or again):
                 state[number, rule] = day.date
                 found.fired.append((number, day.date, rule))
-                found.read[number, day.date, rule] = seen.record(number, RULESET_ID, [rule])["rules"][0]["read"]
+                found.read[number, day.date, rule] = seen.describe_firings(number, RULESET_ID, [rule])["rules"][0][
+                    "read"
+                ]
         for _, _, rule, kind, name, cause in seen.causes.iter_rows():
             key = (rule, kind, name, cause, month)
             found.causes[key] = found.causes.get(key, 0) + 1

@@ -8,7 +8,7 @@ from functools import cache
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.vocabulary.codes import CORRECT_DOCUMENT, catalogue
 from pipelines.vocabulary.errors import TidemarkError
-from tests.api.core.operations import documented
+from tests.api.core.operations import list_operations
 from tests.root import ROOT
 
 Nodes = tuple[ast.AST, ...]
@@ -94,7 +94,7 @@ def test_every_code_is_in_the_catalogue() -> None:
 def test_every_documented_problem_is_in_the_catalogue_with_its_status() -> None:
     examples = [
         example["value"]
-        for operation in documented()
+        for operation in list_operations()
         for response in operation.documented["responses"].values()
         for example in response["content"].get("application/problem+json", {}).get("examples", {}).values()
     ]
@@ -109,7 +109,7 @@ def test_every_refusal_of_a_file_is_in_the_catalogue() -> None:
 def test_every_code_of_the_catalogue_is_in_the_code() -> None:
     """A code is written in full, or only as the reason or value from which a helper makes it."""
     all_texts = {text for _, nodes in modules() for text in texts(nodes)}
-    fields = {code for operation in documented() for code in CODE.findall(str(operation.documented["responses"]))}
+    fields = {code for operation in list_operations() for code in CODE.findall(str(operation.documented["responses"]))}
     strange = [
         name
         for name, code in catalogue().items()

@@ -65,7 +65,7 @@ class Client:
         assert made.status_code == 201, made.text
         return str(made.json()["data"]["customerId"])
 
-    def submitted(self, customer_id: str, items: Sequence[object] = (ITEM,), **account: object) -> str:
+    def submit_transactions(self, customer_id: str, items: Sequence[object] = (ITEM,), **account: object) -> str:
         """Submit transactions and return the id of the job."""
         body = {"transactions": list(items), "accountNumber": "12345678", "bsb": "062-000"} | account
         accepted = self.post(f"/v1/customer/{customer_id}/transactions", body)
@@ -74,7 +74,7 @@ class Client:
 
 
 @contextmanager
-def connected(base_url: str) -> Iterator[HTTPConnection]:
+def open_connection(base_url: str) -> Iterator[HTTPConnection]:
     """Open a connection for requests that no HTTP library would send."""
     connection = HTTPConnection(urlsplit(base_url).netloc, timeout=10)
     try:
@@ -246,15 +246,15 @@ class Belongings(Mapping[str, str]):
 
     def _customer(self) -> dict[str, str]:
         """Create a customer with a submission, a correction and a delivery."""
-        customer_id = self._posted("/v1/customer", {"abn": ABN})["customerId"]
+        customer_id = self._post("/v1/customer", {"abn": ABN})["customerId"]
         hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
-        subscription = self._posted("/v1/webhooks/subscriptions", hook)["webhookSubscriptionId"]
+        subscription = self._post("/v1/webhooks/subscriptions", hook)["webhookSubscriptionId"]
         account = {"transactions": [ITEM], "accountNumber": "12345678", "bsb": "062-000"}
-        job_id = self._posted(f"/v1/customer/{customer_id}/transactions", account)["jobId"]
+        job_id = self._post(f"/v1/customer/{customer_id}/transactions", account)["jobId"]
         said = {"pattern": "coffee", "category": "meals"}
-        correction = self._posted(f"/v1/customer/{customer_id}/transactions/corrections", said)
+        correction = self._post(f"/v1/customer/{customer_id}/transactions/corrections", said)
         end_submissions(self._store, self.rows)
-        [delivery] = self._found(f"/v1/webhooks/subscriptions/{subscription}/deliveries")["deliveries"]
+        [delivery] = self._get(f"/v1/webhooks/subscriptions/{subscription}/deliveries")["deliveries"]
         return {
             "customerId": customer_id,
             "subscriptionId": subscription,
@@ -265,11 +265,11 @@ class Belongings(Mapping[str, str]):
 
     def _statement(self) -> dict[str, str]:
         mine = f"/v1/customer/{self['customerId']}"
-        extraction = self._posted(f"{mine}/statements", example(SentFiles))["jobId"]
+        extraction = self._post(f"{mine}/statements", example(SentFiles))["jobId"]
         end_extractions(self._store, self.statement)
         end_submissions(self._store, self.rows)
-        [statement] = self._found(f"{mine}/statements")["statements"]
-        [transaction] = self._found(f"{mine}/transactions?jobId={extraction}")["transactions"]
+        [statement] = self._get(f"{mine}/statements")["statements"]
+        [transaction] = self._get(f"{mine}/transactions?jobId={extraction}")["transactions"]
         return {
             "statementId": statement["statementId"],
             "transactionId": transaction["transactionId"],
@@ -280,26 +280,26 @@ class Belongings(Mapping[str, str]):
         """Create a policy with a published version and a draft."""
         slug = f"policy-{uuid4()}"
         for notes in ("", "A draft."):
-            self._sent("PUT", f"/v1/decision-policies/{slug}", example(SentPolicy) | {"notes": notes})
+            self._send("PUT", f"/v1/decision-policies/{slug}", example(SentPolicy) | {"notes": notes})
             if not notes:
-                self._posted(f"/v1/decision-policies/{slug}/publish", {})
+                self._post(f"/v1/decision-policies/{slug}/publish", {})
         return {"slug": slug}
 
     def _backtest(self) -> dict[str, str]:
         asked = {"inputs": {"requestedAmount": 1}, "customerIds": [self["customerId"]]}
-        job_id = self._posted(f"/v1/decision-policies/{self['slug']}/backtest", asked)["jobId"]
+        job_id = self._post(f"/v1/decision-policies/{self['slug']}/backtest", asked)["jobId"]
         portfolio_jobs.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
         return {"backtestId": job_id}
 
     def _evaluation(self) -> dict[str, str]:
         path = f"/v1/customer/{self['customerId']}/decision-policies/{self['slug']}/evaluate"
-        return {"evaluationId": self._posted(path, {"inputs": {"requestedAmount": 1}})["evaluationId"]}
+        return {"evaluationId": self._post(path, {"inputs": {"requestedAmount": 1}})["evaluationId"]}
 
     def _approval(self) -> dict[str, str]:
         """Request an override as a client that needs approvals would, and let the client need none again."""
         path = f"/v1/evaluations/{self['evaluationId']}/override"
         require_approvals(self._store, self._client, ApprovalKind.OVERRIDE)
-        approval_id = self._posted(path, example(SentOverride))["approvalId"]
+        approval_id = self._post(path, example(SentOverride))["approvalId"]
         require_approvals(self._store, self._client)
         return {"approvalId": approval_id}
 
@@ -307,21 +307,21 @@ class Belongings(Mapping[str, str]):
         """Create a ruleset that has fired."""
         customer_id = self["customerId"]
         document = spending_ruleset(f"ruleset-{uuid4()}", [customer_id])
-        ruleset_id = self._posted("/v1/monitoring/rulesets", document)["rulesetId"]
+        ruleset_id = self._post("/v1/monitoring/rulesets", document)["rulesetId"]
         evaluate(self._store, customer_id)
-        [match] = self._found(f"/v1/monitoring/matches?customerId={customer_id}")["matches"]
+        [match] = self._get(f"/v1/monitoring/matches?customerId={customer_id}")["matches"]
         return {"rulesetId": ruleset_id, "matchId": match["matchId"]}
 
     def _simulation(self) -> dict[str, str]:
-        job_id = self._posted(f"/v1/monitoring/rulesets/{self['rulesetId']}/simulate", {})["jobId"]
+        job_id = self._post(f"/v1/monitoring/rulesets/{self['rulesetId']}/simulate", {})["jobId"]
         portfolio_jobs.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
         return {"simulationId": job_id}
 
     def _records(self) -> dict[str, str]:
         """Create a note and an attachment."""
         mine = f"/v1/customer/{self['customerId']}"
-        note = self._posted(f"{mine}/notes", example(SentNote))
-        attachment = self._posted(f"{mine}/attachments", example(SentAttachment))
+        note = self._post(f"{mine}/notes", example(SentNote))
+        attachment = self._post(f"{mine}/attachments", example(SentAttachment))
         return {"noteId": note["noteId"], "attachmentId": attachment["attachmentId"]}
 
     def _access(self) -> dict[str, str]:
@@ -332,15 +332,15 @@ class Belongings(Mapping[str, str]):
             key, _ = keys.create_key(w, client_id, ["customer:reports"], None, "tm_sandbox_", now)
         return {"userId": str(user.user_id), "keyId": str(key.key_id)}
 
-    def _posted(self, path: str, body: Any) -> Any:
-        return self._sent("POST", path, body)
+    def _post(self, path: str, body: Any) -> Any:
+        return self._send("POST", path, body)
 
-    def _sent(self, method: str, path: str, body: Any) -> Any:
+    def _send(self, method: str, path: str, body: Any) -> Any:
         answer = self._client.call(method, path, json=body)
         assert answer.ok, answer.text
         return answer.json()["data"]
 
-    def _found(self, path: str) -> Any:
+    def _get(self, path: str) -> Any:
         return self._client.get(path).json()["data"]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tests.api.core.operations import Operation, document, documented
+from tests.api.core.operations import Operation, document, list_operations
 
 LISTS_OF = {"customerIds": "customerId", "customers": "customerId"}
 ALSO_CALLED = {"before": "deliveryId", "assignee": "userId"}
@@ -33,7 +33,7 @@ class Place:
 
 @cache
 def places() -> tuple[Place, ...]:
-    return tuple({str(place): place for operation in documented() for place in _places_of(operation)}.values())
+    return tuple({str(place): place for operation in list_operations() for place in _places_of(operation)}.values())
 
 
 def _places_of(operation: Operation) -> Iterator[Place]:

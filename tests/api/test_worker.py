@@ -13,7 +13,7 @@ from tests.api.worker import end_submissions
 
 def test_submissions_received_before_and_after_midnight_end(store: Store, client: Client) -> None:
     customer_ids = [client.new_customer() for _ in range(2)]
-    early, late = (client.submitted(each) for each in customer_ids)
+    early, late = (client.submit_transactions(each) for each in customer_ids)
     with store.db.writing() as w:
         yesterday = datetime.now(UTC) - timedelta(days=1)
         w.execute(update(jobs).where(jobs.c.job_id == UUID(early)).values(created_at=yesterday))

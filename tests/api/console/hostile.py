@@ -59,16 +59,16 @@ def names_in(text: str) -> set[str]:
     return set(NAME.findall(text))
 
 
-def made_hostile(body: Any, subject: str, member: str = "") -> Any:
+def make_hostile(body: Any, subject: str, member: str = "") -> Any:
     """Replace the texts of a body that its sender chooses."""
     if isinstance(body, dict):
         is_declared = "kind" in body  # an input or attribute: its name is an identifier
         return {
-            name: each if is_declared and name == "name" else made_hostile(each, subject, name)
+            name: each if is_declared and name == "name" else make_hostile(each, subject, name)
             for name, each in body.items()
         }
     if isinstance(body, list):
-        return [made_hostile(each, subject, member) for each in body]
+        return [make_hostile(each, subject, member) for each in body]
     if not isinstance(body, str) or not body or member not in BEGINS:
         return body
     return BEGINS[member] + hostile(f"{subject}-{member}".lower())
@@ -97,30 +97,30 @@ class HostileHouse(Belongings):
         self.admin: Visitor = sign_in(store, base_url, self.user)
         self._furnish()
 
-    def _sent(self, method: str, path: str, body: Any) -> Any:
+    def _send(self, method: str, path: str, body: Any) -> Any:
         subject = re.sub("(policy|ruleset)-$", "", IDS.sub("", path).rstrip("/")).rpartition("/")[2] or "policies"
         whole = ALSO_SENT[subject] | body if subject in ALSO_SENT else body
-        sent = json.dumps(made_hostile(whole, subject), ensure_ascii=False)
+        sent = json.dumps(make_hostile(whole, subject), ensure_ascii=False)
         self.names |= names_in(sent)
         allowed = sent.replace(REARRANGES, "") if subject in REFUSE_IT else sent
-        return super()._sent(method, path, json.loads(allowed))
+        return super()._send(method, path, json.loads(allowed))
 
     def _furnish(self) -> None:
         """Make what `Belongings` makes, and what else a page can show of it."""
         customer = f"/v1/customer/{self['customerId']}"
         bureau = {"value": hostile("attribute"), "source": hostile("source")}
-        self._sent("PUT", f"{customer}/attributes", {"attributes": {"bureau": bureau}})
-        self._sent("PUT", f"{customer}/related-parties", [{"name": "x", "role": "director"}])
-        self._posted(f"{customer}/reports/refresh", None)
+        self._send("PUT", f"{customer}/attributes", {"attributes": {"bureau": bureau}})
+        self._send("PUT", f"{customer}/related-parties", [{"name": "x", "role": "director"}])
+        self._post(f"{customer}/reports/refresh", None)
         end_refreshes(self._store, hostile_reports())
         dict(self)
         self._made["userId"] = str(self.user.user_id)
         about = {"evaluationId": self["evaluationId"]}
-        self._posted(f"{customer}/notes", {"text": "x", **about})
-        self._posted(f"{customer}/notes", {"text": "x", "matchId": self["matchId"]})
+        self._post(f"{customer}/notes", {"text": "x", **about})
+        self._post(f"{customer}/notes", {"text": "x", "matchId": self["matchId"]})
         for action in ({"action": "close", "reason": "x"}, {"action": "reopen"}):
-            self._posted(f"/v1/alerts/{self['matchId']}/actions", action)
-        self._posted(f"/v1/evaluations/{self['evaluationId']}/override", example(SentOverride))
+            self._post(f"/v1/alerts/{self['matchId']}/actions", action)
+        self._post(f"/v1/evaluations/{self['evaluationId']}/override", example(SentOverride))
         self._evaluation()  # waits for a person
         self._post_for_approval()
         self._submit_again(customer)
@@ -129,26 +129,26 @@ class HostileHouse(Belongings):
     def more_pages(self) -> list[str]:
         """Return addresses that show more than the page of the same path with the ids of this house."""
         customer = f"/customers/{self['customerId']}"
-        [statement] = self._found(f"/v1{customer.replace('customers', 'customer')}/statements")["statements"]
+        [statement] = self._get(f"/v1{customer.replace('customers', 'customer')}/statements")["statements"]
         return [f"{customer}/uploads/{statement['jobId']}", f"{customer}/reports/sections/integrity"]
 
     def _post_for_approval(self) -> None:
         """Request the publication of the draft and a ruleset: the second is declined."""
         require_approvals(self._store, self._client, *ApprovalKind)
-        self._posted(f"/v1/decision-policies/{self['slug']}/publish", {"version": 2})
+        self._post(f"/v1/decision-policies/{self['slug']}/publish", {"version": 2})
         document = spending_ruleset(f"ruleset-{uuid4()}", [self["customerId"]])
-        asked = self._posted("/v1/monitoring/rulesets", document | {"active": True})["approvalId"]
+        asked = self._post("/v1/monitoring/rulesets", document | {"active": True})["approvalId"]
         answer = self.admin.post(f"/approvals/{asked}/decline", reason=hostile("decline-reason"))
         assert "It is declined." in answer.text
         require_approvals(self._store, self._client)
 
     def _submit_again(self, customer: str) -> None:
         """Submit rows of which one is rejected and one repeats another."""
-        job_id = self._posted(f"{customer}/transactions", {"transactions": [ITEM, ITEM, ITEM]})["jobId"]
+        job_id = self._post(f"{customer}/transactions", {"transactions": [ITEM, ITEM, ITEM]})["jobId"]
         repeats = {"position": 1, "transaction_id": uuid4().bytes}
         rejected = {"position": 2, "field": "description", "code": "Transaction.InvalidDescription"}
         end_submissions(self._store, self.rows, [rejected | {"message": hostile("rejected-message")}], [repeats])
-        listed = self._found(f"{customer}/transactions?jobId={job_id}")["transactions"]
+        listed = self._get(f"{customer}/transactions?jobId={job_id}")["transactions"]
         self._made |= {"jobId": job_id, "transactionId": listed[0]["transactionId"]}
 
     def _fail_deliveries(self) -> None:

@@ -122,7 +122,7 @@ def test_times_of_forms_are_in_the_service_s_zone(store: Store, base_url: str) -
     lender = Lender(store, base_url)
     visitor = lender.visit(Role.VIEWER)
     between = datetime.now(store.settings.zone)
-    lender.client.submitted(lender.customer_id)
+    lender.client.submit_transactions(lender.customer_id)
     end_submissions(store, [{"amount": Decimal("5.00"), "direction": "credit"}])
     local = between.replace(tzinfo=None).isoformat()
     text = visitor.get(f"{lender.home}/reports/compare/changes?fromKnownAt={local}").text

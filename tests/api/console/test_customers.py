@@ -32,7 +32,7 @@ class Lender:
         self.store, self.base_url = store, base_url
         self.client: Client = new_client(store, base_url)
         self.customer_id = self.client.new_customer(name="Harbour Bakery", reference="L-1")
-        self.job_id = self.client.submitted(self.customer_id)
+        self.job_id = self.client.submit_transactions(self.customer_id)
         row = {"description": "EFTPOS SHOP", "clean_description": "SHOP", "counterparty_name": "Shop"}
         end_submissions(store, [row, {"amount": Decimal("12.34"), "direction": "credit"}])
         self.client.post(f"/v1/customer/{self.customer_id}/reports/refresh")

@@ -35,7 +35,7 @@ class Place:
     def form(self) -> str:
         return f"/customers/{self.customer_id}/decide/{SLUG}"
 
-    def decided(self, **fields: object) -> str:
+    def decide(self, **fields: object) -> str:
         """Decide by the form as an analyst; return the address of the decision."""
         analyst = self.people[Role.ANALYST]
         answer = analyst.send(self.form, {"csrf": analyst.csrf, "action": "decide"} | FORM | fields)
@@ -47,12 +47,12 @@ class Place:
 def place(store: Store, base_url: str, client: Client) -> Place:
     save_policy(store, client)
     customer_id = client.new_customer(name=f"Bakery & {HOSTILE}")
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     return Place(store, client, customer_id, {role: visit_as(store, base_url, client.client_id, role) for role in Role})
 
 
-def shown(answer: requests.Response, status: int = 200) -> str:
+def read_words(answer: requests.Response, status: int = 200) -> str:
     """Return the words of a page, after checking that no text has become markup."""
     assert answer.status_code == status, answer.text
     assert "<script>alert" not in answer.text
@@ -73,20 +73,20 @@ def test_the_form_has_what_the_policy_declares(place: Place) -> None:
 
 
 def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -> None:
-    tried = place.decided(action="what-if")
+    tried = place.decide(action="what-if")
     assert attributes(place.client, place.customer_id) == {}
-    real = place.decided()
+    real = place.decide()
     assert attributes(place.client, place.customer_id) == {"score": 684}
     analyst = place.people[Role.ANALYST]
-    assert "What-if: Proceed" in shown(analyst.get(tried))
-    text = shown(analyst.get(real))
+    assert "What-if: Proceed" in read_words(analyst.get(tried))
+    text = read_words(analyst.get(real))
     for words in ("Decision: Proceed", "Overdraft: $50,000.00 of $68,400.00, limited by: No more than asked", "Letter"):
         assert words in text
     page = analyst.get(place.form).text
     assert re.search('name="attribute.score"[^>]*value="684"', page)
-    cleared = place.decided(**{"attribute.score": ""})
+    cleared = place.decide(**{"attribute.score": ""})
     assert attributes(place.client, place.customer_id) == {}
-    undecided = shown(analyst.get(cleared))
+    undecided = read_words(analyst.get(cleared))
     assert "Decision: Indeterminate" in undecided
     assert "What would resolve it Set the customer's attribute “Score” (a number)" in undecided
     assert "Letter" not in undecided
@@ -112,12 +112,12 @@ def test_values_have_their_units_and_a_share_is_typed_as_percent(place: Place) -
     assert place.client.post(f"{path}/publish", {"version": 1}).status_code == 200
     analyst, form = place.people[Role.ANALYST], f"/customers/{place.customer_id}/decide/advance"
     for label in ("Holdback (%)", "Term (months)", "Debt ($)", "BAS lodged to"):
-        assert label in shown(analyst.get(form))
-        assert label in shown(analyst.get("/policies/advance"))
+        assert label in read_words(analyst.get(form))
+        assert label in read_words(analyst.get("/policies/advance"))
     sent = {"input.holdback": "12", "input.termMonths": "24", "attribute.bas_lodged_to": "202606"}
-    undecided = shown(analyst.post(form, **{"action": "decide"} | sent))
+    undecided = read_words(analyst.post(form, **{"action": "decide"} | sent))
     assert "Set the customer's attribute “Debt ($)” (a number)" in undecided
-    page = shown(
+    page = read_words(
         analyst.post(form, **{"action": "decide", **sent, "input.holdback": "12.5", "attribute.debt": "1,200.5"})
     )
     assert "Decision: Blocked" in page
@@ -148,65 +148,65 @@ def test_faults_are_shown_beside_their_fields(place: Place) -> None:
         ({"input.purpose": "x" * 2_000}, "Purpose must have at most"),
     ):
         answer = analyst.post(place.form, **{"action": "decide"} | FORM | fields)
-        assert words in shown(answer, 400), fields
+        assert words in read_words(answer, 400), fields
     assert attributes(place.client, place.customer_id) in ({}, {"score": 684})
 
 
 def test_a_decision_shows_why_and_what_would_change_it(place: Place) -> None:
-    address = place.decided(**{"attribute.score": "400"})
+    address = place.decide(**{"attribute.score": "400"})
     analyst = place.people[Role.ANALYST]
-    text = shown(analyst.get(address))
+    text = read_words(analyst.get(address))
     for words in ("Decision: Blocked", "SCORE internally", "To the applicant: SCORE for the customer", "Score: 400"):
         assert words in text, words
     assert "SCORE internally SCOREMatchedScore: 400" in text
-    changes = shown(analyst.get(f"{address}/changes"))
+    changes = read_words(analyst.get(f"{address}/changes"))
     assert "Score 400 500 Proceed" in changes
-    figure = shown(analyst.get(f"{address}/figure?figure=/history_days"))
+    figure = read_words(analyst.get(f"{address}/figure?figure=/history_days"))
     assert "As of" in figure
     assert analyst.get(f"{address}/figure?figure=/nothing").status_code == 404
-    listed = shown(analyst.get(f"/customers/{place.customer_id}/decisions"))
+    listed = read_words(analyst.get(f"/customers/{place.customer_id}/decisions"))
     assert "Overdraft, version 1 Blocked Decision" in listed
-    overview = shown(analyst.get(f"/customers/{place.customer_id}"))
+    overview = read_words(analyst.get(f"/customers/{place.customer_id}"))
     assert re.search("Last decision *Blocked *Overdraft", overview)
 
 
 def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None:
-    address = place.decided(**{"attribute.score": "400"})
+    address = place.decide(**{"attribute.score": "400"})
     said = {"outcome": "proceed", "reason": HOSTILE, "decidedBy": "J. Citizen"}
     analyst, approver = place.people[Role.ANALYST], place.people[Role.APPROVER]
-    assert "Override this decision" not in shown(analyst.get(address))
+    assert "Override this decision" not in read_words(analyst.get(address))
     assert analyst.post(f"{address}/override", **said).status_code == 403
-    assert "Reason must have 1 to" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
-    nothing = shown(approver.post(f"{address}/override", **said | {"reason": "", "decidedBy": ""}), 400)
+    assert "Reason must have 1 to" in read_words(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
+    nothing = read_words(approver.post(f"{address}/override", **said | {"reason": "", "decidedBy": ""}), 400)
     assert re.search(r"Reason must have 1 to [\d,]+ characters\. Decided by must have 1 to", nothing)
     beside = approver.post(f"{address}/override", **said | {"reason": ""}).text
     assert re.search('<textarea name="reason"[^>]* aria-describedby="reason-fault" aria-invalid="true"', beside)
     require_approvals(place.store, place.client, ApprovalKind.OVERRIDE)
-    assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said))
+    assert "somebody else must approve it" in read_words(approver.post(f"{address}/override", **said))
     asked = {"reason": f"Seen: {HOSTILE}", "outcome": "conditional"}
-    assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said | asked))
+    assert "somebody else must approve it" in read_words(approver.post(f"{address}/override", **said | asked))
     for visitor in (approver, analyst):
-        text = shown(visitor.get(address))
+        text = read_words(visitor.get(address))
         assert "Decision: Blocked" in text
         assert "An override waits for a second person To Conditional Seen:" in text
         assert "Requested by Ada, approver" in text
-    assert "An override waits" not in shown(approver.get(place.decided()))
+    assert "An override waits" not in read_words(approver.get(place.decide()))
     found = re.search('href="(/approvals[^"]+)"', approver.get(address).text)
     assert found is not None
     listed = approver.get(found[1].replace("&amp;", "&"))
-    assert re.search(r"Override a decision on Bakery & <script>.*: Conditional", shown(listed))
+    assert re.search(r"Override a decision on Bakery & <script>.*: Conditional", read_words(listed))
     withdrawal = re.search('action="(/approvals/[^"]+/withdraw)"', listed.text)
     assert withdrawal is not None
     approver.post(withdrawal[1])
-    assert "An override waits" not in shown(approver.get(address))
+    assert "An override waits" not in read_words(approver.get(address))
     require_approvals(place.store, place.client)
-    text = shown(approver.post(f"{address}/override", **said))
+    text = read_words(approver.post(f"{address}/override", **said))
     for words in ("The decision is overridden.", "Decision: Proceed", "own outcome was Blocked", "J. Citizen"):
         assert words in text
 
 
 def test_the_letter_is_the_apis(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = place.decided()
+    address = place.decide()
     analyst = place.people[Role.ANALYST]
     monkeypatch.setattr(browser, "pdf_of", lambda _: b"%PDF")
     for kind, path in (("letter.html", "letter"), ("letter.pdf", "letter.pdf")):
@@ -217,7 +217,7 @@ def test_the_letter_is_the_apis(place: Place, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_roles_see_what_the_api_lets_them(place: Place) -> None:
-    address = place.decided()
+    address = place.decide()
     pages = (
         place.form,
         f"/customers/{place.customer_id}/decisions",

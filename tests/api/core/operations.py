@@ -51,7 +51,7 @@ class Operation:
         return f"{self.method} {self.path}"
 
     @property
-    def keyed(self) -> bool:
+    def needs_key(self) -> bool:
         return "security" in self.documented
 
     @property
@@ -113,7 +113,7 @@ def document() -> dict[str, Any]:
 
 
 @cache
-def documented() -> Sequence[Operation]:
+def list_operations() -> Sequence[Operation]:
     paths = document()["paths"].items()
     return [
         Operation(method.upper(), path, reported) for path, methods in paths for method, reported in methods.items()

@@ -24,7 +24,7 @@ from storage.access.roles import GRANTS, Role
 from storage.core.settings import Quota, Settings
 from storage.core.store import Store
 from tests.api.conftest import Client, belongings, new_client, serving
-from tests.api.core.operations import NO_IDS, documented
+from tests.api.core.operations import NO_IDS, list_operations
 from tests.api.places import ALSO_CALLED, LISTS_OF, places
 from tests.api.worker import working
 
@@ -81,7 +81,7 @@ class WithPerson:
 def needs_person(method: str, path: str) -> bool:
     return any(
         each.method == method and re.fullmatch(re.sub("{.+?}", "[^/]*", each.path), path)
-        for each in documented()
+        for each in list_operations()
         if each.is_for_users or each.documented["operationId"] in DECIDES
     )
 
@@ -179,7 +179,7 @@ def config(client: Caller, own: Mapping[str, list[str]], often: float) -> str:
 def test_a_short_run_over_a_share_of_the_operations_finds_nothing(
     client: Caller, own: Mapping[str, list[str]], tmp_path: Path, share: int
 ) -> None:
-    mine = [operation.documented["operationId"] for operation in documented()[share::SHARES]]
+    mine = [operation.documented["operationId"] for operation in list_operations()[share::SHARES]]
     only = [f"--include-operation-id={name}" for name in mine]
     run(client, own, tmp_path, 1, 1, ["--phases=examples,coverage,fuzzing", *only])
 

@@ -73,7 +73,7 @@ def transfer_to(digits: str, **fields: Any) -> dict[str, Any]:
     return {"category": "own_transfer", "other_account": digits, "clean_description": "SAVER", **fields}
 
 
-def shown(what: Derived, found: pl.DataFrame, page: Page | None = None) -> list[dict[str, Any]]:
+def show_items(what: Derived, found: pl.DataFrame, page: Page | None = None) -> list[dict[str, Any]]:
     """Return items as the API shows them, with numbers as exact decimals."""
     text = b"[" + b",".join(what.as_json(found, page)) + b"]"
     read: list[dict[str, Any]] = json.loads(text, parse_float=Decimal)
@@ -84,7 +84,7 @@ def shown(what: Derived, found: pl.DataFrame, page: Page | None = None) -> list[
 def brought(store: Store, client: Client) -> str:
     """A customer with rent, a loan, a transfer to another account, and some rows that don't count."""
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(
         store,
         [
@@ -149,7 +149,7 @@ def test_lists_are_empty_without_transactions(client: Client, path: str, name: s
 
 def test_pages_together_are_the_whole_list(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [transfer_to(str(number)) for number in (4444, 2222, 5555, 1111, 3333)])
     path = f"/v1/customer/{customer_id}/mentioned-accounts"
     pages = [client.get(f"{path}?page={number}&count=2").json()["data"] for number in (1, 2, 3, 4)]
@@ -163,7 +163,7 @@ def test_pages_together_are_the_whole_list(store: Store, client: Client) -> None
 @parametrize("path", PATHS)
 def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: Client, path: str) -> None:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     newest = max((store.lake.root / "segments").iterdir(), key=lambda file: file.stat().st_mtime_ns)
     newest.write_bytes(newest.read_bytes()[:-1])
@@ -179,7 +179,7 @@ def test_facilities_are_as_of_the_services_own_day(tmp_path: Path, zone: str, re
     with answering(store) as url:
         client = new_client(store, url)
         customer_id = client.new_customer()
-        client.submitted(customer_id)
+        client.submit_transactions(customer_id)
         end_submissions(store, [repaid(latest - timedelta(days=7)), repaid(latest)])
         [loan] = client.get(f"/v1/customer/{customer_id}/facilities").json()["data"]["facilities"]
     store.close()
@@ -187,7 +187,7 @@ def test_facilities_are_as_of_the_services_own_day(tmp_path: Path, zone: str, re
 
 
 @pytest.fixture(scope="module")
-def lived() -> pl.DataFrame:
+def enriched_year() -> pl.DataFrame:
     """A year of some businesses, enriched; one account of each is left out, so that the others mention it."""
     parts = []
     for number in (2, 7, 8):
@@ -205,10 +205,10 @@ def lived() -> pl.DataFrame:
 
 
 @each_list
-def test_computing_from_the_read_columns_gives_the_same_items(lived: pl.DataFrame, what: Derived) -> None:
-    whole = what.compute(lived, UNTIL)
+def test_computing_from_the_read_columns_gives_the_same_items(enriched_year: pl.DataFrame, what: Derived) -> None:
+    whole = what.compute(enriched_year, UNTIL)
     assert not whole.is_empty()
-    assert_frame_equal(what.compute(lived.select(what.columns), UNTIL), whole)
+    assert_frame_equal(what.compute(enriched_year.select(what.columns), UNTIL), whole)
 
 
 @each_list
@@ -223,9 +223,9 @@ def test_every_read_column_is_needed(what: Derived) -> None:
 
 
 @each_list
-def test_items_match_their_documentation(lived: pl.DataFrame, what: Derived) -> None:
+def test_items_match_their_documentation(enriched_year: pl.DataFrame, what: Derived) -> None:
     view = VIEWS[what.name]
-    for item in shown(what, what.compute(lived, UNTIL)):
+    for item in show_items(what, what.compute(enriched_year, UNTIL)):
         read = view.model_validate(by_field(item)).model_dump(by_alias=True)
         assert list(item) == list(read) == list(example(view))
 
@@ -349,7 +349,7 @@ def test_items_equal_those_of_a_plain_loop(what: Derived, data: st.DataObject) -
     rows = data.draw(st.lists(st.fixed_dictionaries(columns), max_size=4))
     page = data.draw(st.none() | st.builds(Page, st.integers(1, 3), st.integers(1, 3)))
     asked = rows if page is None else rows[page.offset : page.offset + page.count]
-    assert shown(what, pl.DataFrame(rows, schema=schema), page) == [plain_item(row) for row in asked]
+    assert show_items(what, pl.DataFrame(rows, schema=schema), page) == [plain_item(row) for row in asked]
 
 
 def test_money_is_a_number_with_two_decimals() -> None:
@@ -363,7 +363,7 @@ def test_amounts_at_both_ends_of_the_range_are_summed_exactly(what: Derived) -> 
     most = Decimal("9999999999999.99")
     rows = [repaid(date(2025, month, 17), amount=-most) for month in range(1, 13)]
     rows += [transfer_to("5678", amount=sign * most) for sign in (1, 1, -1)]
-    found = shown(what, what.compute(held_rows(*rows), UNTIL + timedelta(days=400)))
+    found = show_items(what, what.compute(held_rows(*rows), UNTIL + timedelta(days=400)))
     if what is FACILITIES:
         assert found[0]["repaidTotal"] == 12 * most
     if what is MENTIONED_ACCOUNTS:

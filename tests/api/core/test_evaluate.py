@@ -111,7 +111,7 @@ def evaluate_successfully(client: Client, customer_id: str, slug: str = SLUG, **
     return found
 
 
-def recorded(client: Client, evaluation_id: str) -> dict[str, Any]:
+def read_evaluation(client: Client, evaluation_id: str) -> dict[str, Any]:
     found: dict[str, Any] = client.get(f"/v1/evaluations/{evaluation_id}").json()["data"]
     return found
 
@@ -192,7 +192,7 @@ def test_customer_without_transactions_is_evaluated_with_unavailable_metrics(sto
 def test_figures_follow_the_transactions(store: Store, client: Client) -> None:
     save_policy(store, client, WITHOUT_INPUTS)
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     pending = evaluate_successfully(client, customer_id, "plain")
     assert (pending["verdict"]["outcome"], len(pending["pendingJobs"])) == ("indeterminate", 1)
     end_submissions(store)
@@ -445,10 +445,10 @@ def test_lineage_of_a_policys_own_metric_lists_the_transactions_that_were_read(s
     save_policy(store, client, OF_ITS_OWN)
     customer_id = client.new_customer()
     today = datetime.now(store.settings.zone).date()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{"date": today, "amount": Decimal(amount)} for amount in ("40", "60.5", "-7")])
     evaluated = evaluate_successfully(client, customer_id, "own")
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{"date": today, "amount": Decimal(1000)}])
     path = f"/v1/evaluations/{evaluated['evaluationId']}/lineage"
     reported = client.get(path, params={"figure": "/own_takings"}).json()["data"]
@@ -492,7 +492,7 @@ def test_evaluations_of_all_customers_are_listed_and_filtered(
     plain = evaluate_successfully(client, first, "plain")
     what_if = evaluate_successfully(client, first, inputs=INPUTS, attributeOverrides={"score": 400})
     made = [each["evaluationId"] for each in (what_if, plain, two, one)]
-    between = recorded(client, two["evaluationId"])["at"]
+    between = read_evaluation(client, two["evaluationId"])["at"]
     found = {
         "": made,
         "policy=plain": [made[1]],
@@ -528,11 +528,11 @@ def test_a_repeated_request_makes_one_evaluation(store: Store, client: Client) -
 def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client) -> None:
     save_policy(store, client)
     evaluation_id = evaluate_successfully(client, with_score(client), inputs=INPUTS)["evaluationId"]
-    before = recorded(client, evaluation_id)
+    before = read_evaluation(client, evaluation_id)
     said = {"outcome": "blocked", "reason": "A call with the accountant.", "decidedBy": "A. Person"}
     made = client.post(f"/v1/evaluations/{evaluation_id}/override", said)
     assert (made.status_code, made.headers["Location"]) == (201, f"/v1/evaluations/{evaluation_id}")
-    after = recorded(client, evaluation_id)
+    after = read_evaluation(client, evaluation_id)
     assert after["overrides"] == [made.json()["data"]]
     assert after["overrides"][0].items() >= said.items()
     assert {**after, "overrides": [], "overriddenOutcome": None} == before
@@ -550,7 +550,9 @@ def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client)
 def test_what_ifs_and_shadow_runs_can_not_be_overridden(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     customer_id = with_score(client)
-    [beside] = recorded(client, evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"])["shadows"]
+    [beside] = read_evaluation(client, evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"])[
+        "shadows"
+    ]
     what_if = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})[
         "evaluationId"
     ]
@@ -592,8 +594,8 @@ def test_a_challengers_decision_is_recorded_but_not_returned(store: Store, clien
     customer_id = with_score(client)
     found = evaluate_successfully(client, customer_id, inputs=INPUTS)
     assert (found["verdict"]["outcome"], found["policyVersion"]) == ("proceed", 1)
-    [beside] = recorded(client, found["evaluationId"])["shadows"]
-    reported = recorded(client, beside)
+    [beside] = read_evaluation(client, found["evaluationId"])["shadows"]
+    reported = read_evaluation(client, beside)
     assert (reported["outcome"], reported["policyVersion"], reported["shadowOf"]) == (
         "blocked",
         2,
@@ -601,9 +603,9 @@ def test_a_challengers_decision_is_recorded_but_not_returned(store: Store, clien
     )
     assert client.get(f"/v1/customer/{customer_id}/evaluations").json()["data"]["totalCount"] == 1
     what_if = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})
-    assert recorded(client, what_if["evaluationId"])["shadows"] == []
+    assert read_evaluation(client, what_if["evaluationId"])["shadows"] == []
     asked = evaluate_successfully(client, customer_id, inputs=INPUTS, version=1)
-    assert recorded(client, asked["evaluationId"])["shadows"] == []
+    assert read_evaluation(client, asked["evaluationId"])["shadows"] == []
 
 
 def test_a_challenger_always_runs_for_the_same_share_of_customers(store: Store, client: Client) -> None:
@@ -612,7 +614,7 @@ def test_a_challenger_always_runs_for_the_same_share_of_customers(store: Store, 
     for _ in range(30):
         customer_id = with_score(client)
         twice = [evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"] for _ in range(2)]
-        [counts] = {len(recorded(client, each)["shadows"]) for each in twice}
+        [counts] = {len(read_evaluation(client, each)["shadows"]) for each in twice}
         ran.append(counts)
     assert 3 < sum(ran) < 27
 
@@ -621,8 +623,8 @@ def test_a_challenger_may_need_fewer_inputs_but_no_others(store: Store, client: 
     fewer = DOCUMENT["declaredInputs"][:2]
     challenge(store, client, DOCUMENT | {"declaredInputs": fewer}, 100)
     found = evaluate_successfully(client, with_score(client), inputs=INPUTS)
-    [beside] = recorded(client, found["evaluationId"])["shadows"]
-    assert recorded(client, beside)["record"]["case"]["inputs"] == {"amount": 50000, "secured": True}
+    [beside] = read_evaluation(client, found["evaluationId"])["shadows"]
+    assert read_evaluation(client, beside)["record"]["case"]["inputs"] == {"amount": 50000, "secured": True}
     more = [*DOCUMENT["declaredInputs"], {"name": "term", "kind": "decimal"}]
     draft = save_policy(store, client, DOCUMENT | {"declaredInputs": more}, publish=False)
     path = f"/v1/decision-policies/{SLUG}/challenger"
@@ -714,7 +716,7 @@ def test_evaluations_during_a_commit_each_read_one_version(store: Store, client:
     customer_id = client.new_customer()
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(evaluate_successfully, client, customer_id, "plain") for _ in range(12)]
-        client.submitted(customer_id)
+        client.submit_transactions(customer_id)
         end_submissions(store)
         asked += [pool.submit(evaluate_successfully, client, customer_id, "plain") for _ in range(12)]
     seen = {(each.result()["dataVersion"], each.result()["verdict"]["outcome"]) for each in asked}

@@ -14,7 +14,7 @@ from api.core.schemas import examples
 from api.core.schemas.common import View
 from api.core.schemas.examples import example
 from api.service import app
-from tests.api.core.operations import document, documented
+from tests.api.core.operations import document, list_operations
 from tests.root import ROOT
 
 FILES = {path.relative_to(ROOT): json.loads(path.read_text("utf-8")) for path in (ROOT / "api").rglob("*.json")}
@@ -36,7 +36,7 @@ class Outer(View):
 
 def find_examples() -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every body in JSON that has an example, with its schema, by a name for the subtest."""
-    for operation in documented():
+    for operation in list_operations():
         bodies = {
             "request": operation.documented.get("requestBody", {"content": {}}),
             **operation.documented["responses"],

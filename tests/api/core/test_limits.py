@@ -17,7 +17,7 @@ from storage.core import shared_counters
 from storage.core.settings import Quota, Settings
 from storage.core.store import Store
 from tests.api.conftest import ABN, HTTP, Client, answering, new_client, serving
-from tests.api.core.operations import documented
+from tests.api.core.operations import list_operations
 from tests.conftest import open_store
 
 parametrize = pytest.mark.parametrize
@@ -31,12 +31,12 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Start services over one home, each with its own settings."""
     with ExitStack() as stack:
 
-        def started(at: Where = answering, **settings: object) -> tuple[Store, str]:
+        def start(at: Where = answering, **settings: object) -> tuple[Store, str]:
             opened = open_store(Settings(home=tmp_path / "home", **settings))  # pyrefly: ignore[bad-argument-type]
             stack.callback(opened.close)
             return opened, stack.enter_context(at(opened))
 
-        yield started
+        yield start
 
 
 def limit_state(answer: requests.Response) -> tuple[str, int, int]:
@@ -54,7 +54,7 @@ def wrong(base_url: str, **headers: str) -> requests.Response:
 
 
 @contextmanager
-def called_from(source: str, base_url: str) -> Iterator[HTTPConnection]:
+def open_connection_from(source: str, base_url: str) -> Iterator[HTTPConnection]:
     """Open a connection from another address of this machine."""
     connection = HTTPConnection(urlsplit(base_url).netloc, timeout=10, source_address=(source, 0))
     try:
@@ -109,7 +109,7 @@ def test_too_many_wrong_keys_from_one_address_are_refused_unchecked(serve: Serve
         assert (refused.status_code, refused.json()["code"]) == (429, "Authentication.RateLimited")
         assert limit_state(refused) == ("address", 0, int(refused.headers["Retry-After"]))
     assert client.get("/v1/jobs").status_code == 200  # a good key is served, from here …
-    with called_from("127.0.0.2", url) as elsewhere:  # … and from elsewhere, where wrong ones count anew
+    with open_connection_from("127.0.0.2", url) as elsewhere:  # … and from elsewhere, where wrong ones count anew
         for key, status in ((client.key, 200), ("wrong", 401)):
             elsewhere.request("GET", "/v1/jobs", headers={"x-api-key": key})
             answer = elsewhere.getresponse()
@@ -141,7 +141,7 @@ def test_the_address_behind_a_trusted_proxy_is_counted(serve: Serve) -> None:
     answers = [wrong(url, **{"X-Forwarded-For": sent}) for sent in forged]
     assert [answer.status_code for answer in answers] == [401, 401, 429, 429]
     assert wrong(url, **{"X-Forwarded-For": "198.51.100.8"}).status_code == 401
-    with called_from("127.0.0.2", url) as no_proxy:
+    with open_connection_from("127.0.0.2", url) as no_proxy:
         no_proxy.request("GET", "/v1/jobs", headers={"X-Forwarded-For": "198.51.100.7"})
         assert no_proxy.getresponse().status == 401
 
@@ -207,7 +207,7 @@ def test_a_limit_is_written_as_requests_in_a_window(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_operation_documents_its_limits(subtests: pytest.Subtests) -> None:
-    for operation in filter(lambda each: each.keyed, documented()):
+    for operation in filter(lambda each: each.needs_key, list_operations()):
         with subtests.test(str(operation)):
             responses = operation.documented["responses"]
             for status in ("429", "503"):

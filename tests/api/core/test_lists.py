@@ -8,7 +8,7 @@ import pytest
 
 from storage.core.store import Store
 from tests.api.conftest import ABN, Client, belongings, new_client
-from tests.api.core.operations import Operation, Paired, documented, paired
+from tests.api.core.operations import Operation, Paired, list_operations, paired
 
 parametrize = pytest.mark.parametrize
 NOT_IN_RANGE = ("0", "-1", "+1", "1.0", "1e3", "01", "", " 1", "x", "١", "NaN", "1000000000000000000", "9" * 5000)
@@ -16,7 +16,7 @@ NOT_IN_RANGE = ("0", "-1", "+1", "1.0", "1e3", "01", "", " 1", "x", "١", "NaN",
 
 @cache
 def lists() -> Sequence[Operation]:
-    paged = [operation for operation in documented() if "'page'" in str(operation.documented.get("parameters"))]
+    paged = [operation for operation in list_operations() if "'page'" in str(operation.documented.get("parameters"))]
     return [operation for operation in paged if operation.path != "/v1/decision-policies"]  # it has `pageSize`
 
 

@@ -15,7 +15,7 @@ from storage.core.store import Store
 from tests.api.conftest import Belongings, Client
 from tests.api.console.test_pages import pages
 from tests.api.console.visitor import visit_as
-from tests.api.core.operations import documented
+from tests.api.core.operations import list_operations
 
 # Who read and when (`sessions`), what was refused (`audit`), and counts that are derived at the first reading
 # (`storage.enrichment.day_counts`).
@@ -35,7 +35,7 @@ def own(store: Store, client: Client) -> Belongings:
 
 
 @contextmanager
-def written(engine: Engine) -> Iterator[set[str]]:
+def record_writes(engine: Engine) -> Iterator[set[str]]:
     """Yield the names of the tables that statements change, until the end of the block."""
     tables = set[str]()
 
@@ -51,10 +51,10 @@ def written(engine: Engine) -> Iterator[set[str]]:
 @pytest.mark.service  # every page and operation answers, among them PDFs and page images: seconds
 def test_reading_writes_nothing(store: Store, client: Client, own: Belongings, subtests: pytest.Subtests) -> None:
     visitor = visit_as(store, client.base_url, client.client_id, Role.ADMIN)
-    operations = [each for each in documented() if each.method == "GET"]
+    operations = [each for each in list_operations() if each.method == "GET"]
     reads = {each.path_for({name: own[name] for name in each.ids}): client.get for each in operations}
     reads |= dict.fromkeys(pages(store, "GET", lambda name: NO_IDS.get(name) or own[to_camel(name)]), visitor.get)
     for path, read in reads.items():
-        with subtests.test(path), written(store.db.engine) as tables:
+        with subtests.test(path), record_writes(store.db.engine) as tables:
             assert read(path).status_code != 404
             assert tables <= BOOKKEEPING

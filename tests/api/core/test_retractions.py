@@ -16,7 +16,7 @@ def customer_id(client: Client) -> str:
 @pytest.fixture
 def submission(store: Store, client: Client, customer_id: str) -> str:
     """A submission that has ended."""
-    job_id = client.submitted(customer_id)
+    job_id = client.submit_transactions(customer_id)
     end_submissions(store)
     return job_id
 
@@ -55,7 +55,7 @@ def test_a_repeated_retraction_answers_with_the_same_job(client: Client, custome
 
 
 def test_an_unfinished_submission_is_not_retracted(client: Client, customer_id: str) -> None:
-    waiting = client.submitted(customer_id)
+    waiting = client.submit_transactions(customer_id)
     assert retract(client, customer_id, waiting) == (409, "Submission.Unfinished")
 
 

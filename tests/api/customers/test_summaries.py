@@ -35,7 +35,7 @@ def test_summary_follows_the_customer(store: Store, client: Client) -> None:
     assert (new["customerId"], new["reportStatus"], new["openAlerts"]) == (customer_id, "pending", 0)
     assert (new["transactionCount"], new["unfinishedJobs"]) == (0, False)
 
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     [submitted] = list_summaries(client)
     assert submitted["unfinishedJobs"] is True
     assert submitted["lastSubmissionAt"] is not None
@@ -46,7 +46,7 @@ def test_summary_follows_the_customer(store: Store, client: Client) -> None:
     assert (ready["rating"], ready["riskValue"]) == ("B", 0.31)
     assert (ready["completenessScore"], ready["completenessTier"]) == (91.5, "complete")
     assert (ready["reportStatus"], ready["dataThrough"], ready["transactionCount"]) == ("ready", "2026-06-30", 1)
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{}, {}])
     [stale] = list_summaries(client)
     assert (stale["reportStatus"], stale["transactionCount"]) == ("stale", 2)

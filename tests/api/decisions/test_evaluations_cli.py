@@ -47,7 +47,7 @@ def run(*arguments: object, exit_code: int = 0) -> Any:
 
 def with_rows(store: Store, client: Client, days: int = 10) -> str:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{"date": date(2026, 6, 1) + timedelta(days=day)} for day in range(days)])
     return customer_id
 
@@ -103,7 +103,7 @@ def test_a_replay_is_identical_after_later_changes(own_store: Store, client: Cli
     evaluation_id = evaluate_successfully(client, customer_id, "plain", attributeOverrides={})["evaluationId"]
     save_policy(own_store, client, WITHOUT_INPUTS | {"steps": []})
     client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"score": 1}})
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(own_store, [{"date": date(2024, 6, 1)}])
     assert evaluate_successfully(client, customer_id, "plain")["dataVersion"] == 2
     again = run("replay", evaluation_id)
@@ -125,7 +125,7 @@ def test_a_replay_reports_data_that_are_no_longer_stored(own_store: Store, clien
     save_policy(own_store, client, WITHOUT_INPUTS)
     customer_id = with_rows(own_store, client)
     evaluation_id = evaluate_successfully(client, customer_id, "plain")["evaluationId"]
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(own_store)
     with own_store.db.writing() as w:
         w.execute(delete(locations).where(locations.c.data_version == 1))

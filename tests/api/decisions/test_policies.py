@@ -56,7 +56,7 @@ def save_policy(client: Client, slug: str, sent: object = None) -> dict[str, Any
     return data
 
 
-def published(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
+def publish_policy(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
     save_policy(client, slug, sent)
     answer = client.post(f"{BASE}/{slug}/publish", {})
     assert answer.status_code == 200, answer.text
@@ -88,7 +88,7 @@ def states(client: Client, slug: str) -> dict[int, str]:
 
 
 def test_the_list_has_the_contracts_fields(client: Client) -> None:
-    published(client, "overdraft")
+    publish_policy(client, "overdraft")
     data = list_policies(client)
     assert data.keys() == {"items", "page", "pageSize", "totalCount"}
     assert (data["page"], data["pageSize"], data["totalCount"]) == (1, 1, 1)
@@ -122,7 +122,7 @@ def test_an_empty_list_is_one_empty_page(client: Client) -> None:
 )
 def test_pages_of_the_list(client: Client, query: str, slugs: list[str], reported: tuple[int, int, int]) -> None:
     for slug in ("c", "a", "archived", "b"):
-        published(client, slug)
+        publish_policy(client, slug)
     client.post(f"{BASE}/archived/archive")
     save_policy(client, "draft")
     data = list_policies(client, query)
@@ -149,7 +149,7 @@ def test_a_malformed_query_is_refused(client: Client, query: str, code: str) -> 
 
 
 def test_drafts_are_listed_on_request_with_their_newest_version(client: Client) -> None:
-    published(client, "b")
+    publish_policy(client, "b")
     save_policy(client, "b", document(notes="A draft of a published policy."))
     for notes in ("first", "second"):
         save_policy(client, "a", document(notes=notes))
@@ -173,7 +173,7 @@ def test_declared_values_have_the_texts_they_are_compared_with(client: Client) -
     rule = document()["steps"][0]["rules"][0]
     steps = [{"name": "Purpose", "outcome": "blocked", "rules": [rule | {"condition": {"any": purposes}}]}]
     attributes = [{"name": "purpose", "kind": "string"}, {"name": "requestedAmount", "kind": "decimal"}]
-    found = published(client, "texts", document(steps=steps, attributes=attributes, indicators=[]))
+    found = publish_policy(client, "texts", document(steps=steps, attributes=attributes, indicators=[]))
     assert [each["texts"] for each in found["attributes"]] == [["a", "b", "c"], []]
     assert [each["texts"] for each in found["declaredInputs"]] == [[]]
 
@@ -229,7 +229,7 @@ def test_the_examples_can_be_saved_and_published(client: Client, slug: str) -> N
         warnings = refused.json()["errors"]
         assert refused.json()["code"] == "DecisionPolicy.WarningsNotAcknowledged", refused.text
         sent |= {"acknowledge": [{"code": each["code"], "pointer": each["pointer"]} for each in warnings]}
-    assert published(client, slug, sent)["state"] == "published"
+    assert publish_policy(client, slug, sent)["state"] == "published"
     assert [item["slug"] for item in list_policies(client)["items"]] == [slug]
 
 
@@ -307,7 +307,7 @@ def test_deeply_nested_documents_are_refused_quickly(client: Client, depth: int)
 
 
 def test_a_policy_is_saved_for_its_own_client_only(client: Client, other_client: Client) -> None:
-    published(client, "overdraft", document(notes="Ours."))
+    publish_policy(client, "overdraft", document(notes="Ours."))
     assert put(other_client, "overdraft", document(notes="Theirs.")).status_code == 201
     assert client.get(f"{BASE}/overdraft").json()["data"]["notes"] == "Ours."
     assert refusal(other_client.get(f"{BASE}/overdraft")) == (404, "DecisionPolicy.NotFound")
@@ -317,10 +317,10 @@ def test_a_policy_is_saved_for_its_own_client_only(client: Client, other_client:
 
 
 def test_versions_are_published_one_after_another(client: Client) -> None:
-    first = published(client, "overdraft")
+    first = publish_policy(client, "overdraft")
     assert (first["state"], first["version"]) == ("published", 1)
     assert first["datePublished"]
-    second = published(client, "overdraft", document(notes="Second."))
+    second = publish_policy(client, "overdraft", document(notes="Second."))
     assert states(client, "overdraft") == {2: "published", 1: "retired"}
     assert client.get(f"{BASE}/overdraft").json()["data"] == second
     old = client.get(f"{BASE}/overdraft?version=1").json()["data"]
@@ -351,7 +351,7 @@ def test_a_policy_with_only_a_draft_is_not_found(client: Client) -> None:
 
 
 def test_versions_show_who_made_them(client: Client) -> None:
-    published(client, "overdraft")
+    publish_policy(client, "overdraft")
     data = client.get(f"{BASE}/overdraft/versions?page=1&count=5").json()["data"]
     [version] = data["versions"]
     assert version.keys() == STORY - {"document"} | {"version"}
@@ -360,7 +360,7 @@ def test_versions_show_who_made_them(client: Client) -> None:
 
 
 def test_two_versions_are_compared_in_words(client: Client) -> None:
-    published(client, "overdraft")
+    publish_policy(client, "overdraft")
     [limit] = document()["limits"]
     save_policy(client, "overdraft", document(limits=[limit | {"minimum": "2500"}]))
     data = client.get(f"{BASE}/overdraft/diff").json()["data"]
@@ -378,7 +378,7 @@ def test_two_versions_are_compared_in_words(client: Client) -> None:
 
 
 def test_an_archived_policy_can_be_unarchived(client: Client) -> None:
-    published(client, "overdraft")
+    publish_policy(client, "overdraft")
     for _ in range(2):
         archived = client.post(f"{BASE}/overdraft/archive").json()["data"]
         assert (archived["slug"], archived["isArchived"]) == ("overdraft", True)
@@ -391,7 +391,7 @@ def test_an_archived_policy_can_be_unarchived(client: Client) -> None:
 
 
 def test_a_challenger_is_set_and_removed(client: Client) -> None:
-    published(client, "overdraft")
+    publish_policy(client, "overdraft")
     save_policy(client, "overdraft", document(notes="Second."))
     path = f"{BASE}/overdraft/challenger"
     answer = client.call("PUT", path, json={"version": 2, "percent": 10})
@@ -435,7 +435,7 @@ def test_a_client_without_decision_policies_finds_none(store: Store, base_url: s
 
 
 def test_reading_needs_no_write_scope(store: Store, base_url: str, client: Client) -> None:
-    published(client, "overdraft")
+    publish_policy(client, "overdraft")
     with store.db.writing() as w:
         _, text = keys.create_key(
             w, client.client_id, ["decision-policies:read"], None, store.settings.key_prefix, datetime.now(UTC)
@@ -454,7 +454,7 @@ def test_the_schema_is_served(client: Client) -> None:
 
 def test_the_audit_trail_lists_all_actions_that_change_something(store: Store, base_url: str) -> None:
     client = new_client(store, base_url)
-    policy_id = published(client, "overdraft")["policyId"]
+    policy_id = publish_policy(client, "overdraft")["policyId"]
     put(client, "overdraft", document())
     save_policy(client, "overdraft", document(notes="Second."))
     for _ in range(2):
@@ -474,7 +474,7 @@ def test_the_audit_trail_lists_all_actions_that_change_something(store: Store, b
 # The portfolio
 
 
-def stepped(first: dict[str, Any]) -> dict[str, Any]:
+def two_step_document(first: dict[str, Any]) -> dict[str, Any]:
     """Return a document whose second step is reached unless the first one's condition is certainly true."""
     [step] = document()["steps"]
     [rule] = step["rules"]
@@ -482,8 +482,8 @@ def stepped(first: dict[str, Any]) -> dict[str, Any]:
     return document(steps=[earlier, step])
 
 
-def warned(client: Client, first: dict[str, Any]) -> list[tuple[str, str]]:
-    answer = put(client, "stepped", stepped(first))
+def find_warnings(client: Client, first: dict[str, Any]) -> list[tuple[str, str]]:
+    answer = put(client, "stepped", two_step_document(first))
     if answer.status_code == 201:
         return []
     assert refusal(answer) == (400, "DecisionPolicy.WarningsNotAcknowledged")
@@ -493,29 +493,29 @@ def warned(client: Client, first: dict[str, Any]) -> list[tuple[str, str]]:
 def test_a_step_that_no_customer_reaches_gets_a_warning(store: Store, client: Client) -> None:
     everybody = {"atMost": [{"metric": "months_of_history"}, "1000"]}
     whoever_asks = {"atLeast": [{"input": "requestedAmount"}, "5"]}
-    assert warned(client, everybody) == []  # there is no portfolio yet
+    assert find_warnings(client, everybody) == []  # there is no portfolio yet
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     never = [("/steps/1", "DecisionPolicy.StepNeverReached")]
-    assert warned(client, everybody) == never
-    assert warned(client, {"moreThan": everybody["atMost"]}) == []
-    assert warned(client, whoever_asks) == []  # nobody's inputs are known here
+    assert find_warnings(client, everybody) == never
+    assert find_warnings(client, {"moreThan": everybody["atMost"]}) == []
+    assert find_warnings(client, whoever_asks) == []  # nobody's inputs are known here
     accepted = [{"pointer": pointer, "code": code} for pointer, code in never]
-    assert save_policy(client, "stepped", stepped(everybody) | {"acknowledge": accepted})["state"] == "draft"
+    assert save_policy(client, "stepped", two_step_document(everybody) | {"acknowledge": accepted})["state"] == "draft"
 
 
 def test_stored_attributes_decide_whether_a_step_is_reached(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     reported = {"attributes": {"guaranteed": True}}
     assert client.call("PUT", f"/v1/customer/{customer_id}/attributes", json=reported).status_code == 200
-    sent = stepped({"isTrue": {"attribute": "guaranteed"}}) | {
+    sent = two_step_document({"isTrue": {"attribute": "guaranteed"}}) | {
         "attributes": [{"name": "guaranteed", "kind": "boolean"}]
     }
     assert faults(put(client, "stepped", sent)) == [("/steps/1", "DecisionPolicy.StepNeverReached")]
     second = client.new_customer()
-    client.submitted(second)
+    client.submit_transactions(second)
     end_submissions(store)
     assert put(client, "stepped", sent).status_code == 201

@@ -27,7 +27,7 @@ def customer_id(store: Store, client: Client) -> str:
 
 def with_rows(store: Store, client: Client, *rows: Row) -> str:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, rows)
     return customer_id
 
@@ -143,7 +143,7 @@ def test_corrections_are_listed_newest_first_and_revoked_ones_stay(client: Clien
 def test_the_list_counts_the_rows_that_each_correction_decides(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
     made = correct(client, customer_id, pattern="coffee", category="repairs")["correctionId"]
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{"category_basis": f"correction {made}: words COFFEE"}, {}])
     assert [each["transactionCount"] for each in list_corrections(client, customer_id)] == [1]
 

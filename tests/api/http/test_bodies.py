@@ -242,7 +242,7 @@ def test_a_submission_needs_transactions(client: Client) -> None:
     ],
 )
 def test_faults_inside_a_row_do_not_refuse_the_submission(client: Client, item: dict[str, Any]) -> None:
-    assert client.submitted(client.new_customer(), [item])
+    assert client.submit_transactions(client.new_customer(), [item])
 
 
 HUGE = [2**53 + 1, 2**63, -(2**63) - 1, int("9" * 400), "inf", "1", True, None, "NaN", "-0", [], {}]
@@ -263,7 +263,7 @@ def test_odd_values_in_a_row_never_cause_a_failure(client: Client, field: str) -
     ]
     texts: list[Any] = ["\u202egnp.exe", "a\u0301" * 20, "\u200d" * 2_000, "=cmd|' /C calc'!A0", "'; --", "%_\\"]
     values = HUGE + dates + texts
-    assert client.submitted(client.new_customer(), [ITEM | {field: value} for value in values])
+    assert client.submit_transactions(client.new_customer(), [ITEM | {field: value} for value in values])
     for number in ("1e400", "-0.0", "0.1000000000000000055511151231257827", "1E-400", "0." + "0" * 400 + "1"):
         item = json.dumps(ITEM | {field: "HERE"}).replace('"HERE"', number)
         body = f'{{"transactions": [{item}]}}'
@@ -303,12 +303,12 @@ def test_different_unicode_forms_are_different_references(client: Client) -> Non
 def test_null_and_empty_account_fields_mean_absent(client: Client, absent: str | None) -> None:
     fields = ("accountName", "bsb", "accountNumber", "bankName", "accountType", "creditLimit")
     account: dict[str, Any] = dict.fromkeys(fields, absent)
-    assert client.submitted(client.new_customer(), **account)
+    assert client.submit_transactions(client.new_customer(), **account)
 
 
 @parametrize("limit", [5000, 5000.5, "5000.50", 0, 0.1 + 0.2])
 def test_a_credit_limit_may_be_a_number_or_text(client: Client, limit: object) -> None:
-    assert client.submitted(client.new_customer(), creditLimit=limit)
+    assert client.submit_transactions(client.new_customer(), creditLimit=limit)
 
 
 @parametrize(

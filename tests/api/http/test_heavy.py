@@ -51,7 +51,7 @@ def test_slices_of_one_client_s_listings_leave_cores_to_others(
     monkeypatch.setattr(transactions_json, "as_json", made)
     monkeypatch.setattr(transactions, "SLICE_ROWS", 1)
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{}] * 3)
     with ThreadPoolExecutor(8) as callers:
         answers = list(callers.map(lambda _: client.get(f"/v1/customer/{customer_id}/transactions"), range(8)))

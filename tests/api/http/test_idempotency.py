@@ -17,8 +17,8 @@ from storage.core import leases
 from storage.core.database import Writing
 from storage.core.models import idempotency_keys
 from storage.core.store import Store
-from tests.api.conftest import ABN, ITEM, Belongings, Client, answering, connected
-from tests.api.core.operations import Operation, Paired, documented, paired
+from tests.api.conftest import ABN, ITEM, Belongings, Client, answering, open_connection
+from tests.api.core.operations import Operation, Paired, list_operations, paired
 from tests.api.places import example_with
 from tests.api.worker import fail_deliveries
 
@@ -53,10 +53,10 @@ parametrize = pytest.mark.parametrize
 
 
 @cache
-def added() -> Sequence[Operation]:
+def operations_with_header() -> Sequence[Operation]:
     return [
         operation
-        for operation in documented()
+        for operation in list_operations()
         if any(parameter["name"] == HEADER for parameter in operation.documented.get("parameters", ()))
     ]
 
@@ -67,13 +67,15 @@ def send(client: Client, operation: Operation, key: str, ids: Mapping[str, str],
 
 
 def test_every_post_that_creates_takes_a_key() -> None:
-    posts = {operation.documented["operationId"] for operation in documented() if operation.method == "POST"}
-    assert {operation.documented["operationId"] for operation in added()} == posts - NOT_CREATING - FOR_USERS
+    posts = {operation.documented["operationId"] for operation in list_operations() if operation.method == "POST"}
+    assert {
+        operation.documented["operationId"] for operation in operations_with_header()
+    } == posts - NOT_CREATING - FOR_USERS
 
 
 def test_the_same_request_is_answered_again(subtests: pytest.Subtests, store: Store, client: Client) -> None:
     ids = dict(things(store, client))
-    for operation in added():
+    for operation in operations_with_header():
         with subtests.test(str(operation)):
             assert_answered_again(client, operation, ids)
 
@@ -96,7 +98,7 @@ def test_a_key_belongs_to_one_request_and_one_client(
     subtests: pytest.Subtests, store: Store, client: Client, other_client: Client
 ) -> None:
     ids, their_ids = (dict(things(store, each)) for each in (client, other_client))
-    for operation in added():
+    for operation in operations_with_header():
         with subtests.test(str(operation)):
             key = operation.documented["operationId"]
             assert send(client, operation, key, ids).ok
@@ -114,7 +116,7 @@ def test_an_invalid_key_is_refused_and_nothing_is_done(
 ) -> None:
     ids = dict(things(store, client))
     before = count_resources(client)
-    for operation, key in paired(added(), ("", "x" * 256, "a key", "é", "a\tb")):
+    for operation, key in paired(operations_with_header(), ("", "x" * 256, "a key", "é", "a\tb")):
         with subtests.test(str(operation), key=key):
             body, headers = example_with(operation, ids), {HEADER: key.encode()}
             refused = client.call(operation.method, operation.path_for(ids), json=body, headers=headers)
@@ -123,7 +125,7 @@ def test_an_invalid_key_is_refused_and_nothing_is_done(
 
 
 def test_two_keys_are_refused(client: Client, socket_url: str) -> None:
-    with connected(socket_url) as connection:
+    with open_connection(socket_url) as connection:
         connection.putrequest("POST", "/v1/customer")
         connection.putheader("x-api-key", client.key)
         connection.putheader("Content-Type", "application/json")

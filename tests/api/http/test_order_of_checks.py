@@ -15,23 +15,23 @@ from storage.access import keys
 from storage.access.keys import Principal
 from storage.core.store import Store
 from storage.core.vault import Vault
-from tests.api.conftest import HTTP, Client, answering, connected, new_client
-from tests.api.core.operations import Operation, Paired, documented, paired
+from tests.api.conftest import HTTP, Client, answering, new_client, open_connection
+from tests.api.core.operations import Operation, Paired, list_operations, paired
 
 
 @cache
-def keyed() -> Sequence[Operation]:
-    return [operation for operation in documented() if operation.keyed]
+def operations_with_key() -> Sequence[Operation]:
+    return [operation for operation in list_operations() if operation.needs_key]
 
 
 @cache
 def with_ids() -> Sequence[Operation]:
-    return [operation for operation in keyed() if operation.ids]
+    return [operation for operation in operations_with_key() if operation.ids]
 
 
 @cache
 def with_body() -> Sequence[Operation]:
-    return [operation for operation in keyed() if operation.has_body]
+    return [operation for operation in operations_with_key() if operation.has_body]
 
 
 JSON = "application/json"
@@ -41,7 +41,7 @@ UNKNOWN_IDS = (str(UUID(int=7)), "not-an-id", "%00", "'; --", "0" * 32, "{" + st
 
 @paired
 def test_without_a_valid_key_no_route_answers(subtests: pytest.Subtests, base_url: str, paired: Paired) -> None:
-    for operation, key in paired(keyed(), WRONG_KEYS):
+    for operation, key in paired(operations_with_key(), WRONG_KEYS):
         with subtests.test(str(operation), key=key):
             headers = {} if key is None else {"x-api-key": key}
             answer = HTTP.request(operation.method, base_url + operation.path_for(), headers=headers)
@@ -50,7 +50,7 @@ def test_without_a_valid_key_no_route_answers(subtests: pytest.Subtests, base_ur
 
 
 def test_health_and_documentation_need_no_key() -> None:
-    keyless = {operation.path for operation in documented() if not operation.keyed}
+    keyless = {operation.path for operation in list_operations() if not operation.needs_key}
     assert keyless == {"/health/live", "/health/ready", "/metrics"}
 
 
@@ -69,7 +69,7 @@ def ended_keys(store: Store) -> dict[str, str]:
 
 def test_an_ended_key_is_refused_like_any_wrong_one(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     ended = ended_keys(store)
-    for operation in keyed():
+    for operation in operations_with_key():
         url = base_url + operation.path_for()
 
         def answer_to(key: str) -> tuple[int, str, str]:
@@ -85,7 +85,7 @@ def test_an_ended_key_is_refused_like_any_wrong_one(subtests: pytest.Subtests, s
 
 
 def test_two_keys_are_refused(client: Client, socket_url: str) -> None:
-    with connected(socket_url) as connection:
+    with open_connection(socket_url) as connection:
         connection.putrequest("GET", "/v1/jobs")
         for _ in range(2):
             connection.putheader("x-api-key", client.key)
@@ -126,7 +126,7 @@ def _with_key(key: str) -> Request:
 
 def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     clients: dict[frozenset[str], Client] = {}
-    for operation in keyed():
+    for operation in operations_with_key():
         with subtests.test(str(operation)):
             others = frozenset(keys.SCOPES) - frozenset(operation.scopes)
             if others not in clients:
@@ -136,14 +136,14 @@ def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, s
 
 
 def test_decisions_about_customers_have_their_own_scopes() -> None:
-    scopes = {operation.path: operation.scopes for operation in keyed() if operation.method == "POST"}
+    scopes = {operation.path: operation.scopes for operation in operations_with_key() if operation.method == "POST"}
     assert scopes["/v1/decision-policies/{slug}/publish"] == ["decision-policies:publish"]
     assert scopes["/v1/evaluations/{evaluationId}/override"] == ["decision-policies:override"]
 
 
 def test_each_of_its_scopes_opens_a_route(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     clients = {scope: new_client(store, base_url, [scope]) for scope in keys.SCOPES}
-    for operation in keyed():
+    for operation in operations_with_key():
         for scope in operation.scopes:
             with subtests.test(str(operation), scope=scope):
                 answer = clients[scope].call(operation.method, operation.path_for(), data=b"{")
@@ -194,7 +194,7 @@ def test_faults_of_headers_are_answered_before_the_body_is_sent(
         ({"x-api-key": client.key, "Content-Type": JSON}, 413),
     ]
     for operation, (headers, status) in paired(with_body(), decided):
-        with subtests.test(str(operation), status=status), connected(socket_url) as connection:
+        with subtests.test(str(operation), status=status), open_connection(socket_url) as connection:
             connection.putrequest(operation.method, operation.path_for())
             connection.putheader("Content-Length", "100000000")
             for name, value in headers.items():

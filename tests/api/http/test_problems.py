@@ -11,8 +11,8 @@ from api.core.schemas.examples import example
 from api.webhooks.schemas import NewSubscription
 from storage.core import audit, logs
 from storage.core.store import Store
-from tests.api.conftest import ABN, HTTP, Client, answering, connected, new_client
-from tests.api.core.operations import documented
+from tests.api.conftest import ABN, HTTP, Client, answering, new_client, open_connection
+from tests.api.core.operations import list_operations
 
 parametrize = pytest.mark.parametrize
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
@@ -67,7 +67,7 @@ def test_an_unknown_path_is_not_found_and_not_redirected(
     subtests: pytest.Subtests, client: Client, socket_url: str
 ) -> None:
     for path in UNKNOWN:
-        with subtests.test(path), connected(socket_url) as connection:
+        with subtests.test(path), open_connection(socket_url) as connection:
             connection.request("GET", path, headers={"x-api-key": client.key})
             answer = connection.getresponse()
             assert (answer.status, answer.headers["Location"]) == (404, None)
@@ -77,8 +77,8 @@ def test_an_unknown_path_is_not_found_and_not_redirected(
 @parametrize("most", [1, pytest.param(len(METHODS), marks=pytest.mark.slow)])
 def test_a_wrong_method_is_answered_with_the_allowed_ones(subtests: pytest.Subtests, base_url: str, most: int) -> None:
     """Each path gets one wrong method, in turn; in `make test-slow`, all of them."""
-    for number, path in enumerate(sorted({operation.path for operation in documented()})):
-        right = {operation.method for operation in documented() if operation.path == path}
+    for number, path in enumerate(sorted({operation.path for operation in list_operations()})):
+        right = {operation.method for operation in list_operations() if operation.path == path}
         wrong = sorted(METHODS - right)
         for method in (wrong[number % len(wrong) :] + wrong)[:most]:
             with subtests.test(path, method=method):

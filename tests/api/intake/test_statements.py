@@ -57,7 +57,7 @@ def job_of(client: Client, answer: requests.Response) -> dict[str, Any]:
     return found
 
 
-def retained(store: Store) -> list[dict[str, Any]]:
+def read_statement_files(store: Store) -> list[dict[str, Any]]:
     """Return the files that the database refers to, in the order of their requests."""
     with store.db.reading() as r:
         rows = r.execute(statement_files.select().order_by(statement_files.c.created_at, statement_files.c.position))
@@ -67,7 +67,7 @@ def retained(store: Store) -> list[dict[str, Any]]:
 def of_customer(store: Store, client: Client, customer_id: str) -> list[dict[str, Any]]:
     jobs = client.get("/v1/jobs", params={"customerId": customer_id}).json()["data"]["jobs"]
     mine = {job["jobId"] for job in jobs}
-    return [row for row in retained(store) if str(row["job_id"]) in mine]
+    return [row for row in read_statement_files(store) if str(row["job_id"]) in mine]
 
 
 @parametrize("submit", [as_form, as_json])
@@ -307,7 +307,7 @@ def test_a_file_over_the_limit_is_refused_and_nothing_is_left_of_it(small: tuple
         answer = submit(client, customer_id, JUNE, large)
         assert (answer.status_code, answer.json()["code"]) == (413, "Statement.FileTooLarge")
     until(lambda: not nameless_files())
-    assert retained(store) == []
+    assert read_statement_files(store) == []
     assert not list(store.lake.files("statements"))
 
 
@@ -333,7 +333,7 @@ def test_large_files_arrive_as_they_were_sent(small: tuple[Store, Client]) -> No
     contents = [pdf("a") + os.urandom(1_200_000), pdf("b") + b"\r\n--boundary\r\n" * 60_000]
     job_of(client, as_form(client, customer_id, *((f"{n}.pdf", content) for n, content in enumerate(contents))))
     with store.db.reading() as r:
-        files = [statements.get_file(r, row["file_id"]) for row in retained(store)]
+        files = [statements.get_file(r, row["file_id"]) for row in read_statement_files(store)]
     assert [statements.open_original(store, file) for file in files] == contents
     until(lambda: not nameless_files())
 
@@ -346,7 +346,7 @@ def test_an_interrupted_upload_leaves_nothing(small: tuple[Store, Client]) -> No
         wire.sendall(head("POST", path, *headers) + PART + pdf("june") + b" " * 1_000_000)
         until(nameless_files)
     until(lambda: not nameless_files())
-    assert retained(store) == []
+    assert read_statement_files(store) == []
     assert not list(store.lake.files("statements"))
 
 
@@ -419,7 +419,7 @@ def test_a_transaction_has_its_place_on_the_page(client: Client, customer_id: st
 
 
 def test_a_transaction_that_came_as_json_has_no_place(store: Store, client: Client, customer_id: str) -> None:
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     [row] = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
     answer = client.get(f"/v1/customer/{customer_id}/transactions/{row['transactionId']}/source")

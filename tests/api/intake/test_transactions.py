@@ -51,7 +51,7 @@ BASE: dict[str, Any] = dict.fromkeys(TRANSACTIONS) | {
 }
 
 
-def shown(**fields: Any) -> dict[str, Any]:
+def show_row(**fields: Any) -> dict[str, Any]:
     """Return one row as the API shows it, with numbers as exact decimals."""
     frame = pl.DataFrame([BASE | fields], schema=TRANSACTIONS)
     found: dict[str, Any] = json.loads(as_json(frame, {7: CUSTOMER}), parse_float=Decimal)
@@ -59,14 +59,14 @@ def shown(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_row_has_the_contracts_fields_in_their_order() -> None:
-    assert list(shown()) == list(example(TransactionView))
-    assert list(shown()["account"]) == list(example(TransactionView)["account"])
-    assert list(shown()["counterparty"]) == list(example(TransactionView)["counterparty"])
+    assert list(show_row()) == list(example(TransactionView))
+    assert list(show_row()["account"]) == list(example(TransactionView)["account"])
+    assert list(show_row()["counterparty"]) == list(example(TransactionView)["counterparty"])
 
 
 def test_ids_are_uuids_and_the_account_number_is_masked() -> None:
     pair = uuid4()
-    row = shown(account_number="1234-5678", transfer_pair_id=pair.bytes)
+    row = show_row(account_number="1234-5678", transfer_pair_id=pair.bytes)
     assert (row["customerId"], row["jobId"], row["account"]["accountId"]) == (str(CUSTOMER), str(JOB), str(ACCOUNT))
     assert row["transferPairId"] == str(pair)
     assert row["account"]["accountNumberMasked"] == "xxxx5678"
@@ -81,7 +81,7 @@ def test_money_has_two_decimals() -> None:
 
 def test_text_that_looks_like_money_stays_text() -> None:
     tricky = '"amount":"1.00"'
-    row = shown(description=tricky, clean_description='x","balance":"2.00', flags=["amount", '"amount":"3.00"'])
+    row = show_row(description=tricky, clean_description='x","balance":"2.00', flags=["amount", '"amount":"3.00"'])
     assert (row["description"], row["cleanDescription"]) == (tricky, 'x","balance":"2.00')
     assert row["flags"] == ["amount", '"amount":"3.00"']
 
@@ -141,7 +141,7 @@ def test_a_submission_is_stored_in_its_landing_file_before_it_is_accepted(store:
 
 
 def test_appended_submissions_are_marked(store: Store, client: Client) -> None:
-    job_id = client.submitted(client.new_customer(), mode="append")
+    job_id = client.submit_transactions(client.new_customer(), mode="append")
     with store.db.reading() as r:
         submission = jobs.get(r, client.client_id, UUID(job_id)).submission or {}
     assert submission["appended"] is True
@@ -149,7 +149,7 @@ def test_appended_submissions_are_marked(store: Store, client: Client) -> None:
 
 def test_transactions_are_listed_by_date_and_page(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
-    job_id = client.submitted(customer_id)
+    job_id = client.submit_transactions(customer_id)
     end_submissions(store, [{"date": date(2026, 6, day)} for day in (3, 1, 2)])
     path = f"/v1/customer/{customer_id}/transactions"
     whole = client.get(path).json()["data"]
@@ -163,7 +163,7 @@ def test_transactions_are_listed_by_date_and_page(store: Store, client: Client) 
 
 def test_superseded_rows_are_not_listed(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{}, {"superseded_seq": 9}])
     assert len(client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]) == 1
 
@@ -173,7 +173,7 @@ def test_the_list_of_all_transactions_has_only_the_clients_customers(
 ) -> None:
     mine = [client.new_customer(), client.new_customer()]
     for owner, customer_id in [(client, mine[0]), (client, mine[1]), (other_client, other_client.new_customer())]:
-        owner.submitted(customer_id)
+        owner.submit_transactions(customer_id)
     end_submissions(store, [{"date": date(2026, 6, 2)}, {"date": date(2026, 6, 1)}])
     data = client.get("/v1/transactions").json()["data"]
     assert data["totalCount"] == 4
@@ -183,7 +183,7 @@ def test_the_list_of_all_transactions_has_only_the_clients_customers(
 
 def test_pages_and_a_cursor_show_all_of_the_clients_transactions(store: Store, client: Client) -> None:
     for _ in range(3):
-        client.submitted(client.new_customer())
+        client.submit_transactions(client.new_customer())
     end_submissions(store, [{"position": position} for position in range(3)])
     everything = client.get("/v1/transactions").json()["data"]
     assert everything["totalCount"] == len(everything["transactions"]) >= 9
@@ -209,7 +209,11 @@ def test_a_cursor_is_an_answers_or_empty_and_replaces_the_page(client: Client) -
 
 def test_a_filter_by_job_accepts_only_jobs_of_the_customer(client: Client, other_client: Client) -> None:
     first, second = client.new_customer(), client.new_customer()
-    for job_id in (str(uuid4()), client.submitted(second), other_client.submitted(other_client.new_customer())):
+    for job_id in (
+        str(uuid4()),
+        client.submit_transactions(second),
+        other_client.submit_transactions(other_client.new_customer()),
+    ):
         answer = client.get(f"/v1/customer/{first}/transactions?jobId={job_id}")
         assert (answer.status_code, answer.json()["code"]) == (404, "Job.NotFound")
     answer = client.get(f"/v1/customer/{first}/transactions?jobId=x")
@@ -217,10 +221,10 @@ def test_a_filter_by_job_accepts_only_jobs_of_the_customer(client: Client, other
 
 
 def test_long_lists_are_sent_completely(store: Store, client: Client) -> None:
-    client.submitted(client.new_customer())
+    client.submit_transactions(client.new_customer())
     end_submissions(store)  # whatever other tests left in the queue
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{"position": position} for position in range(12_000)])
     data = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]
     assert len({row["transactionId"] for row in data["transactions"]}) == data["totalCount"] == 12_000
@@ -228,7 +232,7 @@ def test_long_lists_are_sent_completely(store: Store, client: Client) -> None:
 
 def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     newest = max((store.lake.root / "segments").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     newest.write_bytes(newest.read_bytes()[:-1])
@@ -259,7 +263,7 @@ def test_transactions_have_totals(store: Store, client: Client, monkeypatch: pyt
     """`tests/pipelines/figures/test_row_filter.py` has every filter."""
     monkeypatch.setattr(transactions, "PART_ROWS", 2)
     customer_id = client.new_customer()
-    job_id = client.submitted(customer_id)
+    job_id = client.submit_transactions(customer_id)
     amounts = ("100.10", "-0.01", "-99.99", "100.20", "-7.00")
     rows = [
         {"amount": Decimal(amount), "date": date(2026, 6, day), "flags": ["cash"] if day == 3 else []}

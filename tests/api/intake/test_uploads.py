@@ -64,7 +64,7 @@ def send(client: Client, customer_id: str, *files: File, **more: Any) -> request
     return client.call("POST", f"/v1/customer/{customer_id}/uploads", files=parts, **more)
 
 
-def accepted(client: Client, customer_id: str, *files: File) -> Any:
+def send_accepted(client: Client, customer_id: str, *files: File) -> Any:
     answer = send(client, customer_id, *files)
     assert answer.status_code == 202, answer.text
     return answer.json()["data"]
@@ -75,7 +75,7 @@ def job(store: Store, client: Client, job_id: str) -> Job:
         return jobs.get(r, client.client_id, UUID(job_id))
 
 
-def landed(store: Store, found: Job) -> pl.DataFrame:
+def read_landed_rows(store: Store, found: Job) -> pl.DataFrame:
     return pl.read_parquet(store.lake.root / (found.landing_path or ""))
 
 
@@ -88,14 +88,14 @@ def test_same_rows_as_analyse_reads(store: Store, client: Client, customer_id: s
     files = {"cheque.csv": CHEQUE, "newest first.csv": NEWEST_FIRST, "several.csv": SEVERAL, "card.csv": CARD_EXPORT}
     each = [(name, statement) for name, content in files.items() for statement in read(name, content).statements]
     named = name_accounts([(name.removesuffix(".csv"), statement) for name, statement in each])
-    answer = accepted(client, customer_id, *files.items())
+    answer = send_accepted(client, customer_id, *files.items())
     for sent in answer["files"]:
         with subtests.test(sent["fileName"]):
             expected = [own for (name, _), own in zip(each, named, strict=True) if name == sent["fileName"]]
             found = [job(store, client, job_id) for job_id in sent["jobIds"]]
-            assert {UUID((one.submission or {})["account_id"]): rows(landed(store, one)) for one in found} == {
-                account_id(store, customer_id, statement): rows(statement.rows) for statement in expected
-            }
+            assert {
+                UUID((one.submission or {})["account_id"]): rows(read_landed_rows(store, one)) for one in found
+            } == {account_id(store, customer_id, statement): rows(statement.rows) for statement in expected}
 
 
 def rows(frame: pl.DataFrame) -> list[Any]:
@@ -114,16 +114,16 @@ def account_id(store: Store, customer_id: str, statement: Any) -> UUID:
 
 def test_masked_rows_get_the_digests_of_a_submission(store: Store, client: Client, customer_id: str) -> None:
     """So that the same row is recognised, however it is sent."""
-    answer = accepted(client, customer_id, ("cheque.csv", CHEQUE))
+    answer = send_accepted(client, customer_id, ("cheque.csv", CHEQUE))
     item = {"date": "2025-07-02", "description": f"CARD {CARD}", "amount": "-5.00"}
-    as_json = landed(store, job(store, client, client.submitted(customer_id, [item])))
-    as_export = landed(store, job(store, client, answer["jobs"][0]["jobId"]))
+    as_json = read_landed_rows(store, job(store, client, client.submit_transactions(customer_id, [item])))
+    as_export = read_landed_rows(store, job(store, client, answer["jobs"][0]["jobId"]))
     assert CARD not in str(as_export.rows())
     assert as_export["descriptionDigest"][1] == as_json["descriptionDigest"][0] is not None
 
 
 def test_pdfs_and_exports_are_sent_together(store: Store, client: Client, customer_id: str) -> None:
-    answer = accepted(client, customer_id, ("june.pdf", pdf("june")), ("cheque.csv", CHEQUE), ("a.xlsx", WORKBOOK))
+    answer = send_accepted(client, customer_id, ("june.pdf", pdf("june")), ("cheque.csv", CHEQUE), ("a.xlsx", WORKBOOK))
     assert [each["flow"] for each in answer["jobs"]] == ["Extraction", "Enrichment"]
     extraction, enrichment = (each["jobId"] for each in answer["jobs"])
     assert [each["jobIds"] for each in answer["files"]] == [[extraction], [enrichment], [extraction]]
@@ -144,7 +144,9 @@ def test_pdfs_and_exports_are_sent_together(store: Store, client: Client, custom
 
 
 def test_warnings_say_what_was_refused_and_assumed(client: Client, customer_id: str) -> None:
-    answer = accepted(client, customer_id, ("a.xlsx", WORKBOOK), ("newest.csv", NEWEST_FIRST), ("several.csv", SEVERAL))
+    answer = send_accepted(
+        client, customer_id, ("a.xlsx", WORKBOOK), ("newest.csv", NEWEST_FIRST), ("several.csv", SEVERAL)
+    )
     assert warnings(answer) == [
         ("Export.NamesNoAccount", "The file names no account: its rows belong to an account with the file's name."),
         ("Export.RowsRefused", "File 2: rows are refused on these lines: 2."),
@@ -156,13 +158,13 @@ def test_warnings_say_what_was_refused_and_assumed(client: Client, customer_id: 
 
 def test_export_without_an_account_continues_a_known_one(store: Store, client: Client, customer_id: str) -> None:
     """By its rows, so that they don't count twice under another file's name."""
-    [first] = accepted(client, customer_id, ("june.csv", CHEQUE))["jobs"]
+    [first] = send_accepted(client, customer_id, ("june.csv", CHEQUE))["jobs"]
     account = (job(store, client, first["jobId"]).submission or {})["account_id"]
     rent = {"date": date(2025, 7, 1), "description": "RENT", "amount": Decimal("-5.00"), "balance": Decimal("95.00")}
     end_submissions(store, rows=[rent | {"bank_name": "june"}])
     overlapping, other = NEWEST_FIRST, CARD_EXPORT
     for content, is_known in ((overlapping, True), (other, False)):
-        [found] = accepted(client, customer_id, ("july.csv", content))["jobs"]
+        [found] = send_accepted(client, customer_id, ("july.csv", content))["jobs"]
         facts = job(store, client, found["jobId"]).submission or {}
         assert (facts["account_id"] == account) is is_known
         assert (facts["bank_name"] == "june") is is_known
@@ -207,7 +209,7 @@ def test_repeated_upload_is_answered_alike(client: Client, customer_id: str) -> 
 
 def test_files_of_others_are_not_found(client: Client, other_client: Client, customer_id: str) -> None:
     assert send(other_client, customer_id, ("cheque.csv", CHEQUE)).json()["code"] == "Customer.NotFound"
-    job_id = client.submitted(customer_id)
+    job_id = client.submit_transactions(customer_id)
     other = other_client.new_customer()
     for path in (f"/v1/customer/{customer_id}", f"/v1/customer/{other}"):
         assert other_client.get(f"{path}/submissions/{job_id}/files").status_code == 404

@@ -86,7 +86,7 @@ def since_the_loan() -> dict[str, Any]:
 def customer_id(store: Store, client: Client) -> str:
     """A customer that has spent 350.00 in total, 50.00 of it in the last 30 days."""
     made = client.new_customer()
-    client.submitted(made)
+    client.submit_transactions(made)
     end_submissions(store, ROWS)
     return made
 
@@ -412,7 +412,7 @@ def test_the_rows_of_a_lineage_need_a_scope_that_reads_them(
 def test_lineage_is_gone_when_the_evaluated_version_is(
     store: Store, client: Client, customer_id: str, match: dict[str, Any]
 ) -> None:
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [*ROWS, {"date": date(2026, 6, 2)}])
     path = f"{BASE}/matches/{match['matchId']}"
     assert client.get(f"{path}/lineage").json()["data"]["totalCount"] == 1

@@ -35,7 +35,7 @@ def client(home: Path) -> str:
     return str(run("clients", "create", "Harbour Lending")["clientId"])
 
 
-def invoked(*arguments: str | Path) -> Result:
+def invoke(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["rulesets", *map(str, arguments)])
 
 
@@ -47,12 +47,12 @@ def run(*arguments: str | Path) -> Any:
 
 def run_refused(*arguments: str | Path) -> tuple[str, str]:
     """Return what is printed, and the one line of the refusal."""
-    result = invoked(*arguments)
+    result = invoke(*arguments)
     assert isinstance(result.exception, TidemarkError), result.output
     return result.stdout, result.exception.detail
 
 
-def written(folder: Path, **changes: object) -> Path:
+def write_ruleset(folder: Path, **changes: object) -> Path:
     file = folder / "ruleset.yaml"
     file.write_text(yaml.safe_dump(DOCUMENT | changes, allow_unicode=True))
     return file
@@ -70,38 +70,38 @@ def actions(client: str) -> list[str]:
 
 def test_from_a_file_to_a_ruleset_and_back(client: str, tmp_path: Path) -> None:
     of_client = ("--client", client)
-    made = run("rulesets", "push", written(tmp_path), *of_client)
+    made = run("rulesets", "push", write_ruleset(tmp_path), *of_client)
     assert (made["slug"], made["version"], made["active"], made["rules"]) == ("spending", 1, True, 1)
-    assert run("rulesets", "push", written(tmp_path), *of_client) == made
-    changed = run("rulesets", "push", written(tmp_path, notes="Stricter.", active=False), *of_client)
+    assert run("rulesets", "push", write_ruleset(tmp_path), *of_client) == made
+    changed = run("rulesets", "push", write_ruleset(tmp_path, notes="Stricter.", active=False), *of_client)
     assert (changed["rulesetId"], changed["version"], changed["active"]) == (made["rulesetId"], 2, False)
     assert actions(client) == ["Ruleset.Replaced", "Ruleset.Created"]
 
     pulled = tmp_path / "pulled.yaml"
-    assert invoked("pull", "spending", *of_client, "--version", "1", "--out", pulled).exit_code == 0
+    assert invoke("pull", "spending", *of_client, "--version", "1", "--out", pulled).exit_code == 0
     assert run("rulesets", "push", pulled, *of_client)["version"] == 3
     document = run("rulesets", "pull", "spending", *of_client)
     assert (document["slug"], document["active"]) == ("spending", True)
-    assert yaml.safe_load(invoked("pull", "spending", *of_client, "--version", "2").stdout)["notes"] == "Stricter."
-    assert invoked("pull", "spending", *of_client, "--version", "9").exit_code == 2
+    assert yaml.safe_load(invoke("pull", "spending", *of_client, "--version", "2").stdout)["notes"] == "Stricter."
+    assert invoke("pull", "spending", *of_client, "--version", "9").exit_code == 2
 
 
 def test_an_archived_ruleset_is_listed_on_request(client: str, tmp_path: Path) -> None:
     of_client = ("--client", client)
-    run("rulesets", "push", written(tmp_path), *of_client)
+    run("rulesets", "push", write_ruleset(tmp_path), *of_client)
     assert run("rulesets", "archive", "spending", *of_client)["isArchived"] is True
     assert run("rulesets", "list", *of_client) == []
     [listed] = run("rulesets", "list", "--archived")
     assert (listed["slug"], listed["clientId"], listed["observed"], listed["firedNow"]) == ("spending", client, 0, 0)
-    assert "archived" in run_refused("push", written(tmp_path, name="New"), *of_client)[1]
+    assert "archived" in run_refused("push", write_ruleset(tmp_path, name="New"), *of_client)[1]
     assert run("rulesets", "unarchive", "spending", *of_client)["isArchived"] is False
     assert [each["slug"] for each in run("rulesets", "list", *of_client)] == ["spending"]
-    assert "spending" in invoked("list").stdout
+    assert "spending" in invoke("list").stdout
     assert actions(client) == ["Ruleset.Unarchived", "Ruleset.Archived", "Ruleset.Created"]
 
 
 def test_every_fault_of_a_file_is_listed(tmp_path: Path, client: str) -> None:
-    faulty = written(tmp_path, color="red", rules=[DOCUMENT["rules"][0] | {"severity": "loud"}])
+    faulty = write_ruleset(tmp_path, color="red", rules=[DOCUMENT["rules"][0] | {"severity": "loud"}])
     for arguments in (("check", faulty), ("push", faulty, "--client", client)):
         printed, line = run_refused(*arguments)
         assert "/color" in printed
@@ -117,17 +117,17 @@ def test_every_fault_of_a_file_is_listed(tmp_path: Path, client: str) -> None:
 
 
 def test_checking_a_file_needs_no_server(tmp_path: Path, home: Path) -> None:
-    assert "Nothing is wrong with it." in invoked("check", written(tmp_path)).output
+    assert "Nothing is wrong with it." in invoke("check", write_ruleset(tmp_path)).output
     as_json = tmp_path / "ruleset.json"
     as_json.write_text(json.dumps(DOCUMENT))
-    [first, second] = (run("rulesets", "check", file) for file in (written(tmp_path), as_json))
+    [first, second] = (run("rulesets", "check", file) for file in (write_ruleset(tmp_path), as_json))
     assert first == second
     assert (len(first["fingerprint"]), first["faults"]) == (64, [])
     assert not home.exists()
 
 
 def test_the_printed_schema_is_the_documented_one() -> None:
-    assert invoked("schema").stdout == (DOCS / "ruleset.schema.json").read_text("utf-8")
+    assert invoke("schema").stdout == (DOCS / "ruleset.schema.json").read_text("utf-8")
 
 
 def test_unusable_files_and_ids_are_reported_in_one_line(tmp_path: Path, client: str) -> None:
@@ -136,10 +136,10 @@ def test_unusable_files_and_ids_are_reported_in_one_line(tmp_path: Path, client:
     binary.write_bytes(b"\xff")
     assert "UTF-8" in run_refused("check", binary)[1]
     nobody = str(uuid4())
-    assert "client" in run_refused("push", written(tmp_path), "--client", nobody)[1]
+    assert "client" in run_refused("push", write_ruleset(tmp_path), "--client", nobody)[1]
     assert "client" in run_refused("list", "--client", nobody)[1]
     assert "ruleset" in run_refused("pull", "none", "--client", client)[1]
-    foreign = written(tmp_path, appliesTo={"customers": [str(uuid4())]})
+    foreign = write_ruleset(tmp_path, appliesTo={"customers": [str(uuid4())]})
     printed, _ = run_refused("push", foreign, "--client", client)
     assert "/appliesTo/customers/0" in printed
 
@@ -152,7 +152,7 @@ def test_a_ruleset_of_the_library_is_adopted_active_or_inactive(client: str, tmp
     assert run("rulesets", "adopt", second, "--client", client, "--inactive")["active"] is False
     assert run("rulesets", "adopt", second, "--client", client)["active"] is True
     ours = tmp_path / "ours.yaml"
-    ours.write_text(invoked("pull", first, "--client", client).stdout.replace("severity: critical", "severity: info"))
+    ours.write_text(invoke("pull", first, "--client", client).stdout.replace("severity: critical", "severity: info"))
     run("rulesets", "push", ours, "--client", client)
     assert first in run_refused("adopt", first, "--client", client)[1]
     assert "library" in run_refused("adopt", "none-such", "--client", client)[1]
@@ -170,11 +170,11 @@ def test_matches_are_listed_newest_first(tmp_path: Path) -> None:
         with answering(store) as url:
             lender = new_client(store, url)
             customer_id = lender.new_customer()
-            lender.submitted(customer_id)
+            lender.submit_transactions(customer_id)
             end_submissions(store)
             of_client = ("--client", str(lender.client_id))
             for slug in ("first", "second"):
-                run("rulesets", "push", written(tmp_path, slug=slug), *of_client)
+                run("rulesets", "push", write_ruleset(tmp_path, slug=slug), *of_client)
                 evaluate(store, customer_id)
             over_http = lender.get("/v1/monitoring/matches").json()["data"]["matches"]
     finally:
@@ -185,6 +185,6 @@ def test_matches_are_listed_newest_first(tmp_path: Path) -> None:
     [one] = run("rulesets", "matches", *of_client, "--ruleset", "first", "--customer", customer_id)
     assert one == listed[1]
     assert run("rulesets", "matches", *of_client, "--limit", "1") == listed[:1]
-    assert "SPENT" in invoked("matches", *of_client).stdout
+    assert "SPENT" in invoke("matches", *of_client).stdout
     [sums] = [each for each in run("rulesets", "list", *of_client) if each["slug"] == "first"]
     assert (sums["observed"], sums["held"], sums["fired"], sums["firedNow"]) == (2, 2, 1, 1)

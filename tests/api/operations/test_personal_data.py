@@ -45,7 +45,7 @@ def find_traces(store: Store, *texts: str) -> dict[str, list[str]]:
 
 def test_every_store_is_searched(store: Store, client: Client) -> None:
     customer_id = client.new_customer(name=NAME)
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store, [{"description": f"PAY {NAME}"}])
     add_note(client, customer_id, f"{NAME} rang.")
     sent = attach(client, customer_id, "note.txt", f"Dear {NAME}".encode()).json()["data"]["attachmentId"]

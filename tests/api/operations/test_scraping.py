@@ -12,7 +12,7 @@ from storage.core.store import Store
 from storage.webhooks import delivery_figures
 from storage.webhooks.delivery_figures import Load
 from tests.api.conftest import HTTP, Client, answering
-from tests.api.webhooks.test_deliveries import happen, subscribed
+from tests.api.webhooks.test_deliveries import happen, subscribe
 
 IDLE = Load(
     deliveries={"due": 0, "sending": 0, "retrying": 0, "paused": 0},
@@ -33,16 +33,16 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def scraped(base_url: str) -> requests.Response:
+def scrape(base_url: str) -> requests.Response:
     return HTTP.get(f"{base_url}/metrics", timeout=10)
 
 
 def test_scraping_needs_no_key_and_shows_only_numbers(store: Store, client: Client) -> None:
     customer = client.new_customer()
-    subscription = subscribed(client)
+    subscription = subscribe(client)
     happen(store, client, customer)
-    client.submitted(customer)
-    answer = scraped(client.base_url)
+    client.submit_transactions(customer)
+    answer = scrape(client.base_url)
     assert (answer.status_code, answer.headers["Content-Type"].partition(";")[0]) == (200, "text/plain")
     found = samples(answer.text)
     assert {name for name, *_ in found} == {
@@ -60,7 +60,7 @@ def test_scraping_needs_no_key_and_shows_only_numbers(store: Store, client: Clie
 
 def test_the_numbers_agree_with_the_database(own_store: Store) -> None:
     with answering(own_store) as url:
-        found = samples(scraped(url).text)
+        found = samples(scrape(url).text)
     assert found["tidemark_webhook_deliveries", "due"] == 0
     assert found["tidemark_jobs", "Enrichment", "Queued"] == 0
     load = Load(
@@ -104,7 +104,7 @@ def test_a_failed_count_is_503(own_store: Store, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(delivery_figures, "read_load", fails)
     with answering(own_store) as url:
-        answer = scraped(url)
+        answer = scrape(url)
     assert (answer.status_code, answer.json()["code"]) == (503, "Service.Unavailable")
     assert int(answer.headers["Retry-After"]) >= 1
     assert "foresaw" not in answer.text
@@ -114,4 +114,4 @@ def test_without_its_database_the_service_has_no_metrics(own_store: Store) -> No
     with answering(own_store) as url:
         with own_store.db.writing() as w:
             w.exec_driver_sql("ALTER TABLE attempts RENAME TO gone")
-        assert scraped(url).status_code == 503
+        assert scrape(url).status_code == 503

@@ -51,20 +51,20 @@ class Portfolio:
         return str(self.today - timedelta(days=ago))
 
     def submit(self, nth: int, *rows: tuple[int, str]) -> None:
-        self.client.submitted(self.customers[nth])
+        self.client.submit_transactions(self.customers[nth])
         days = [self.today - timedelta(days=ago) for ago, _ in rows]
         brought = zip(days, rows, strict=True)
         end_submissions(self.store, [{"date": day, "amount": Decimal(amount)} for day, (_, amount) in brought])
 
-    def asked(self, **body: Any) -> str:
+    def request(self, **body: Any) -> str:
         answer = self.client.post(f"{self.path}/simulate", body)
         assert answer.status_code == 202, answer.text
         job_id: str = answer.json()["data"]["jobId"]
         assert answer.headers["location"] == f"/v1/jobs/{job_id}/status"
         return job_id
 
-    def done(self, **body: Any) -> str:
-        job_id = self.asked(**body)
+    def request_and_run(self, **body: Any) -> str:
+        job_id = self.request(**body)
         work.run(self.store, UUID(job_id), lambda: datetime.now(UTC))
         return job_id
 
@@ -73,7 +73,7 @@ class Portfolio:
         assert answer.status_code == 200, answer.text
         return json.loads(answer.text, parse_float=Decimal)["data"]
 
-    def refused(self, **body: Any) -> tuple[int, str, Sequence[str]]:
+    def read_refusal(self, **body: Any) -> tuple[int, str, Sequence[str]]:
         answer = self.client.post(f"{self.path}/simulate", body)
         reported = answer.json()
         return answer.status_code, reported["code"], [each["pointer"] for each in reported.get("errors") or ()]
@@ -85,7 +85,7 @@ def portfolio(store: Store, base_url: str) -> Portfolio:
 
 
 def test_the_result_of_the_past_year(portfolio: Portfolio) -> None:
-    found = portfolio.read(portfolio.done())
+    found = portfolio.read(portfolio.request_and_run())
     assert (found["status"], found["from"] < portfolio.day(360), found["to"]) == ("Completed", True, portfolio.day(0))
     assert (found["customersTotal"], found["customersDone"], found["customersFailed"]) == (2, 2, 0)
     result = found["result"]
@@ -104,7 +104,7 @@ def test_the_result_of_the_past_year(portfolio: Portfolio) -> None:
 
 
 def test_only_the_requested_days_are_simulated(portfolio: Portfolio) -> None:
-    found = portfolio.read(portfolio.done(**{"from": portfolio.day(195), "to": portfolio.day(50)}))
+    found = portfolio.read(portfolio.request_and_run(**{"from": portfolio.day(195), "to": portfolio.day(50)}))
     assert (found["from"], found["to"]) == (portfolio.day(195), portfolio.day(50))
     result = found["result"]
     assert result["atSwitchOn"] == {"customers": 1, "rules": [{"code": "SPENT", "customers": 1}]}
@@ -112,7 +112,7 @@ def test_only_the_requested_days_are_simulated(portfolio: Portfolio) -> None:
 
 
 def test_firings_name_customers_with_what_matched(portfolio: Portfolio) -> None:
-    job_id = portfolio.done()
+    job_id = portfolio.request_and_run()
     found = portfolio.read(job_id, "/firings")
     assert (found["totalCount"], [each["date"] for each in found["firings"]]) == (
         2,
@@ -127,7 +127,7 @@ def test_firings_name_customers_with_what_matched(portfolio: Portfolio) -> None:
 
 
 def test_a_sent_document_is_tried_and_changes_nothing(portfolio: Portfolio) -> None:
-    job_id = portfolio.done(document=document("another", more_than="10"))
+    job_id = portfolio.request_and_run(document=document("another", more_than="10"))
     found = portfolio.read(job_id)
     assert (found["ofDocument"], found["result"]["customersFired"]) == (True, 2)
     stored = portfolio.client.get(portfolio.path).json()["data"]
@@ -135,18 +135,18 @@ def test_a_sent_document_is_tried_and_changes_nothing(portfolio: Portfolio) -> N
 
 
 def test_only_the_named_customers_are_simulated(portfolio: Portfolio) -> None:
-    found = portfolio.read(portfolio.done(customerIds=[portfolio.customers[1]]))
+    found = portfolio.read(portfolio.request_and_run(customerIds=[portfolio.customers[1]]))
     assert (found["customersNamed"], found["customersTotal"], found["result"]["events"]) == (1, 1, 0)
 
 
 def test_only_customers_that_the_document_lists_are_simulated(portfolio: Portfolio) -> None:
     listed = document("another", more_than="10") | {"appliesTo": {"customers": [portfolio.customers[1]]}}
-    result = portfolio.read(portfolio.done(document=listed))["result"]
+    result = portfolio.read(portfolio.request_and_run(document=listed))["result"]
     assert [each["customerId"] for each in result["byCustomer"]] == [portfolio.customers[1]]
 
 
 def test_the_page_loads_nothing_else(portfolio: Portfolio) -> None:
-    job_id = portfolio.done()
+    job_id = portfolio.request_and_run()
     answer = portfolio.client.get(f"/v1/monitoring/simulations/{job_id}/page.html")
     assert answer.status_code == 200
     assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -160,7 +160,7 @@ def test_the_page_loads_nothing_else(portfolio: Portfolio) -> None:
 
 
 def test_the_page_has_the_day_of_the_service(portfolio: Portfolio) -> None:
-    job_id = portfolio.done()
+    job_id = portfolio.request_and_run()
     request_at(portfolio.store, job_id, datetime(2024, 2, 29, 20, tzinfo=UTC))  # already 1 March in Sydney
     page = portfolio.client.get(f"/v1/monitoring/simulations/{job_id}/page.html").text
     assert "1 Mar 2024" in page
@@ -168,7 +168,7 @@ def test_the_page_has_the_day_of_the_service(portfolio: Portfolio) -> None:
 
 
 def test_a_simulation_is_listed_with_its_job(portfolio: Portfolio) -> None:
-    job_id = portfolio.asked()
+    job_id = portfolio.request()
     waiting = portfolio.read(job_id)
     assert (waiting["status"], waiting["result"], waiting["customersTotal"]) == ("Queued", None, None)
     job = portfolio.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
@@ -179,30 +179,34 @@ def test_a_simulation_is_listed_with_its_job(portfolio: Portfolio) -> None:
 
 @parametrize("rest", ["/firings", "/page.html"])
 def test_an_unfinished_simulation_has_no_firings_and_no_page(portfolio: Portfolio, rest: str) -> None:
-    answer = portfolio.client.get(f"/v1/monitoring/simulations/{portfolio.asked()}{rest}")
+    answer = portfolio.client.get(f"/v1/monitoring/simulations/{portfolio.request()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Simulation.Unfinished")
 
 
 def test_invalid_requests_are_refused(portfolio: Portfolio) -> None:
     unknown = str(uuid4())
-    assert portfolio.refused(to=portfolio.day(-1)) == (400, "Simulation.DayToCome", [])
-    assert portfolio.refused(**{"from": portfolio.day(1), "to": portfolio.day(2)}) == (
+    assert portfolio.read_refusal(to=portfolio.day(-1)) == (400, "Simulation.DayToCome", [])
+    assert portfolio.read_refusal(**{"from": portfolio.day(1), "to": portfolio.day(2)}) == (
         400,
         "Simulation.InvalidDays",
         [],
     )
-    assert portfolio.refused(**{"from": portfolio.day(740)}) == (400, "Simulation.TooManyDays", [])
+    assert portfolio.read_refusal(**{"from": portfolio.day(740)}) == (400, "Simulation.TooManyDays", [])
     for long_ago in ({"to": "0001-01-01"}, {"to": "0002-01-01"}, {"from": "0001-01-01"}, {"from": "1969-12-31"}):
-        assert portfolio.refused(**long_ago) == (400, "Simulation.InvalidDays", [])
-    assert portfolio.refused(**{"from": "yesterday"}) == (400, "Simulation.InvalidDay", ["/from"])
-    assert portfolio.refused(customerIds=[]) == (400, "Simulation.InvalidCustomers", ["/customerIds"])
-    assert portfolio.refused(customerIds=[unknown]) == (400, "Simulation.UnknownCustomer", ["/customerIds/0"])
-    assert portfolio.refused(document=[]) == (400, "Simulation.InvalidDocument", ["/document"])
-    status, code, pointers = portfolio.refused(document={**document("x"), "rules": [], "odd": 1})
+        assert portfolio.read_refusal(**long_ago) == (400, "Simulation.InvalidDays", [])
+    assert portfolio.read_refusal(**{"from": "yesterday"}) == (400, "Simulation.InvalidDay", ["/from"])
+    assert portfolio.read_refusal(customerIds=[]) == (400, "Simulation.InvalidCustomers", ["/customerIds"])
+    assert portfolio.read_refusal(customerIds=[unknown]) == (400, "Simulation.UnknownCustomer", ["/customerIds/0"])
+    assert portfolio.read_refusal(document=[]) == (400, "Simulation.InvalidDocument", ["/document"])
+    status, code, pointers = portfolio.read_refusal(document={**document("x"), "rules": [], "odd": 1})
     assert (status, code) == (400, "Ruleset.Invalid")
     assert set(pointers) == {"/document/rules", "/document/odd"}
     listed = document("x") | {"appliesTo": {"customers": [unknown]}}
-    assert portfolio.refused(document=listed) == (400, "Ruleset.UnknownCustomer", ["/document/appliesTo/customers/0"])
+    assert portfolio.read_refusal(document=listed) == (
+        400,
+        "Ruleset.UnknownCustomer",
+        ["/document/appliesTo/customers/0"],
+    )
 
 
 def test_a_repeated_request_makes_one_simulation(portfolio: Portfolio) -> None:

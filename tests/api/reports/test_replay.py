@@ -29,7 +29,7 @@ def path(store: Store, client: Client) -> str:
     """The path of the reports of a customer whose transactions have their second version."""
     customer_id = client.new_customer()
     for rows in (FIRST, SECOND):
-        client.submitted(customer_id)
+        client.submit_transactions(customer_id)
         end_submissions(store, rows)
     return f"/v1/customer/{customer_id}/reports"
 

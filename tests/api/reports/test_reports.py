@@ -16,16 +16,16 @@ DATA = {
 
 
 @pytest.fixture
-def enriched(store: Store, client: Client) -> str:
+def enriched_customer(store: Store, client: Client) -> str:
     """A customer with enriched transactions."""
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     return customer_id
 
 
-def test_reports_are_pending_ready_and_stale(store: Store, client: Client, enriched: str) -> None:
-    path = f"/v1/customer/{enriched}/reports"
+def test_reports_are_pending_ready_and_stale(store: Store, client: Client, enriched_customer: str) -> None:
+    path = f"/v1/customer/{enriched_customer}/reports"
     pending = client.get(path).json()["data"]
     assert list(pending) == ["completeness", "risk", "aggregate"]
     assert {member["status"] for member in pending.values()} == {"pending"}
@@ -37,20 +37,20 @@ def test_reports_are_pending_ready_and_stale(store: Store, client: Client, enric
     assert ready.json()["data"]["risk"]["dataThrough"] == "2026-06-30"
     for data in DATA.values():
         assert f'"data":{data}' in ready.text
-    client.submitted(enriched)
+    client.submit_transactions(enriched_customer)
     stale = client.get(path).json()["data"]["risk"]
     assert (stale["status"], stale["data"]["rating"]) == ("stale", "B")
 
 
-def test_completeness_can_be_read_alone(store: Store, client: Client, enriched: str) -> None:
-    client.post(f"/v1/customer/{enriched}/reports/refresh")
+def test_completeness_can_be_read_alone(store: Store, client: Client, enriched_customer: str) -> None:
+    client.post(f"/v1/customer/{enriched_customer}/reports/refresh")
     end_refreshes(store, DATA)
-    alone = client.get(f"/v1/customer/{enriched}/reports/completeness").json()["data"]
-    assert alone == client.get(f"/v1/customer/{enriched}/reports").json()["data"]["completeness"]
+    alone = client.get(f"/v1/customer/{enriched_customer}/reports/completeness").json()["data"]
+    assert alone == client.get(f"/v1/customer/{enriched_customer}/reports").json()["data"]["completeness"]
 
 
-def test_a_refresh_is_a_job_to_poll(client: Client, enriched: str) -> None:
-    answer = client.post(f"/v1/customer/{enriched}/reports/refresh")
+def test_a_refresh_is_a_job_to_poll(client: Client, enriched_customer: str) -> None:
+    answer = client.post(f"/v1/customer/{enriched_customer}/reports/refresh")
     data = answer.json()["data"]
     assert (answer.status_code, answer.json()["message"]) == (202, None)
     assert (data["flow"], data["status"]) == ("ReportRefresh", "Queued")
@@ -58,8 +58,8 @@ def test_a_refresh_is_a_job_to_poll(client: Client, enriched: str) -> None:
     assert client.get(answer.headers["Location"]).json()["data"]["stages"][0]["stage"] == "reports"
 
 
-def test_a_second_refresh_is_a_conflict_while_one_is_live(store: Store, client: Client, enriched: str) -> None:
-    path = f"/v1/customer/{enriched}/reports/refresh"
+def test_a_second_refresh_is_a_conflict_while_one_is_live(store: Store, client: Client, enriched_customer: str) -> None:
+    path = f"/v1/customer/{enriched_customer}/reports/refresh"
     assert client.post(path).status_code == 202
     second = client.post(path)
     assert (second.status_code, second.json()["code"]) == (409, "Report.RefreshRunning")
@@ -70,13 +70,13 @@ def test_a_second_refresh_is_a_conflict_while_one_is_live(store: Store, client: 
 
 def test_a_refresh_without_enriched_transactions_is_refused(client: Client) -> None:
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     answer = client.post(f"/v1/customer/{customer_id}/reports/refresh")
     assert (answer.status_code, answer.json()["code"]) == (422, "Report.NoEnrichedTransactions")
 
 
-def test_report_page_is_printed(client: Client, enriched: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = f"/v1/customer/{enriched}/reports.pdf"
+def test_report_page_is_printed(client: Client, enriched_customer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/v1/customer/{enriched_customer}/reports.pdf"
     monkeypatch.setattr(browser, "find_browser", lambda: None)
     refused = client.get(path)
     assert (refused.status_code, refused.json()["code"]) == (422, "Browser.Missing")
@@ -84,10 +84,10 @@ def test_report_page_is_printed(client: Client, enriched: str, monkeypatch: pyte
     monkeypatch.setattr(browser, "pdf_of", lambda html: printed.append(html) or b"%PDF-")
     answer = client.get(path)
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "application/pdf", b"%PDF-")
-    assert printed == [client.get(f"/v1/customer/{enriched}/reports.html").text]
+    assert printed == [client.get(f"/v1/customer/{enriched_customer}/reports.html").text]
 
 
-def test_few_pages_are_printed_at_once(client: Client, enriched: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_pages_are_printed_at_once(client: Client, enriched_customer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     is_printing, may_end = Event(), Event()
 
     def print_slowly(_: str) -> bytes:
@@ -96,7 +96,7 @@ def test_few_pages_are_printed_at_once(client: Client, enriched: str, monkeypatc
         return b"%PDF-"
 
     monkeypatch.setattr(browser, "pdf_of", print_slowly)
-    path = f"/v1/customer/{enriched}/reports.pdf"
+    path = f"/v1/customer/{enriched_customer}/reports.pdf"
     with ThreadPoolExecutor(1) as callers:
         first = callers.submit(client.get, path)
         assert is_printing.wait(10)

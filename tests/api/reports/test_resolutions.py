@@ -17,7 +17,7 @@ REASON = "Deposit returned when the job was cancelled."
 def path(store: Store, client: Client) -> str:
     """Return the path of the resolutions of a customer whose risk report has a finding with the key."""
     customer_id = client.new_customer()
-    client.submitted(customer_id)
+    client.submit_transactions(customer_id)
     end_submissions(store)
     client.post(f"/v1/customer/{customer_id}/reports/refresh")
     end_refreshes(store, DATA)

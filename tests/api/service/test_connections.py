@@ -49,7 +49,7 @@ def key(client: Client) -> str:
 
 
 @pytest.fixture
-def smuggled(key: str) -> bytes:
+def smuggled_request(key: str) -> bytes:
     """Return a whole request that would create a customer if it were read."""
     return head("POST", "/v1/customer", key, JSON, f"Content-Length: {len(CUSTOMER)}") + CUSTOMER
 
@@ -82,9 +82,11 @@ def customers_of(client: Client) -> int:
     ids="; ".join,
 )
 def test_an_ambiguous_length_is_refused_and_nothing_after_it_is_read(
-    client: Client, key: str, smuggled: bytes, framing: list[str]
+    client: Client, key: str, smuggled_request: bytes, framing: list[str]
 ) -> None:
-    said = until_closed(client.base_url, head("POST", "/v1/customer", key, JSON, *framing) + CUSTOMER + smuggled)
+    said = until_closed(
+        client.base_url, head("POST", "/v1/customer", key, JSON, *framing) + CUSTOMER + smuggled_request
+    )
     assert statuses(said) == [400]
     assert problem(said)["code"] == "Request.Malformed"
     assert customers_of(client) == 0
@@ -118,10 +120,12 @@ def test_input_that_is_not_http_is_answered_with_a_problem(base_url: str, not_ht
     assert UUID(problem(said)["requestId"])
 
 
-def test_the_rest_of_a_body_longer_than_its_length_is_not_a_request(client: Client, key: str, smuggled: bytes) -> None:
+def test_the_rest_of_a_body_longer_than_its_length_is_not_a_request(
+    client: Client, key: str, smuggled_request: bytes
+) -> None:
     short = head("POST", "/v1/customer", key, JSON, f"Content-Length: {len(CUSTOMER)}")
     assert statuses(until_closed(client.base_url, short + CUSTOMER + b"garbage")) == [201]
-    assert statuses(until_closed(client.base_url, short + CUSTOMER + smuggled + smuggled)) == [201]
+    assert statuses(until_closed(client.base_url, short + CUSTOMER + smuggled_request + smuggled_request)) == [201]
     assert customers_of(client) == 2
 
 
@@ -135,7 +139,7 @@ def test_a_body_that_ends_before_its_length_does_nothing(client: Client, key: st
     assert customers_of(client) == 0
 
 
-def test_a_request_to_upgrade_is_answered_in_http_1_1(client: Client, key: str, smuggled: bytes) -> None:
+def test_a_request_to_upgrade_is_answered_in_http_1_1(client: Client, key: str, smuggled_request: bytes) -> None:
     upgrade = ("Connection: Upgrade, close", "Upgrade: websocket", "Sec-WebSocket-Key: eA==")
     assert statuses(until_closed(client.base_url, head("GET", "/v1/jobs", key, *upgrade))) == [200]
     sent = head(
@@ -147,7 +151,7 @@ def test_a_request_to_upgrade_is_answered_in_http_1_1(client: Client, key: str, 
         "Connection: Upgrade, HTTP2-Settings",
         "Upgrade: h2c",
     )
-    assert statuses(until_closed(client.base_url, sent, CUSTOMER, smuggled)) == [201]
+    assert statuses(until_closed(client.base_url, sent, CUSTOMER, smuggled_request)) == [201]
     assert customers_of(client) == 1
 
 
@@ -291,7 +295,7 @@ def test_a_silent_connection_is_closed(impatient: Client) -> None:
 def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> None:
     with service(tmp_path, client_timeout_s=0.75) as (store, client):
         customer_id = client.new_customer()
-        client.submitted(customer_id)
+        client.submit_transactions(customer_id)
         end_submissions(store, [{}] * 15_000)
         asked = head("GET", f"/v1/customer/{customer_id}/transactions", f"x-api-key: {client.key}")
         with line(client.base_url, receive_buffer=4096) as made, flat_memory(100):
@@ -307,7 +311,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
 
 
 def test_a_busy_service_says_so_and_stays_healthy(narrow: Client) -> None:
-    job_id = narrow.submitted(narrow.new_customer())
+    job_id = narrow.submit_transactions(narrow.new_customer())
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(narrow.get, f"/v1/jobs/{job_id}/status?wait=3") for _ in range(2)]
         time.sleep(1)
@@ -382,7 +386,7 @@ def test_a_client_that_leaves_after_asking_leaves_a_whole_job_or_none(tmp_path: 
             with line(url) as made:
                 made.sendall(head("POST", f"/v1/customer/{customer_id}/transactions", *headers) + body)
                 time.sleep(number / 2000)
-        client.submitted(customer_id)
+        client.submit_transactions(customer_id)
     end_submissions(store)  # after the service has stopped: nothing is still on its way
     with store.db.reading() as r:
         found = jobs.find(r, client.client_id).items

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.api.core.operations import document, documented
+from tests.api.core.operations import document, list_operations
 
 # `clients/openapi-python-client.yaml` tells openapi-python-client how to read a picture.
 MEDIA_TYPES = {
@@ -42,7 +42,7 @@ def inner_schemas(place: str, schema: object) -> Iterator[tuple[str, dict[str, A
 def all_schemas() -> Iterator[tuple[str, dict[str, Any]]]:
     for name, schema in schemas().items():
         yield from inner_schemas(name, schema)
-    for operation in documented():
+    for operation in list_operations():
         for parameter in operation.documented.get("parameters", ()):
             yield from inner_schemas(f"{operation}_{parameter['name']}", parameter["schema"])
         for answer in (*operation.documented["responses"].values(), operation.documented.get("requestBody", {})):
@@ -69,7 +69,7 @@ def test_no_two_classes_have_the_same_name() -> None:
 
 
 def test_no_two_operations_have_the_same_name() -> None:
-    names = [operation.documented["operationId"] for operation in documented()]
+    names = [operation.documented["operationId"] for operation in list_operations()]
     assert len(set(names)) == len(names)
     assert colliding(names) == []
 
@@ -77,7 +77,7 @@ def test_no_two_operations_have_the_same_name() -> None:
 def test_every_media_type_is_known_to_generators() -> None:
     contents = [
         answer.get("content", {})
-        for operation in documented()
+        for operation in list_operations()
         for answer in (*operation.documented["responses"].values(), operation.documented.get("requestBody", {}))
     ]
     assert {media for content in contents for media in content} == MEDIA_TYPES

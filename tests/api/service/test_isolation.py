@@ -15,7 +15,7 @@ from api.console.routes import PageRoute
 from api.service.app import create_app
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client, new_client
-from tests.api.core.operations import document, documented
+from tests.api.core.operations import document, list_operations
 from tests.api.places import Place, example_with, places, set_id
 
 ABOUT_SOMETHING_ELSE = {"Resolution.NothingFound"}  # the customer is found; its report has nothing with the key
@@ -96,4 +96,4 @@ def test_every_route_is_documented(store: Store) -> None:
 
 
 def test_every_private_route_needs_a_key() -> None:
-    assert {operation.path for operation in documented() if not operation.keyed} <= PUBLIC
+    assert {operation.path for operation in list_operations() if not operation.needs_key} <= PUBLIC

@@ -15,7 +15,7 @@ PATH = "/v1/webhooks/subscriptions"
 HOOK = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
 
 
-def subscribed(client: Client, **fields: object) -> dict[str, Any]:
+def subscribe(client: Client, **fields: object) -> dict[str, Any]:
     made = client.post(PATH, HOOK | fields)
     assert made.status_code == 201, made.text
     found: dict[str, Any] = made.json()["data"]
@@ -37,11 +37,11 @@ def test_the_secret_is_shown_on_creation_and_never_again(client: Client) -> None
 
 @pytest.mark.parametrize("event_type", EVENT_TYPES)
 def test_every_event_type_can_be_subscribed_to(client: Client, event_type: str) -> None:
-    assert subscribed(client, eventType=event_type)["eventType"] == event_type
+    assert subscribe(client, eventType=event_type)["eventType"] == event_type
 
 
 def test_equal_subscriptions_are_two_with_a_secret_each(client: Client) -> None:
-    one, two = subscribed(client), subscribed(client)
+    one, two = subscribe(client), subscribe(client)
     assert one["webhookSubscriptionId"] != two["webhookSubscriptionId"]
     assert one["secret"] != two["secret"]
     assert client.get(PATH).json()["data"]["totalCount"] == 2
@@ -49,7 +49,7 @@ def test_equal_subscriptions_are_two_with_a_secret_each(client: Client) -> None:
 
 def test_customers_are_added_and_removed_and_an_empty_scope_means_all(client: Client) -> None:
     first, second = client.new_customer(), client.new_customer()
-    path = f"{PATH}/{subscribed(client, customerIds=[first])['webhookSubscriptionId']}/customers"
+    path = f"{PATH}/{subscribe(client, customerIds=[first])['webhookSubscriptionId']}/customers"
     scope = client.post(path, {"customerIds": [second, first]}).json()["data"]
     assert (scope["customerIds"], scope["isCatchAll"]) == ([first, second], False)
     assert "secret" not in scope
@@ -60,7 +60,7 @@ def test_customers_are_added_and_removed_and_an_empty_scope_means_all(client: Cl
 
 def test_foreign_and_unknown_customers_are_refused_with_pointers(client: Client, other_client: Client) -> None:
     ids = [client.new_customer(), other_client.new_customer(), str(uuid4())]
-    subscription = subscribed(client)["webhookSubscriptionId"]
+    subscription = subscribe(client)["webhookSubscriptionId"]
     for path, body in (
         (PATH, HOOK | {"customerIds": ids}),
         (f"{PATH}/{subscription}/customers", {"customerIds": ids}),
@@ -73,14 +73,14 @@ def test_foreign_and_unknown_customers_are_refused_with_pointers(client: Client,
 
 @pytest.mark.parametrize("body", [{}, {"customerIds": []}, {"customerIds": None}])
 def test_changing_a_scope_needs_customers(client: Client, body: dict[str, Any]) -> None:
-    path = f"{PATH}/{subscribed(client)['webhookSubscriptionId']}/customers"
+    path = f"{PATH}/{subscribe(client)['webhookSubscriptionId']}/customers"
     assert client.post(path, body).status_code == 400
     assert client.delete(path, body).status_code == 400
 
 
 @pytest.mark.parametrize("count", [0, MAX_CUSTOMERS + 1])
 def test_the_customers_of_a_change_of_scope_are_limited(client: Client, count: int) -> None:
-    path = f"{PATH}/{subscribed(client)['webhookSubscriptionId']}/customers"
+    path = f"{PATH}/{subscribe(client)['webhookSubscriptionId']}/customers"
     for answer in (client.post(path, {"customerIds": ids(count)}), client.delete(path, {"customerIds": ids(count)})):
         assert (answer.status_code, answer.json()["code"]) == (400, "Webhook.WrongCount")
         assert [fault["pointer"] for fault in answer.json()["errors"]] == ["/customerIds"]
@@ -89,8 +89,8 @@ def test_the_customers_of_a_change_of_scope_are_limited(client: Client, count: i
 def test_the_customers_of_a_new_subscription_are_limited(client: Client) -> None:
     refused = client.post(PATH, HOOK | {"customerIds": ids(MAX_CUSTOMERS + 1)})
     assert (refused.status_code, refused.json()["code"]) == (400, "Webhook.WrongCount")
-    assert subscribed(client, customerIds=[])["isCatchAll"]
-    assert subscribed(client, customerIds=None)["isCatchAll"]
+    assert subscribe(client, customerIds=[])["isCatchAll"]
+    assert subscribe(client, customerIds=None)["isCatchAll"]
 
 
 def ids(count: int) -> list[str]:
@@ -108,7 +108,7 @@ def test_a_forbidden_url_and_unknown_customers_are_reported_together(client: Cli
 
 
 def test_rotation_answers_with_a_new_secret(client: Client) -> None:
-    made = subscribed(client)
+    made = subscribe(client)
     rotated = client.post(f"{PATH}/{made['webhookSubscriptionId']}/secret/rotate")
     assert rotated.status_code == 200
     assert rotated.json()["data"].keys() == {"webhookSubscriptionId", "secret"}
@@ -116,7 +116,7 @@ def test_rotation_answers_with_a_new_secret(client: Client) -> None:
 
 
 def test_a_deleted_subscription_is_gone(client: Client) -> None:
-    made = subscribed(client)
+    made = subscribe(client)
     path = f"{PATH}/{made['webhookSubscriptionId']}"
     deleted = client.delete(path)
     assert deleted.status_code == 200
@@ -148,7 +148,7 @@ def test_long_lists_of_deliveries_are_sent_in_slices(
     monkeypatch.setattr(webhooks, "DELIVERIES_PER_SLICE", 2)
     owned = belongings(store, client)
     for _ in range(3):  # beside the two of `belongings`
-        client.submitted(owned["customerId"])
+        client.submit_transactions(owned["customerId"])
         end_submissions(store)
     path = f"{PATH}/{owned['subscriptionId']}/deliveries"
     everything = client.get(path).json()["data"]

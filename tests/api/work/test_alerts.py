@@ -112,7 +112,7 @@ def test_a_repeated_action_is_recorded_once(client: Client, ids: Belongings) -> 
 def test_alerts_and_work_are_filtered(subtests: pytest.Subtests, store: Store, client: Client, ids: Belongings) -> None:
     first = ids["matchId"]
     other = client.new_customer(name="Harbour Cafe")
-    client.submitted(other)
+    client.submit_transactions(other)
     end_submissions(store)
     client.post("/v1/monitoring/rulesets", spending_ruleset("another", [other]))
     evaluate(store, other)

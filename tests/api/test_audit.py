@@ -33,7 +33,7 @@ def entries(store: Store, client_id: UUID | None = None) -> Sequence[Entry]:
         return audit.find(r, client_id)
 
 
-def awaited(store: Store, request_id: str) -> Entry:
+def wait_for_entry(store: Store, request_id: str) -> Entry:
     """Wait for the entry of a refused request, which a thread writes."""
     deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
@@ -92,7 +92,7 @@ def test_a_missing_scope_is_in_the_audit_trail(own_store: Store) -> None:
     with answering(own_store) as url:  # one that other tests share has counted too many kinds of refusals
         reader = new_client(own_store, url, ["transactions:enrich"])
         assert reader.get(HOOKS, headers={"X-Request-Id": request_id}).status_code == 403
-        entry = awaited(own_store, request_id)
+        entry = wait_for_entry(own_store, request_id)
     assert (entry.client_id, entry.action, entry.outcome) == (reader.client_id, "Authorization.Denied", Outcome.REFUSED)
     assert entry.resource == {"operation": "listSubscriptions"}
 
@@ -102,7 +102,7 @@ def test_a_wrong_key_is_in_the_audit_trail_without_key_and_address(own_store: St
     headers = {"x-api-key": "tm_sandbox_wrong", "X-Request-Id": request_id}
     with answering(own_store) as url:
         assert HTTP.get(f"{url}/v1/jobs", headers=headers, timeout=10).status_code == 401
-        entry = awaited(own_store, request_id)
+        entry = wait_for_entry(own_store, request_id)
     assert (entry.who, entry.client_id, entry.action) == (ANONYMOUS, None, "Authentication.Failed")
     assert entry.resource == {"addressHash": own_store.vault.pseudonym("127.0.0.1")}
     assert "127.0.0.1" not in str(entry)
@@ -117,7 +117,7 @@ def test_an_ended_key_is_identified_in_the_audit_trail(own_store: Store) -> None
             [key] = keys.find_keys(w, client.client_id)
             keys.revoke(w, key.key_id, key.created_at)
         assert client.get("/v1/jobs", headers={"X-Request-Id": request_id}).status_code == 401
-        entry = awaited(own_store, request_id)
+        entry = wait_for_entry(own_store, request_id)
     assert (entry.who, entry.client_id, entry.action) == (str(key.key_id), client.client_id, "Authentication.Failed")
 
 

@@ -74,7 +74,7 @@ def _end_batch(
         bases = customers.versions(r, {job.customer_number for job in batch_jobs})
     claimed = [job for job in batch_jobs if job.flow in SUBMISSIONS]
     others_ended = [Ending(job, JobStatus.COMPLETED, 1) for job in batch_jobs if job.flow not in SUBMISSIONS]
-    brought = [transactions(job, _landed(store, job) if job.flow is Flow.EXTRACTION else rows) for job in claimed]
+    brought = [transactions(job, _read_landed(store, job) if job.flow is Flow.EXTRACTION else rows) for job in claimed]
     with store.db.reading() as r:
         places = stored.current_locations(r, {job.customer_number for job in claimed})
     of_pdfs = stored.scan(store.lake, places).filter(pl.col("statement_id").is_not_null()).collect()
@@ -109,7 +109,7 @@ def end_extractions(store: Store, found: Statement = ONE_ROW) -> None:
         pass
 
 
-def _landed(store: Store, job: Job) -> Sequence[Row]:
+def _read_landed(store: Store, job: Job) -> Sequence[Row]:
     """Return the columns of a transaction that refer to its statement."""
     columns = ("statement_id", "account_id", "account_number", "bsb")
     return pl.read_parquet(store.lake.root / (job.landing_path or "")).select(columns).to_dicts()

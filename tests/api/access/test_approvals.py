@@ -77,7 +77,7 @@ class Lender:
         self.draft()
         self.need(*ApprovalKind)
         asked = {PUBLISH: self.publish(), OVERRIDE: self.override(evaluation_id), ACTIVATE: self.create_ruleset()}
-        return {kind: requested(answer)["approvalId"] for kind, answer in asked.items()}
+        return {kind: read_pending_approval(answer)["approvalId"] for kind, answer in asked.items()}
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def data(answer: requests.Response) -> dict[str, Any]:
     return found
 
 
-def requested(answer: requests.Response) -> dict[str, Any]:
+def read_pending_approval(answer: requests.Response) -> dict[str, Any]:
     assert answer.status_code == 202, answer.text
     approval = data(answer)
     assert approval["status"] == "pending"
@@ -124,7 +124,7 @@ def test_without_the_setting_every_action_is_performed_at_once(lender: Lender) -
 def test_a_publication_happens_when_another_key_approves_it(lender: Lender) -> None:
     lender.draft()
     lender.need(PUBLISH)
-    asked = requested(lender.publish())
+    asked = read_pending_approval(lender.publish())
     assert (asked["kind"], asked["request"], asked["subject"]["slug"]) == ("publish", {"version": 1}, "overdraft")
     assert lender.first.get("/v1/decision-policies/overdraft").status_code == 404
     assert refusal(lender.approve(asked["approvalId"], by=lender.first)) == (409, "Approval.SamePerson")
@@ -140,7 +140,7 @@ def test_an_override_happens_when_another_key_approves_it(lender: Lender) -> Non
     evaluation_id = lender.decision()
     lender.need(OVERRIDE)
     key = {"Idempotency-Key": str(uuid4())}
-    asked = requested(lender.override(evaluation_id, headers=key))
+    asked = read_pending_approval(lender.override(evaluation_id, headers=key))
     assert (asked["kind"], asked["request"], asked["subject"]["evaluationId"]) == (
         "override",
         OVERRIDDEN,
@@ -164,14 +164,17 @@ def test_a_ruleset_is_activated_when_another_key_approves_it(lender: Lender) -> 
     inactive = lender.create_ruleset("inactive", active=False)
     assert inactive.status_code == 201
     ruleset_id = data(inactive)["rulesetId"]
-    new, replaced = requested(lender.create_ruleset()), requested(lender.replace(ruleset_id, active=True))
+    new, replaced = (
+        read_pending_approval(lender.create_ruleset()),
+        read_pending_approval(lender.replace(ruleset_id, active=True)),
+    )
     assert new["subject"] == {"slug": "spending"}
     assert replaced["subject"] == {"rulesetId": ruleset_id, "slug": "inactive"}
     assert replaced["request"]["replaces"] == 1
     assert lender.replace(ruleset_id, notes="Still inactive: needs no approval.").status_code == 200
     assert refusal(lender.approve(replaced["approvalId"])) == (409, "Approval.SubjectChanged")
     assert lender.status(replaced["approvalId"]) == "pending"
-    again = requested(lender.replace(ruleset_id, active=True))
+    again = read_pending_approval(lender.replace(ruleset_id, active=True))
     assert lender.status(replaced["approvalId"]) == "superseded"
     for each in (new, again):
         data(lender.approve(each["approvalId"]))
@@ -242,7 +245,7 @@ def test_a_withdrawn_request_is_not_performed(lender: Lender) -> None:
     assert lender.first.get("/v1/decision-policies/overdraft").status_code == 404
     assert data(lender.first.get("/v1/monitoring/rulesets"))["totalCount"] == 0
     assert data(lender.first.get("/v1/approvals?status=withdrawn"))["totalCount"] == 3
-    requested(lender.publish())  # it can be requested again
+    read_pending_approval(lender.publish())  # it can be requested again
 
 
 def test_only_the_scope_of_the_action_can_decide(store: Store, lender: Lender) -> None:
@@ -272,7 +275,7 @@ def test_another_client_finds_no_approval(lender: Lender, other_client: Client) 
 def test_only_one_of_several_concurrent_approvers_performs_the_action(lender: Lender) -> None:
     evaluation_id = lender.decision()
     lender.need(OVERRIDE)
-    approval_id = requested(lender.override(evaluation_id))["approvalId"]
+    approval_id = read_pending_approval(lender.override(evaluation_id))["approvalId"]
     approvers = [with_scopes(lender.store, lender.first, [SCOPES[OVERRIDE]]) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lambda by: lender.approve(approval_id, by=by), approvers))
@@ -310,9 +313,9 @@ def test_the_audit_trail_names_both(lender: Lender) -> None:
     lender.draft()
     lender.need(*ApprovalKind)
     before = len(trail(lender.store, lender.first))
-    asked = [requested(lender.override(evaluation_id)), requested(lender.publish())]
+    asked = [read_pending_approval(lender.override(evaluation_id)), read_pending_approval(lender.publish())]
     lender.draft(notes="Another version.")
-    asked.append(requested(lender.publish()))
+    asked.append(read_pending_approval(lender.publish()))
     approved = data(lender.approve(asked[0]["approvalId"]))
     data(lender.decline(asked[2]["approvalId"]))
     first, second = approved["requestedBy"], approved["decidedBy"]

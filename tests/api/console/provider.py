@@ -42,13 +42,13 @@ class Provider:
         return code
 
     def __call__(self, environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
-        answers = {"/.well-known/openid-configuration": self._described, "/keys": self._keys}
+        answers = {"/.well-known/openid-configuration": self._describe, "/keys": self._keys}
         path = environ["PATH_INFO"]
         status, answer = (200, answers[path]()) if path in answers else self._token(environ)
         start(f"{status} -", [("content-type", "application/json")])
         return [json.dumps(answer).encode()]
 
-    def _described(self) -> dict[str, object]:
+    def _describe(self) -> dict[str, object]:
         places = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
         addresses = {name: f"{self.issuer}/{place}" for name, place in places.items()}
         return {"issuer": self.issuer} | addresses | self.described_as

@@ -37,7 +37,7 @@ def ids(store: Store, lender: Lender) -> dict[str, str]:
     return belongings(store, lender.client)
 
 
-def shown_once(page: requests.Response, name: str) -> str:
+def read_secret(page: requests.Response, name: str) -> str:
     """Return the secret in a page's field."""
     assert page.status_code == 200, page.text
     found = re.search(f'name="{name}" [^>]*readonly[^>]*>([^<]+)</textarea>', page.text)
@@ -47,7 +47,7 @@ def shown_once(page: requests.Response, name: str) -> str:
 
 def test_user_is_invited_changed_and_disabled(lender: Lender, base_url: str) -> None:
     admin, email = lender.admin, f"{uuid4()}@example.com"
-    link = urlsplit(shown_once(admin.post("/admin/users", name="Grace", email=email, role="analyst"), "link"))
+    link = urlsplit(read_secret(admin.post("/admin/users", name="Grace", email=email, role="analyst"), "link"))
     guest = Visitor(base_url)
     assert guest.send("/sign-in/link", {"token": link.query.removeprefix("token=")}).status_code == 303
     assert guest.get("/account").status_code == 200
@@ -58,7 +58,7 @@ def test_user_is_invited_changed_and_disabled(lender: Lender, base_url: str) -> 
     assert "Disabled" in admin.post(f"{found[1]}/disable").text
     assert guest.get("/account", follows=False).status_code == 303
     assert "Active" in admin.post(f"{found[1]}/enable").text
-    assert shown_once(admin.post(f"{found[1]}/link"), "link").startswith(base_url)
+    assert read_secret(admin.post(f"{found[1]}/link"), "link").startswith(base_url)
     assert "Erase this user" in admin.get(found[1]).text
     assert "The user is erased." in admin.post(f"{found[1]}/erase").text
     assert email not in admin.get("/admin/users").text
@@ -100,7 +100,7 @@ def test_key_is_created_replaced_and_revoked(lender: Lender, base_url: str) -> N
     def status(key: str) -> int:
         return Client(base_url, client_id, key).get("/v1/customers").status_code
 
-    first = shown_once(admin.post("/admin/keys", scope=["customer:reports", "customer:work"], days="30"), "key")
+    first = read_secret(admin.post("/admin/keys", scope=["customer:reports", "customer:work"], days="30"), "key")
     assert status(first) == 200
     listed = admin.get("/admin/keys").text
     assert first not in listed
@@ -109,7 +109,7 @@ def test_key_is_created_replaced_and_revoked(lender: Lender, base_url: str) -> N
     path = re.findall(r'href="(/admin/keys/[0-9a-f-]+)"', listed)[0]
     assert "can't be undone" in unescape(admin.get(path).text)
     assert all(meaning in admin.get(path).text for meaning in meanings)
-    second = shown_once(admin.post(f"{path}/rotate", overlap="0"), "key")
+    second = read_secret(admin.post(f"{path}/rotate", overlap="0"), "key")
     assert (status(first), status(second)) == (401, 200)
     path = re.findall(r'href="(/admin/keys/[0-9a-f-]+)"', admin.get("/admin/keys").text)[0]
     assert "The key is revoked." in admin.post(f"{path}/revoke").text
@@ -120,12 +120,12 @@ def test_key_is_created_replaced_and_revoked(lender: Lender, base_url: str) -> N
 def test_subscription_is_managed(lender: Lender) -> None:
     admin = lender.admin
     made = admin.post("/admin/webhooks", eventType="job.completed", webhookUrl="https://lender.example/hook")
-    secret = shown_once(made, "secret")
+    secret = read_secret(made, "secret")
     [path] = re.findall(r'href="(/admin/webhooks/[0-9a-f-]+)"', made.text)
     assert "Paused" in admin.post(f"{path}/pause").text
     assert "Active" in admin.post(f"{path}/resume").text
     assert "Sample" in admin.post(f"{path}/test").text
-    assert shown_once(admin.post(f"{path}/rotate"), "secret") != secret
+    assert read_secret(admin.post(f"{path}/rotate"), "secret") != secret
     assert "The subscription is deleted." in admin.post(f"{path}/delete").text
     assert admin.get(path).status_code == 404
 

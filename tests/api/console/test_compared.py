@@ -73,7 +73,7 @@ def test_shares_are_no_money() -> None:
     assert describe({**changed, "from": Decimal("0.3123"), "to": 0}, ACCOUNTS)["shape"] == "percent"
 
 
-def changed(figure: str, before: Any, after: Any, report: str = "aggregate") -> dict[str, Any]:
+def describe_change(figure: str, before: Any, after: Any, report: str = "aggregate") -> dict[str, Any]:
     places = {"figure": figure, "fromFigure": figure}
     return {"report": report, **places, "key": None, "from": before, "to": after, "causes": ["rows"]}
 
@@ -95,7 +95,7 @@ def changed(figure: str, before: Any, after: Any, report: str = "aggregate") -> 
 def test_changes_are_written_in_the_unit_of_their_figure(
     figure: str, before: object, after: object, written: tuple[str, str, str]
 ) -> None:
-    described = describe(changed(figure, before, after), ACCOUNTS)
+    described = describe(describe_change(figure, before, after), ACCOUNTS)
     assert (described["before"], described["after"], described["change"]) == written
 
 
@@ -110,11 +110,11 @@ def test_headlines_are_written_in_words() -> None:
 def test_changed_figures_are_grouped_in_the_order_of_the_page() -> None:
     tables = group_by_table(
         [
-            changed("/tables/weekday_profile/values/0/moneyIn", 1, 2),
-            changed("/tables/quarters/values/0/moneyIn", 1, 2),
-            changed("/tables/monthly_cash_flow/values/0/moneyIn", 1, 2),
-            changed("/drivers/1/points", 1, 2, "risk"),
-            changed("/summary/completenessScore", 1, 2, "completeness"),
+            describe_change("/tables/weekday_profile/values/0/moneyIn", 1, 2),
+            describe_change("/tables/quarters/values/0/moneyIn", 1, 2),
+            describe_change("/tables/monthly_cash_flow/values/0/moneyIn", 1, 2),
+            describe_change("/drivers/1/points", 1, 2, "risk"),
+            describe_change("/summary/completenessScore", 1, 2, "completeness"),
         ]
     )
     assert [(each.section, each.id) for each in tables] == [
@@ -128,10 +128,13 @@ def test_changed_figures_are_grouped_in_the_order_of_the_page() -> None:
 
 def test_figures_of_a_table_are_sorted_by_how_much_they_changed() -> None:
     """Rows of one report only come last: a new month is no change from nothing. Money comes before counts."""
-    small, large = (changed(f"/tables/monthly_cash_flow/values/{nth}/net", 0, nth) for nth in (5, 900))
-    count = changed("/tables/monthly_cash_flow/values/0/dishonours", 0, 10_000)
-    new = changed("/tables/monthly_cash_flow/values/9/net", None, 90_000)
+    small, large = (describe_change(f"/tables/monthly_cash_flow/values/{nth}/net", 0, nth) for nth in (5, 900))
+    count = describe_change("/tables/monthly_cash_flow/values/0/dishonours", 0, 10_000)
+    new = describe_change("/tables/monthly_cash_flow/values/9/net", None, 90_000)
     [table] = group_by_table([new, small, count, large])
     assert (table.name, table.figures) == ("Monthly cash flow", [large, small, count, new])
-    rating, value = changed("/rating", "B", "C", "risk"), changed("/value", Decimal("0.1"), Decimal("0.2"), "risk")
+    rating, value = (
+        describe_change("/rating", "B", "C", "risk"),
+        describe_change("/value", Decimal("0.1"), Decimal("0.2"), "risk"),
+    )
     assert group_by_table([value, rating])[0].figures == [rating, value]

@@ -132,14 +132,14 @@ def test_answer_counts_once_and_in_the_browser_that_asked(site: Site, subtests: 
     cookies = dict(visitor.cookies)
     code = site.provider.confirm(address, email=EMAIL, email_verified=True)
 
-    def confirmed() -> str:
+    def confirm() -> str:
         return site.provider.confirm(address, email=EMAIL, email_verified=True)
 
     tries: dict[str, Callable[[], requests.Response]] = {
-        "in another browser": lambda: back(Visitor(site.url), state, confirmed()),
-        "in a browser that asked for itself": lambda: back(site.begin()[0], state, confirmed()),
-        "with another state": lambda: back(site.begin()[0], "0" * 64, confirmed()),
-        "without a state": lambda: back(site.begin()[0], "", confirmed()),
+        "in another browser": lambda: back(Visitor(site.url), state, confirm()),
+        "in a browser that asked for itself": lambda: back(site.begin()[0], state, confirm()),
+        "with another state": lambda: back(site.begin()[0], "0" * 64, confirm()),
+        "without a state": lambda: back(site.begin()[0], "", confirm()),
     }
     for name, attempt in tries.items():
         with subtests.test(name):
@@ -154,7 +154,7 @@ def test_answer_counts_once_and_in_the_browser_that_asked(site: Site, subtests: 
         assert openid.REFUSED in back(thief, state, code).text
     with subtests.test("a code of another attempt"):
         other, _, its_state = site.begin()
-        assert openid.REFUSED in back(other, its_state, confirmed()).text, "the PKCE verifier is another's"
+        assert openid.REFUSED in back(other, its_state, confirm()).text, "the PKCE verifier is another's"
     with subtests.test("no code"):
         other, _, its_state = site.begin()
         assert openid.REFUSED in back(other, its_state, "").text

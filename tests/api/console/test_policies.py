@@ -15,7 +15,7 @@ from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from storage.core.store import Store
 from tests.api.conftest import Client, require_approvals, spending_ruleset
-from tests.api.console.test_decisions import HOSTILE, shown
+from tests.api.console.test_decisions import HOSTILE, read_words
 from tests.api.console.visitor import Visitor, visit_as
 from tests.api.decisions.test_policies import document, lenient, states
 
@@ -35,7 +35,7 @@ class Desk:
     def save(self, text: str, path: str = EDIT, **fields: object) -> requests.Response:
         return self.people[Role.ANALYST].post(path, document=text, **{"action": "save"} | fields)
 
-    def published(self) -> None:
+    def publish(self) -> None:
         assert self.save(as_text(), "/policies/new").status_code == 200
         assert self.people[Role.APPROVER].post(f"/policies/{SLUG}/publish", version=1).status_code == 200
 
@@ -52,24 +52,26 @@ def as_text(**changes: object) -> str:
 
 def test_a_policy_is_written_checked_published_and_archived(desk: Desk) -> None:
     analyst, approver = desk.people[Role.ANALYST], desk.people[Role.APPROVER]
-    assert "There are no policies yet" in shown(analyst.get("/policies"))
-    text = shown(desk.save(as_text(notes=HOSTILE), "/policies/new"))
+    assert "There are no policies yet" in read_words(analyst.get("/policies"))
+    text = read_words(desk.save(as_text(notes=HOSTILE), "/policies/new"))
     assert "Version 1 is stored as a draft." in text
     assert "Publish version 1" not in text
-    assert "Publish version 1" in shown(approver.get(f"/policies/{SLUG}"))
-    assert "Version 1 is published" in shown(approver.post(f"/policies/{SLUG}/publish", version=1))
-    assert shown(desk.save(as_text(defaultOutcome="proceed", notes="Another.")))
-    assert "← Overdraft review Edit Overdraft review The policy as YAML" in shown(analyst.get(EDIT))
-    newer = shown(analyst.get(f"/policies/{SLUG}?version=2"))
+    assert "Publish version 1" in read_words(approver.get(f"/policies/{SLUG}"))
+    assert "Version 1 is published" in read_words(approver.post(f"/policies/{SLUG}/publish", version=1))
+    assert read_words(desk.save(as_text(defaultOutcome="proceed", notes="Another.")))
+    assert "← Overdraft review Edit Overdraft review The policy as YAML" in read_words(analyst.get(EDIT))
+    newer = read_words(analyst.get(f"/policies/{SLUG}?version=2"))
     assert "What differs from the published version 1" in newer
-    assert "decides beside the published" in shown(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=10))
-    assert "No draft decides" in shown(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=0))
+    assert "decides beside the published" in read_words(
+        analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=10)
+    )
+    assert "No draft decides" in read_words(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=0))
     assert states(desk.client, SLUG) == {1: "published", 2: "draft"}
-    assert "Archived" in shown(analyst.post(f"/policies/{SLUG}/archive"))
-    assert "There are no policies yet" in shown(analyst.get("/policies"))
-    assert SLUG in shown(analyst.get("/policies?archived=yes"))
-    assert "is archived" in shown(approver.post(f"/policies/{SLUG}/publish", version=2), 409)
-    assert "taken back" in shown(analyst.post(f"/policies/{SLUG}/unarchive"))
+    assert "Archived" in read_words(analyst.post(f"/policies/{SLUG}/archive"))
+    assert "There are no policies yet" in read_words(analyst.get("/policies"))
+    assert SLUG in read_words(analyst.get("/policies?archived=yes"))
+    assert "is archived" in read_words(approver.post(f"/policies/{SLUG}/publish", version=2), 409)
+    assert "taken back" in read_words(analyst.post(f"/policies/{SLUG}/unarchive"))
 
 
 def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(desk: Desk) -> None:
@@ -85,21 +87,21 @@ def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(desk: Desk) 
         for action, status in (("check", (200, 400)), ("save", (400,))):
             answer = desk.save(text, "/policies/new", action=action)
             assert answer.status_code in status, text
-            assert words in shown(answer, answer.status_code), text
+            assert words in read_words(answer, answer.status_code), text
     assert desk.client.get("/v1/decision-policies?includeDrafts=true").json()["data"]["totalCount"] == 0
     accepted = "DecisionPolicy.LenientCap /limits/0/caps/0/onUnavailable"
     text = yaml.safe_dump({"slug": SLUG} | lenient())
-    assert "stored as a draft" in shown(desk.save(text, "/policies/new", accept=accepted))
+    assert "stored as a draft" in read_words(desk.save(text, "/policies/new", accept=accepted))
 
 
 def test_a_second_person_approves(desk: Desk) -> None:
-    desk.published()
+    desk.publish()
     desk.save(as_text(notes="Another version."))
     require_approvals(desk.store, desk.client, *ApprovalKind)
     first = desk.people[Role.APPROVER]
-    assert "somebody else must approve it" in shown(first.post(f"/policies/{SLUG}/publish", version=2))
+    assert "somebody else must approve it" in read_words(first.post(f"/policies/{SLUG}/publish", version=2))
     desk.client.post("/v1/monitoring/rulesets", spending_ruleset("spending", [desk.client.new_customer()]))
-    own, other = shown(first.get("/approvals")), shown(desk.second.get("/approvals"))
+    own, other = read_words(first.get("/approvals")), read_words(desk.second.get("/approvals"))
     for text in (own, other):
         assert f"Publish version 2 of {lenient()['name']}" in text
         assert "Activate a new ruleset, Spending" in text
@@ -108,37 +110,37 @@ def test_a_second_person_approves(desk: Desk) -> None:
     assert "Requested by API key tm_" in other
     listed = desk.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
     by_kind = {each["kind"]: f"/approvals/{each['approvalId']}" for each in listed}
-    assert "Another person" in shown(first.post(f"{by_kind['publish']}/approve"), 409)
+    assert "Another person" in read_words(first.post(f"{by_kind['publish']}/approve"), 409)
     assert desk.people[Role.ANALYST].post(f"{by_kind['publish']}/approve").status_code == 403
-    assert "Approved. The action was performed." in shown(desk.second.post(f"{by_kind['publish']}/approve"))
-    assert "Reason must have 1 to" in shown(desk.second.post(f"{by_kind['activate']}/decline"), 400)
-    assert "It is declined." in shown(desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE))
+    assert "Approved. The action was performed." in read_words(desk.second.post(f"{by_kind['publish']}/approve"))
+    assert "Reason must have 1 to" in read_words(desk.second.post(f"{by_kind['activate']}/decline"), 400)
+    assert "It is declined." in read_words(desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE))
     assert states(desk.client, SLUG) == {1: "retired", 2: "published"}
     desk.save(as_text(notes="A third version."))
     first.post(f"/policies/{SLUG}/publish", version=3)
     [asked] = desk.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
     path = f"/approvals/{asked['approvalId']}/withdraw"
-    assert "Withdraw" not in shown(desk.second.get("/approvals")).replace("Withdrawn", "")
-    assert "Only the person or key" in shown(desk.second.post(path), 409)
-    assert "Withdraw" in shown(first.get("/approvals")).replace("Withdrawn", "")
-    assert "It is withdrawn." in shown(first.post(path))
-    assert "Nothing waits for an approval." in shown(first.get("/approvals"))
-    declined = shown(first.get("/approvals?status=declined"))
+    assert "Withdraw" not in read_words(desk.second.get("/approvals")).replace("Withdrawn", "")
+    assert "Only the person or key" in read_words(desk.second.post(path), 409)
+    assert "Withdraw" in read_words(first.get("/approvals")).replace("Withdrawn", "")
+    assert "It is withdrawn." in read_words(first.post(path))
+    assert "Nothing waits for an approval." in read_words(first.get("/approvals"))
+    declined = read_words(first.get("/approvals?status=declined"))
     assert "declined by Ada, approver" in declined
     assert desk.second.get("/approvals?status=nonsense").status_code == 400
 
 
 def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
-    desk.published()
+    desk.publish()
     desk.client.new_customer()
     desk.save(as_text(notes="Another version."))
     analyst, path = desk.people[Role.ANALYST], f"/policies/{SLUG}/backtests"
-    assert "No backtest of this version has finished." in shown(analyst.get(f"/policies/{SLUG}"))
-    assert "Coverage" not in shown(desk.people[Role.VIEWER].get(f"/policies/{SLUG}"))
-    assert "No backtest was started yet." in shown(analyst.get(path))
+    assert "No backtest of this version has finished." in read_words(analyst.get(f"/policies/{SLUG}"))
+    assert "Coverage" not in read_words(desk.people[Role.VIEWER].get(f"/policies/{SLUG}"))
+    assert "No backtest was started yet." in read_words(analyst.get(path))
     sent = {"version": 2, "against": "published", "input.requestedAmount": "1"}
-    assert "Requested amount is missing" in shown(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
-    assert "Type a number." in shown(analyst.post(path, **sent | {"input.requestedAmount": "x"}), 400)
+    assert "Requested amount is missing" in read_words(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
+    assert "Type a number." in read_words(analyst.post(path, **sent | {"input.requestedAmount": "x"}), 400)
     answer = analyst.send(path, {"csrf": analyst.csrf} | sent)
     assert answer.status_code == 303
     address = answer.headers["location"]
@@ -147,18 +149,20 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     portfolio_jobs.run(desk.store, UUID(address.rpartition("/")[2]), lambda: datetime.now(UTC))
     done = analyst.get(address)
     assert "every 2s" not in done.text
-    assert "Show the whole comparison" in shown(done)
-    assert {f"Coverage of version {nth}" for nth in (1, 2)} <= set(re.findall(r"Coverage of version \d", shown(done)))
-    assert "1 decision;" in shown(done)
+    assert "Show the whole comparison" in read_words(done)
+    assert {f"Coverage of version {nth}" for nth in (1, 2)} <= set(
+        re.findall(r"Coverage of version \d", read_words(done))
+    )
+    assert "1 decision;" in read_words(done)
     assert re.search(r'<bdi>[^<]+ [^<]+</bdi> <code>[A-Z_]+</code> <span class="badge warn">Never matched<', done.text)
-    assert "Backtest of a decision policy" in shown(analyst.get(f"{address}/page"))
-    assert "version 2 with version 1" in shown(analyst.get(path))
+    assert "Backtest of a decision policy" in read_words(analyst.get(f"{address}/page"))
+    assert "version 2 with version 1" in read_words(analyst.get(path))
     for version in (1, 2):
-        assert "1 decision;" in shown(analyst.get(f"/policies/{SLUG}?version={version}"))
+        assert "1 decision;" in read_words(analyst.get(f"/policies/{SLUG}?version={version}"))
 
 
 def test_roles_see_what_the_api_lets_them(desk: Desk) -> None:
-    desk.published()
+    desk.publish()
     all_roles, writers = set(Role), set(Role) - {Role.VIEWER}
     for path, may in (
         ("/policies", all_roles),

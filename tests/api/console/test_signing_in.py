@@ -100,7 +100,7 @@ def test_link_signs_in_once(store: Store, base_url: str, user: User) -> None:
 
 
 def test_sessions_end(store: Store, base_url: str, client_id: UUID, user: User, subtests: pytest.Subtests) -> None:
-    def ended(visitor: Visitor) -> bool:
+    def is_signed_out(visitor: Visitor) -> bool:
         return visitor.get("/account", follows=False).status_code == 303
 
     with subtests.test("by signing out"):
@@ -109,8 +109,8 @@ def test_sessions_end(store: Store, base_url: str, client_id: UUID, user: User, 
         visitor.send("/sign-out", {"csrf": visitor.csrf})
         thief = Visitor(base_url)
         thief.cookies.update(stolen)
-        assert ended(visitor)
-        assert ended(thief)
+        assert is_signed_out(visitor)
+        assert is_signed_out(thief)
     with subtests.test("by disabling the user, or a new password"):
         for change in (
             lambda w: users.disable(w, user, datetime.now(UTC)),

@@ -50,14 +50,14 @@ def upload(visitor: Visitor, customer_id: str, *files: File, csrf: str | None = 
     )
 
 
-def submitted(store: Store, client: Client, customer_id: str) -> list[Job]:
+def find_jobs(store: Store, client: Client, customer_id: str) -> list[Job]:
     with store.db.reading() as r:
         return [*jobs.find(r, client.client_id, customer_id=UUID(customer_id)).items]
 
 
 def test_one_file_leads_to_its_job(store: Store, analyst: Visitor, customer_id: str, client: Client) -> None:
     answer = upload(analyst, customer_id, ("june.pdf", pdf("june")))
-    [job] = submitted(store, client, customer_id)
+    [job] = find_jobs(store, client, customer_id)
     assert (answer.status_code, answer.headers["location"]) == (303, f"/customers/{customer_id}/uploads/{job.job_id}")
     waiting = analyst.get(answer.headers["location"]).text
     assert "Waiting" in waiting
@@ -194,7 +194,7 @@ def test_upload_needs_the_role_the_token_and_this_site(
     for name, (visitor, more) in cases.items():
         with subtests.test(name):
             assert upload(visitor, customer_id, ("cheque.csv", CHEQUE), **more).status_code == 403
-    assert submitted(store, client, customer_id) == []
+    assert find_jobs(store, client, customer_id) == []
 
 
 def test_too_large_upload_is_refused_with_a_page(tmp_path: Path) -> None:
@@ -206,5 +206,5 @@ def test_too_large_upload_is_refused_with_a_page(tmp_path: Path) -> None:
         answer = upload(visitor, customer_id, ("cheque.csv", CHEQUE * 100))
         assert (answer.status_code, answer.headers["content-type"]) == (413, "text/html; charset=utf-8")
         assert "1,000 bytes at most" in answer.text
-        assert submitted(store, client, customer_id) == []
+        assert find_jobs(store, client, customer_id) == []
     store.close()

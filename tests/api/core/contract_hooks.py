@@ -162,7 +162,7 @@ def as_pdfs(body: dict[str, Any]) -> dict[str, Any]:
     return body | {"files": [{**sent, "contentBase64": content} for sent in body["files"]]}
 
 
-def asked_of_a_policy(body: dict[str, Any]) -> dict[str, Any]:
+def fit_to_policy(body: dict[str, Any]) -> dict[str, Any]:
     """Replace generated values by valid ones: declared inputs, existing versions and customers, numbers that the policy
     reads, and past days.
     """
@@ -188,7 +188,7 @@ def new_ruleset(_: dict[str, Any]) -> dict[str, Any]:
     return of_customers(example(SentRuleset)) | {"slug": f"r-{uuid4()}"}
 
 
-def simulated_long_ago(body: dict[str, Any]) -> dict[str, Any]:
+def move_to_past(body: dict[str, Any]) -> dict[str, Any]:
     span = {"from": str(LONG_AGO - timedelta(days=90)), "to": str(LONG_AGO)}
     return body | span | {"document": None, "customerIds": sets["customerId"][:2]}
 
@@ -197,13 +197,13 @@ def simulated_long_ago(body: dict[str, Any]) -> dict[str, Any]:
 VALID_BODIES: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "PUT /v1/decision-policies/{slug}": lambda _: example(SentPolicy) | {"notes": str(uuid4())},
     "PUT /v1/decision-policies/{slug}/challenger": lambda body: body | {"version": 2},
-    "POST /v1/customer/{customerId}/decision-policies/{slug}/evaluate": asked_of_a_policy,
-    "POST /v1/customer/{customerId}/decision-policies/{slug}/sensitivity": asked_of_a_policy,
-    "POST /v1/decision-policies/{slug}/backtest": asked_of_a_policy,
+    "POST /v1/customer/{customerId}/decision-policies/{slug}/evaluate": fit_to_policy,
+    "POST /v1/customer/{customerId}/decision-policies/{slug}/sensitivity": fit_to_policy,
+    "POST /v1/decision-policies/{slug}/backtest": fit_to_policy,
     "POST /v1/monitoring/rulesets": new_ruleset,
     "PUT /v1/monitoring/rulesets/{rulesetId}": new_ruleset,
     "POST /v1/monitoring/check": of_customers,
-    "POST /v1/monitoring/rulesets/{rulesetId}/simulate": simulated_long_ago,
+    "POST /v1/monitoring/rulesets/{rulesetId}/simulate": move_to_past,
     "POST /v1/alerts/{matchId}/actions": lambda body: body | NEEDED_TO_ACT,
     "PUT /v1/customer/{customerId}/resolutions": lambda body: body | RESOLVED,
     "POST /v1/customer/{customerId}/statements": as_pdfs,

@@ -23,7 +23,7 @@ class Slow:
             raise ConnectionError
         return [ValueError(each) if each == "wrong" else len(self.groups) for each in questions]
 
-    async def asked(self, first: str, *others: str) -> list[int | BaseException]:
+    async def ask_together(self, first: str, *others: str) -> list[int | BaseException]:
         """Ask the others while the first is being answered."""
         together = GroupedCalls(self.answer)
         tasks = [asyncio.create_task(together.ask(first))]
@@ -37,19 +37,19 @@ class Slow:
 
 def test_questions_that_come_meanwhile_are_one_group() -> None:
     slow = Slow()
-    assert asyncio.run(slow.asked("a", "b", "c", "b")) == [1, 2, 2, 2]
+    assert asyncio.run(slow.ask_together("a", "b", "c", "b")) == [1, 2, 2, 2]
     assert slow.groups == [["a"], ["b", "c", "b"]]
 
 
 def test_an_error_is_of_its_question_alone() -> None:
-    first, wrong, right = asyncio.run(Slow().asked("a", "wrong", "b"))
+    first, wrong, right = asyncio.run(Slow().ask_together("a", "wrong", "b"))
     assert (first, str(wrong), right) == (1, "wrong", 2)
 
 
 def test_an_error_of_a_group_is_raised_to_all_who_wait() -> None:
     """They would wait as long again, one group after the other, while a database doesn't answer."""
     slow = Slow()
-    found = asyncio.run(slow.asked("down", "b", "c"))
+    found = asyncio.run(slow.ask_together("down", "b", "c"))
     assert [type(each) for each in found] == [ConnectionError] * 3
     assert slow.groups == [["down"]]
 
@@ -70,7 +70,7 @@ def test_questions_after_an_error_are_answered() -> None:
 def test_a_question_that_is_cancelled_does_not_disturb_others() -> None:
     slow = Slow()
 
-    async def cancelled() -> int:
+    async def cancel_one() -> int:
         together = GroupedCalls(slow.answer)
         impatient, patient = (asyncio.create_task(together.ask(each)) for each in "ab")
         await asyncio.sleep(0.01)
@@ -78,4 +78,4 @@ def test_a_question_that_is_cancelled_does_not_disturb_others() -> None:
         slow.may_end.set()
         return await patient
 
-    assert asyncio.run(cancelled()) == 1
+    assert asyncio.run(cancel_one()) == 1

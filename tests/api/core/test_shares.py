@@ -12,7 +12,7 @@ from pipelines.vocabulary.errors import Unavailable
 ONE, TWIN, OTHER = Asker("one", "key"), Asker("one", "another key"), Asker("other", "key")
 
 
-def taken(shares: Shares, asker: Asker) -> int:
+def take_all(shares: Shares, asker: Asker) -> int:
     """Return how much the asker can take."""
     number = 0
     while shares.fits(asker, 1):
@@ -23,7 +23,7 @@ def taken(shares: Shares, asker: Asker) -> int:
 
 def test_a_key_and_a_client_always_leave_something_for_others() -> None:
     shares = Shares(256)
-    assert [taken(shares, asker) for asker in (ONE, TWIN, OTHER)] == [144, 36, 42]
+    assert [take_all(shares, asker) for asker in (ONE, TWIN, OTHER)] == [144, 36, 42]
     assert shares.fits(Asker("third", "key"), 1)
 
 
@@ -38,7 +38,7 @@ def test_an_amount_is_available_again_after_it_is_given_back() -> None:
 
 def test_the_smallest_service_does_one_thing_at_a_time() -> None:
     shares = Shares(1)
-    assert [taken(shares, asker) for asker in (ONE, OTHER)] == [1, 0]
+    assert [take_all(shares, asker) for asker in (ONE, OTHER)] == [1, 0]
 
 
 def order(turns: Turns, askers: Sequence[Asker]) -> list[str]:

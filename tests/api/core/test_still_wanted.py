@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +33,7 @@ class Checks:
         return self.gone
 
 
-def asked_at(*moments: float, request: Checks) -> Callable[[], None]:
+def reach_checkpoints(*moments: float, request: Checks) -> None:
     """Reach checkpoints at these times, in a thread as routes do."""
     clock = iter((0.0, 0.0, *moments))
 
@@ -43,23 +42,23 @@ def asked_at(*moments: float, request: Checks) -> Callable[[], None]:
             for _ in moments:
                 checkpoint()
 
-    return lambda: anyio.run(to_thread.run_sync, work)
+    anyio.run(to_thread.run_sync, work)
 
 
 def test_the_connection_is_checked_at_intervals() -> None:
     request = Checks()
-    asked_at(0.1, POLL_EVERY_S, POLL_EVERY_S + 0.1, 2 * POLL_EVERY_S, request=request)()
+    reach_checkpoints(0.1, POLL_EVERY_S, POLL_EVERY_S + 0.1, 2 * POLL_EVERY_S, request=request)
     assert request.count == 2
     request.gone = True
-    asked_at(0.1, 0.2, request=request)()  # most work ends before the first check
+    reach_checkpoints(0.1, 0.2, request=request)  # most work ends before the first check
     with pytest.raises(ClientDisconnect):
-        asked_at(1.0, request=request)()
+        reach_checkpoints(1.0, request=request)
 
 
 def test_work_stops_when_its_time_is_up() -> None:
-    asked_at(LONGEST_S - 0.01, request=Checks())()
+    reach_checkpoints(LONGEST_S - 0.01, request=Checks())
     with pytest.raises(Unavailable) as ended:
-        asked_at(LONGEST_S, request=Checks())()
+        reach_checkpoints(LONGEST_S, request=Checks())
     assert ended.value.code == "Service.TookTooLong"
 
 

@@ -8,7 +8,7 @@ import pytest
 from api.decisions.deciding import Recent
 
 
-def made_of(cached: Recent[int, str], *keys: int) -> list[int]:
+def list_made_keys(cached: Recent[int, str], *keys: int) -> list[int]:
     """Return the keys whose value had to be made."""
     made: list[int] = []
 
@@ -23,17 +23,17 @@ def made_of(cached: Recent[int, str], *keys: int) -> list[int]:
 
 def test_recently_used_values_are_cached_and_the_oldest_is_dropped() -> None:
     cached = Recent[int, str](2)
-    assert made_of(cached, 1, 2, 1, 1) == [1, 2]
-    assert made_of(cached, 3, 1) == [3]
-    assert made_of(cached, 2) == [2]
+    assert list_made_keys(cached, 1, 2, 1, 1) == [1, 2]
+    assert list_made_keys(cached, 3, 1) == [3]
+    assert list_made_keys(cached, 2) == [2]
 
 
 def test_concurrent_callers_each_get_the_right_value() -> None:
     cached = Recent[int, str](5)
     with ThreadPoolExecutor(8) as pool:
-        for each in [pool.submit(made_of, cached, *(number % 9 for number in range(500))) for _ in range(8)]:
+        for each in [pool.submit(list_made_keys, cached, *(number % 9 for number in range(500))) for _ in range(8)]:
             each.result()
-    assert len(made_of(cached, *range(9))) >= 4  # no more than five are kept
+    assert len(list_made_keys(cached, *range(9))) >= 4  # no more than five are kept
 
 
 def test_a_value_that_failed_is_made_again() -> None:
@@ -44,4 +44,4 @@ def test_a_value_that_failed_is_made_again() -> None:
 
     with pytest.raises(ValueError, match="not now"):
         cached.get(1, fails)
-    assert made_of(cached, 1) == [1]
+    assert list_made_keys(cached, 1) == [1]

@@ -37,7 +37,7 @@ def override(client: Client, evaluation_id: str, outcome: str) -> None:
     assert client.post(f"/v1/evaluations/{evaluation_id}/override", sent).status_code == 201
 
 
-def scored(client: Client, score: int | None, **fields: object) -> str:
+def create_scored_customer(client: Client, score: int | None, **fields: object) -> str:
     customer_id = client.new_customer(name="Harbour Bakery", **fields)
     attributes = {"attributes": {"score": score}}
     assert client.call("PUT", f"/v1/customer/{customer_id}/attributes", json=attributes).ok
@@ -61,7 +61,9 @@ CASES = {
 def test_each_outcome_has_its_words_reasons_and_amounts(store: Store, client: Client) -> None:
     save_policy(store, client, for_every_outcome())
     for outcome, (score, inputs, reason, amount) in CASES.items():
-        found = evaluate_successfully(client, scored(client, score, reference=f"A-{outcome}"), inputs=inputs)
+        found = evaluate_successfully(
+            client, create_scored_customer(client, score, reference=f"A-{outcome}"), inputs=inputs
+        )
         page = letter(client, found["evaluationId"])
         text = words(page)
         assert DECISIONS[outcome] in text
@@ -76,7 +78,9 @@ def test_each_outcome_has_its_words_reasons_and_amounts(store: Store, client: Cl
 def test_an_overriding_outcome_is_told_without_the_policys_reasons(store: Store, client: Client) -> None:
     save_policy(store, client, for_every_outcome())
     for before, (score, inputs, reason, amount) in CASES.items():
-        evaluation_id = evaluate_successfully(client, scored(client, score), inputs=inputs)["evaluationId"]
+        evaluation_id = evaluate_successfully(client, create_scored_customer(client, score), inputs=inputs)[
+            "evaluationId"
+        ]
         for after in CASES:
             override(client, evaluation_id, after)
             text = words(letter(client, evaluation_id))
@@ -89,7 +93,7 @@ def test_an_overriding_outcome_is_told_without_the_policys_reasons(store: Store,
 
 def test_nothing_for_the_staff_is_in_the_letter(store: Store, client: Client) -> None:
     save_policy(store, client, for_every_outcome())
-    found = evaluate_successfully(client, scored(client, 684), inputs=INPUTS | {"secured": False})
+    found = evaluate_successfully(client, create_scored_customer(client, 684), inputs=INPUTS | {"secured": False})
     html = client.get(f"/v1/evaluations/{found['evaluationId']}/letter.html").text
     for internal in ("internally", "Call", "No more than asked", "score", "684", found["evaluationId"], "version"):
         assert internal not in html.partition("</style>")[2], internal
@@ -112,10 +116,10 @@ def test_hostile_texts_stay_text(store: Store, client: Client) -> None:
 
 def test_without_a_decision_there_is_no_letter(store: Store, client: Client, other_client: Client) -> None:
     save_policy(store, client)
-    undecided = evaluate_successfully(client, scored(client, None), inputs=INPUTS)["evaluationId"]
-    what_if = evaluate_successfully(client, scored(client, 684), inputs=INPUTS, attributeOverrides={"score": 700})[
-        "evaluationId"
-    ]
+    undecided = evaluate_successfully(client, create_scored_customer(client, None), inputs=INPUTS)["evaluationId"]
+    what_if = evaluate_successfully(
+        client, create_scored_customer(client, 684), inputs=INPUTS, attributeOverrides={"score": 700}
+    )["evaluationId"]
     for evaluation_id, code in ((undecided, "Evaluation.Indeterminate"), (what_if, "Evaluation.NotADecision")):
         for kind in ("html", "pdf"):
             path = f"/v1/evaluations/{evaluation_id}/letter.{kind}"
@@ -127,7 +131,8 @@ def test_without_a_decision_there_is_no_letter(store: Store, client: Client, oth
 
 def test_the_pdf_is_printed_from_the_page(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     save_policy(store, client)
-    path = f"/v1/evaluations/{evaluate_successfully(client, scored(client, 684), inputs=INPUTS)['evaluationId']}/letter"
+    evaluation = evaluate_successfully(client, create_scored_customer(client, 684), inputs=INPUTS)
+    path = f"/v1/evaluations/{evaluation['evaluationId']}/letter"
     monkeypatch.setattr(browser, "pdf_of", lambda html: b"%PDF" + html.encode())
     answer = client.get(f"{path}.pdf")
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/pdf")
@@ -139,7 +144,7 @@ def test_the_pdf_is_printed_from_the_page(store: Store, client: Client, monkeypa
 
 def test_few_letters_are_printed_at_once(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     save_policy(store, client)
-    evaluation = evaluate_successfully(client, scored(client, 684), inputs=INPUTS)
+    evaluation = evaluate_successfully(client, create_scored_customer(client, 684), inputs=INPUTS)
     path = f"/v1/evaluations/{evaluation['evaluationId']}/letter.pdf"
     is_printing, may_end = Event(), Event()
 

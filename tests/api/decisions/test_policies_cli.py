@@ -31,7 +31,7 @@ def client(home: Path) -> str:
     return str(run("clients", "create", "Harbour Lending")["clientId"])
 
 
-def invoked(*arguments: str | Path) -> Result:
+def invoke(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["policies", *map(str, arguments)])
 
 
@@ -43,12 +43,12 @@ def run(*arguments: str | Path) -> Any:
 
 def run_refused(*arguments: str | Path) -> tuple[str, str]:
     """Return what is printed, and the one line of the refusal."""
-    result = invoked(*arguments)
+    result = invoke(*arguments)
     assert isinstance(result.exception, TidemarkError), result.output
     return result.stdout, result.exception.detail
 
 
-def written(folder: Path, **changes: object) -> Path:
+def write_policy(folder: Path, **changes: object) -> Path:
     file = folder / "policy.yaml"
     file.write_text(yaml.safe_dump(DOCUMENT | changes, allow_unicode=True))
     return file
@@ -62,29 +62,32 @@ def lenient(folder: Path) -> Path:
         "onUnavailable": "ignore",
     }
     [limit] = DOCUMENT["limits"]
-    return written(folder, limits=[limit | {"caps": [cap]}], attributes=[{"name": "score", "kind": "decimal"}])
+    return write_policy(folder, limits=[limit | {"caps": [cap]}], attributes=[{"name": "score", "kind": "decimal"}])
 
 
 def test_from_a_file_to_a_published_policy_and_back(client: str, tmp_path: Path) -> None:
-    file = written(tmp_path)
+    file = write_policy(tmp_path)
     of_client = ("--client", client)
     draft = run("policies", "push", file, *of_client)
     assert (draft["slug"], draft["version"], draft["state"]) == ("overdraft", 1, "draft")
     assert run("policies", "push", file, *of_client)["version"] == 1
     assert run("policies", "push", file, *of_client, "--publish")["state"] == "published"
-    changed = run("policies", "push", written(tmp_path, notes="Stricter."), *of_client)
+    changed = run("policies", "push", write_policy(tmp_path, notes="Stricter."), *of_client)
     assert (changed["version"], changed["state"]) == (2, "draft")
     reported = run("policies", "diff", "overdraft", *of_client)
     assert (reported["from"], reported["to"], len(reported["changes"])) == (1, 2, 1)
     assert run("policies", "publish", "overdraft", *of_client)["version"] == 2
-    assert "do not differ" in invoked("diff", "overdraft", *of_client).stdout
+    assert "do not differ" in invoke("diff", "overdraft", *of_client).stdout
 
     pulled = tmp_path / "pulled.yaml"
-    assert invoked("pull", "overdraft", *of_client, "--version", "1", "--out", pulled).exit_code == 0
-    assert run("policies", "check", pulled)["fingerprint"] == run("policies", "check", written(tmp_path))["fingerprint"]
-    assert invoked("pull", "overdraft", *of_client).stdout.startswith("slug: overdraft\nname: Overdraft review\n")
+    assert invoke("pull", "overdraft", *of_client, "--version", "1", "--out", pulled).exit_code == 0
+    assert (
+        run("policies", "check", pulled)["fingerprint"]
+        == run("policies", "check", write_policy(tmp_path))["fingerprint"]
+    )
+    assert invoke("pull", "overdraft", *of_client).stdout.startswith("slug: overdraft\nname: Overdraft review\n")
     as_json = tmp_path / "pulled.json"
-    as_json.write_text(invoked("pull", "overdraft", *of_client, "--json").stdout)
+    as_json.write_text(invoke("pull", "overdraft", *of_client, "--json").stdout)
     assert run("policies", "push", as_json, *of_client)["version"] == 2
 
     for _ in range(2):
@@ -100,17 +103,17 @@ def test_from_a_file_to_a_published_policy_and_back(client: str, tmp_path: Path)
 
 def test_every_policy_is_listed_with_its_newest_version(client: str, tmp_path: Path) -> None:
     assert run("policies", "list") == []
-    run("policies", "push", written(tmp_path), "--client", client, "--publish")
-    run("policies", "push", written(tmp_path, slug="second"), "--client", client)
-    run("policies", "push", written(tmp_path, notes="Next."), "--client", client)
+    run("policies", "push", write_policy(tmp_path), "--client", client, "--publish")
+    run("policies", "push", write_policy(tmp_path, slug="second"), "--client", client)
+    run("policies", "push", write_policy(tmp_path, notes="Next."), "--client", client)
     found = [(each["slug"], each["version"], each["state"]) for each in run("policies", "list")]
     assert found == [("overdraft", 2, "draft"), ("second", 1, "draft")]
     assert {each["clientId"] for each in run("policies", "list", "--client", client)} == {client}
 
 
 def test_all_faults_of_a_file_are_listed(client: str, tmp_path: Path) -> None:
-    file = written(tmp_path, defaultOutcome="perhaps", colour="red")
-    result = invoked("check", file, "--json")
+    file = write_policy(tmp_path, defaultOutcome="perhaps", colour="red")
+    result = invoke("check", file, "--json")
     assert {fault["pointer"] for fault in json.loads(result.stdout)["faults"]} == {"/defaultOutcome", "/colour"}
     assert isinstance(result.exception, TidemarkError)
     listed, line = run_refused("push", file, "--client", client)
@@ -120,12 +123,12 @@ def test_all_faults_of_a_file_are_listed(client: str, tmp_path: Path) -> None:
 
 
 def test_checking_needs_no_server(tmp_path: Path, home: Path) -> None:
-    assert "Nothing is wrong" in invoked("check", written(tmp_path)).output
+    assert "Nothing is wrong" in invoke("check", write_policy(tmp_path)).output
     assert not home.exists()
 
 
 def test_a_slug_that_is_also_a_path_is_reserved(client: str, tmp_path: Path) -> None:
-    listed, _ = run_refused("push", written(tmp_path, slug="schema"), "--client", client, "--json")
+    listed, _ = run_refused("push", write_policy(tmp_path, slug="schema"), "--client", client, "--json")
     assert [fault["code"] for fault in json.loads(listed)] == ["DecisionPolicy.ReservedSlug"]
 
 
@@ -153,12 +156,12 @@ def test_unknown_policies_and_versions_are_reported_in_one_line(client: str, tmp
     for command in ("publish", "pull", "archive", "unarchive", "diff"):
         assert run_refused(command, "none", "--client", client)[1] == "There is no decision policy with this slug."
     stranger = "00000000-0000-4000-8000-000000000000"
-    assert run_refused("push", written(tmp_path), "--client", stranger)[1] == "There is no client with this id."
+    assert run_refused("push", write_policy(tmp_path), "--client", stranger)[1] == "There is no client with this id."
     assert run_refused("list", "--client", stranger)[1] == "There is no client with this id."
     without = run("clients", "create", "Other", "--no-decision-policies")["clientId"]
-    for arguments in (("push", written(tmp_path)), ("list",)):
+    for arguments in (("push", write_policy(tmp_path)), ("list",)):
         assert "not enabled" in run_refused(*arguments, "--client", without)[1]
-    run("policies", "push", written(tmp_path), "--client", client)
+    run("policies", "push", write_policy(tmp_path), "--client", client)
     assert "no such version" in run_refused("publish", "overdraft", "--client", client, "--version", "2")[1]
 
 
@@ -176,9 +179,9 @@ def test_the_examples_can_be_written_and_pushed(client: str, tmp_path: Path) -> 
 
 
 def test_the_statement_describes_published_policies(client: str, tmp_path: Path) -> None:
-    run("policies", "push", written(tmp_path), "--client", client, "--publish")
-    run("policies", "push", written(tmp_path, slug="draft", name="Never published"), "--client", client)
-    markdown = invoked("adm-statement", "--client", client)
+    run("policies", "push", write_policy(tmp_path), "--client", client, "--publish")
+    run("policies", "push", write_policy(tmp_path, slug="draft", name="Never published"), "--client", client)
+    markdown = invoke("adm-statement", "--client", client)
     assert markdown.exit_code == 0, markdown.output
     assert "Overdraft review" in markdown.stdout
     assert "Never published" not in markdown.stdout
@@ -186,5 +189,5 @@ def test_the_statement_describes_published_policies(client: str, tmp_path: Path)
 
 
 def test_the_schema_is_printed() -> None:
-    printed = json.loads(invoked("schema").stdout)
+    printed = json.loads(invoke("schema").stdout)
     assert printed["$schema"].startswith("https://json-schema.org/")

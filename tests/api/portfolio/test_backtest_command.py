@@ -41,7 +41,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 @pytest.fixture
 def client(store: Store) -> UUID:
     """A client with a policy of two versions, the first published, and customers with scores 400 and 600."""
-    made = invoked("clients", "create", "Harbour Lending", "--json")
+    made = invoke("clients", "create", "Harbour Lending", "--json")
     client_id, now = UUID(json.loads(made.stdout)["clientId"]), datetime.now(UTC)
     with store.db.writing() as w:
         for document in (DOCUMENT, stricter("700")):
@@ -53,12 +53,12 @@ def client(store: Store) -> UUID:
     return client_id
 
 
-def invoked(*arguments: str | Path) -> Result:
+def invoke(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def run_backtest(client: UUID, *arguments: str | Path) -> Result:
-    return invoked("policies", "backtest", "line", "--client", str(client), *arguments)
+    return invoke("policies", "backtest", "line", "--client", str(client), *arguments)
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def test_a_policy_with_one_version_can_not_be_compared(store: Store, client: UUI
     only = Policy.model_validate({"slug": "new", **DOCUMENT})
     with store.db.writing() as w:
         policies.save_draft(w, client, only, [], "test", datetime.now(UTC))
-    result = invoked("policies", "backtest", "new", "--client", str(client), *NEEDED)
+    result = invoke("policies", "backtest", "new", "--client", str(client), *NEEDED)
     assert "There is only version 1: push a new draft" in str(result.exception)
 
 

@@ -61,15 +61,15 @@ class Portfolio:
             sent = {"attributes": {"score": score}}
             assert client.call("PUT", f"/v1/customer/{customer}/attributes", json=sent).status_code == 200
 
-    def asked(self, **body: Any) -> str:
+    def request(self, **body: Any) -> str:
         answer = self.client.post(f"{self.path}/backtest", {"inputs": INPUTS} | body)
         assert answer.status_code == 202, answer.text
         job_id: str = answer.json()["data"]["jobId"]
         assert answer.headers["location"] == f"/v1/jobs/{job_id}/status"
         return job_id
 
-    def done(self, **body: Any) -> str:
-        job_id = self.asked(**body)
+    def request_and_run(self, **body: Any) -> str:
+        job_id = self.request(**body)
         work.run(self.store, UUID(job_id), lambda: datetime.now(UTC))
         return job_id
 
@@ -78,7 +78,7 @@ class Portfolio:
         assert answer.status_code == 200, answer.text
         return json.loads(answer.text, parse_float=Decimal)["data"]
 
-    def refused(self, **body: Any) -> tuple[int, str, list[str]]:
+    def read_refusal(self, **body: Any) -> tuple[int, str, list[str]]:
         answer = self.client.post(f"{self.path}/backtest", {"inputs": INPUTS} | body)
         reported = answer.json()
         return answer.status_code, reported["code"], [each["pointer"] for each in reported.get("errors") or ()]
@@ -90,7 +90,7 @@ def portfolio(store: Store, base_url: str) -> Portfolio:
 
 
 def test_the_result_has_each_day(portfolio: Portfolio) -> None:
-    job_id = portfolio.done(outcomes=[{"customerId": portfolio.customers[1], "defaulted": True}])
+    job_id = portfolio.request_and_run(outcomes=[{"customerId": portfolio.customers[1], "defaulted": True}])
     found = portfolio.read(job_id)
     assert (found["status"], found["version"], found["againstVersion"]) == ("Completed", 2, 1)
     assert (found["customersTotal"], found["customersDone"], found["customersFailed"]) == (3, 3, 0)
@@ -113,8 +113,8 @@ def test_coverage_of_a_version_is_that_of_its_newest_backtest(portfolio: Portfol
         return answer.json()["data"]
 
     assert read(1) == {"version": 1, "backtestId": None, "asOf": [], "coverage": None}
-    portfolio.asked()  # not finished: it doesn't count
-    job_id = portfolio.done(asOf=["2026-06-30", datetime.now(UTC).date().isoformat()], knowledge="now")
+    portfolio.request()  # not finished: it doesn't count
+    job_id = portfolio.request_and_run(asOf=["2026-06-30", datetime.now(UTC).date().isoformat()], knowledge="now")
     found = portfolio.read(job_id)["coverage"]
     for version, side, matched in ((1, "before", 1), (2, "after", 2)):
         covered = read(version)
@@ -124,7 +124,7 @@ def test_coverage_of_a_version_is_that_of_its_newest_backtest(portfolio: Portfol
         counts = {"reached": 6, "matched": 2 * matched, "decisive": 2 * matched, "undecidable": 2}
         assert found[side]["rules"] == [{"step": "Knock-outs", "code": "SCORE", **counts}]
         assert (found[side]["decisions"], found[side]["byDefault"]) == (6, 4 - 2 * matched)
-    newer = portfolio.done(version=1, against="recorded")
+    newer = portfolio.request_and_run(version=1, against="recorded")
     assert read(1)["backtestId"] == newer
     assert read(2)["backtestId"] == job_id
     assert portfolio.read(newer)["coverage"]["before"] is None
@@ -138,7 +138,7 @@ def test_coverage_is_for_authors_of_the_client(portfolio: Portfolio, store: Stor
 
 
 def test_changed_customers_are_listed_by_pages(portfolio: Portfolio) -> None:
-    job_id = portfolio.done()
+    job_id = portfolio.request_and_run()
     found = portfolio.read(job_id, "/customers")
     [changed] = found["customers"]
     assert found["totalCount"] == 1
@@ -156,7 +156,7 @@ def test_changed_customers_are_listed_by_pages(portfolio: Portfolio) -> None:
 
 
 def test_the_page_escapes_names_and_allows_nothing_but_its_style(portfolio: Portfolio) -> None:
-    answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.done()}/page.html")
+    answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.request_and_run()}/page.html")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
@@ -168,7 +168,7 @@ def test_the_page_escapes_names_and_allows_nothing_but_its_style(portfolio: Port
 
 
 def test_the_page_has_the_day_of_the_service(portfolio: Portfolio) -> None:
-    job_id = portfolio.done()
+    job_id = portfolio.request_and_run()
     request_at(portfolio.store, job_id, datetime(2026, 6, 30, 20, tzinfo=UTC))  # already 1 July in Sydney
     page = portfolio.client.get(f"{portfolio.path}/backtests/{job_id}/page.html").text
     assert "1 Jul 2026" in page
@@ -176,7 +176,7 @@ def test_the_page_has_the_day_of_the_service(portfolio: Portfolio) -> None:
 
 
 def test_the_job_has_no_customer_and_is_in_the_list(portfolio: Portfolio) -> None:
-    job_id = portfolio.asked()
+    job_id = portfolio.request()
     job = portfolio.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
     assert (job["flow"], job["customerId"], job["status"]) == ("PolicyBacktest", None, "Queued")
     assert job["stages"][0]["stage"] == "backtest"
@@ -190,12 +190,14 @@ def test_the_job_has_no_customer_and_is_in_the_list(portfolio: Portfolio) -> Non
 
 @parametrize("rest", ["/customers", "/page.html"])
 def test_an_unfinished_backtest_has_no_customers_and_no_page(portfolio: Portfolio, rest: str) -> None:
-    answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.asked()}{rest}")
+    answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.request()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Backtest.Unfinished")
 
 
 def test_customers_are_filtered_by_attributes_in_both_directions(portfolio: Portfolio) -> None:
-    job_id = portfolio.done(version=1, against=2, customerIds=portfolio.customers[:2], attributes={"score": 600})
+    job_id = portfolio.request_and_run(
+        version=1, against=2, customerIds=portfolio.customers[:2], attributes={"score": 600}
+    )
     [day] = portfolio.read(job_id)["days"]
     assert day["customers"] == 1
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("blocked", "proceed")]
@@ -204,7 +206,7 @@ def test_customers_are_filtered_by_attributes_in_both_directions(portfolio: Port
 def test_against_recorded_decisions_inputs_may_be_left_out(portfolio: Portfolio) -> None:
     path = f"/v1/customer/{portfolio.customers[1]}/decision-policies/{portfolio.slug}/evaluate"
     assert portfolio.client.post(path, {"inputs": INPUTS}).status_code == 200
-    [day] = portfolio.read(portfolio.done(against="recorded", inputs={}))["days"]
+    [day] = portfolio.read(portfolio.request_and_run(against="recorded", inputs={}))["days"]
     assert day["customers"] == 1
     assert day["rules"]["before"] is None
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
@@ -215,7 +217,7 @@ def test_a_challenger_is_compared_with_the_recorded_decisions(portfolio: Portfol
     assert portfolio.client.call("PUT", f"{portfolio.path}/challenger", json=challenger).status_code == 200
     path = f"/v1/customer/{portfolio.customers[1]}/decision-policies/{portfolio.slug}/evaluate"
     assert portfolio.client.post(path, {"inputs": INPUTS}).json()["data"]["verdict"]["outcome"] == "proceed"
-    [day] = portfolio.read(portfolio.done(against="challenger", inputs={}))["days"]
+    [day] = portfolio.read(portfolio.request_and_run(against="challenger", inputs={}))["days"]
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
 
 
@@ -243,18 +245,18 @@ DAY = "2026-03-31"
 def test_invalid_requests_are_refused(
     portfolio: Portfolio, body: dict[str, Any], status: int, code: str, pointers: list[str]
 ) -> None:
-    assert portfolio.refused(**body) == (status, code, pointers)
+    assert portfolio.read_refusal(**body) == (status, code, pointers)
 
 
 def test_unknown_and_repeated_customers_of_outcomes_are_refused(portfolio: Portfolio) -> None:
     unknown = {"customerId": str(uuid4()), "defaulted": True}
     reported = {"customerId": portfolio.customers[0], "defaulted": False}
-    assert portfolio.refused(outcomes=[reported, unknown]) == (
+    assert portfolio.read_refusal(outcomes=[reported, unknown]) == (
         400,
         "Backtest.UnknownCustomer",
         ["/outcomes/1/customerId"],
     )
-    assert portfolio.refused(outcomes=[reported, reported]) == (400, "Backtest.CustomerTwice", [])
+    assert portfolio.read_refusal(outcomes=[reported, reported]) == (400, "Backtest.CustomerTwice", [])
 
 
 def test_a_repeated_request_makes_one_backtest(portfolio: Portfolio) -> None:

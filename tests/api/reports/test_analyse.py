@@ -63,7 +63,7 @@ def run(*arguments: str) -> str:
     return ran.stdout
 
 
-def analysed(*arguments: str) -> dict[str, Any]:
+def analyse(*arguments: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run(*arguments, "--json"), parse_float=Decimal)
     return found
 
@@ -89,7 +89,7 @@ def net_by_month() -> dict[str, Decimal]:
 
 
 def test_json_contains_the_reports_and_the_counts_of_rows(tmp_path: Path, home: Path) -> None:
-    found = analysed(commonwealth(tmp_path / "cheque.csv", ROWS))
+    found = analyse(commonwealth(tmp_path / "cheque.csv", ROWS))
     reports = {"completeness", "risk", "aggregate"}
     assert set(found) == reports | {"currency", "currencyBasis", "rejected", "files"}
     assert (found["currency"], found["currencyBasis"]) == ("AUD", "assumed")
@@ -122,7 +122,7 @@ def test_json_contains_the_reports_and_the_counts_of_rows(tmp_path: Path, home: 
 @whole_command
 def test_overlapping_exports_of_one_account_are_not_counted_twice(tmp_path: Path) -> None:
     files = [commonwealth(tmp_path / "new.csv", ROWS[60:]), commonwealth(tmp_path / "old.csv", ROWS[:90])]
-    found = analysed(*files)
+    found = analyse(*files)
     assert months(found) == net_by_month()
     assert [file["unused"] for file in found["files"]] == [{"already known from another file": 30}, {}]
     assert len(found["completeness"]["accounts"]) == 1
@@ -131,8 +131,8 @@ def test_overlapping_exports_of_one_account_are_not_counted_twice(tmp_path: Path
 @whole_command
 def test_files_that_do_not_overlap_are_one_account_on_request(tmp_path: Path) -> None:
     files = [commonwealth(tmp_path / "a.csv", ROWS[:40]), commonwealth(tmp_path / "b.csv", ROWS[100:])]
-    assert len(analysed(*files)["completeness"]["accounts"]) == 2
-    assert len(analysed(*files, "--one-account")["completeness"]["accounts"]) == 1
+    assert len(analyse(*files)["completeness"]["accounts"]) == 2
+    assert len(analyse(*files, "--one-account")["completeness"]["accounts"]) == 1
 
 
 def test_score_rating_months_and_refused_rows_are_printed(tmp_path: Path) -> None:
@@ -175,9 +175,9 @@ def test_several_customers_are_a_line_each_unless_one_is_chosen(tmp_path: Path) 
         (shown,) = (line for line in lines if line[:1] == [name])
         assert shown[1:3] == [str(len(ROWS)), "6"]
         assert shown[-1] == f"${revenue:,.0f}"
-    both = analysed(file)
+    both = analyse(file)
     assert [each["customer"] for each in both["customers"]] == ["Harbour", "Pier"]
-    chosen = analysed(file, "--customer", "Pier")
+    chosen = analyse(file, "--customer", "Pier")
     assert {kind: chosen[kind] for kind in ("completeness", "risk")} == {
         kind: both["customers"][1][kind] for kind in ("completeness", "risk")
     }
@@ -190,7 +190,7 @@ def test_a_customer_without_usable_rows_has_no_reports_beside_others(tmp_path: P
     file = plain(tmp_path / "plain.csv", ["Harbour", "Pier"])
     with (tmp_path / "plain.csv").open("a") as lines:
         lines.write("Quay,1,1960-01-01,TOO OLD,1.00,1.00\n")
-    harbour, pier, quay = analysed(file)["customers"]
+    harbour, pier, quay = analyse(file)["customers"]
     assert quay == {"customer": "Quay", "completeness": None, "risk": None, "aggregate": None}
     assert harbour["risk"]["value"] == pier["risk"]["value"]
 
@@ -203,7 +203,7 @@ def test_the_apis_json_is_read(tmp_path: Path) -> None:
     ]
     body = {"bsb": "062-000", "accountNumber": "12345678", "transactions": [*items, {"description": "no date"}]}
     (tmp_path / "feed.json").write_text(json.dumps(body))
-    found = analysed("feed.json")
+    found = analyse("feed.json")
     assert months(found) == net_by_month()
     assert found["files"][0]["accounts"][0]["accountNumberMasked"] == "xxxx5678"
     assert [(each["file"], each["line"], each["field"], each["code"]) for each in found["rejected"]] == [
@@ -225,7 +225,7 @@ def test_unusable_files_are_one_line_and_exit_status_1(tmp_path: Path) -> None:
     assert "no row of these files could be used for reports as of 2026-11-02" in refusal("future.csv")
 
 
-def exported(path: Path, amount: str = "Amount", status: str = "posted") -> str:
+def write_export(path: Path, amount: str = "Amount", status: str = "posted") -> str:
     """Return an export with headings, in which every third row has the status."""
     lines = [
         f"{day},{what},{amount},{balance},{status if number % 3 == 0 else 'posted'}\n"
@@ -237,8 +237,8 @@ def exported(path: Path, amount: str = "Amount", status: str = "posted") -> str:
 
 @whole_command
 def test_rows_that_are_not_posted_are_counted_and_named(tmp_path: Path) -> None:
-    file = exported(tmp_path / "card.csv", status="authorized")
-    (said,) = analysed(file)["files"]
+    file = write_export(tmp_path / "card.csv", status="authorized")
+    (said,) = analyse(file)["files"]
     authorised = (len(ROWS) + 2) // 3
     assert (said["lines"], said["headings"], said["rows"]) == (len(ROWS) + 1, 1, len(ROWS))
     assert said["used"] == len(ROWS) - authorised
@@ -250,8 +250,8 @@ def test_rows_that_are_not_posted_are_counted_and_named(tmp_path: Path) -> None:
 
 @whole_command
 def test_amounts_are_in_the_currency_that_the_file_states(tmp_path: Path) -> None:
-    file = exported(tmp_path / "uk.csv", "Amount (GBP)")
-    found = analysed(file)
+    file = write_export(tmp_path / "uk.csv", "Amount (GBP)")
+    found = analyse(file)
     assert (found["currency"], found["currencyBasis"]) == ("GBP", "stated")
     assert months(found) == net_by_month()
     assert '"AUD"' not in run(file, "--json")
@@ -267,7 +267,7 @@ def test_rows_in_another_currency_than_declared_are_refused_and_never_summed(tmp
         "Date,Description,Amount,Currency\n2026-10-01,A,-1.00,AUD\n2026-10-02,B,-100.00,USD\n2026-10-03,C,-2.00,AUD\n"
     )
     assert "The rows are in several currencies: AUD (2), USD (1)" in refusal("mixed.csv")
-    found = analysed("mixed.csv", "--currency", "usd")
+    found = analyse("mixed.csv", "--currency", "usd")
     assert months(found) == {"2026-10": Decimal(-100)}
     assert [(each["line"], each["code"]) for each in found["rejected"]] == [
         (line, "Transaction.UnsupportedCurrency") for line in (2, 4)
@@ -281,10 +281,10 @@ def test_rows_in_another_currency_than_declared_are_refused_and_never_summed(tmp
 def test_given_columns_can_be_saved_and_reused(tmp_path: Path) -> None:
     lines = [f"{what};{-amount};{day}\n" for day, what, amount, _ in ROWS]
     (tmp_path / "odd.csv").write_text("".join(lines), "utf-8")
-    by_hand = analysed("odd.csv", "--columns", "date=3,amount=-2,description=1", "--save-columns", "odd.columns")
+    by_hand = analyse("odd.csv", "--columns", "date=3,amount=-2,description=1", "--save-columns", "odd.columns")
     assert months(by_hand) == net_by_month()
     assert by_hand["files"][0]["signs"] == "declared"
-    assert months(analysed("odd.csv", "--columns-file", "odd.columns")) == net_by_month()
+    assert months(analyse("odd.csv", "--columns-file", "odd.columns")) == net_by_month()
     assert "--columns must name the columns date and amount" in refusal("odd.csv", "--columns", "date=1")
 
 
@@ -307,7 +307,7 @@ def test_rows_that_their_statement_does_not_prove_are_reported(tmp_path: Path) -
     (tmp_path / "rows.csv").write_text("date,description,amount,balance,proved,verdict\n" + "".join(lines), "utf-8")
     assert "of the money moved" in (reported := run("rows.csv"))
     assert "rests on PDF statements that do not reconcile." in " ".join(reported.split())
-    reports = analysed("rows.csv")
+    reports = analyse("rows.csv")
     shares = {each["row"]: each["shares"] for each in reports["aggregate"]["unreconciled"]["figures"]}
     assert shares["/tables/rolling_windows/values/0"]["moneyOut"] == 1
     assert "moneyIn" not in shares["/tables/rolling_windows/values/0"]

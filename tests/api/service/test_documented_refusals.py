@@ -26,7 +26,7 @@ STATUS = {
 RAISING = re.compile(rf"\b({'|'.join(STATUS)})\(")  # most files raise nothing, and parsing takes seconds
 
 
-def raised() -> Iterator[tuple[str, int, str]]:
+def find_refusals() -> Iterator[tuple[str, int, str]]:
     """Yield code, status and place of every refusal whose code is a literal in the source."""
     for file in (file for package in PACKAGES for file in sorted(package.rglob("*.py"))):
         text = file.read_text()
@@ -38,7 +38,7 @@ def raised() -> Iterator[tuple[str, int, str]]:
 
 
 def test_a_refusal_is_documented(subtests: pytest.Subtests) -> None:
-    found = sorted(set(raised()))
+    found = sorted(set(find_refusals()))
     assert len({code for code, _, _ in found}) > 50
     for code, status, place in found:
         with subtests.test(code, place=place):

@@ -16,20 +16,20 @@ GENERATE = ("synthetic", "generate", "--customers", "22", "--months", "2", "--se
 UNTIL = date(2025, 6, 30)
 
 
-def generated(out: Path, *options: str) -> dict[str, object]:
+def generate(out: Path, *options: str) -> dict[str, object]:
     ran = CliRunner().invoke(app, [*GENERATE, "--out", str(out), "--json", *options])
     assert ran.exit_code == 0, ran.output
     summary: dict[str, object] = json.loads(ran.stdout)
     return summary
 
 
-def expected() -> pl.DataFrame:
+def expected_rows() -> pl.DataFrame:
     return pl.concat(frames.transactions(n, one) for n, one in enumerate(portfolio(22, 2, 3, UNTIL)))
 
 
 def test_a_portfolio_is_a_folder_of_tables(tmp_path: Path) -> None:
-    summary = generated(tmp_path / "portfolio")
-    rows = expected()
+    summary = generate(tmp_path / "portfolio")
+    rows = expected_rows()
     assert {path.name for path in (tmp_path / "portfolio").iterdir()} == {
         *("transactions.csv", "labels.csv", "customers.csv", "accounts.csv", "facilities.csv")
     }
@@ -53,9 +53,9 @@ def test_a_portfolio_is_a_folder_of_tables(tmp_path: Path) -> None:
 
 
 def test_parquet_and_json_hold_the_same_rows(tmp_path: Path) -> None:
-    generated(tmp_path / "p", "--format", "parquet")
-    generated(tmp_path / "j", "--format", "json")
-    rows = expected()
+    generate(tmp_path / "p", "--format", "parquet")
+    generate(tmp_path / "j", "--format", "json")
+    rows = expected_rows()
     stored = pl.read_parquet(tmp_path / "p" / "transactions.parquet")
     assert stored.select("date", "amount", "description").equals(rows.select("date", "amount", "description"))
     lines = [json.loads(line) for line in (tmp_path / "j" / "transactions.jsonl").read_text("utf-8").splitlines()]
@@ -63,21 +63,21 @@ def test_parquet_and_json_hold_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
-    generated(tmp_path / "a", "--faults")
-    generated(tmp_path / "b", "--faults")
+    generate(tmp_path / "a", "--faults")
+    generate(tmp_path / "b", "--faults")
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
 def test_a_portfolio_for_training_has_no_held_out_bank(tmp_path: Path) -> None:
-    generated(tmp_path / "portfolio", "--part", "train")
+    generate(tmp_path / "portfolio", "--part", "train")
     banks = set(pl.read_csv(tmp_path / "portfolio" / "labels.csv")["context_bank"])
     assert banks
     assert not banks & held_out_banks()
 
 
 def test_lookalikes_are_labelled_and_named_beside_the_customer(tmp_path: Path) -> None:
-    generated(tmp_path / "portfolio", "--lookalikes")
+    generate(tmp_path / "portfolio", "--lookalikes")
     rows = pl.read_csv(tmp_path / "portfolio" / "transactions.csv", schema=frames.TRANSACTIONS)
     labelled = rows.drop_nulls("lookalike")["customer"].unique().to_list()
     named = pl.read_csv(tmp_path / "portfolio" / "customers.csv").filter(pl.col("lookalikes") != "")
@@ -86,7 +86,7 @@ def test_lookalikes_are_labelled_and_named_beside_the_customer(tmp_path: Path) -
 
 
 def test_people_come_with_their_incomes(tmp_path: Path) -> None:
-    summary = generated(tmp_path / "people", "--people")
+    summary = generate(tmp_path / "people", "--people")
     rows = pl.read_csv(tmp_path / "people" / "transactions.csv", schema=frames.TRANSACTIONS)
     incomes = pl.read_csv(tmp_path / "people" / "incomes.csv", schema=frames.INCOMES)
     assert summary["incomes"] == incomes.height > 10

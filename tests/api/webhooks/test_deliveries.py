@@ -25,7 +25,7 @@ LOG = "/v1/webhooks/deliveries"
 parametrize = pytest.mark.parametrize
 
 
-def subscribed(client: Client, event_type: str = "job.completed", **fields: object) -> str:
+def subscribe(client: Client, event_type: str = "job.completed", **fields: object) -> str:
     body = {"eventType": event_type, "webhookUrl": "https://lender.example/hook"} | fields
     made = client.post(HOOKS, body)
     assert made.status_code == 201, made.text
@@ -45,7 +45,7 @@ def happen(store: Store, client: Client, customer_id: str, event_type: str = "jo
         )
 
 
-def answered(store: Store, client: Client, status_code: int | None = 500, error: str | None = None) -> list[Claimed]:
+def answer_all(store: Store, client: Client, status_code: int | None = 500, error: str | None = None) -> list[Claimed]:
     """Send all due deliveries of the client, and record this answer or error for each."""
     now, holder, mine = datetime.now(UTC), uuid4(), list[Claimed]()
     fine = status_code is not None and status_code < 300
@@ -84,8 +84,8 @@ def ids(found: Sequence[dict[str, Any]]) -> list[str]:
 def test_the_log_of_all_holds_every_subscriptions_deliveries(
     store: Store, client: Client, other_client: Client
 ) -> None:
-    one, two = subscribed(client), subscribed(client)
-    subscribed(other_client)
+    one, two = subscribe(client), subscribe(client)
+    subscribe(other_client)
     happen(store, client, client.new_customer())
     happen(store, other_client, other_client.new_customer())
     found = list_deliveries(client)
@@ -98,15 +98,15 @@ def test_the_log_of_all_holds_every_subscriptions_deliveries(
 
 
 def test_deliveries_are_filtered_by_each_filter_and_by_all(store: Store, client: Client) -> None:
-    mine = subscribed(client)
-    subscribed(client, "job.failed")
+    mine = subscribe(client)
+    subscribe(client, "job.failed")
     one, other = client.new_customer(), client.new_customer()
     happen(store, client, one)
-    answered(store, client, None, "timeout")
+    answer_all(store, client, None, "timeout")
     happen(store, client, other)
-    answered(store, client, 503)
+    answer_all(store, client, 503)
     happen(store, client, other, "job.failed")
-    answered(store, client, 200)
+    answer_all(store, client, 200)
     happen(store, client, one)
     due, fine, unwell, silent = list_deliveries(client)
     for query, expected in (
@@ -154,7 +154,7 @@ def test_a_filter_by_a_foreign_customer_or_delivery_is_not_found(
     store: Store, client: Client, other_client: Client
 ) -> None:
     theirs = other_client.new_customer()
-    subscribed(other_client)
+    subscribe(other_client)
     happen(store, other_client, theirs)
     [delivery] = list_deliveries(other_client)
     for query, code in (
@@ -171,7 +171,7 @@ def test_the_documented_failure_classes_are_all_that_exist() -> None:
 
 
 def test_paging_during_writes_skips_and_repeats_nothing(store: Store, client: Client) -> None:
-    subscribed(client)
+    subscribe(client)
     customer = client.new_customer()
     happen(store, client, customer, count=10)
     there = ids(list_deliveries(client))
@@ -185,7 +185,7 @@ def test_paging_during_writes_skips_and_repeats_nothing(store: Store, client: Cl
 
 
 def test_retries_and_pause_are_set_by_the_subscription(client: Client) -> None:
-    path = f"{HOOKS}/{subscribed(client)}"
+    path = f"{HOOKS}/{subscribe(client)}"
     plain = client.get(path).json()["data"]
     assert (plain["maxRetries"], plain["pauseAfterFailures"], plain["isPaused"]) == (0, None, False)
     changed = client.call("PATCH", path, json={"maxRetries": 5})
@@ -194,7 +194,7 @@ def test_retries_and_pause_are_set_by_the_subscription(client: Client) -> None:
     assert (changed.json()["data"]["maxRetries"], changed.json()["data"]["pauseAfterFailures"]) == (5, 100)
     assert client.call("PATCH", path, json={"pauseAfterFailures": None}).json()["data"]["pauseAfterFailures"] is None
     assert client.call("PATCH", path, json={}).json()["data"]["maxRetries"] == 5
-    chosen = client.get(f"{HOOKS}/{subscribed(client, maxRetries=10, pauseAfterFailures=1)}").json()["data"]
+    chosen = client.get(f"{HOOKS}/{subscribe(client, maxRetries=10, pauseAfterFailures=1)}").json()["data"]
     assert (chosen["maxRetries"], chosen["pauseAfterFailures"]) == (10, 1)
 
 
@@ -214,26 +214,26 @@ def test_retries_and_pause_are_set_by_the_subscription(client: Client) -> None:
 )
 def test_retries_and_pause_have_bounds(client: Client, body: dict[str, object], codes: list[str]) -> None:
     hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
-    path = f"{HOOKS}/{subscribed(client)}"
+    path = f"{HOOKS}/{subscribe(client)}"
     for answer in (client.call("PATCH", path, json=body), client.post(HOOKS, hook | body)):
         assert answer.status_code == 400
         assert [fault["code"] for fault in answer.json()["errors"]] == codes
 
 
 def test_a_pause_holds_deliveries_until_resumed(store: Store, client: Client) -> None:
-    path = f"{HOOKS}/{subscribed(client)}"
+    path = f"{HOOKS}/{subscribe(client)}"
     paused = client.post(f"{path}/pause").json()["data"]
     assert (paused["isPaused"], paused["pausedBy"]) == (True, "client")
     happen(store, client, client.new_customer(), count=2)
-    assert answered(store, client) == []
+    assert answer_all(store, client) == []
     assert client.get(f"{path}/summary").json()["data"]["waiting"] == 2
     resumed = client.post(f"{path}/resume").json()["data"]
     assert (resumed["isPaused"], resumed["datePaused"], resumed["pausedBy"]) == (False, None, None)
-    assert [str(each.delivery_id) for each in answered(store, client, 204)] == ids(list_deliveries(client))[::-1]
+    assert [str(each.delivery_id) for each in answer_all(store, client, 204)] == ids(list_deliveries(client))[::-1]
 
 
 def test_only_an_effective_pause_is_in_the_audit_trail(store: Store, client: Client) -> None:
-    path = f"{HOOKS}/{subscribed(client)}"
+    path = f"{HOOKS}/{subscribe(client)}"
     for _ in range(2):
         assert client.post(f"{path}/pause").status_code == 200
     for _ in range(2):
@@ -244,9 +244,9 @@ def test_only_an_effective_pause_is_in_the_audit_trail(store: Store, client: Cli
 
 
 def test_a_subscription_pauses_after_failures_in_a_row(store: Store, client: Client) -> None:
-    path = f"{HOOKS}/{subscribed(client, pauseAfterFailures=2)}"
+    path = f"{HOOKS}/{subscribe(client, pauseAfterFailures=2)}"
     happen(store, client, client.new_customer(), count=2)
-    answered(store, client, 500)
+    answer_all(store, client, 500)
     reported = client.get(path).json()["data"]
     assert (reported["isPaused"], reported["pausedBy"], reported["failureStreak"]) == (True, "failures", 2)
     assert reported["dateLastFailed"] is not None
@@ -254,19 +254,19 @@ def test_a_subscription_pauses_after_failures_in_a_row(store: Store, client: Cli
 
 
 def test_a_retrying_delivery_shows_its_next_attempt(store: Store, client: Client) -> None:
-    subscribed(client, maxRetries=1)
+    subscribe(client, maxRetries=1)
     happen(store, client, client.new_customer())
-    answered(store, client)
+    answer_all(store, client)
     [delivery] = list_deliveries(client, status="retrying")
     assert delivery["dateOfRetry"] > delivery["dateCreated"]
 
 
 def test_all_failed_deliveries_since_a_time_are_resent(store: Store, client: Client) -> None:
-    subscription = subscribed(client)
+    subscription = subscribe(client)
     one, other = client.new_customer(), client.new_customer()
     for customer in (one, one, other):
         happen(store, client, customer)
-    sent = answered(store, client)
+    sent = answer_all(store, client)
     path, an_hour_ago = f"{HOOKS}/{subscription}/resend", datetime.now(UTC) - timedelta(hours=1)
     ask = {"since": an_hour_ago.isoformat()}
     of_one = client.post(path, ask | {"customerId": one})
@@ -276,7 +276,7 @@ def test_all_failed_deliveries_since_a_time_are_resent(store: Store, client: Cli
     assert client.post(path, ask | {"status": "retrying"}).json()["data"]["resent"] == 0
     assert client.post(path, ask).json()["data"]["resent"] == 1
     assert client.post(path, ask).json()["data"]["resent"] == 0
-    assert sorted(each.body for each in answered(store, client, 200)) == sorted(each.body for each in sent)
+    assert sorted(each.body for each in answer_all(store, client, 200)) == sorted(each.body for each in sent)
 
 
 @parametrize(
@@ -291,7 +291,7 @@ def test_all_failed_deliveries_since_a_time_are_resent(store: Store, client: Cli
     ],
 )
 def test_an_invalid_resend_is_refused(client: Client, body: dict[str, object], code: str, pointer: str) -> None:
-    answer = client.post(f"{HOOKS}/{subscribed(client)}/resend", body)
+    answer = client.post(f"{HOOKS}/{subscribe(client)}/resend", body)
     assert (answer.status_code, answer.json()["code"]) == (400, code)
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
 
@@ -299,13 +299,13 @@ def test_an_invalid_resend_is_refused(client: Client, body: dict[str, object], c
 @parametrize("event_type", list(EventType))
 def test_a_test_sends_a_sample_of_the_subscriptions_type(store: Store, client: Client, event_type: EventType) -> None:
     customer = client.new_customer()
-    subscription = subscribed(client, event_type, customerIds=[customer])
+    subscription = subscribe(client, event_type, customerIds=[customer])
     client.post(f"{HOOKS}/{subscription}/pause")
     asked = client.post(f"{HOOKS}/{subscription}/test")
     assert (asked.status_code, asked.json()["data"]["status"]) == (202, "due")
     again = client.post(f"{HOOKS}/{subscription}/test")
     assert (again.status_code, again.json()["code"]) == (409, "Webhook.TestUnderWay")
-    [sent] = answered(store, client, 500)
+    [sent] = answer_all(store, client, 500)
     payload = json.loads(sent.body)
     assert (payload["eventType"], payload["test"]) == (event_type, True)
     assert (payload["clientId"], payload["customerId"]) == (str(client.client_id), customer)
@@ -318,11 +318,11 @@ def test_a_test_sends_a_sample_of_the_subscriptions_type(store: Store, client: C
 
 
 def test_a_summary_counts_deliveries_and_failures(store: Store, client: Client) -> None:
-    subscription = subscribed(client, maxRetries=1)
+    subscription = subscribe(client, maxRetries=1)
     customer = client.new_customer()
     for status_code in (200, 503):
         happen(store, client, customer)
-        answered(store, client, status_code)
+        answer_all(store, client, status_code)
     summary = client.get(f"{HOOKS}/{subscription}/summary").json()["data"]
     day, week = summary["periods"]
     assert (summary["waiting"], summary["retrying"], summary["failureStreak"]) == (0, 1, 1)

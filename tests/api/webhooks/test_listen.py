@@ -110,7 +110,7 @@ def test_a_body_that_is_too_long_is_not_read(tmp_path: Path, length: str) -> Non
         assert receiver.received == []
 
 
-def signed(body: bytes = BODY, moment: datetime | None = None) -> dict[str, str]:
+def sign_body(body: bytes = BODY, moment: datetime | None = None) -> dict[str, str]:
     return sign_attempt(EVENT_ID, body, decode_secret(SECRET), moment or datetime.now(UTC))
 
 
@@ -119,7 +119,7 @@ def send(receiver: Receiver, headers: Mapping[str, str], body: bytes = BODY, tim
 
 
 def test_each_signature_is_verified_separately(tmp_path: Path) -> None:
-    good = signed()
+    good = sign_body()
     wrong_body, wrong_standard = "sha256=" + "0" * 64, "v1,AAAA"
     without = {"X-Service-Webhook-Signature": good["X-Service-Webhook-Signature"]}
     with Receiver(tmp_path, secrets=[OTHER, SECRET]) as receiver:
@@ -138,7 +138,7 @@ def test_old_timestamps_and_repeated_events_are_noticed(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     with Receiver(tmp_path, secrets=[SECRET]) as receiver:
         for moment in (now, now - timedelta(minutes=6), now + timedelta(minutes=6)):
-            send(receiver, signed(moment=moment))
+            send(receiver, sign_body(moment=moment))
         send(receiver, {"webhook-timestamp": "soon"}, body=b"[]")
     deliveries = receiver.received
     assert [(each.is_old, each.before) for each in deliveries] == [(False, 0), (True, 1), (True, 2), (False, 0)]
@@ -174,7 +174,7 @@ def test_a_dripping_receiver_sends_byte_by_byte(
 
 
 def test_deliveries_are_forwarded_and_answered_with_the_other_status(tmp_path: Path) -> None:
-    headers = signed()
+    headers = sign_body()
     with Receiver(tmp_path / "behind", behaviour=Behaviour(status=418)) as behind:
         with plain_server(to=behind) as url, Receiver(tmp_path, behaviour=Behaviour(forward_to=url)) as receiver:
             assert send(receiver, headers).status_code == 418
@@ -234,7 +234,7 @@ def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
     behaviour, console = Behaviour(status=202), Console(file=lines, width=40)
     with make_showing(tmp_path, 0, [SECRET], behaviour, console, as_json=True) as receiver:
         introduce(receiver, behaviour, console, as_json=True, instructs=True)
-        assert send(receiver, signed()).status_code == 202
+        assert send(receiver, sign_body()).status_code == 202
         send(receiver, {}, body=b"no JSON \xff")
     begun, first, second = map(json.loads, lines.getvalue().splitlines())
     assert begun == {"listening": receiver.url, "caBundle": str(receiver.ca_path)}
@@ -264,7 +264,7 @@ def test_the_url_and_the_behaviour_are_printed(tmp_path: Path, behaviour: Behavi
         assert f"TIDEMARK_WEBHOOK_CA_BUNDLE={receiver.ca_path}" in text
 
 
-def received(body: bytes, headers: Mapping[str, str], **more: Any) -> Received:
+def received_event(body: bytes, headers: Mapping[str, str], **more: Any) -> Received:
     usual: dict[str, Any] = {"contract_signature": None, "standard_signature": None, "before": 0, "answered": 204}
     moment = datetime(2026, 11, 20, tzinfo=UTC)
     return Received(received_at=moment, path="/\x1b[2J", headers=headers, body=body, **usual | more)
@@ -272,7 +272,7 @@ def received(body: bytes, headers: Mapping[str, str], **more: Any) -> Received:
 
 def text_of(body: bytes, headers: Mapping[str, str], **more: Any) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(as_panel(received(body, headers, **more)))
+    console.print(as_panel(received_event(body, headers, **more)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -297,7 +297,7 @@ def test_warnings_about_a_delivery_are_shown() -> None:
 def test_control_characters_of_a_delivery_are_escaped(body: bytes) -> None:
     hostile = "\x1b]0;title\x07"
     text = text_of(body, {"x-service-webhook-signature": hostile, "webhook-signature": hostile})
-    text += json.dumps(as_record(received(body, {hostile: hostile})))
+    text += json.dumps(as_record(received_event(body, {hostile: hostile})))
     assert not any(ord(character) < 32 and character != "\n" for character in text)
     assert "\x9b" not in text
 

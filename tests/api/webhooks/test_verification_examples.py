@@ -73,7 +73,7 @@ def send_event(store: Store, url: str) -> str:
     return secret
 
 
-def signed_at(delivered: Delivered, moment: datetime) -> Delivered:
+def sign_again(delivered: Delivered, moment: datetime) -> Delivered:
     """Return the same delivery, signed at another time."""
     headers = sign_attempt(EVENT_ID, delivered.body, decode_secret(delivered.secret), moment)
     lower = {name.lower(): value for name, value in headers.items()}
@@ -94,8 +94,8 @@ CASES: dict[str, Case] = {
         REFUSED,
     ),
     "wrong secret": (lambda d: Delivered(d.headers, d.body, new_secret(bytes(32))), REFUSED),
-    "of old": (lambda d: signed_at(d, datetime.now(UTC) - timedelta(minutes=6)), REFUSED),
-    "from the future": (lambda d: signed_at(d, datetime.now(UTC) + timedelta(minutes=6)), REFUSED),
+    "of old": (lambda d: sign_again(d, datetime.now(UTC) - timedelta(minutes=6)), REFUSED),
+    "from the future": (lambda d: sign_again(d, datetime.now(UTC) + timedelta(minutes=6)), REFUSED),
     "a younger timestamp": (
         lambda d: with_header(d, "webhook-timestamp", str(int(d.headers["webhook-timestamp"]) + 1)),
         REFUSED,
@@ -103,7 +103,7 @@ CASES: dict[str, Case] = {
     "another id": (lambda d: with_header(d, "webhook-id", str(uuid4())), REFUSED),
     "no signature": (lambda d: with_header(d, "webhook-signature", ""), REFUSED),
     "the good one": (lambda d: d, WORK),
-    "once more": (lambda d: signed_at(d, datetime.now(UTC)), SEEN),
+    "once more": (lambda d: sign_again(d, datetime.now(UTC)), SEEN),
     "among other signatures": (
         lambda d: with_header(d, "webhook-signature", f"v1,AAAA {d.headers['webhook-signature']} v1a,x"),
         SEEN,

@@ -1,23 +1,28 @@
 """Measure jobs through a broker beside those of a single machine, and what a second worker costs."""
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import psutil
 
 from assets.workers.broker import make_app
+from benchmarks.filling import UNTIL
 from benchmarks.service import Home, Service, new_home, running
 from benchmarks.spine import IDLE_ROWS, LOAD_CLIENTS, LOAD_JOBS, LOAD_ROWS, idle_latencies, load
 from benchmarks.table import Row, milliseconds, percentile, seconds
+from pipelines.synthetic import plain_rows
 from storage.core import leases
 from storage.core.brokers import queue_name
 from storage.core.models import Queue
@@ -30,8 +35,10 @@ ABOUT = (
     "PostgreSQL in all columns, everything on one machine; the lake is a folder. In the fleets, RabbitMQ carries the "
     "runs, and the second worker has a home of its own. A run takes at most 50 jobs, so that runs are equally large in "
     "all columns: otherwise those of two workers would have fewer jobs each. CPU is that of all processes of Tidemark, "
-    "without the database and the broker."
+    "without the database and the broker. Cores that share a cache or a pipeline do less in a second when both are "
+    "busy, so the peer shows what the second worker costs without any of our code."
 )
+PARSED_TIMES = 2_000  # two seconds
 
 
 @dataclass(frozen=True)
@@ -56,11 +63,28 @@ class Measured:
 
 
 def measure() -> Mapping[str, Sequence[Row]]:
-    return {
-        "without a broker": _measure({}, workers=1).rows,
-        "fleet of one worker": _measure(_broker_settings(), workers=1).rows,
-        "fleet of two workers": _measure(_broker_settings(), workers=2).rows,
+    columns: Mapping[str, tuple[Mapping[str, str], int]] = {
+        "without a broker": ({}, 1),
+        "fleet of one worker": (_broker_settings(), 1),
+        "fleet of two workers": (_broker_settings(), 2),
     }
+    return {name: [*_measure(*fleet).rows, _peer(workers=fleet[1])] for name, fleet in columns.items()}
+
+
+def _peer(workers: int) -> Row:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        list(pool.map(_parse, [1] * workers))  # now all have started
+        cpu_s = mean(pool.map(_parse, [PARSED_TIMES] * workers))
+    return Row("peer: JSON parsed by as many processes at once as there are workers, CPU of each", seconds(cpu_s))
+
+
+def _parse(times: int) -> float:
+    """Return the CPU seconds that parsing a submission so many times takes."""
+    text = json.dumps({"transactions": plain_rows(IDLE_ROWS, 1, UNTIL)})
+    began = time.process_time()
+    for _ in range(times):
+        json.loads(text)
+    return time.process_time() - began
 
 
 def _broker_settings() -> Mapping[str, str]:

@@ -48,7 +48,11 @@ QUERIES: Mapping[str, Sequence[str]] = {  # by path: what is asked besides the p
         "?kind=aggregate&figure=/tables/top_counterparties/values/0/amount",
         "?kind=metrics&figure=/months_of_history",
     ),
-    f"{_REPORTS}/compare/changes": ("?fromAsOf=2026-09-30&asOf=2026-10-31&table=aggregate/monthly_cash_flow",),
+    f"{_REPORTS}/compare/changes": (
+        "?report=completeness",
+        "?report=aggregate",
+        "?fromAsOf=2026-09-30&asOf=2026-10-31&table=aggregate/monthly_cash_flow",
+    ),
 }
 
 

@@ -6,18 +6,17 @@ fingerprint, and figures only on the version of the customer's data, the day and
 
 import hashlib
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 from uuid import UUID, uuid4
 
 import polars as pl
 
 from api.core.derived import BYTES_PER_ROW
+from api.core.recent import Recent
 from api.core.schemas.rules import MAX_FAULTS
 from api.customers.schemas.attributes import MAX_TEXT
 from api.decisions.schemas.evaluations import SentAxis, SentEvaluation
@@ -69,30 +68,6 @@ _KINDS: Mapping[Kind, str] = {
     "boolean": "true or false",
     "string": f"a text of at most {MAX_TEXT:,} characters",
 }
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-class Recent(Generic[K, V]):
-    """A thread-safe cache of the most recently used values. Two threads may make the same value at once."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._cached: OrderedDict[K, V] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: K, make: Callable[[], V]) -> V:
-        with self._lock:
-            if key in self._cached:
-                self._cached.move_to_end(key)
-                return self._cached[key]
-        value = make()
-        with self._lock:
-            self._cached[key] = value
-            if len(self._cached) > self._most:
-                self._cached.popitem(last=False)
-        return value
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,27 @@
 """Compute a customer's reports as of another day, as known at another time, or from an earlier version of its
 transactions; and trace where a figure comes from.
 
-Nothing is stored: each request computes from stored versions. The same version, formulas and day give the same bytes.
+Nothing is stored: each request computes from stored versions, unless this process still has the result in its memory
+(`Cache`). The same version, formulas and day give the same bytes.
 """
 
+import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import pickle
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 from typing import Any
 
+import msgspec
 import polars as pl
 from starlette.responses import Response
 
+from api.core.derived import BYTES_PER_ROW, BYTES_PER_ROW_OF_DIFF
+from api.core.recent import Recent
 from api.http.dependencies import READING_ROWS, Caller
-from api.http.responses import stream_list, totals
+from api.http.responses import encode, stream_list, totals
 from api.intake import transactions_json
 from api.reports.schemas.reports import Moment
 from pipelines import metrics
@@ -33,7 +40,7 @@ from pipelines.figures.lineage import (
 )
 from pipelines.metrics import Metrics
 from pipelines.reports import REPORTS
-from pipelines.reports.diff import ChangedFigure, ComparedHeadline, Diff
+from pipelines.reports.diff import ChangedFigure, ComparedHeadline, Diff, diff
 from pipelines.reports.report_view import ReportView
 from pipelines.vocabulary.errors import Gone, build_pointer
 from pipelines.vocabulary.report_status import ReportStatus
@@ -54,9 +61,22 @@ DEFAULT_FIGURES = {  # by report; the figure to explain if none is named
     "aggregate": "/tables/monthly_cash_flow/values/0/revenue",
     METRICS: "/months_of_history",
 }
+# Most entries in the caches (our judgement). A report has up to some 200 kB, as has a comparison of one report.
+REPORTS_CACHED, DIFFS_CACHED = 150, 50
 NO_ROWS = f"The transactions themselves are not shown: this key lacks the scope {' or '.join(READING_ROWS)}."
 
 log = logging.getLogger("tidemark.api")
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that a customer's reports depend on besides the formulas: no two states have the same key."""
+
+    place: Location | None  # of immutable rows
+    data_version: int
+    known_seq: int | None
+    as_of: date
+    context: bytes  # digest
 
 
 @dataclass(frozen=True)
@@ -71,12 +91,28 @@ class Basis:
     as_of: date
     context: Context
 
+    @cached_property
+    def state(self) -> State:
+        # Equal contexts with rows in another order have different digests, which costs time only.
+        digest = hashlib.sha256(pickle.dumps(self.context)).digest()
+        return State(self.place, self.data_version, self.known_seq, self.as_of, digest)
+
     def facts(self, caller: Caller) -> Facts:
         if self.place is None:
             return Facts(pl.DataFrame(schema=TRANSACTIONS), self.as_of, self.context)
         rows = self.place.scan(caller.store.lake).collect()
         known = rows if self.known_seq is None else select_as_known(rows, self.known_seq)
         return Facts(known, self.as_of, self.context)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What a process computed last for past moments: reports by state and kind, and comparisons of two states."""
+
+    reports: Recent[tuple[State, str], ReportView] = field(default_factory=lambda: Recent(REPORTS_CACHED))
+    diffs: Recent[tuple[State, State, tuple[str, ...]], Mapping[str, Any]] = field(
+        default_factory=lambda: Recent(DIFFS_CACHED)
+    )
 
 
 def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: str | None = None) -> Basis:
@@ -136,31 +172,45 @@ def decision_basis(r: Reading, customer: Customer, data_version: int, as_of: dat
     return Basis(place, data_version, None, as_of, NO_CONTEXT)
 
 
-def compute_reports(facts: Facts, data_version: int) -> Mapping[str, ReportView]:
-    """Compute the three reports of one customer. If one can't be computed, the others are still returned."""
-    return {kind: _view(kind, facts, data_version) for kind in REPORTS}
+def read_reports(caller: Caller, customer: Customer, basis: Basis) -> dict[str, ReportView]:
+    """Return the three reports of a moment. If one can't be computed, the others are still returned."""
+    cached = {kind: find_cache(caller).reports.find((basis.state, kind)) for kind in REPORTS}
+    found = {kind: report for kind, report in cached.items() if report is not None}
+    if len(found) == len(REPORTS):
+        return found
+    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+        facts = basis.facts(caller)
+        return {kind: found.get(kind) or _compute_or_fail(kind, facts, basis, find_cache(caller)) for kind in REPORTS}
 
 
-def _view(kind: str, facts: Facts, data_version: int) -> ReportView:
-    report = REPORTS[kind]
+def _compute_or_fail(kind: str, facts: Facts, basis: Basis, cache: Cache) -> ReportView:
     try:
-        texts = report.compute(facts)["data"]
+        return compute_report(kind, facts, basis, cache)
     except (Exception, pl.exceptions.PanicException) as error:
         log.error("a replayed %s report failed: %s", kind, type(error).__name__)
         return ReportView(ReportStatus.PENDING, failed=True)
-    if not len(texts):
-        return ReportView(ReportStatus.PENDING)
-    return ReportView(
-        status=ReportStatus.READY,
-        as_of=facts.as_of,
-        data_through=facts.history["data_through"].max(),  # pyrefly: ignore[bad-argument-type]  # a column of dates
-        data_version=data_version,
-        report_version=report.version,
-        data_json=texts[0],
-    )
 
 
-def trace_figure(kind: str, facts: Facts, figure: str) -> Trace:
+def compute_report(kind: str, facts: Facts, basis: Basis, cache: Cache) -> ReportView:
+    """Return one report of a moment, from the cache if it is there."""
+
+    def compute() -> ReportView:
+        text = REPORTS[kind].compute_text(facts)
+        if text is None:
+            return ReportView(ReportStatus.PENDING)
+        return ReportView(
+            status=ReportStatus.READY,
+            as_of=facts.as_of,
+            data_through=facts.history["data_through"].max(),  # pyrefly: ignore[bad-argument-type]  # a column of dates
+            data_version=basis.data_version,
+            report_version=REPORTS[kind].version,
+            data_json=text,
+        )
+
+    return cache.reports.get((basis.state, kind), compute)
+
+
+def trace_figure(kind: str, facts: Facts, figure: str, basis: Basis, cache: Cache) -> Trace:
     """Return the lineage of one customer's figure.
 
     Raises:
@@ -168,7 +218,14 @@ def trace_figure(kind: str, facts: Facts, figure: str) -> Trace:
     """
     if kind == METRICS:
         return trace_metric(figure, facts, metrics.METRICS)
-    return REPORTS[kind].trace(facts, pointer(figure))
+    return REPORTS[kind].trace(
+        facts, pointer(figure), lambda facts: compute_report(kind, facts, basis, cache).data_json
+    )
+
+
+def find_cache(caller: Caller) -> Cache:
+    cache: Cache = caller.request.app.state.replays
+    return cache
 
 
 def trace_metric(figure: str, facts: Facts, registry: Metrics) -> Trace:
@@ -208,6 +265,18 @@ def describe_trace(kind: str, figure: str, trace: Trace, basis: Basis) -> dict[s
     }
 
 
+def compare(
+    caller: Caller, customer: Customer, earlier: Basis, later: Basis, kinds: Collection[str]
+) -> Mapping[str, Any]:
+    """Return the public fields of the comparison of two moments' reports of these kinds."""
+
+    def compute() -> Mapping[str, Any]:
+        with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
+            return describe_diff(diff(earlier.facts(caller), later.facts(caller), kinds))
+
+    return find_cache(caller).diffs.get((earlier.state, later.state, tuple(kinds)), compute)
+
+
 def describe_diff(found: Diff) -> dict[str, Any]:
     """Return the public fields of a comparison."""
     return {
@@ -217,8 +286,12 @@ def describe_diff(found: Diff) -> dict[str, Any]:
         "rowsCorrected": found.rows_corrected,
         "rowsReenriched": found.rows_reenriched,
         "headlines": [{"name": each.name, **_describe_compared(each)} for each in found.headlines],
-        "figures": [{**_describe_compared(each), "key": each.key, "causes": each.causes} for each in found.figures],
+        "figures": msgspec.Raw(encode([_describe_changed(each) for each in found.figures])),  # thousands: as bytes
     }
+
+
+def _describe_changed(each: ChangedFigure) -> dict[str, Any]:
+    return {**_describe_compared(each), "key": each.key, "causes": each.causes}
 
 
 def _describe_compared(each: ChangedFigure | ComparedHeadline) -> dict[str, Any]:

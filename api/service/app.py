@@ -42,6 +42,7 @@ from api.operations.readiness import Check, Readiness
 from api.operations.routes import health, scraping
 from api.operations.scraping import Scrape
 from api.portfolio.routes import backtests, simulations
+from api.reports import replay
 from api.reports.browser import PRINTED_AT_ONCE
 from api.reports.routes import derived, report_page, reports, resolutions
 from api.sandbox import routes as sandbox
@@ -131,6 +132,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.printing = ConcurrencyLimit(PRINTED_AT_ONCE)
     app.state.reading = ConcurrencyLimit(READ_AT_ONCE)
     app.state.cache = Cache()
+    app.state.replays = replay.Cache()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
     app.state.key_checks = GroupedCalls(partial(check_keys, app.state.store, app.state.limits, app.state.refusals))

@@ -50,23 +50,29 @@ class Report:
     explain: Explain
     compute_part: Callable[[Facts, tuple[str, ...]], Mapping[str, Any] | None] = lambda _facts, _path: None
 
-    def trace(self, facts: Facts, path: tuple[str, ...]) -> Trace:
+    def compute_text(self, facts: Facts) -> str | None:
+        """Return one customer's `data`; None if there is nothing to report on."""
+        texts = self.compute(facts)["data"]
+        return texts[0] if len(texts) else None
+
+    def trace(
+        self, facts: Facts, path: tuple[str, ...], read_text: Callable[[Facts], str | None] | None = None
+    ) -> Trace:
         """Return the lineage of one customer's figure at the segments of a JSON Pointer.
+
+        Args:
+            read_text: returns what `compute_text` returns, for callers that may have it already.
 
         Raises:
             NotFound: there is no such figure, or it has no value.
         """
         try:
             data = self.compute_part(facts, path)
-            return self.explain(facts, self._compute_data(facts) if data is None else data, path)
+            if data is None:
+                data = json.loads((read_text or self.compute_text)(facts) or "{}", parse_float=Decimal)
+            return self.explain(facts, data, path)
         except (KeyError, IndexError, ValueError):
             raise no_figure(path) from None
-
-    def _compute_data(self, facts: Facts) -> Mapping[str, Any]:
-        """Return one customer's data, with numbers as decimals; empty if there is nothing to report on."""
-        texts = self.compute(facts)["data"]
-        data: dict[str, Any] = json.loads(texts[0], parse_float=Decimal) if len(texts) else {}
-        return data
 
 
 REPORTS: Mapping[str, Report] = MappingProxyType(

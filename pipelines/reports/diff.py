@@ -14,7 +14,7 @@ or went in step 2, on corrected rows in step 3; else in step 3 if there are corr
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -93,8 +93,12 @@ class _Computed:
     figures: Mapping[tuple[str, ...], _Figure]
 
 
-def diff(before: Facts, after: Facts) -> Diff:
-    """Compare one customer's reports in two states, both by today's formulas."""
+def diff(before: Facts, after: Facts, kinds: Collection[str] = tuple(REPORTS)) -> Diff:
+    """Compare one customer's reports in two states, both by today's formulas.
+
+    Args:
+        kinds: of the reports to compare; the others are not computed.
+    """
     earlier, later = before.transactions.filter(current()), after.transactions.filter(current())
     paired = _add_earlier_columns(later, earlier)
     is_client_category = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
@@ -118,7 +122,8 @@ def diff(before: Facts, after: Facts) -> Diff:
             Facts(only_rows, after.as_of, with_rows),
             Facts(rows_and_corrections, after.as_of, with_rows),
             Facts(later, after.as_of, after.context),
-        )
+        ),
+        kinds,
     )
     return Diff(
         rows_dated_between=_count_dated_between(before, after),
@@ -126,7 +131,7 @@ def diff(before: Facts, after: Facts) -> Diff:
         rows_gone=gone,
         rows_corrected=rows_corrected,
         rows_reenriched=other.filter(~corrected).height,
-        headlines=list(_compare_headlines(steps[0].reports, steps[-1].reports)),
+        headlines=[each for each in _compare_headlines(steps[0].reports, steps[-1].reports) if each.report in kinds],
         figures=list(_list_changed_figures([step.figures for step in steps])),
     )
 
@@ -156,13 +161,13 @@ def _earlier_columns_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
     return [retained.get(name, pl.col(name)) for name in TRANSACTIONS]
 
 
-def _compute_each(steps: Sequence[Facts]) -> list[_Computed]:
+def _compute_each(steps: Sequence[Facts], kinds: Collection[str]) -> list[_Computed]:
     """Return the reports of each step. A step that changes nothing has those of the step before."""
     found: list[_Computed] = []
     before: Facts | None = None
     for step in steps:
         facts = Facts(_sort(step.transactions), step.as_of, step.context)
-        found.append(found[-1] if before is not None and _are_equal(facts, before) else _compute(facts))
+        found.append(found[-1] if before is not None and _are_equal(facts, before) else _compute(facts, kinds))
         before = facts
     return found
 
@@ -178,11 +183,12 @@ def _are_equal(facts: Facts, other: Facts) -> bool:
     )
 
 
-def _compute(facts: Facts) -> _Computed:
+def _compute(facts: Facts, kinds: Collection[str]) -> _Computed:
     reports: dict[str, Mapping[str, Any]] = {}
     figures: dict[tuple[str, ...], _Figure] = {}
-    for kind, report in REPORTS.items():
-        for text in report.compute(facts)["data"]:
+    for kind in kinds:
+        text = REPORTS[kind].compute_text(facts)
+        if text is not None:
             reports[kind] = json.loads(text, parse_float=Decimal)
             _add_figures(figures, reports[kind], (kind,))
     return _Computed(reports, figures)

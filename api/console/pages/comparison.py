@@ -27,6 +27,7 @@ MONTHS_BACK: Final = {1: "a month ago", 3: "three months ago", 12: "a year ago"}
 REFRESHES: Final = 6  # the latest ones, offered to compare with
 FIGURES_OF_TABLE: Final = 3  # shown of each table; the others on request
 FIGURES_ON_PAGE: Final = 200  # of one table
+REPORTS: Final = {"risk": "Risk", "completeness": "Completeness", "aggregate": "Money"}  # by the API's name: in words
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/customers/{customer_id}/reports/compare")
 
@@ -41,29 +42,33 @@ class Offer:
 
 @router.get("")
 async def choose_moments(page: SignedIn, customer_id: str) -> Response:
-    """Ask for two days. What changed between them takes longer to compute, so the page fetches it afterwards."""
+    """Ask for two days. What changed between them takes long to compute: the page fetches it afterwards, by report."""
     customer = await page.get("customer", customer_id)
     chosen = _read_chosen(page)
     asked = {"customerId": customer_id, "flow": "ReportRefresh", "page": 1, "count": REFRESHES}
     refreshes = (await page.get("jobs", **asked))["jobs"]
     computed = [each["dateCompleted"] for each in refreshes if each["dateCompleted"] and each["status"] != "Failed"]
     offers = list(_offer(page, chosen, computed))
-    return page.show("compare.html", customer=customer, chosen=chosen, query=urlencode(chosen), offers=offers)
+    shown = {"chosen": chosen, "query": urlencode(chosen), "offers": offers, "reports": REPORTS}
+    return page.show("compare.html", customer=customer, **shown)
 
 
 @router.get("/changes")
 async def show_changes(
     page: SignedIn,
     customer_id: str,
+    report: Annotated[str, Query()] = "",
     table: Annotated[str, Query()] = "",
     number: Annotated[str, Query(alias="page")] = "1",
 ) -> Response:
-    """Show the headline figures and what changed most or, if `table` is given, all changed figures of that table."""
+    """Show a report's headline figures and what changed most or, if `table` is given, all changed figures of that."""
     customer = await page.get("customer", customer_id)
     chosen = _read_chosen(page)
-    shared = {"customer": customer, "query": urlencode(chosen)}
+    asked = table.partition("/")[0] or report
+    report = asked if asked in REPORTS else next(iter(REPORTS))
+    shared = {"customer": customer, "query": urlencode(chosen), "report": report, "reports": REPORTS}
     try:
-        found = await page.get("customer", customer_id, "reports", "diff", **chosen)
+        found = await page.get("customer", customer_id, "reports", "diff", report=report, **chosen)
     except Refused as refused:
         if refused.is_about_access:
             raise

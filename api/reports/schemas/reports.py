@@ -10,8 +10,9 @@ import msgspec
 from pydantic import ConfigDict, Field
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
-from api.core.schemas.rules import Parameter, day, moment_parameter, text, whole_parameter
+from api.core.schemas.rules import Parameter, choice_parameter, day, moment_parameter, text, whole_parameter
 from api.intake.schemas.transactions import TransactionView
+from pipelines.reports import REPORTS
 from pipelines.reports.report_view import ReportView as StoredReport
 from pipelines.vocabulary.report_status import ReportStatus
 
@@ -106,6 +107,10 @@ class DiffQuery(Received):
     ] = None
     known_at: Annotated[
         datetime | None, _known("knownAt", "Count in the later reports only what was known then. Default: now.")
+    ] = None
+    report: Annotated[
+        str | None,
+        choice_parameter("report", "Report.InvalidKind", REPORTS, "Compare this report only. Default: all three."),
     ] = None
 
     @property

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from api.console.compared import find_table_and_format
+from api.console.pages.comparison import REPORTS
 from storage.access.roles import Role
 from storage.core.store import Store
 from tests.api.console.test_customers import Lender
@@ -49,11 +50,13 @@ def test_today_is_compared_with_a_month_ago_by_default(visitor: Visitor, lender:
 def test_the_page_computes_nothing_and_leads_to_what_changed(
     visitor: Visitor, lender: Lender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.reports.routes.reports.diff", None)
+    monkeypatch.setattr("api.reports.replay.diff", None)
     text = visitor.get(f"{lender.home}/reports/compare?fromAsOf=2026-05-01&asOf=2026-06-30").text
-    path = f"{lender.home}/reports/compare/changes?fromAsOf=2026-05-01&amp;asOf=2026-06-30"
-    assert f'hx-get="{path}"' in text
-    assert f'<a href="{path}">' in text
+    path = f"{lender.home}/reports/compare/changes?fromAsOf=2026-05-01&amp;asOf=2026-06-30&amp;report="
+    for report in REPORTS:
+        assert f'hx-get="{path}{report}"' in text
+        assert f'<a href="{path}{report}">' in text
+        assert f'id="headlines-{report}"' in text
 
 
 def test_days_and_earlier_reports_are_offered(visitor: Visitor, lender: Lender) -> None:
@@ -68,16 +71,32 @@ def test_days_and_earlier_reports_are_offered(visitor: Visitor, lender: Lender) 
 
 
 def test_headline_figures_come_first(visitor: Visitor, lender: Lender) -> None:
-    shown = visitor.get(f"{lender.home}/reports/compare/changes?from=0").text
-    captions = re.findall("<caption>([^<]+)<", shown)
-    assert captions[0] == "Headline figures"
-    headlines = cells(shown, "Headline figures")
+    headlines: dict[str, list[str]] = {}
+    for report, words in REPORTS.items():
+        shown = visitor.get(f"{lender.home}/reports/compare/changes?from=0&report={report}").text
+        captions = re.findall("<caption>([^<]+)<", shown)
+        assert captions[0] == f"Headline figures: {words}"
+        headlines |= cells(shown, captions[0])
     assert list(headlines)[1:5] == ["Risk rating", "Risk figure", "Confidence in the risk figure", "Completeness"]
     assert headlines["Money in, last 90 days"] == ["–", "$12.34", ""]
 
 
-def test_figures_have_their_units_and_lead_to_their_lineage(visitor: Visitor, lender: Lender) -> None:
+def test_each_report_leads_to_the_others(visitor: Visitor, lender: Lender) -> None:
     shown = visitor.get(f"{lender.home}/reports/compare/changes?from=0").text
+    links = dict(re.findall('<a href="([^"]+)"(?: aria-current="page")?>(Risk|Completeness|Money)<', shown))
+    assert list(links.values()) == ["Risk", "Completeness", "Money"]
+    for link, words in links.items():
+        assert f"<h3>{words}</h3>" in visitor.get(html.unescape(link)).text
+
+
+def test_for_an_unknown_report_or_table_the_first_report_is_shown(visitor: Visitor, lender: Lender) -> None:
+    for query in ("report=metrics", "table=metrics/x", "table=risk/x"):
+        shown = visitor.get(f"{lender.home}/reports/compare/changes?from=0&{query}")
+        assert (shown.status_code, "<h3>Risk</h3>" in shown.text) == (200, True)
+
+
+def test_figures_have_their_units_and_lead_to_their_lineage(visitor: Visitor, lender: Lender) -> None:
+    shown = visitor.get(f"{lender.home}/reports/compare/changes?from=0&report=aggregate").text
     link = re.findall('<a href="([^"]+/figure[^"]+)">\\$12.34</a>', shown)[0]
     figure = visitor.get(html.unescape(link))
     assert figure.status_code == 200
@@ -87,7 +106,8 @@ def test_figures_have_their_units_and_lead_to_their_lineage(visitor: Visitor, le
 
 
 def test_every_linked_figure_of_a_comparison_can_be_explained(visitor: Visitor, lender: Lender) -> None:
-    shown = visitor.get(f"{lender.home}/reports/compare/changes?from=0").text
+    pages = (visitor.get(f"{lender.home}/reports/compare/changes?from=0&report={each}").text for each in REPORTS)
+    shown = "".join(pages)
     links = {html.unescape(link) for link in re.findall('<a href="([^"]+/figure[^"]+)"', shown)}
     assert len(links) > 20
     by_kind = {re.sub("[0-9]+", "#", link): link for link in links}
@@ -99,7 +119,7 @@ def test_a_table_is_shown_in_part_and_on_request_as_a_whole(
     visitor: Visitor, lender: Lender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = f"{lender.home}/reports/compare/changes"
-    shown = visitor.get(f"{home}?from=0").text
+    shown = visitor.get(f"{home}?from=0&report=aggregate").text
     more = re.findall('<a href="([^"]+)">All ([0-9]+) changed', shown)
     path, count = next((html.unescape(path), int(count)) for path, count in more if "monthly_cash_flow" in path)
     assert len(cells(shown, "Monthly cash flow")) <= 1 + 3

@@ -33,6 +33,7 @@ QUERIES = {  # what pages need, or show only if asked for
     "/customers/{customer_id}/reports": ["", "asOf=2026-06-30"],
     "/customers/{customer_id}/reports/annex": ["table=Top+counterparties"],
     "/customers/{customer_id}/reports/figure": ["kind=completeness&figure=/summary/completenessScore"],
+    "/customers/{customer_id}/reports/compare/changes": ["", "report=completeness", "report=aggregate"],
     "/alerts/{match_id}/figure": ["figure=/spent_30d"],
     "/approvals": ["status=pending", "status=declined"],
     "/policies/{slug}": ["", "version=2"],

@@ -3,14 +3,19 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
+import polars as pl
 import pytest
 from sqlalchemy import delete, func, select
 
+from api.reports import replay
+from pipelines.figures.facts import Facts
+from pipelines.reports import REPORTS
 from storage.core.models import customers, locations
 from storage.core.store import Store
 from tests.api.conftest import Client
@@ -34,6 +39,20 @@ def path(store: Store, client: Client) -> str:
     return f"/v1/customer/{customer_id}/reports"
 
 
+@pytest.fixture
+def facts_read(monkeypatch: pytest.MonkeyPatch) -> list[date]:
+    """The days of the reports whose rows have been read since."""
+    read: list[date] = []
+    facts = replay.Basis.facts
+
+    def note(basis: replay.Basis, caller: Any) -> Facts:
+        read.append(basis.as_of)
+        return facts(basis, caller)
+
+    monkeypatch.setattr(replay.Basis, "facts", note)
+    return read
+
+
 def data(client: Client, path: str, **query: Any) -> Any:
     answer = client.get(path, params=query)
     assert answer.status_code == 200, answer.text
@@ -53,9 +72,62 @@ def test_a_replay_counts_only_rows_up_to_the_day(client: Client, path: str) -> N
     assert list(months(data(client, path, asOf="2026-06-30"))) == ["2026-05-01", "2026-06-01"]
 
 
-def test_the_same_moment_gives_the_same_bytes(client: Client, path: str) -> None:
+def test_the_same_moment_gives_the_same_bytes(
+    client: Client, path: str, monkeypatch: pytest.MonkeyPatch, facts_read: list[date]
+) -> None:
     query = {"asOf": "2026-06-30", "dataVersion": 2}
-    assert client.get(path, params=query).content == client.get(path, params=query).content
+    cached = [client.get(path, params=query).content for _ in range(2)]
+    monkeypatch.setattr(replay, "find_cache", lambda _: replay.Cache())
+    computed = [client.get(path, params=query).content for _ in range(2)]
+    assert len({*cached, *computed}) == 1
+    assert len(facts_read) == 3
+
+
+def test_a_moment_is_computed_again_only_if_something_else_is_known(
+    store: Store, client: Client, path: str, facts_read: list[date]
+) -> None:
+    def count_reads(**query: Any) -> int:
+        facts_read.clear()
+        for _ in range(2):
+            data(client, path, **query)
+            data(client, f"{path}/diff", fromAsOf="2026-05-31", **query)
+        return len(facts_read)
+
+    assert count_reads(asOf="2026-06-30") == 1 + 2  # the reports, and both sides of the comparison
+    assert count_reads(asOf="2026-06-30") == 0
+    assert count_reads(asOf="2026-06-29") == 3
+    client.call("PUT", path.replace("/reports", "/attributes"), json={"attributes": {"trading_name": "Harbour Café"}})
+    assert count_reads(asOf="2026-06-30") == 3
+    client.submitted(path.split("/")[3])
+    end_submissions(store, SECOND)
+    assert count_reads(asOf="2026-06-30") == 3
+
+
+def fail(_: Facts) -> pl.DataFrame:
+    raise RuntimeError
+
+
+FAILING = {**REPORTS, "risk": replace(REPORTS["risk"], compute=fail)}
+
+
+def test_a_report_that_failed_is_computed_again(client: Client, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(replay, "REPORTS", FAILING)
+        failed = data(client, path, asOf="2026-06-30")
+        assert {kind: each["failed"] for kind, each in failed.items()} == {
+            "completeness": False,
+            "risk": True,
+            "aggregate": False,
+        }
+    assert not data(client, path, asOf="2026-06-30")["risk"]["failed"]
+
+
+def test_the_explanation_of_a_figure_uses_the_report_that_was_computed(
+    client: Client, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = data(client, path, asOf="2026-06-30")["risk"]["data"]["value"]
+    monkeypatch.setattr(replay, "REPORTS", FAILING)
+    assert data(client, f"{path}/risk/lineage", figure="/value", asOf="2026-06-30")["value"] == value
 
 
 def test_an_earlier_version_gives_its_own_reports(client: Client, path: str) -> None:
@@ -213,6 +285,17 @@ def test_a_diff_of_two_days_compares_the_two_reports(client: Client, path: str) 
         for bundle, figure, value in sides:
             if value is not None:
                 assert follow_pointer(bundle[each["report"]]["data"], figure) == value
+
+
+def test_a_diff_of_one_report_is_a_part_of_that_of_all(client: Client, path: str) -> None:
+    days = {"fromAsOf": "2026-05-31", "asOf": "2026-06-30"}
+    whole = data(client, f"{path}/diff", **days)
+    parts = {kind: data(client, f"{path}/diff", report=kind, **days) for kind in REPORTS}
+    for kind, part in parts.items():
+        mine = {name: [each for each in whole[name] if each["report"] == kind] for name in ("headlines", "figures")}
+        assert part == {**whole, **mine}
+        assert all(mine.values())
+    assert client.get(f"{path}/diff", params={"report": "metrics"}).json()["code"] == "Report.InvalidKind"
 
 
 def follow_pointer(node: Any, figure: str) -> Any:

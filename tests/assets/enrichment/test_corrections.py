@@ -19,6 +19,7 @@ from assets.enrichment.transactions import recompute
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.figures.facts import Facts
+from pipelines.reports import REPORTS
 from pipelines.reports.diff import diff
 from pipelines.reports.report_view import ReportView
 from pipelines.vocabulary.errors import Gone
@@ -306,7 +307,8 @@ def replayed(store: Store, customer: Customer, moment: Moment) -> Mapping[str, R
     caller: Any = SimpleNamespace(store=store, now=now, today=now.date())
     with store.db.reading() as r:
         basis = replay.find_basis(r, caller, customer, moment)
-    return replay.compute_reports(basis.facts(caller), basis.data_version)
+    facts = basis.facts(caller)
+    return {kind: replay.compute_report(kind, facts, basis, replay.Cache()) for kind in REPORTS}
 
 
 def known_at(moment: datetime, as_of: date | None = None) -> Moment:

@@ -1,11 +1,11 @@
-"""The caches of evaluations: bounded, and correct with several threads."""
+"""Caches in memory: bounded, and correct with several threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
-from api.decisions.deciding import Recent
+from api.core.recent import Recent
 
 
 def list_made_keys(cached: Recent[int, str], *keys: int) -> list[int]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from http import HTTPStatus
 
 from fastapi import APIRouter, FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -13,7 +15,6 @@ from api.service import docs_page
 from pipelines.pages import CONTENT_POLICY, Paragraph, Section, render
 from pipelines.pages import Page as ReportPage
 from pipelines.vocabulary.codes import Code, catalogue
-from pipelines.vocabulary.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
 READ = ["GET", "HEAD"]
@@ -25,7 +26,7 @@ def get_docs(request: Request) -> Response:
     """Return a page of the OpenAPI document: the list of operations, or a subject's."""
     page = _pages(request.app).get(request.url.path)
     if page is None:
-        raise NotFound("Request.UnknownPath", "There is no subject of this name.")
+        raise HTTPException(HTTPStatus.NOT_FOUND)
     return Page(render(page), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 
@@ -40,7 +41,7 @@ async def get_error(code: str) -> Response:
     """Return the page about an error code, to which the `type` of a problem leads."""
     entry = catalogue().get(code)
     if entry is None:
-        raise NotFound("Request.UnknownPath", "There is no error code of this name.")
+        raise HTTPException(HTTPStatus.NOT_FOUND)
     return HTMLResponse(render(error_page(entry)), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 

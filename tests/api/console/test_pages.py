@@ -115,9 +115,10 @@ def test_an_unknown_address_is_a_page_for_people(store: Store, base_url: str) ->
     of_form = visitor.get(f"/evaluations/{uuid4()}/override", headers=BROWSER)
     assert (of_form.status_code, of_form.headers["allow"]) == (405, "POST")
     assert "This address only takes a form." in of_form.text
-    stranger = Visitor(base_url).get("/customer", headers=BROWSER)
-    assert (stranger.status_code, "Sign out" in stranger.text) == (404, False)
-    assert "There is no page at this address." in stranger.text
+    for path in ("/customer", "/docs/unknown", "/docs/errors/Unknown"):
+        stranger = Visitor(base_url).get(path, headers=BROWSER)
+        assert (stranger.status_code, "Sign out" in stranger.text) == (404, False)
+        assert "There is no page at this address." in stranger.text
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_moment_is_computed_again_only_if_something_else_is_known(
     assert count_reads(asOf="2026-06-29") == 3
     client.call("PUT", path.replace("/reports", "/attributes"), json={"attributes": {"trading_name": "Harbour Café"}})
     assert count_reads(asOf="2026-06-30") == 3
-    client.submitted(path.split("/")[3])
+    client.submit_transactions(path.split("/")[3])
     end_submissions(store, SECOND)
     assert count_reads(asOf="2026-06-30") == 3
 

@@ -9,7 +9,7 @@ from storage.access.keys import SCOPES
 class Role(StrEnum):
     VIEWER = "viewer"  # reads customers, their reports and decisions
     ANALYST = "analyst"  # submits, corrects, decides by published policies, and drafts policies
-    APPROVER = "approver"  # publishes policies, overrides decisions, and writes rulesets
+    APPROVER = "approver"  # publishes and archives policies, overrides decisions, and writes rulesets
     ADMIN = "admin"  # everything, with users, keys and webhooks
 
 

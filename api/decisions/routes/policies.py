@@ -176,13 +176,13 @@ def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPubli
 
 
 @router.post("/{slug}/archive", response_model=envelope(PolicyStateView))
-def archive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
+def archive_decision_policy(caller: Publisher, slug: PolicySlug) -> Response:
     """Archive a policy: it decides nothing, and no version can be saved, until it is unarchived."""
     return _change_state(caller, slug, "Policy.Archived", policies.archive)
 
 
 @router.post("/{slug}/unarchive", response_model=envelope(PolicyStateView))
-def unarchive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
+def unarchive_decision_policy(caller: Publisher, slug: PolicySlug) -> Response:
     """Unarchive a policy. Its published version decides again."""
     return _change_state(caller, slug, "Policy.Unarchived", policies.unarchive)
 

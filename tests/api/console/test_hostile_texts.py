@@ -22,7 +22,7 @@ from benchmarks.house import list_pages
 from storage.access.roles import Role
 from storage.core.store import Store
 from tests.api.conftest import Belongings, new_client
-from tests.api.console.hostile import HostileHouse, find_injected, hostile, names_in
+from tests.api.console.hostile import HostileHouse, find_injected, hostile, is_local, names_in
 from tests.api.console.visitor import Visitor, visit_as
 from tests.pipelines.pages.documents import Element, parsed
 
@@ -49,6 +49,23 @@ OFFERED_OTHERWISE: Mapping[str, Mapping[str, str]] = {  # forms that need anothe
     "/rulesets/{ruleset_id}/unarchive": {},
     "/admin/users/{user_id}/enable": {},
     "/admin/webhooks/{subscription_id}/resume": {},
+}
+LOWEST_ROLES: Mapping[str, Role] = {  # that may send a form, by the beginning of its path; the longest one counts
+    "/account": Role.VIEWER,
+    "/admin": Role.ADMIN,
+    "/alerts": Role.ANALYST,
+    "/approvals": Role.APPROVER,
+    "/approvals/{approval_id}/withdraw": Role.ANALYST,
+    "/customers": Role.ANALYST,
+    "/customers/{customer_id}/refresh": Role.VIEWER,
+    "/evaluations": Role.ANALYST,
+    "/evaluations/{evaluation_id}/override": Role.APPROVER,
+    "/policies": Role.ANALYST,
+    "/policies/{slug}/publish": Role.APPROVER,
+    "/policies/{slug}/archive": Role.APPROVER,
+    "/policies/{slug}/unarchive": Role.APPROVER,
+    "/rulesets": Role.APPROVER,
+    "/sign-out": Role.VIEWER,
 }
 NOT_ON_PAGES = {  # texts that no page shows today
     *("row-bank-name", "row-clean-description", "row-counterparty-group", "row-location", "row-other-account"),
@@ -210,3 +227,43 @@ def test_another_client_gets_what_an_unknown_id_gets(
                     unknown = stranger.answer(path, {kind(name): str(uuid4()) for name in places}, sent)
                     assert foreign.startswith("404 ")
                     assert foreign == unknown
+
+
+def test_forms_are_for_the_roles_with_their_scope(
+    seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests
+) -> None:
+    """With ids that nothing has, a role that may send a form gets another refusal."""
+    found = find_forms(seen, store)
+    forms = {path: sent for path, sent in found.items() if path not in WITH_FILES and not path.startswith("/sign-in")}
+    unknown = {kind(name): str(uuid4()) for path in forms for name in parameters(path)}
+    for role in Role:
+        visitor = visit_as(store, base_url, seen.house.user.client_id, role)
+        for path, sent in forms.items():
+            lowest = LOWEST_ROLES[max(filter(path.startswith, LOWEST_ROLES), key=len)]
+            refused = list(Role).index(role) < list(Role).index(lowest)
+            if refused or parameters(path):
+                with subtests.test(f"{role} {path}"):
+                    address = insert(path, seen.house if refused else unknown)
+                    answer = visitor.send(address, {**sent, "csrf": visitor.csrf})
+                    assert (answer.status_code == 403) is refused
+
+
+def test_hostile_values_of_forms_are_only_text(
+    seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests
+) -> None:
+    """In each field by itself, whether the form is refused or carried out."""
+    admin = seen.house.admin
+    for path, sent in find_forms(seen, store).items():
+        for name in sent.keys() - {"csrf"}:
+            with subtests.test(f"{path} {name}"):
+                values = {**sent, name: hostile("posted"), "csrf": admin.csrf}
+                require_only_text(admin.send(insert(path, seen.house), values), base_url)
+    for name in ("email", "password", "next"):
+        with subtests.test(f"/sign-in {name}"):
+            require_only_text(Visitor(base_url).send("/sign-in", {"email": "a@b.example", name: hostile(name)}), base_url)
+
+
+def require_only_text(answer: requests.Response, base_url: str) -> None:
+    assert answer.status_code < 500
+    assert find_injected(answer.text, base_url) == []
+    assert is_local(answer.headers.get("location", ""), base_url)

@@ -67,11 +67,11 @@ def test_a_policy_is_written_checked_published_and_archived(desk: Desk) -> None:
     )
     assert "No draft decides" in read_words(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=0))
     assert states(desk.client, SLUG) == {1: "published", 2: "draft"}
-    assert "Archived" in read_words(analyst.post(f"/policies/{SLUG}/archive"))
+    assert "Archived" in read_words(approver.post(f"/policies/{SLUG}/archive"))
     assert "There are no policies yet" in read_words(analyst.get("/policies"))
     assert SLUG in read_words(analyst.get("/policies?archived=yes"))
     assert "is archived" in read_words(approver.post(f"/policies/{SLUG}/publish", version=2), 409)
-    assert "taken back" in read_words(analyst.post(f"/policies/{SLUG}/unarchive"))
+    assert "taken back" in read_words(approver.post(f"/policies/{SLUG}/unarchive"))
 
 
 def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(desk: Desk) -> None:

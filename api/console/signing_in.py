@@ -1,7 +1,9 @@
 """Signing in by password or by a link, signing out, and a user's own password."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated
+from functools import partial
+from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query
@@ -31,6 +33,8 @@ from storage.core.database import Writing
 from storage.core.settings import Settings
 from storage.core.store import Store
 
+Result = TypeVar("Result")
+
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 WRONG = "This email address and password don't match, or the account is locked for some minutes."
 ENDED_LINK = "This link was used or has expired. Ask for a new one."
@@ -47,13 +51,16 @@ async def show_sign_in(request: Request, then: Annotated[str, Query(alias="next"
 
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Start a session for the right password. Wrong ones count against the user and against the address."""
+    """Start a session for the right password. Wrong ones count against the user.
+
+    Every attempt counts against its address before the password is checked, because a check costs memory and time.
+    """
+    limits: Limits = request.app.state.limits
+    limits.count_wrong_key(request.scope)
     form = await read_form(request)
     email, password, then = (str(form.get(name, "")) for name in ("email", "password", "next"))
-    token = await run_in_threadpool(_sign_in_by_password, request, email, password)
+    token = await _hash_in_turn(request, partial(_sign_in_by_password, request, email, password))
     if token is None:
-        limits: Limits = request.app.state.limits
-        limits.count_wrong_key(request.scope)
         return sign_in_page(request, then, email, WRONG, 401)
     return with_session(RedirectResponse(local_path(then), 303), request, token)
 
@@ -93,7 +100,7 @@ async def change_password(page: SignedIn) -> Response:
     form = await page.form()
     old, new, again = (str(form.get(name, "")) for name in ("old", "new", "again"))
     try:
-        token = await run_in_threadpool(_change_password, page, old, new, again)
+        token = await _hash_in_turn(page.request, partial(_change_password, page, old, new, again))
     except InvalidRequest as refusal:
         return page.show("account.html", 400, fault=refusal.detail, shortest=passwords.SHORTEST)
     return with_session(page.to("/account", "The password is changed."), page.request, token)
@@ -105,6 +112,13 @@ def sign_in_page(request: Request, then: str, email: str = "", fault: str = "", 
     provider = urlsplit(settings.oidc_issuer).netloc
     values = {"next": local_path(then), "email": email, "fault": fault, "provider": provider}
     return rendering.render_page("sign-in.html", values, settings.zone, status)
+
+
+async def _hash_in_turn(request: Request, work: Callable[[], Result]) -> Result:
+    """Run, in a thread, work that hashes passwords, when it is this visitor's turn."""
+    limits: Limits = request.app.state.limits
+    async with limits.hashing.turn(request.state.held.asker):
+        return await run_in_threadpool(work)
 
 
 def _sign_in_by_password(request: Request, email: str, password: str) -> str | None:

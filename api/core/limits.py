@@ -1,9 +1,9 @@
 """Rate limits of keys and addresses, and limits on what the service does at once.
 
-A request with a valid key counts against that key's rate limit. Only requests with a wrong key count against their
-address. A valid key is served even from an address that has exceeded its limit, because many clients may share one
-address, and one that fails must not lock out the others. Responses report the limits in the header fields of
-draft-ietf-httpapi-ratelimit-headers-10.
+A request with a valid key counts against that key's rate limit. Only requests with a wrong key, and attempts to sign
+in, count against their address. A valid key is served even from an address that has exceeded its limit, because many
+clients may share one address, and one that fails must not lock out the others. Responses report the limits in the
+header fields of draft-ietf-httpapi-ratelimit-headers-10.
 """
 
 import asyncio
@@ -79,6 +79,7 @@ class Limits:
         self.uploads = Shares(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
         self.working = Turns(MAX_WORKING)
         self.computing = Turns(os.cpu_count() or 1)  # for requests of `heavy` routes
+        self.hashing = Turns(os.cpu_count() or 1)  # passwords, each with 64 MiB
         self.slicing = Turns(os.cpu_count() or 1)  # for pieces of streamed responses
         self.decoding = Turns(os.cpu_count() or 1)  # in child processes
         self.decoding_here = Turns(os.cpu_count() or 1)
@@ -93,7 +94,7 @@ class Limits:
             raise self._refusal(scope, "Request.RateLimited", "This key has sent too many requests.")
 
     def count_wrong_key(self, scope: Scope) -> None:
-        """Count a request without a valid key.
+        """Count a request without a valid key, or an attempt to sign in.
 
         Raises:
             RateLimited: the address has used up its quota of wrong keys.

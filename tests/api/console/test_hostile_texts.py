@@ -260,7 +260,8 @@ def test_hostile_values_of_forms_are_only_text(
                 require_only_text(admin.send(insert(path, seen.house), values), base_url)
     for name in ("email", "password", "next"):
         with subtests.test(f"/sign-in {name}"):
-            require_only_text(Visitor(base_url).send("/sign-in", {"email": "a@b.example", name: hostile(name)}), base_url)
+            values = {"email": "a@b.example", name: hostile(name)}
+            require_only_text(Visitor(base_url).send("/sign-in", values), base_url)
 
 
 def require_only_text(answer: requests.Response, base_url: str) -> None:

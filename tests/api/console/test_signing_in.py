@@ -1,7 +1,11 @@
 """Signing in and out, and what protects a session: cookies, lock-out, the origin and the token of forms."""
 
 import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import get_ident
+from time import sleep
 from uuid import UUID
 
 import pytest
@@ -77,6 +81,27 @@ def test_user_is_locked_out_after_wrong_passwords(store: Store, base_url: str, u
     assert actions.count("User.LockedOut") == 1
     assert not locked.may_sign_in(datetime.now(UTC))
     assert locked.may_sign_in(datetime.now(UTC) + LOCKED_FOR)
+
+
+def test_few_passwords_from_one_address_are_checked_at_once(
+    base_url: str, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each check takes 64 MiB, and anybody can ask for one."""
+    running, counts = set[int](), list[int]()
+
+    def check(*_: object) -> bool:
+        running.add(get_ident())
+        counts.append(len(running))
+        sleep(0.01)
+        running.discard(get_ident())
+        return False
+
+    monkeypatch.setattr(passwords, "verify_password", check)
+    with ThreadPoolExecutor(12) as people:
+        sent = {"email": user.email, "password": "wrong"}
+        answers = people.map(lambda _: Visitor(base_url).send("/sign-in", sent).status_code, range(12))
+        assert list(answers) == [401] * 12
+    assert max(counts) <= max(1, 3 * (os.cpu_count() or 1) // 4)
 
 
 def test_sign_in_gets_a_new_session(base_url: str, user: User) -> None:

@@ -36,8 +36,8 @@ _TITLES: Final = (*_SECTION_OF_REPORT.values(), *(plan.title for plan in SECTION
 _HEADLINES: Final[Mapping[str, tuple[str, str]]] = {  # by the API's name: its words, and its shape
     "rating": ("Risk rating", ""),
     "riskValue": ("Risk figure", ""),
-    "pdConfidenceScore": ("Confidence in the risk figure", ""),
-    "completenessScore": ("Completeness", ""),
+    "pdConfidenceScore": ("Confidence in the risk figure", "points"),
+    "completenessScore": ("Completeness", "points"),
     "completenessTier": ("Completeness tier", ""),
     "revenue90Days": ("Revenue, last 90 days", "currency"),
     "moneyIn90Days": ("Money in, last 90 days", "currency"),
@@ -125,7 +125,7 @@ def _write_change(change: Decimal, shape: str) -> str:
     """Write a difference with its sign. That of percentages is in points, because a percentage of one is another."""
     sign = "+" if change > 0 else ""
     if shape == "percent":
-        return f"{sign}{wording.plain(change * 100)} points"
+        return f"{sign}{wording.score(change * 100)} points"
     return f"{sign}{wording.reading(change, shape)}" if change else UNKNOWN
 
 
@@ -186,4 +186,6 @@ def _units(table_id: str) -> Mapping[str, str]:
 
 
 def _format(column: str, unit: str) -> str:
-    return "currency" if unit == "AUD" else "percent" if is_share(column, unit) else ""
+    if is_share(column, unit):
+        return "percent"
+    return {"AUD": "currency", "points": "points"}.get(unit, "")

@@ -99,6 +99,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "decimal": Decimal,
     "number": _exact(wording.plain),
     "percent": _exact(wording.percent),
+    "score": _exact(wording.score),
     "abn": wording.abn,
     "day": wording.day,
     "words": wording.spell_out,

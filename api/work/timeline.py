@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from api.work.schemas.records import TimelineEntryView
 from pipelines.pages import drop_none
-from pipelines.pages.wording import day, moment, quantity, spell_out
+from pipelines.pages.wording import day, label, moment, quantity, spell_out
 from storage.core.models import Flow, JobStatus
 from storage.work.items import ItemAction, ItemKind
 from storage.work.timeline import Entry, EntryKind
@@ -102,7 +102,9 @@ def _correction(verb: str) -> Callable[[Shown], str]:
 
 
 def _attribute(shown: Shown) -> str:
-    return f"An attribute was {'removed' if shown['value'] is None else 'set'}: {spell_out(shown['name'])}."
+    unit = spell_out(shown["name"]).rpartition(" ")[2]
+    name = label(shown["name"], unit if unit in ("days", "months") else None)
+    return f"An attribute was {'removed' if shown['value'] is None else 'set'}: {name}."
 
 
 def _describe_resolution(shown: Shown) -> str:

@@ -45,15 +45,24 @@ def plain(number: Decimal | None) -> str:
 
 
 def percent(share: Decimal | None) -> str:
-    """Write a share of 0.3215 as `32.15 %`."""
-    return UNKNOWN if share is None else f"{plain(share * 100)} %"
+    """Write a share of 0.3215 as `32.15 %`, and 0.3 as `30.00 %`."""
+    return UNKNOWN if share is None else f"{score(share * 100)} %"
+
+
+def score(points: Decimal | None) -> str:
+    """Write points of a score, or percentage points: `88.00`. Decimals beyond two stay, because rules may name them."""
+    if points is None:
+        return UNKNOWN
+    text = plain(points)
+    whole, _, decimals = text.partition(".")
+    return f"{whole}.{decimals:0<2}"
 
 
 def reading(value: Decimal | float | str | bool | None, shape: str | None = None) -> str:
     """Write a value that a policy, ruleset or report read; `shape` is the format of the metric, attribute or input."""
     match value:
         case None | bool():
-            return {None: UNKNOWN, True: "yes", False: "no"}[value]
+            return {None: UNKNOWN, True: "Yes", False: "No"}[value]
         case str():
             return value
     return _number(Decimal(value), shape)
@@ -65,6 +74,8 @@ def _number(number: Decimal, shape: str | None) -> str:
             return money(number)
         case "percent":
             return percent(number)
+        case "points":
+            return score(number)
         case "days" | "months":
             rounded = round(number, 1)
             return f"{plain(rounded)} {shape.removesuffix('s') if abs(rounded) == 1 else shape}"

@@ -41,20 +41,25 @@ def dollars_text(amount: pl.Expr) -> pl.Expr:
 
 
 def percent_text(share: pl.Expr) -> pl.Expr:
-    """Write a share of at most four decimals as pages do: `32.15 %`, `−4 %`. Null stays null."""
-    return pl.concat_str(number_text(share.cast(RATIO) * 100, 2), pl.lit(" %"))
+    """Write a share of at most four decimals as pages do: `32.15 %`, `−4.00 %`. Null stays null."""
+    return pl.concat_str(number_text(share.cast(RATIO) * 100, 2, 2), pl.lit(" %"))
 
 
-def number_text(number: pl.Expr, decimals: int) -> pl.Expr:
-    """Write a number, rounded to some decimals, as pages do: `1,234.5`, `−3`. Null stays null."""
+def number_text(number: pl.Expr, decimals: int, least: int = 0) -> pl.Expr:
+    """Write a number as pages do: `1,234.5`, `−3`. Null stays null.
+
+    Args:
+        decimals: to which it is rounded.
+        least: how many are written even if they are zeros.
+    """
     size = number.cast(RATIO).abs().round(decimals)
     sign = pl.when((number < 0) & (size != 0)).then(pl.lit("−")).otherwise(pl.lit(""))
     digits = size.cast(pl.String)
-    fraction = digits.str.extract(r"\.(\d*[1-9])0*$")
+    fraction = digits.str.extract(r"\.(\d*[1-9])0*$").fill_null("").str.pad_end(least, "0")
     return pl.concat_str(
         sign,
         _group_digits(digits.str.extract(r"^(\d+)")),
-        pl.when(fraction.is_null()).then(pl.lit("")).otherwise(pl.concat_str(pl.lit("."), fraction)),
+        pl.when(fraction == "").then(pl.lit("")).otherwise(pl.concat_str(pl.lit("."), fraction)),
     )
 
 

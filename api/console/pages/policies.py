@@ -30,7 +30,7 @@ defaultReason:
   message: No rule decided.
   customerMessage: We need to look at your application ourselves.
 declaredInputs:
-  - {name: requestedAmount, kind: decimal, meaning: "The requested amount, in AUD."}
+  - {name: requestedAmount, kind: decimal, format: currency, meaning: "What the applicant asks for."}
 steps: []
 """
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
-from pipelines.pages.wording import UNKNOWN, day, money, month, percent, plain, spell_out
+from pipelines.pages.wording import UNKNOWN, day, money, month, percent, plain, score, spell_out
 from pipelines.reports.page.fields import as_day, as_number
 
 _NUMBERS = frozenset({"AUD", "AUD days", "AUD squared", "count", "days", "ratio", "points", "probability"})
@@ -56,6 +56,7 @@ _HEADINGS: Mapping[str, str] = {
     "gst": "GST",
 }
 _SHARE = re.compile("[sS]hare|(growth|Growth|Rate|rate|[cC]overage|^covered|[mM]issingness|Withholding)$")
+_SCORE = re.compile("[sS]core$")
 _MONEY = re.compile("([aA]mount|[bB]alance|[tT]otal|[dD]ifference|[tT]urnover|[vV]ariance|[rR]evenue)$|^money|^total")
 
 
@@ -70,7 +71,8 @@ def figure(value: object, unit: str, column: str = "") -> str:
     if unit == "AUD":
         return money(number)
     if number is not None:
-        return percent(number) if is_share(column, unit) else plain(number)
+        write = percent if is_share(column, unit) else score if unit == "points" else plain
+        return write(number)
     if a_day is not None:
         return month(a_day) if unit == "month" else day(a_day)
     if isinstance(value, bool):
@@ -95,6 +97,8 @@ def likely_unit(value: object, name: str) -> str:
         return ""
     if _SHARE.search(name):
         return "ratio"
+    if _SCORE.search(name):
+        return "points"
     return "AUD" if _MONEY.search(name) else ""
 
 

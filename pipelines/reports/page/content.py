@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
-from pipelines.pages.wording import UNKNOWN, abn, day, dollars, moment, month, percent, plain, spell_out
+from pipelines.pages.wording import UNKNOWN, abn, day, dollars, moment, month, percent, plain, score, spell_out
 from pipelines.reports.page import integrity, pictures, unreconciled
 from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
@@ -141,14 +141,14 @@ def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
 def _remedy(reason: Fields) -> str | None:
     """Say what resolves the reason, and by how many points completeness would rise by that alone."""
     remedy, effect = reason.text("settledBy"), reason.number("effect")
-    return f"{remedy} (+{plain(effect)} points)" if remedy and effect else remedy
+    return f"{remedy} (+{score(effect)} points)" if remedy and effect else remedy
 
 
 def _joint_effect(resolved: Fields) -> Note | None:
-    score, effect = resolved.number("completenessScore"), resolved.number("effect")
-    if score is None or not effect:
+    reached, effect = resolved.number("completenessScore"), resolved.number("effect")
+    if reached is None or not effect:
         return None
-    return Note(f"If all of this were resolved, completeness would be {plain(score)}: {plain(effect)} points more.")
+    return Note(f"If all of this were resolved, completeness would be {score(reached)}: {score(effect)} points more.")
 
 
 def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | None) -> Section:
@@ -354,8 +354,8 @@ def _money_cards(tables: Mapping[str, Table]) -> Iterator[Card]:
         yield Card("Balance at the end", dollars(balance), (known,))
 
 
-def _out_of_hundred(score: Decimal | None) -> str:
-    return UNKNOWN if score is None else f"{plain(score)} / 100"
+def _out_of_hundred(points: Decimal | None) -> str:
+    return UNKNOWN if points is None else f"{score(points)} / 100"
 
 
 def _spell_out_if_known(code: str | None) -> str:

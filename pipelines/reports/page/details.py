@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pipelines.pages import Column, Grid, number_columns
-from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, spell_out
+from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, score, spell_out
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import STATES, account_name, driver_name, points_in_words, reading_in_words
 
@@ -74,7 +74,7 @@ def account_details(accounts: Sequence[Fields]) -> Grid | None:
             plain(each.number("transactionCount")),
             percent(each.number("balanceShare")),
             plain(each.number("balanceBreaks")),
-            plain(each.number("score")),
+            score(each.number("score")),
         ]
         for each in accounts
     ]

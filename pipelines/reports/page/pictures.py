@@ -139,7 +139,7 @@ def _by_category(tables: Tables, side: str) -> Mapping[str, Decimal]:
 
 
 def _share(part: Decimal, whole: Decimal) -> str:
-    return percent(round(part / whole, 3)) if whole else UNKNOWN
+    return percent(round(part / whole, 4)) if whole else UNKNOWN
 
 
 def _debts(table: Table, history: History) -> Figure | None:

@@ -88,8 +88,9 @@ def describe_change(figure: str, before: Any, after: Any, report: str = "aggrega
             "/tables/revenue_sources/values/0/shareOfReceipts",
             Decimal("0.25"),
             Decimal("0.3"),
-            ("25 %", "30 %", "+5 points"),
+            ("25.00 %", "30.00 %", "+5.00 points"),
         ),
+        ("/summary/completenessScore", Decimal("90.86"), Decimal("93.1"), ("90.86", "93.10", "+2.24")),
     ],
 )
 def test_changes_are_written_in_the_unit_of_their_figure(

@@ -152,7 +152,7 @@ def test_times_of_forms_are_in_the_service_s_zone(store: Store, base_url: str) -
 @pytest.mark.parametrize(
     ("pointer", "value", "shape"),
     [("/summary/totalMissingness", "0.106", "percent"), ("/revenue_trend_90d", "0.736", "percent"),
-     ("/summary/completenessScore", "89.4", ""), ("/limit/amount", "100.00", "currency")],
+     ("/summary/completenessScore", "89.4", "points"), ("/limit/amount", "100.00", "currency")],
 )  # fmt: skip
 def test_figures_outside_tables_are_written_as_in_reports(pointer: str, value: str, shape: str) -> None:
     assert find_table_and_format(pointer, Decimal(value)) == ("", shape)

@@ -121,8 +121,8 @@ def test_values_have_their_units_and_a_share_is_typed_as_percent(place: Place) -
         analyst.post(form, **{"action": "decide", **sent, "input.holdback": "12.5", "attribute.debt": "1,200.5"})
     )
     assert "Decision: Blocked" in page
-    read = ("Holdback12.5 %Input", "Term24 monthsInput", "Debt$1,200.50Attribute", "BAS lodged toJun 2026Attribute")
-    for words in (*read, "Holdback: 12.5 %"):
+    read = ("Holdback12.50 %Input", "Term24 monthsInput", "Debt$1,200.50Attribute", "BAS lodged toJun 2026Attribute")
+    for words in (*read, "Holdback: 12.50 %"):
         assert words in page
     assert attributes(place.client, place.customer_id) == {"debt": 1200.5, "bas_lodged_to": 202606}
     again = analyst.post(form, **{"action": "decide", "input.holdback": "much", "attribute.debt": "1200.5"})

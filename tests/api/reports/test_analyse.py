@@ -321,6 +321,6 @@ def test_unproved_rows_are_reported_for_each_of_several_customers(tmp_path: Path
     lines.append("Mole,soon,LUNCH,-12.00,no,partial\n")
     (tmp_path / "rows.csv").write_text("customer,date,description,amount,proved,verdict\n" + "".join(lines), "utf-8")
     reported = {line.split()[0]: line for line in run("rows.csv").splitlines() if line.strip()}
-    assert "100 %" in reported["Harbour"]
+    assert "100.00 %" in reported["Harbour"]
     assert "%" not in reported["Pier"]
     assert "Mole" in reported

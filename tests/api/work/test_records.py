@@ -135,7 +135,8 @@ def test_the_timeline_tells_what_happened(store: Store, client: Client) -> None:
     customer_id, match = ids["customerId"], ids["matchId"]
     note = ids["noteId"]
     act(client, match, action="close", reason="Repaid.")
-    client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"score": 500}})
+    attributes = {"score": 500, "time_trading_months": 40}
+    client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": attributes})
     whole = list(entries_of(client, customer_id, 1000))
     for count in (1, 4):
         assert list(entries_of(client, customer_id, count)) == whole
@@ -146,6 +147,7 @@ def test_the_timeline_tells_what_happened(store: Store, client: Client) -> None:
         ("The ruleset Spending raised an alert: Spent.", "matchId", match),
         ("A note was added.", "noteId", note),
         ("An attribute was set: Score.", "jobId", None),
+        ("An attribute was set: Time trading (months).", "jobId", None),
         ("A correction was made: Meals.", "correctionId", ids["correctionId"]),
         ("The customer was created.", "jobId", None),
     ):

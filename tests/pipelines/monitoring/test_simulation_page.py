@@ -87,7 +87,7 @@ def test_names_never_become_markup(result: Any) -> None:
     html = page(result, ABOUT, FIRINGS)
     assert "Some &lt;ruleset&gt;" in html
     assert (
-        "Net &lt;30&gt;: −$12.50; &lt;b&gt;score: unknown (it is not set); Flag: yes; "
+        "Net &lt;30&gt;: −$12.50; &lt;b&gt;score: unknown (it is not set); Flag: Yes; "
         "Growth: unknown (there is no baseline" in html
     )
 

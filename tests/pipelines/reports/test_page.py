@@ -262,7 +262,7 @@ def test_the_cards_say_the_scores_and_how_to_take_them() -> None:
     said = cards(whole())
     assert said["Completeness"] == "71.25 / 100 Substantial 18.75 % missing"
     assert said["Risk rating"].startswith("B Indicative Risk figure 0.3125 between 0.25 and 0.4")
-    assert said["Confidence in the risk figure"] == "74.5 / 100 High"
+    assert said["Confidence in the risk figure"] == "74.50 / 100 High"
     assert said["Revenue, last 90 days"] == "$91,235 Money in $93,000 Money out $88,000 Net $5,000"
 
 
@@ -276,8 +276,8 @@ def test_the_time_of_computation_is_in_the_zone_of_the_service() -> None:
 
 def test_reasons_say_what_resolving_them_adds_alone_and_together() -> None:
     said = whole().text
-    assert "Supply account ending 4821 from 3 Mar 2026. (+3.5 points)" in said
-    assert "If all of this were resolved, completeness would be 75.75: 4.5 points more." in said
+    assert "Supply account ending 4821 from 3 Mar 2026. (+3.50 points)" in said
+    assert "If all of this were resolved, completeness would be 75.75: 4.50 points more." in said
 
 
 @pytest.mark.parametrize(("likely", "marks"), [("rows_missing", 1), ("rounding", 0), ("ordering", 0)])
@@ -414,13 +414,13 @@ def test_what_rests_on_unreconciled_statements_is_said_at_the_top_and_listed_by_
         data[kind]["unreconciled"] = {"rows": 9, "shareOfRows": 0.3, "shareOfAmount": 0.125, "figures": figures}
     document = shown(data)
     [notice] = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
-    assert "12.5 % of the money moved (30 % of the rows) rests on PDF statements that do not reconcile." in notice
+    assert "12.50 % of the money moved (30.00 % of the rows) rests on PDF statements that do not reconcile." in notice
     assert table(document, "Figures that rest on statements that do not reconcile")[1:] == [
-        ["Accounts", "Transactions", "1", "25 %"],
-        ["Risk rating", "Value", "1", "10 %"],
-        ["Revenue trend", "Reading", "1", "50 %"],
-        ["Monthly cash flow", "Money in", "2", "75 %"],
-        ["Monthly cash flow", "Net", "2", "50 %"],
+        ["Accounts", "Transactions", "1", "25.00 %"],
+        ["Risk rating", "Value", "1", "10.00 %"],
+        ["Revenue trend", "Reading", "1", "50.00 %"],
+        ["Monthly cash flow", "Money in", "2", "75.00 %"],
+        ["Monthly cash flow", "Net", "2", "50.00 %"],
     ]
     assert not [each for each in whole().all("div") if each.attributes.get("class") == "notices"]
 
@@ -526,7 +526,7 @@ def put(data: Any, path: tuple[str | int, ...], value: object) -> None:
         (figure("2026-03-01", "month"), "Mar 2026"),
         (figure("visa_debit", "text", "name"), "visa_debit"),
         (figure("cash_advance", "text", "product"), "Cash advance"),
-        (figure(Decimal("0.5"), "ratio", "share"), "50 %"),
+        (figure(Decimal("0.5"), "ratio", "share"), "50.00 %"),
         (figure(Decimal("0.5"), "ratio", "trend"), "0.5"),
         (figure(value=True, unit="boolean"), "Yes"),
     ],
@@ -565,7 +565,7 @@ def test_what_limits_the_rating_is_said_in_sentences() -> None:
     document = shown(limited())
     items = [each.text for each in document.all("li")]
     assert "A court took money: the rating is D at best until 3 Mar 2027." in items
-    assert any(each.startswith("Only 62 % of the expected evidence could be verified") for each in items)
+    assert any(each.startswith("Only 62.00 % of the expected evidence could be verified") for each in items)
     assert not any("Payments to collectors" in each for each in items)
     assert "Buffer: could not be verified." in items
     assert "garnishee" not in document.text
@@ -573,7 +573,7 @@ def test_what_limits_the_rating_is_said_in_sentences() -> None:
 
 def test_changes_are_written_by_the_unit_of_their_driver() -> None:
     items = [each.text for each in shown(limited()).all("li")]
-    assert "Low days going from 36.11 % to 0 % would lift the rating from D to C." in items
+    assert "Low days going from 36.11 % to 0.00 % would lift the rating from D to C." in items
     assert "Buffer, if known to be 20 days, would lower the rating from D to E." in items
 
 

@@ -83,8 +83,6 @@ def test_what_could_not_be_verified_is_not_called_bad() -> None:
     data = business(balances=False)
     states = {each["metric"]: each["state"] for each in data["drivers"]}
     kinds = {each["code"]: each["kind"] for each in data["principalReasons"]}
-    assert (
-        data["principalReasons"][0]["words"] == "Lowest balance of 60 days in days of outflow: could not be verified."
-    )
+    assert data["principalReasons"][0]["words"] == "Buffer at lowest balance, last 60 days: could not be verified."
     assert set(kinds.values()) == {"unverified"}
     assert {states[code] for code in kinds} == {"unknown"}

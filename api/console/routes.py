@@ -19,6 +19,10 @@ from api.http import problems
 from pipelines.vocabulary.errors import RateLimited, TidemarkError
 
 API: Final = "/v1"
+IN_PLACE: Final = {
+    "HX-Reselect": "#refusal",
+    "HX-Reswap": "innerHTML",
+}  # for a part of a page: htmx shows the sentence there
 UNROUTED: Final = {
     404: ("Request.UnknownPath", "There is no page at this address."),
     405: ("Request.MethodNotAllowed", "This address only takes a form. Go back to the page that has it."),
@@ -40,7 +44,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except SignInNeeded:
-                return RedirectResponse(f"/sign-in?next={quote(_return_address(request))}", 303)
+                return _lead_to_sign_in(request)
             except (Refused, TidemarkError) as refusal:
                 return refusal_page(request, refusal)
 
@@ -59,6 +63,7 @@ def refusal_page(request: Request, refusal: Refused | TidemarkError) -> Response
         response = page.show("refusal.html", refusal.status, **values)
     if isinstance(refusal, RateLimited):
         response.headers["Retry-After"] = str(refusal.retry_after_s)
+    response.headers.update(IN_PLACE)
     return response
 
 
@@ -79,6 +84,15 @@ async def _respond_to_unrouted(request: Request, error: Exception) -> Response:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["Allow"] = ", ".join(problems.methods_of_path(request))
     return response
+
+
+def _lead_to_sign_in(request: Request) -> Response:
+    """Redirect to the page that signs people in. If a part of a page was asked for, reload the page instead, so that it
+    redirects; but not one where somebody is typing.
+    """
+    if "hx-request" in request.headers:
+        return Response(status_code=204, headers={"HX-Refresh": "true"} if request.method == "GET" else {})
+    return RedirectResponse(f"/sign-in?next={quote(_return_address(request))}", 303)
 
 
 def _return_address(request: Request) -> str:

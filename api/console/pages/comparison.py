@@ -13,10 +13,10 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console import compared
+from api.console.accounts import read_account_names
 from api.console.calls import Refused
 from api.console.compared import ChangedTable
 from api.console.moments import find_today, find_zone, read_moment
-from api.console.rendering import account_name
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages import wording
@@ -74,7 +74,7 @@ async def show_changes(
             raise
         return page.show("compare-changes.html", refused.status, problem=refused.detail, found=None, **shared)
     tables = compared.group_by_table(found["figures"])
-    accounts = await _read_account_names(page, customer_id)
+    accounts = await read_account_names(page, customer_id)
     whole = next((each for each in tables if each.id == table), None)
     shown = {
         "headlines": [compared.describe_headline(each) for each in found["headlines"]],
@@ -109,12 +109,6 @@ def _go_back(day: date, months: int) -> date:
     """Return the day this number of months earlier, or the last of that month if it is shorter."""
     year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
-
-
-async def _read_account_names(page: Page, customer_id: str) -> dict[str, str]:
-    """Return the names of the customer's accounts by id, if the completeness report has been computed."""
-    report = (await page.get("customer", customer_id, "reports", "completeness"))["data"]
-    return {each["accountId"]: account_name(each) for each in (report or {}).get("accounts", ())}
 
 
 def _describe_sections(tables: list[ChangedTable], accounts: Mapping[str, str]) -> Iterator[dict[str, Any]]:

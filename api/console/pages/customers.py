@@ -32,8 +32,8 @@ async def list_customers(page: SignedIn, number: PageOfList = "1", after: Annota
     except Refused as refused:
         if "/search" not in refused.faults:
             raise
-        return page.show("customers.html", 400, found=NOBODY, asked=asked, fault=refused.faults["/search"])
-    return page.show("customers.html", found=found, asked=asked, fault="")
+        return page.show("customers.html", 400, found=NOBODY, asked=asked, faults=[refused.faults["/search"]])
+    return page.show("customers.html", found=found, asked=asked, faults=[])
 
 
 @router.get("/customers/new")

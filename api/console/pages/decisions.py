@@ -98,11 +98,16 @@ async def show_changes(page: SignedIn, evaluation_id: str) -> Response:
     overridden = {name: each["value"] for name, each in case["attributes"].items() if each["from"] == "overridden"}
     sent = {"inputs": case["inputs"], "attributeOverrides": overridden, "version": found["policyVersion"]}
     path = ("customer", found["customerId"], "decision-policies", found["slug"], "sensitivity")
-    changes = await page.post(*path, json=sent)
+    try:
+        changes = await page.post(*path, json=sent)
+    except Refused as refused:
+        if refused.is_about_access:
+            raise
+        return page.show("decision-changes.html", refused.status, found=found, changes=None, problem=refused.detail)
     titles = _list_titles(await _policy(page, found))
     shown = [_change(each, titles[each["kind"], each["name"]]) for each in changes["sensitivities"]]
     changes["sensitivities"] = [each for each in shown if each["at"]]
-    return page.show("decision-changes.html", found=found, changes=changes)
+    return page.show("decision-changes.html", found=found, changes=changes, problem="")
 
 
 @router.get("/evaluations/{evaluation_id}/figure")

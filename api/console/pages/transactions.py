@@ -1,12 +1,15 @@
 """A customer's transactions with filters, one of them with its place on a statement, and corrections with undo."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
+from api.console.accounts import read_account_names
 from api.console.calls import Refused
+from api.console.rendering import account_name
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from api.intake.schemas.transactions import NEWEST_FIRST
@@ -18,6 +21,7 @@ LISTED: Final = 50
 FILTERS: Final = (
     *("from", "to", "text", "category", "accountId", "direction", "status", "minAmount", "maxAmount", "flag", "jobId"),
 )
+NOTHING: Final[Mapping[str, Any]] = {"transactions": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
 ONE: Final = "one"
 SIMILAR: Final = "similar"
 
@@ -31,22 +35,33 @@ async def list_transactions(page: SignedIn, customer_id: str, number: PageOfList
     customer = await page.get("customer", customer_id)
     asked = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
     sort = page.request.query_params.get("sort", NEWEST_FIRST)
-    path = ("customer", customer_id, "transactions")
-    shared = {
-        "customer": customer,
-        "asked": asked,
-        "sort": sort,
-        "categories": TAXONOMY.categories,
-        "flags": sorted(FLAGS),
-    }
+    faults: list[str] = []
     try:
-        found = await page.get(*path, page=number, count=LISTED, sort=sort, **asked)
+        found = await page.get("customer", customer_id, "transactions", page=number, count=LISTED, sort=sort, **asked)
     except Refused as refused:
         if not refused.faults:
             raise
-        nothing: dict[str, Any] = {"transactions": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
-        return page.show("transactions.html", 400, found=nothing, faults=refused.faults, **shared)
-    return page.show("transactions.html", found=found, faults={}, **shared)
+        found, faults = NOTHING, [*refused.faults.values()]
+    names = {each["account"]["accountId"]: account_name(each["account"]) for each in found["transactions"]}
+    names |= await read_account_names(page, customer_id)
+    return page.show(
+        "transactions.html",
+        400 if faults else 200,
+        customer=customer,
+        found=found,
+        faults=faults,
+        asked=asked,
+        sort=sort,
+        accounts=_list_accounts(names, asked["accountId"]),
+        categories=TAXONOMY.categories,
+        flags=sorted(FLAGS),
+    )
+
+
+def _list_accounts(names: Mapping[str, str], chosen: str) -> list[tuple[str, str]]:
+    """Return the options of the filter by account; what was chosen is one of them, whatever it is."""
+    unknown = {chosen: "Unknown account"} if chosen else {}
+    return [("", "Any"), *{**unknown, **names}.items()]
 
 
 @router.get("/transactions/{transaction_id}")

@@ -103,6 +103,42 @@ def test_list_finds_customers_and_says_what_is_wrong_with_a_search(lender: Lende
     assert visitor.get("/customers?sort=no").status_code == 400
 
 
+def test_faults_and_the_way_back_are_in_the_part_that_filters_replace(
+    lender: Lender, subtests: pytest.Subtests
+) -> None:
+    visitor = lender.visit(Role.VIEWER)
+    lists = {
+        "/customers": ("search=ab", "search=nothing like it", "A search must have 3 to 200 characters", "No customer"),
+        f"{lender.home}/transactions": (
+            *("minAmount=much", "text=nothing like it", "“At least” must be an amount", "No transaction matches"),
+        ),
+    }
+    for path, (faulty, empty, words, nothing) in lists.items():
+        with subtests.test(path):
+            refused, found, everything = (
+                visitor.get(f"{path}?{query}").text.partition('<div id="found">')[2] for query in (faulty, empty, "")
+            )
+            assert re.search(f'role="alert">{words}', refused)
+            assert nothing not in refused
+            assert nothing in found
+            assert [f'href="{path}">Show all' in part for part in (refused, found, everything)] == [True, True, False]
+
+
+def test_transactions_are_filtered_by_account(lender: Lender) -> None:
+    visitor, path = lender.visit(Role.VIEWER), f"/v1/customer/{lender.customer_id}/transactions"
+    account = lender.client.get(path).json()["data"]["transactions"][0]["account"]
+    chosen = f'<option value="{account["accountId"]}" selected>'
+    listed = visitor.get(f"{lender.home}/transactions").text
+    assert chosen.replace(" selected", "") in listed
+    assert account["accountNumberMasked"] in listed.partition('name="accountId"')[2].partition("</select>")[0]
+    shown = visitor.get(f"{lender.home}/transactions?accountId={account['accountId']}").text
+    assert chosen in shown
+    assert lender.transaction_id in shown
+    other = visitor.get(f"{lender.home}/transactions?accountId={(unknown := uuid4())}").text
+    assert f'<option value="{unknown}" selected>Unknown account' in other
+    assert lender.transaction_id not in other
+
+
 def test_customer_is_created(store: Store, base_url: str) -> None:
     client_id: UUID = new_client(store, base_url).client_id
     visitor = visit_as(store, base_url, client_id, Role.ANALYST)

@@ -92,6 +92,15 @@ def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -
     assert "Letter" not in undecided
 
 
+def test_decision_of_an_archived_policy_says_why_nothing_would_change_it(place: Place) -> None:
+    decision, analyst = place.decide(), place.people[Role.ANALYST]
+    assert place.client.post(f"/v1/decision-policies/{SLUG}/archive").ok
+    assert analyst.get(decision).status_code == 200
+    answer = analyst.get(f"{decision}/changes")
+    assert answer.status_code == 409
+    assert "is archived" in answer.text.partition('<section id="changes">')[2]
+
+
 def test_values_have_their_units_and_a_share_is_typed_as_percent(place: Place) -> None:
     formats = {"holdback": "percent", "termMonths": "months", "debt": "currency", "bas_lodged_to": "yearMonth"}
     share, term, debt, lodged = ({"name": name, "kind": "decimal", "format": formats[name]} for name in formats)

@@ -136,3 +136,19 @@ def test_a_refusal_of_the_api_keeps_the_frame_of_the_console(store: Store, base_
     assert answer.status_code == 404
     for words in ("<title>Not found", "<h1>Not found</h1>", 'aria-label="Console"'):
         assert words in answer.text
+
+
+def test_a_refusal_is_shown_in_place_of_the_part_of_a_page(store: Store, base_url: str) -> None:
+    visitor = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    answer = visitor.get(f"/evaluations/{uuid4()}/changes")
+    assert (answer.headers["hx-reselect"], answer.headers["hx-reswap"]) == ("#refusal", "innerHTML")
+    assert re.search('id="refusal"[^>]*>[A-Z]', answer.text)
+
+
+def test_a_part_of_a_page_is_not_replaced_by_the_sign_in_page(base_url: str) -> None:
+    part = {"hx-request": "true"}
+    read = Visitor(base_url).get("/customers?search=Bakery", headers=part)
+    assert (read.status_code, read.headers["hx-refresh"]) == (204, "true")
+    typed = Visitor(base_url).send("/policies/new", {"document": "name: Mine"}, headers=part)
+    assert typed.status_code == 204
+    assert "hx-refresh" not in typed.headers, "what was typed would be lost"

@@ -28,6 +28,9 @@ _SAID_BY_VALUE: Final[Mapping[str, Callable[[str], str]]] = {  # whose value nee
     **dict.fromkeys(("category", "categoryGroup", "direction", "basis"), spell_out),
 }
 
+_METRIC: Final = re.compile(r"metric (?P<slug>\w+)")
+_READINGS: Final = ("reading", "from", "to")  # members of what a metric is the key of
+
 _TABLES: Final = {table.id: table for table in TABLES}
 _SECTION_OF_REPORT: Final = {"completeness": "Completeness", "risk": "What drives the rating"}
 _SECTION_OF_TABLE: Final = {chosen.table: plan.title for plan in SECTIONS for chosen in plan.tables}
@@ -135,9 +138,13 @@ def _locate(figure: Figure) -> tuple[str, str]:
     if table:
         return table, shape
     *within, name = figure["figure"].strip("/").split("/")
+    read = _METRIC.match(figure["key"] or "")
+    if read is not None and read["slug"] in METRICS and name in _READINGS:
+        shape = METRICS[read["slug"]].format
+    else:
+        shape = _format(name, likely_unit(figure["to"], name) or likely_unit(figure["from"], name))
     members = (spell_out(each).lower() for each in within if not each.isdigit())
-    unit = likely_unit(figure["to"], name) or likely_unit(figure["from"], name)
-    return ", ".join([spell_out(figure["report"]), *members]), _format(name, unit)
+    return ", ".join([spell_out(figure["report"]), *members]), shape
 
 
 def _parts(key: str, accounts: Accounts) -> Iterator[str]:

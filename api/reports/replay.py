@@ -248,12 +248,14 @@ def describe_trace(kind: str, figure: str, trace: Trace, basis: Basis) -> dict[s
         "kind": kind,
         "figure": figure,
         "value": value_of(trace),
+        "format": trace.format,
         "by": "sum" if is_sum else "formula",
         "words": None if isinstance(trace, Sum) else trace.words,
         "inputs": [
             {
                 "name": name,
                 "value": value_of(each),
+                "format": each.format if isinstance(each, Sum | Formula) else None,
                 "figure": figure + build_pointer([name]) if isinstance(each, Sum | Formula) else None,
             }
             for name, each in inputs.items()

@@ -27,9 +27,13 @@ CONTRIBUTIONS = pl.Schema({"transaction_id": UUID, "contribution": pl.Decimal(38
 
 @dataclass(frozen=True)
 class Sum:
-    """A figure that is the sum of `contributions` (schema CONTRIBUTIONS). A transaction may contribute twice."""
+    """A figure that is the sum of `contributions` (schema CONTRIBUTIONS). A transaction may contribute twice.
+
+    `format`: how the value is written, as of metrics; None: its name tells.
+    """
 
     contributions: pl.DataFrame
+    format: str | None = None
 
     @property
     def value(self) -> Decimal:
@@ -38,11 +42,15 @@ class Sum:
 
 @dataclass(frozen=True)
 class Formula:
-    """A figure computed from others. `words` describe how; `apply` recomputes it from the inputs' values."""
+    """A figure computed from others. `words` describe how; `apply` recomputes it from the inputs' values.
+
+    `format`: as of `Sum`.
+    """
 
     words: str
     inputs: Mapping[str, "Trace | Constant"]
     apply: Callable[[Mapping[str, Constant]], Constant]
+    format: str | None = None
 
     @property
     def value(self) -> Constant:

@@ -1,6 +1,7 @@
 """Trace a metric's value back to the transactions behind it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from functools import partial, reduce
@@ -66,7 +67,10 @@ class _Explaining:
         self.outcomes = outcomes
         self.periods = periods(facts)
 
-    def explain_metric(self, slug: str) -> Trace:  # noqa: PLR0911  one return per case
+    def explain_metric(self, slug: str) -> Trace:
+        return replace(self._explain_value(slug), format=self.metrics[slug].format)
+
+    def _explain_value(self, slug: str) -> Trace:  # noqa: PLR0911  one return per case
         if cause := self.outcomes[cause_of(slug)]:
             return Formula(f"unavailable: {CAUSES[cause]}", {}, lambda _: None)
         match self.metrics[slug].definition:

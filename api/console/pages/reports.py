@@ -100,8 +100,8 @@ async def show_figure(
     inputs = [each for each in found["inputs"] if each["figure"]]
     shapes = {each["figure"]: find_table_and_format(each["figure"], each["value"])[1] for each in inputs}
     explained = urlencode({**moment, "kind": report, "figure": ""})
-    shared = {"moment": moment, "explained": explained, "table": table, "shape": shape, "shapes": shapes}
-    return page.show("figure.html", customer=customer, found=found, **shared)
+    shown = {"table": table, "shape": found["format"] or shape, "shapes": shapes}
+    return page.show("figure.html", customer=customer, found=found, moment=moment, explained=explained, **shown)
 
 
 async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:

@@ -247,6 +247,7 @@ class LineageInputView(View):
 
     name: str
     value: Any = Field(description="The value that the formula used.")
+    format: str | None = Field(description="How the value is written, as of metrics; null: its name tells.")
     figure: str | None = Field(description="The figure whose lineage explains it; null for a constant.")
 
 
@@ -262,6 +263,7 @@ class LineageView(Counts):
     kind: str
     figure: str
     value: Any
+    format: str | None = Field(description="How the value is written, as of metrics; null: its name tells.")
     by: Literal["sum", "formula"] = Field(description="Whether it is a sum of contributions or a formula of inputs.")
     words: str | None = Field(description="The formula; null for a sum.")
     inputs: list[LineageInputView]

@@ -1158,6 +1158,7 @@ class LineageInputView(TypedDict):
 
     name: str
     value: Any
+    format: str | None
     figure: str | None
 
 
@@ -1171,6 +1172,7 @@ class LineageView(TypedDict):
     kind: str
     figure: str
     value: Any
+    format: str | None
     by: Literal["sum", "formula"]
     words: str | None
     inputs: list[LineageInputView]

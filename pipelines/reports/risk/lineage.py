@@ -197,6 +197,7 @@ class _Explaining:
             _banded_words(feature),
             inputs,
             lambda given: feature.points_of(_optional(given["reading"]), _decimal(given["coverage"])),
+            format="decimal",  # not that of the metric whose name they have among the value's inputs
         )
 
     def _explain_reading(self, slug: str) -> Trace | None:

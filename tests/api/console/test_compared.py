@@ -100,6 +100,17 @@ def test_changes_are_written_in_the_unit_of_their_figure(
     assert (described["before"], described["after"], described["change"]) == written
 
 
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("reading", ("−9.4 days", "2 days", "+11.4 days")), ("points", ("−9.4284", "2", "+11.4284"))],
+)
+def test_readings_are_written_as_their_metric(name: str, written: tuple[str, str, str]) -> None:
+    key = "metric min_balance_days_60d, name Lowest balance, last 60 days"
+    changed = describe_change(f"/drivers/1/{name}", Decimal("-9.4284"), Decimal(2), "risk") | {"key": key}
+    described = describe(changed, ACCOUNTS)
+    assert (described["before"], described["after"], described["change"]) == written
+
+
 def test_headlines_are_written_in_words() -> None:
     sent = {"name": "completenessTier", "report": "completeness", "figure": "/summary/completenessTier"}
     described = describe_headline({**sent, "fromFigure": None, "from": None, "to": "very_high"})

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from pipelines.metrics import METRICS
 from storage.access.roles import Role
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client, new_client
@@ -180,6 +181,21 @@ def test_figures_lead_to_their_transactions(lender: Lender) -> None:
     net = visitor.get(f"{lender.home}/reports/figure?figure=/tables/monthly_cash_flow/values/0/net").text
     assert "Money in − Money out" in net
     assert "Money in</bdi></a>: <bdi>$12.34</bdi>" in net
+
+
+def test_readings_of_the_risk_rating_are_written_as_their_metrics(lender: Lender) -> None:
+    visitor, home = lender.visit(Role.VIEWER), f"{lender.home}/reports/figure?kind=risk&figure="
+    value = visitor.get(f"{home}/value").text
+    points_of = re.findall(r'figure=/value/(\w+)"><bdi>[^<]*</bdi></a>: <bdi>([^<]+)<', value)
+    assert len(points_of) > 10
+    for slug, points in points_of:
+        assert re.fullmatch(r"[0-9.]+", points)  # points, even of a share
+        driver = visitor.get(f"{home}/value/{slug}").text
+        if f"/value/{slug}/reading" in driver:
+            reading = visitor.get(f"{home}/value/{slug}/reading").text
+            [written] = re.findall("<h2>Reading: <bdi>([^<]+)</bdi>", reading)
+            assert f"<bdi>Reading</bdi></a>: <bdi>{written}</bdi>" in driver
+            assert written.endswith(" %") == (METRICS[slug].format == "percent")
 
 
 def test_reports_are_printed(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:

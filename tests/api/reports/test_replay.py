@@ -15,6 +15,7 @@ from sqlalchemy import delete, func, select
 
 from api.reports import replay
 from pipelines.figures.facts import Facts
+from pipelines.metrics import METRICS
 from pipelines.reports import REPORTS
 from storage.core.models import customers, locations
 from storage.core.store import Store
@@ -285,6 +286,20 @@ def test_a_diff_of_two_days_compares_the_two_reports(client: Client, path: str) 
         for bundle, figure, value in sides:
             if value is not None:
                 assert follow_pointer(bundle[each["report"]]["data"], figure) == value
+
+
+def test_readings_and_points_say_how_they_are_written(client: Client, path: str) -> None:
+    moment = {"asOf": "2026-06-30"}
+    drivers = data(client, path, **moment)["risk"]["data"]["drivers"]
+    known = {nth: each["metric"] for nth, each in enumerate(drivers) if each["reading"] is not None}
+    assert len({METRICS[metric].format for metric in known.values()}) > 1
+    for nth, metric in known.items():
+        reading = data(client, f"{path}/risk/lineage", figure=f"/drivers/{nth}/reading", **moment)
+        points = data(client, f"{path}/risk/lineage", figure=f"/drivers/{nth}/points", **moment)
+        assert (reading["format"], points["format"]) == (METRICS[metric].format, "decimal")
+        assert {each["name"]: each["format"] for each in points["inputs"]}["reading"] == METRICS[metric].format
+    month = data(client, f"{path}/aggregate/lineage", figure="/tables/monthly_cash_flow/values/0/net", **moment)
+    assert {month["format"], *(each["format"] for each in month["inputs"])} == {None}
 
 
 def test_a_diff_of_one_report_is_a_part_of_that_of_all(client: Client, path: str) -> None:

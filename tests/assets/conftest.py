@@ -63,7 +63,7 @@ def ca() -> trustme.CA:
     return trustme.CA()
 
 
-class Filled(Protocol):
+class FillStore(Protocol):
     def __call__(self, fill: Callable[[Store], Made], /) -> Made: ...
 
 
@@ -79,9 +79,9 @@ def templates() -> dict[Callable[[Store], Any], Template]:
 
 
 @pytest.fixture
-def filled(
+def fill_store(
     store: Store, templates: dict[Callable[[Store], Any], Template], tmp_path_factory: pytest.TempPathFactory
-) -> Filled:
+) -> FillStore:
     """Return a function that fills the empty store. On SQLite, a store that was filled before is copied."""
 
     def template(fill: Callable[[Store], Made]) -> Template:
@@ -90,7 +90,7 @@ def filled(
         opened.close()
         return Template(opened, made)
 
-    def copied(fill: Callable[[Store], Made]) -> Made:
+    def copy_template(fill: Callable[[Store], Made]) -> Made:
         if not store.db.is_sqlite:
             return fill(store)
         if fill not in templates:
@@ -101,4 +101,4 @@ def filled(
         made: Made = copy.deepcopy(of.made, {id(of.store): store})
         return made
 
-    return copied
+    return copy_template

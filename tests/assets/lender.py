@@ -85,13 +85,13 @@ class Lender:
         if batch is not None:
             recompute(self.store, work_of.read_claimed_batch(self.store, batch.token, batch.partition_day))
 
-    def sent(self, *items: Item, account_number: str = "12345678") -> Job:
+    def submit_and_end(self, *items: Item, account_number: str = "12345678") -> Job:
         """Submit rows, run the batch, and return the ended job."""
         job = self.submit(*items, account_number=account_number)
         self.end_all()
         return self.now(job)
 
-    def retracted(self, submission: Job) -> Job:
+    def retract_and_end(self, submission: Job) -> Job:
         """Retract a submission, run the batch, and return the ended job."""
         job = self.retract(submission)
         self.end_all()
@@ -118,7 +118,7 @@ def risk_status(lender: Lender) -> ReportStatus:
         return reports.read_bundle(r, customer)["risk"].status
 
 
-def refreshed(lender: Lender) -> None:
+def run_refreshes(lender: Lender) -> None:
     """Run all waiting refreshes."""
     with lender.store.db.writing() as w:
         batch = batches.claim(w, Queue.REFRESH, lender.store.settings, datetime.now(UTC))
@@ -135,5 +135,5 @@ def three_in_a_bucket(store: Store) -> list[Lender]:
         for nth in (1, 2):
             renumber(w, 1 + nth, BUCKET + 64 * nth)
     for lender, item in zip(three, (RENT, COFFEE, SALE), strict=True):
-        lender.sent(item)
+        lender.submit_and_end(item)
     return three

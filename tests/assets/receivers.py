@@ -97,15 +97,15 @@ def read_request(connection: ssl.SSLSocket) -> bytes:
     """Read one request: head and body."""
     request = b""
     while b"\r\n\r\n" not in request:
-        request += received(connection)
+        request += receive(connection)
     head, _, body = request.partition(b"\r\n\r\n")
     length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
     while len(body) < length:
-        body += received(connection)
+        body += receive(connection)
     return head + b"\r\n\r\n" + body
 
 
-def received(connection: ssl.SSLSocket) -> bytes:
+def receive(connection: ssl.SSLSocket) -> bytes:
     """Return the next bytes; empty if the sender closed the connection."""
     if part := connection.recv(65_536):
         return part
@@ -144,18 +144,18 @@ class Names(AbstractResolver):
             raise socket.gaierror(socket.EAI_NONAME, "unknown name")
         reported = self.addresses[min(self.asked, len(self.addresses)) - 1]
         addresses = self.addresses if isinstance(reported, str) else reported
-        return [_resolved(host, port, str(address)) for address in addresses]
+        return [_make_result(host, port, str(address)) for address in addresses]
 
     async def close(self) -> None:
         """Do nothing: no resource is open."""
 
 
-def _resolved(host: str, port: int, address: str) -> ResolveResult:
+def _make_result(host: str, port: int, address: str) -> ResolveResult:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
 
 
-def posted(settings: Settings, urls: Sequence[str], names: AbstractResolver | None = None) -> list[Attempt]:
+def post_all(settings: Settings, urls: Sequence[str], names: AbstractResolver | None = None) -> list[Attempt]:
     """Send one POST to each URL, all at once through one client."""
 
     async def all_of_them() -> list[Attempt]:
@@ -167,7 +167,7 @@ def posted(settings: Settings, urls: Sequence[str], names: AbstractResolver | No
     return asyncio.run(all_of_them())
 
 
-def posted_in_turn(
+def post_in_turn(
     settings: Settings, urls: Sequence[str], pause_s: float = 0.05, once: threading.Event | None = None
 ) -> list[Attempt]:
     """Send one POST to each URL through one client, one after the other with a pause between.
@@ -191,7 +191,7 @@ def posted_in_turn(
 
 
 def post(settings: Settings, url: str, names: AbstractResolver | None = None) -> Attempt:
-    (attempt,) = posted(settings, [url], names)
+    (attempt,) = post_all(settings, [url], names)
     return attempt
 
 
@@ -211,7 +211,7 @@ sys.addaudithook(_watch)
 
 
 @contextmanager
-def dialled() -> Iterator[list[str]]:
+def record_dialled() -> Iterator[list[str]]:
     """Yield a list of the addresses that this process connects to in the block, by the interpreter's audit events.
 
     Only loopback is reached: tests send nothing to anybody.

@@ -136,7 +136,7 @@ def test_model_is_activated_only_if_submissions_fill_its_columns(labels: Path) -
     said = run_refused("categories", "activate", trained["modelId"])
     assert "no stored transaction has: context_team." in said
     store = open_store(Settings())
-    Lender(store).sent({**COFFEE, "context_team": "Parks"})
+    Lender(store).submit_and_end({**COFFEE, "context_team": "Parks"})
     store.close()
     impact = run("categories", "activate", trained["modelId"])["impact"]
     assert (impact["customers"], impact["transactions"]) == (1, 1), "shown before it takes effect"

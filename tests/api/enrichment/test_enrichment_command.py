@@ -55,7 +55,7 @@ def lender(store: Store) -> Lender:
         patch.setattr(transactions, "enrich", older)
         patch.setattr(commit, "ENRICHMENT_VERSION", OLD)
         made = Lender(store)
-        made.sent(RENT, COFFEE)
+        made.submit_and_end(RENT, COFFEE)
     return made
 
 
@@ -82,7 +82,7 @@ def test_the_current_version_is_computed_and_nothing_is_written(lender: Lender) 
 
 
 def test_a_replaced_value_is_still_compared(lender: Lender) -> None:
-    lender.sent(SALE)
+    lender.submit_and_end(SALE)
     assert lender.customer.enrichment_version == NEW
     impact = compare_versions()
     assert (impact["transactions"], impact["onlyUnderOne"]) == (2, 1)
@@ -91,7 +91,7 @@ def test_a_replaced_value_is_still_compared(lender: Lender) -> None:
 
 def test_customers_not_stored_under_both_versions_are_left_out_and_counted(store: Store, lender: Lender) -> None:
     newcomer = Lender(store)
-    newcomer.sent(COFFEE)
+    newcomer.submit_and_end(COFFEE)
     impact = compare_versions()
     assert (impact["customers"], impact["skipped"]) == (1, 1)
     assert compare_versions("--client", str(lender.customer.client_id))["skipped"] == 0
@@ -138,7 +138,7 @@ def category_of_coffee(lender: Lender) -> str:
 def test_own_rules_take_effect_only_after_activation(store: Store, rules: Path) -> None:
     lender, bystander = Lender(store), Lender(store)
     for each in (lender, bystander):
-        each.sent(RENT, COFFEE)
+        each.submit_and_end(RENT, COFFEE)
     with store.db.writing() as w:
         w.execute(update(customers).values(name="Harbour Café"))
     client = str(lender.customer.client_id)
@@ -152,7 +152,7 @@ def test_own_rules_take_effect_only_after_activation(store: Store, rules: Path) 
     assert category_of_coffee(lender) == before
     lender.end_all()
     assert (category_of_coffee(lender), category_of_coffee(bystander)) == ("software", before)
-    lender.sent(SALE)
+    lender.submit_and_end(SALE)
     assert category_of_coffee(lender) == "software"
     gone = json.loads(run("deactivate", "--client", client, "--json"))
     assert [moved["from"] for moved in gone["impact"]["moved"]] == ["software"]

@@ -17,7 +17,7 @@ from api.reports.commands import report_output
 from api.reports.commands.report_output import fill_lines
 from storage.core.settings import Settings
 from storage.core.store import Store
-from tests.assets.lender import RENT, SALE, Lender, refreshed
+from tests.assets.lender import RENT, SALE, Lender, run_refreshes
 from tests.conftest import open_store
 from tests.patience import until
 
@@ -36,9 +36,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def lender(store: Store) -> Lender:
     """A lender with a customer whose reports are computed."""
     made = Lender(store)
-    made.sent(RENT, SALE)
+    made.submit_and_end(RENT, SALE)
     made.ask_for_reports()
-    refreshed(made)
+    run_refreshes(made)
     return made
 
 

@@ -29,11 +29,11 @@ READER = {"Authorization": "Bearer reader's"}
 WITHIN_S = 10.0
 
 
-async def _answered(request: Request) -> Response:
+async def _answer(request: Request) -> Response:
     return PlainTextResponse(str(len(await request.body())))
 
 
-async def _echoed(websocket: WebSocket) -> None:
+async def _echo(websocket: WebSocket) -> None:
     await websocket.accept()
     while True:
         await websocket.send_text(str(len(await websocket.receive_text())))
@@ -42,8 +42,8 @@ async def _echoed(websocket: WebSocket) -> None:
 @pytest.fixture
 def server() -> Iterator[uvicorn.Server]:
     routes = [
-        Route("/{path:path}", _answered, methods=["GET", "POST"]),
-        WebSocketRoute("/graphql", _echoed),
+        Route("/{path:path}", _answer, methods=["GET", "POST"]),
+        WebSocketRoute("/graphql", _echo),
     ]
     app = Gate(Starlette(routes=routes), TOKENS, allowed_hosts("127.0.0.1", ()))
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -38,12 +38,12 @@ def with_id(number: str) -> Item:
     return {**COFFEE, "transactionId": number}
 
 
-def paid_to(number: str) -> Item:
+def payment_to(number: str) -> Item:
     return {**COFFEE, "description": f"Payment to {number}"}
 
 
 def of_each(numbers: Sequence[str]) -> list[Item]:
-    return [*map(with_id, numbers), *map(paid_to, numbers)]
+    return [*map(with_id, numbers), *map(payment_to, numbers)]
 
 
 def ids(lender: Lender) -> set[bytes]:
@@ -51,56 +51,61 @@ def ids(lender: Lender) -> set[bytes]:
 
 
 def test_rows_that_are_masked_alike_stay_separate_transactions(lender: Lender) -> None:
-    jobs = [lender.sent(with_id(number), paid_to(number)) for number in ALIKE]
+    jobs = [lender.submit_and_end(with_id(number), payment_to(number)) for number in ALIKE]
     assert [(job.enriched_rows, job.duplicate_rows) for job in jobs] == [(2, 0)] * 5
     assert {row["revision"] for row in lender.rows()} == {1}
     assert len(ids(lender)) == 10
 
 
 def test_one_submission_may_contain_several_ids_that_are_masked_alike(lender: Lender) -> None:
-    job = lender.sent(*({**RENT, "amount": f"-{nth}", "transactionId": number} for nth, number in enumerate(ALIKE)))
+    job = lender.submit_and_end(
+        *({**RENT, "amount": f"-{nth}", "transactionId": number} for nth, number in enumerate(ALIKE))
+    )
     assert (job.enriched_rows, job.rejected_rows) == (5, 0)
     assert {row["client_transaction_id"] for row in lender.rows()} == {SHOWN}
 
 
 def test_overlapping_submissions_add_only_new_rows(lender: Lender) -> None:
-    lender.sent(*of_each(ALIKE[:3]))
+    lender.submit_and_end(*of_each(ALIKE[:3]))
     before = ids(lender)
-    job = lender.sent(*of_each(ALIKE[1:]))
+    job = lender.submit_and_end(*of_each(ALIKE[1:]))
     assert (job.enriched_rows, job.duplicate_rows) == (4, 4)
     assert before < ids(lender)
 
 
 def test_another_card_number_in_the_same_narrative_is_a_revision(lender: Lender) -> None:
-    one, other = ({**paid_to(number), "transactionId": "A"} for number in ALIKE[:2])
-    lender.sent(one)
-    assert lender.sent(other).enriched_rows == 1
+    one, other = ({**payment_to(number), "transactionId": "A"} for number in ALIKE[:2])
+    lender.submit_and_end(one)
+    assert lender.submit_and_end(other).enriched_rows == 1
     assert [row["revision"] for row in lender.rows()] == [2]
 
 
 def test_cards_that_are_masked_alike_are_separate_accounts(lender: Lender) -> None:
     for number in ALIKE[:2]:
-        lender.sent(COFFEE, account_number=number)
-    assert lender.sent(COFFEE, account_number=f"{ALIKE[0][:4]} {ALIKE[0][4:8]}-{ALIKE[0][8:]}").duplicate_rows == 1
+        lender.submit_and_end(COFFEE, account_number=number)
+    assert (
+        lender.submit_and_end(COFFEE, account_number=f"{ALIKE[0][:4]} {ALIKE[0][4:8]}-{ALIKE[0][8:]}").duplicate_rows
+        == 1
+    )
     rows = lender.rows()
     assert len({row["account_id"] for row in rows}) == len(rows) == 2
     assert {row["account_number"] for row in rows} == {SHOWN}
 
 
 def test_ids_that_are_not_masked_have_no_digest(lender: Lender) -> None:
-    lender.sent(with_id("20260630-0007"), COFFEE)
+    lender.submit_and_end(with_id("20260630-0007"), COFFEE)
     assert {row["client_transaction_id_digest"] for row in lender.rows()} == {None}
     assert {row["description_digest"] for row in lender.rows()} == {None}
 
 
 def test_new_keys_change_no_identity(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault, "FRESH_FOR_S", 0.0)  # nobody else seals
-    lender.sent(*of_each(ALIKE))
+    lender.submit_and_end(*of_each(ALIKE))
     before, store, now = ids(lender), lender.store, datetime.now(UTC)
     vault_keys.rotate_master_key(store.db, store.settings, now)
     resealing.reseal(store, lambda: now)
     lender.store = replace(store, vault=vault_keys.open_vault(store.db, store.settings))  # another process
-    job = lender.sent(*of_each(ALIKE))
+    job = lender.submit_and_end(*of_each(ALIKE))
     assert (job.enriched_rows, job.duplicate_rows) == (0, 10)
     assert ids(lender) == before
 
@@ -108,7 +113,7 @@ def test_new_keys_change_no_identity(lender: Lender, monkeypatch: pytest.MonkeyP
 def test_a_restored_service_recognises_the_same_rows(tmp_path: Path) -> None:
     store = open_store(Settings(home=tmp_path / "home"))
     lender = Lender(store)
-    lender.sent(*of_each(ALIKE))
+    lender.submit_and_end(*of_each(ALIKE))
     before = ids(lender)
     assert backup.back_up(store, tmp_path / "backup").damages == []
     store.close()
@@ -119,23 +124,23 @@ def test_a_restored_service_recognises_the_same_rows(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "backup" / "tidemark.db", home)
     shutil.copy(store.settings.key_file, home)
     lender.store = open_store(Settings(home=home))
-    job = lender.sent(*of_each(ALIKE))
+    job = lender.submit_and_end(*of_each(ALIKE))
     assert (job.enriched_rows, job.duplicate_rows) == (0, 10)
     assert ids(lender) == before
     lender.store.close()
 
 
 def test_after_a_retraction_shared_rows_belong_to_the_later_submission(lender: Lender) -> None:
-    first, second = lender.sent(*of_each(ALIKE[:3])), lender.sent(*of_each(ALIKE[1:]))
+    first, second = lender.submit_and_end(*of_each(ALIKE[:3])), lender.submit_and_end(*of_each(ALIKE[1:]))
     before = ids(lender)
-    lender.retracted(first)
+    lender.retract_and_end(first)
     assert ids(lender) < before
     assert len(lender.rows()) == len(lender.rows(second)) == 8
 
 
 def test_rows_known_at_an_earlier_time_are_counted_separately(lender: Lender) -> None:
-    jobs = [lender.sent(with_id(number)) for number in ALIKE[:2]]
-    revised = lender.sent({**with_id(ALIKE[0]), "amount": "-5.00"})
+    jobs = [lender.submit_and_end(with_id(number)) for number in ALIKE[:2]]
+    revised = lender.submit_and_end({**with_id(ALIKE[0]), "amount": "-5.00"})
     with lender.store.db.reading() as r:
         held = transactions.scan(lender.store.lake, transactions.current_locations(r)).collect()
     for count, job in enumerate(jobs, start=1):
@@ -171,5 +176,5 @@ def test_landing_files_without_digests_are_read_together_with_newer_ones(
         columns = ("masked", "transactionIdDigest", "descriptionDigest")
         before.setattr("tests.assets.lender.land_lines", lambda items, digest: land_lines(items, digest).drop(columns))
         lender.submit(COFFEE)
-    lender.sent(RENT)
+    lender.submit_and_end(RENT)
     assert lender.descriptions() == ["COFFEE", "RENT"]

@@ -8,7 +8,7 @@ from storage.core.store import Store
 from storage.enrichment import related_parties
 from storage.enrichment.related_parties import Party
 from storage.jobs.jobs import Job
-from tests.assets.conftest import Filled
+from tests.assets.conftest import FillStore
 from tests.assets.lender import Item, Lender
 
 SISTERS_ABN = "33051775556"
@@ -34,32 +34,32 @@ class Group:
 
 
 @pytest.fixture
-def group(filled: Filled) -> Group:
-    return filled(declared_by_both)
+def group(fill_store: FillStore) -> Group:
+    return fill_store(group_declared_by_both)
 
 
-def declared_by_both(store: Store) -> Group:
+def group_declared_by_both(store: Store) -> Group:
     group = Group(store)
     group.declare(group.here, group.there)
     group.declare(group.there, group.here)
-    group.here.sent(OUT)
+    group.here.submit_and_end(OUT)
     assert categories(group.here) != ["related_entity"]
-    group.there.sent(IN)
+    group.there.submit_and_end(IN)
     group.settle()
     return group
 
 
 @pytest.fixture
-def one_sided(filled: Filled) -> tuple[Group, Job]:
-    return filled(declared_by_one)
+def one_sided(fill_store: FillStore) -> tuple[Group, Job]:
+    return fill_store(group_declared_by_one)
 
 
-def declared_by_one(store: Store) -> tuple[Group, Job]:
+def group_declared_by_one(store: Store) -> tuple[Group, Job]:
     """Return a group that only one side declares, and the other side's submission."""
     group = Group(store)
     group.declare(group.here, group.there)
-    group.here.sent(OUT)
-    submission = group.there.sent(IN)
+    group.here.submit_and_end(OUT)
+    submission = group.there.submit_and_end(IN)
     group.settle()
     return group, submission
 
@@ -89,7 +89,7 @@ def test_recomputation_ends_when_nothing_changes(group: Group) -> None:
 def test_retracting_one_side_removes_the_pair(one_sided: tuple[Group, Job]) -> None:
     group, submission = one_sided
     assert categories(group.here) == ["related_entity"]
-    group.there.retracted(submission)
+    group.there.retract_and_end(submission)
     group.settle()
     assert categories(group.here) != ["related_entity"]
 

@@ -26,7 +26,7 @@ def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
         yield instance
 
 
-def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) -> DagsterRun:
+def submit_run(instance: DagsterInstance, asset: str | None = None, **tags: str) -> DagsterRun:
     job = definitions().resolve_implicit_global_asset_job_def()
     origin = RemoteJobOrigin(
         RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("tidemark"), "__repository__"), job.name
@@ -40,23 +40,23 @@ def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) 
 def test_a_run_of_a_portfolio_asset_is_queued(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
     for asset in sorted(PORTFOLIO_ASSETS):
         with subtests.test(asset):
-            run = submitted(instance, asset)
+            run = submit_run(instance, asset)
             assert run.status is DagsterRunStatus.QUEUED
             assert run.tags.items() >= TAGS.items()
 
 
 def test_a_run_with_the_portfolio_tag_is_queued(instance: DagsterInstance) -> None:
-    run = submitted(instance, **{QUEUE_TAG: Queue.PORTFOLIO.value})
+    run = submit_run(instance, **{QUEUE_TAG: Queue.PORTFOLIO.value})
     assert run.status is DagsterRunStatus.QUEUED
 
 
 def test_every_other_run_is_launched_at_once(instance: DagsterInstance) -> None:
     with pytest.raises(DagsterLaunchFailedError, match="No Tidemark worker runs"):
-        submitted(instance, "extracted_statements")
+        submit_run(instance, "extracted_statements")
 
 
 def test_the_queue_retries_while_no_worker_runs(instance: DagsterInstance) -> None:
-    run = submitted(instance, "risk_portfolio")
+    run = submit_run(instance, "risk_portfolio")
     with pytest.raises(DagsterUserCodeUnreachableError, match="No Tidemark worker runs"):
         instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]
     queue = instance.get_concurrency_config().run_queue_config

@@ -15,11 +15,11 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     fsync = os.fsync
 
-    def recorded(descriptor: int) -> None:
+    def record_sync(descriptor: int) -> None:
         names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         fsync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", recorded)
+    monkeypatch.setattr(os, "fsync", record_sync)
     return names
 
 

@@ -103,25 +103,25 @@ def test_dagsters_queue_executes_a_portfolio_run_for_each_worker_that_is_there(
 ) -> None:
     daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
 
-    def dequeued() -> int:
+    def count_dequeued() -> int:
         queue = instance.get_concurrency_config()
         return len(daemon._get_runs_to_dequeue(instance, queue, fixed_iteration_time=None))
 
     for _ in range(4):
         a_run(instance, Queue.PORTFOLIO, DagsterRunStatus.QUEUED)
-    assert dequeued() == 0, "without a worker"
+    assert count_dequeued() == 0, "without a worker"
     for count, machine in enumerate(("here", "there", "elsewhere"), start=1):
         hold(store, f"{leases.FLEET}/{machine}/1")
-        assert dequeued() == count
+        assert count_dequeued() == count
     a_run(instance, Queue.PORTFOLIO, DagsterRunStatus.STARTED)
     a_run(instance, Queue.REFRESH, DagsterRunStatus.STARTED)
-    assert dequeued() == 2, "one worker already has a run of the portfolio"
+    assert count_dequeued() == 2, "one worker already has a run of the portfolio"
 
     def fail(_: Database) -> None:
         raise OperationalError("", None, Exception())
 
     monkeypatch.setattr(leases, "clock", fail)
-    assert dequeued() == 0, "while workers can't be counted, nothing is added to what executes"
+    assert count_dequeued() == 0, "while workers can't be counted, nothing is added to what executes"
 
 
 def test_the_launchers_connections_are_closed_with_the_instance(

@@ -17,7 +17,7 @@ from storage.webhooks.outbox import NewEvent
 from tests.storage.examples import a_client, a_customer, a_submission
 
 
-def submitted(store: Store, ago_s: float) -> None:
+def submit(store: Store, ago_s: float) -> None:
     then = datetime.now(UTC) - timedelta(seconds=ago_s)
     a_submission(store, a_customer(store, a_client(store, then), then), then)
 
@@ -35,7 +35,7 @@ def tick(store: Store) -> list[RunRequest]:
 
 
 def test_without_a_dispatcher_the_sensor_claims_waiting_jobs(store: Store) -> None:
-    submitted(store, ago_s=0)
+    submit(store, ago_s=0)
     working(store, dagster_home.worker_role(store.settings))
     [request] = tick(store)
     assert request.job_name == "enrichment_batch"
@@ -47,7 +47,7 @@ def test_without_a_dispatcher_the_sensor_claims_waiting_jobs(store: Store) -> No
 
 def test_the_sensor_leaves_new_jobs_to_the_dispatcher_and_claims_overdue_ones(store: Store) -> None:
     working(store, dagster_home.worker_role(store.settings), leases.DISPATCHER)
-    submitted(store, ago_s=1)
+    submit(store, ago_s=1)
     assert tick(store) == []
 
     with store.db.writing() as w:
@@ -56,7 +56,7 @@ def test_the_sensor_leaves_new_jobs_to_the_dispatcher_and_claims_overdue_ones(st
 
 
 def test_without_a_warm_worker_nothing_is_claimed(store: Store) -> None:
-    submitted(store, ago_s=60)
+    submit(store, ago_s=60)
     assert tick(store) == []
 
 

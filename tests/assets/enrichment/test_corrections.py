@@ -34,8 +34,8 @@ from storage.enrichment.related_parties import Party
 from storage.jobs import batches, jobs
 from storage.jobs.jobs import Job
 from storage.reports import reports
-from tests.assets.conftest import Filled
-from tests.assets.lender import BAD, COFFEE, RENT, SALE, Lender, refreshed, risk_status
+from tests.assets.conftest import FillStore
+from tests.assets.lender import BAD, COFFEE, RENT, SALE, Lender, risk_status, run_refreshes
 from tests.storage.examples import a_customer
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
@@ -65,7 +65,7 @@ class Corrector(Lender):
         with self.store.db.writing() as w:
             return corrections.revoke(w, self.customer, correction, found_rows, WHO, datetime.now(UTC))
 
-    def decided(self, correction: Correction) -> int:
+    def count_decided(self, correction: Correction) -> int:
         """Return how many rows the correction decides, as the list of corrections shows it."""
         with self.store.db.reading() as r:
             on = corrections.read_stored_rows(r, self.store.lake, self.customer, client_wide=False)
@@ -75,7 +75,7 @@ class Corrector(Lender):
         """Return each row's category and its source, by description."""
         return {row["description"]: (row["category"], row["category_source"]) for row in self.rows()}
 
-    def queued(self) -> list[Job]:
+    def find_queued(self) -> list[Job]:
         with self.store.db.reading() as r:
             return list(jobs.find(r, self.customer.client_id, status=JobStatus.QUEUED).items)
 
@@ -86,21 +86,21 @@ def lender(store: Store) -> Corrector:
 
 
 @pytest.fixture
-def renting(filled: Filled) -> Corrector:
-    return filled(with_rent)
+def renting(fill_store: FillStore) -> Corrector:
+    return fill_store(with_rent)
 
 
 def with_rent(store: Store) -> Corrector:
     lender = Corrector(store)
-    lender.sent(RENT)
+    lender.submit_and_end(RENT)
     return lender
 
 
 def test_a_correction_applies_to_stored_and_new_rows_until_it_is_revoked(lender: Corrector) -> None:
-    lender.sent(RENT, COFFEE)
+    lender.submit_and_end(RENT, COFFEE)
     before = lender.categories()
     lender.ask_for_reports()
-    refreshed(lender)
+    run_refreshes(lender)
     assert risk_status(lender) is ReportStatus.READY
 
     coffee, job = lender.correct(NewCorrection(words="coffee", category="repairs"))
@@ -112,20 +112,20 @@ def test_a_correction_applies_to_stored_and_new_rows_until_it_is_revoked(lender:
     assert lender.customer.data_version == version + 1
     assert risk_status(lender) is ReportStatus.STALE
 
-    lender.sent(AGAIN, SALE)
+    lender.submit_and_end(AGAIN, SALE)
     assert [row["category"] for row in lender.rows() if row["description"] == "COFFEE"] == ["repairs"] * 2
-    assert lender.decided(coffee) == 2
+    assert lender.count_decided(coffee) == 2
 
     revoked = lender.revoke(coffee)
     lender.end_all()
     assert lender.now(revoked).status is JobStatus.COMPLETED
     assert lender.categories()["COFFEE"] == before["COFFEE"]
-    assert lender.decided(coffee) == 0
+    assert lender.count_decided(coffee) == 0
     assert lender.revoke(coffee).job_id == revoked.job_id
 
 
 def test_a_counterparty_is_found_by_its_corrected_name(lender: Corrector) -> None:
-    lender.sent(RENT, COFFEE)
+    lender.submit_and_end(RENT, COFFEE)
     lender.correct(NewCorrection(words="rent", counterparty_name="Harbour Estates"))
     lender.end_all()
     lender.correct(NewCorrection(counterparty="harbour estates", category="strata"))
@@ -139,31 +139,31 @@ def test_a_correction_made_before_any_rows_applies_to_the_first(lender: Correcto
     _, job = lender.correct(RENT_IS_PREMISES)
     lender.end_all()
     assert lender.now(job).status is JobStatus.COMPLETED
-    lender.sent(RENT)
+    lender.submit_and_end(RENT)
     assert lender.categories()["RENT"] == ("strata", "client_rule")
 
 
 def test_a_client_wide_correction_recomputes_affected_customers_and_applies_to_all(lender: Corrector) -> None:
     others = Corrector(lender.store)
     neighbour, idle = (a_customer(lender.store, lender.customer.client_id, datetime.now(UTC)) for _ in range(2))
-    lender.sent(COFFEE)
+    lender.submit_and_end(COFFEE)
     neighbours = Corrector(lender.store)
     neighbours._customer = neighbour  # of the same client
-    neighbours.sent(RENT)
-    others.sent(RENT)
+    neighbours.submit_and_end(RENT)
+    others.submit_and_end(RENT)
 
     wide, _ = lender.correct(NewCorrection(words="rent", category="strata", client_wide=True))
-    assert {job.customer_number for job in lender.queued()} == {lender.customer.number, neighbour.number}
+    assert {job.customer_number for job in lender.find_queued()} == {lender.customer.number, neighbour.number}
     lender.end_all()
     assert neighbours.categories()["RENT"] == ("strata", "client_rule")
     assert others.categories()["RENT"][0] != "strata"
     newcomer = Corrector(lender.store)
     newcomer._customer = idle
-    newcomer.sent(RENT)
+    newcomer.submit_and_end(RENT)
     assert newcomer.categories()["RENT"] == ("strata", "client_rule")
 
     lender.revoke(wide)
-    assert {job.customer_number for job in lender.queued()} == {
+    assert {job.customer_number for job in lender.find_queued()} == {
         job.number for job in (lender.customer, neighbour, idle)
     }
     lender.end_all()
@@ -230,7 +230,7 @@ def test_concurrent_corrections_all_apply_while_batches_end(renting: Corrector) 
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(say, range(8)))
-    while renting.queued():
+    while renting.find_queued():
         renting.end_all()
     with renting.store.db.reading() as r:
         made = corrections.find(r, renting.customer).items
@@ -257,12 +257,12 @@ def test_a_new_list_of_related_parties_enriches_the_customer_again(lender: Corre
 
     director = Party("Alex Nguyen", None, None, "director")
     put(director)
-    assert lender.queued() == []  # there is nothing to enrich yet
-    lender.sent(RENT)
+    assert lender.find_queued() == []  # there is nothing to enrich yet
+    lender.submit_and_end(RENT)
     put(director)
-    assert lender.queued() == []
+    assert lender.find_queued() == []
     put()
-    [job] = lender.queued()
+    [job] = lender.find_queued()
     assert job.flow is Flow.REENRICHMENT
     assert risk_status(lender) is ReportStatus.PENDING
     lender.end_all()
@@ -301,7 +301,7 @@ def test_a_corrections_job_counts_no_rows(renting: Corrector) -> None:
 # What was known at an earlier time
 
 
-def replayed(store: Store, customer: Customer, moment: Moment) -> Mapping[str, ReportView]:
+def replay_reports(store: Store, customer: Customer, moment: Moment) -> Mapping[str, ReportView]:
     """Return the reports that the API computes for a past moment."""
     now = datetime.now(UTC)
     caller: Any = SimpleNamespace(store=store, now=now, today=now.date())
@@ -311,11 +311,11 @@ def replayed(store: Store, customer: Customer, moment: Moment) -> Mapping[str, R
     return {kind: replay.compute_report(kind, facts, basis, replay.Cache()) for kind in REPORTS}
 
 
-def known_at(moment: datetime, as_of: date | None = None) -> Moment:
+def moment_known_at(moment: datetime, as_of: date | None = None) -> Moment:
     return Moment.model_construct(known_at=moment, as_of=as_of)
 
 
-def shown(bundle: Mapping[str, ReportView]) -> dict[str, tuple[int | None, str | None]]:
+def versions_and_data(bundle: Mapping[str, ReportView]) -> dict[str, tuple[int | None, str | None]]:
     return {kind: (report.data_version, report.data_json) for kind, report in bundle.items()}
 
 
@@ -326,12 +326,12 @@ def test_a_replay_equals_the_report_stored_at_that_time(lender: Corrector, subte
     def report(what: str) -> None:
         lender.end_all()
         lender.ask_for_reports()
-        refreshed(lender)
+        run_refreshes(lender)
         with lender.store.db.reading() as r:
             bundle = reports.read_bundle(r, lender.customer)
-        stored.append((what, known_at(datetime.now(UTC), bundle["risk"].as_of), shown(bundle)))
+        stored.append((what, moment_known_at(datetime.now(UTC), bundle["risk"].as_of), versions_and_data(bundle)))
 
-    first = lender.sent(SALE, RENT, COFFEE, {**SALE, "date": "2026-03-10"})
+    first = lender.submit_and_end(SALE, RENT, COFFEE, {**SALE, "date": "2026-03-10"})
     report("rows")
     sale = next(row["transaction_id"] for row in lender.rows() if row["description"] == "SALE")
     lender.correct(NewCorrection(transaction_id=UUID(bytes=sale), category="owner_contribution"))
@@ -346,10 +346,10 @@ def test_a_replay_equals_the_report_stored_at_that_time(lender: Corrector, subte
     assert len({str(bundle) for _, _, bundle in stored}) == len(stored)
     for what, moment, bundle in stored:
         with subtests.test(what):
-            assert shown(replayed(lender.store, lender.customer, moment)) == bundle
+            assert versions_and_data(replay_reports(lender.store, lender.customer, moment)) == bundle
 
 
-def forgotten(store: Store, customer: Customer, data_version: int) -> None:
+def forget_version(store: Store, customer: Customer, data_version: int) -> None:
     """Delete where a version lies, as if it were no longer retained."""
     lies = (locations.c.customer_number == customer.number, locations.c.data_version == data_version)
     with store.db.writing() as w:
@@ -357,18 +357,18 @@ def forgotten(store: Store, customer: Customer, data_version: int) -> None:
 
 
 def test_a_replay_of_a_deleted_version_uses_the_history(lender: Corrector) -> None:
-    lender.sent(SALE)
+    lender.submit_and_end(SALE)
     then = datetime.now(UTC)
-    lender.sent(RENT)
-    forgotten(lender.store, lender.customer, 1)
-    facts = replayed(lender.store, lender.customer, known_at(then))
+    lender.submit_and_end(RENT)
+    forget_version(lender.store, lender.customer, 1)
+    facts = replay_reports(lender.store, lender.customer, moment_known_at(then))
     assert '"transactionCount":1' in (facts["completeness"].data_json or "").replace(" ", "")
 
 
 @pytest.mark.parametrize("change", ["made", "revoked", "for all"])
 def test_a_replay_of_a_deleted_version_from_before_a_correction_is_refused(lender: Corrector, change: str) -> None:
     """Only today's categories are left, which the correction has changed."""
-    lender.sent(RENT)
+    lender.submit_and_end(RENT)
     correction = lender.correct(RENT_IS_PREMISES)[0] if change == "revoked" else None
     lender.end_all()
     then, version = datetime.now(UTC), lender.customer.data_version
@@ -377,17 +377,17 @@ def test_a_replay_of_a_deleted_version_from_before_a_correction_is_refused(lende
     else:
         lender.revoke(correction)
     lender.end_all()
-    forgotten(lender.store, lender.customer, version)
+    forget_version(lender.store, lender.customer, version)
     with pytest.raises(Gone) as refused:
-        replayed(lender.store, lender.customer, known_at(then))
+        replay_reports(lender.store, lender.customer, moment_known_at(then))
     assert refused.value.code == "Report.VersionExpired"
-    replayed(lender.store, lender.customer, known_at(datetime.now(UTC)))
+    replay_reports(lender.store, lender.customer, moment_known_at(datetime.now(UTC)))
 
 
 def test_a_correction_is_the_cause_of_all_figures_in_a_diff(lender: Corrector) -> None:
     """A row's facility, series and flags follow from its corrected category and counterparty."""
     instalment = {"description": "PROSPA LOAN REPAYMENT", "amount": "-450.00"}
-    lender.sent(SALE, *({**instalment, "date": f"2026-0{month}-02"} for month in range(1, 7)))
+    lender.submit_and_end(SALE, *({**instalment, "date": f"2026-0{month}-02"} for month in range(1, 7)))
     lender.correct(NewCorrection(words="prospa loan repayment", category="rent", counterparty_name="Landlord"))
     lender.end_all()
     before, after = replayed_rows(lender, 1), replayed_rows(lender, 2)

@@ -18,8 +18,8 @@ from storage.core.models import Flow, JobStatus, Queue, events
 from storage.core.store import Store
 from storage.jobs import batches, jobs, outcomes
 from storage.jobs.jobs import Job
-from tests.assets.conftest import Filled
-from tests.assets.lender import BAD, COFFEE, RENT, SALE, Item, Lender, refreshed, risk_status
+from tests.assets.conftest import FillStore
+from tests.assets.lender import BAD, COFFEE, RENT, SALE, Item, Lender, risk_status, run_refreshes
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
 
@@ -30,19 +30,19 @@ def lender(store: Store) -> Lender:
 
 
 @pytest.fixture
-def rented(filled: Filled) -> tuple[Lender, Job]:
-    return filled(with_rent)
+def lender_with_rent(fill_store: FillStore) -> tuple[Lender, Job]:
+    return fill_store(with_rent)
 
 
 def with_rent(store: Store) -> tuple[Lender, Job]:
     lender = Lender(store)
-    return lender, lender.sent(RENT)
+    return lender, lender.submit_and_end(RENT)
 
 
 def test_rows_of_a_retracted_submission_are_gone_and_repeated_ones_become_the_later_submissions(lender: Lender) -> None:
-    first, second = lender.sent(RENT, COFFEE), lender.sent(COFFEE, SALE)
+    first, second = lender.submit_and_end(RENT, COFFEE), lender.submit_and_end(COFFEE, SALE)
     [coffee] = [row["transaction_id"] for row in lender.rows(first) if row["description"] == "COFFEE"]
-    ended = lender.retracted(first)
+    ended = lender.retract_and_end(first)
     assert (ended.status, ended.error) == (JobStatus.COMPLETED, None)
     assert lender.rows(first) == []
     assert lender.descriptions(second) == lender.descriptions() == ["COFFEE", "SALE"]
@@ -51,8 +51,8 @@ def test_rows_of_a_retracted_submission_are_gone_and_repeated_ones_become_the_la
 
 
 def test_a_finished_jobs_result_does_not_change(lender: Lender) -> None:
-    first, second = lender.sent(COFFEE), lender.sent(COFFEE, SALE)
-    lender.retracted(first)
+    first, second = lender.submit_and_end(COFFEE), lender.submit_and_end(COFFEE, SALE)
+    lender.retract_and_end(first)
     assert (lender.now(first), lender.now(second)) == (first, second)
     with lender.store.db.reading() as r:
         [repeated] = outcomes.find_duplicates(r, lender.store.lake, second).items
@@ -60,50 +60,50 @@ def test_a_finished_jobs_result_does_not_change(lender: Lender) -> None:
     assert repeated == {"index": 0, "transactionId": UUID(bytes=coffee["transaction_id"])}
 
 
-def test_all_rows_can_be_retracted_and_submitted_again(rented: tuple[Lender, Job]) -> None:
-    lender, first = rented
-    lender.retracted(first)
+def test_all_rows_can_be_retracted_and_submitted_again(lender_with_rent: tuple[Lender, Job]) -> None:
+    lender, first = lender_with_rent
+    lender.retract_and_end(first)
     assert lender.rows() == []
     assert lender.customer.enriched_rows == 0
-    again = lender.sent(RENT)
+    again = lender.submit_and_end(RENT)
     assert (again.enriched_rows, again.duplicate_rows) == (1, 0)
     assert lender.descriptions() == ["RENT"]
 
 
 def test_a_row_that_was_refused_stays_refused(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = lender.sent(COFFEE)
-    lender.sent(BAD, COFFEE)
+    first = lender.submit_and_end(COFFEE)
+    lender.submit_and_end(BAD, COFFEE)
     monkeypatch.setattr("pipelines.intake.rows.FAULTS", ())  # later rules, which refuse nothing
     monkeypatch.setattr("pipelines.intake.rows._first_fault", lambda: pl.lit(None, pl.Int32))
-    assert lender.retracted(first).status is JobStatus.COMPLETED
+    assert lender.retract_and_end(first).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE"]
 
 
-def test_retracting_twice_returns_the_same_job(rented: tuple[Lender, Job]) -> None:
-    lender, first = rented
+def test_retracting_twice_returns_the_same_job(lender_with_rent: tuple[Lender, Job]) -> None:
+    lender, first = lender_with_rent
     once = lender.retract(first)
     assert lender.retract(first) == once
     lender.end_all()
     assert lender.retract(first) == lender.now(once)
 
 
-def test_concurrent_retractions_are_one_job(rented: tuple[Lender, Job]) -> None:
-    lender, first = rented
+def test_concurrent_retractions_are_one_job(lender_with_rent: tuple[Lender, Job]) -> None:
+    lender, first = lender_with_rent
     with ThreadPoolExecutor(8) as pool:
         asked = list(pool.map(lender.retract, [first] * 8))
     assert len({job.job_id for job in asked}) == 1
 
 
-def test_a_retraction_sends_no_event(rented: tuple[Lender, Job]) -> None:
-    lender, first = rented
-    retraction = lender.retracted(first)
+def test_a_retraction_sends_no_event(lender_with_rent: tuple[Lender, Job]) -> None:
+    lender, first = lender_with_rent
+    retraction = lender.retract_and_end(first)
     with lender.store.db.reading() as r:
         reported = select(func.count()).select_from(events).where(events.c.job_id == retraction.job_id)
         assert r.execute(reported).scalar_one() == 0
 
 
 def test_only_a_completed_submission_can_be_retracted(lender: Lender) -> None:
-    failed, first, waiting = lender.sent(BAD), lender.sent(RENT), lender.submit(SALE)
+    failed, first, waiting = lender.submit_and_end(BAD), lender.submit_and_end(RENT), lender.submit(SALE)
     for job, code in ((failed, "Submission.Failed"), (waiting, "Submission.Unfinished")):
         with pytest.raises(Conflict) as refused:
             lender.retract(job)
@@ -116,27 +116,27 @@ def test_only_a_completed_submission_can_be_retracted(lender: Lender) -> None:
 def test_a_retraction_that_needs_a_damaged_file_fails_and_changes_nothing_and_may_be_tried_again(
     lender: Lender,
 ) -> None:
-    first, second = lender.sent(RENT, COFFEE), lender.sent(COFFEE)
+    first, second = lender.submit_and_end(RENT, COFFEE), lender.submit_and_end(COFFEE)
     file = lender.store.lake.root / (second.landing_path or "")
     good = file.read_bytes()
     file.write_bytes(good[:-1] + b"?")
     fresh = lender.store.lake.__class__(lender.store.lake.root)  # which has not verified the file yet
     lender.store = Store(lender.store.settings, lender.store.db, fresh, lender.store.vault)
     later = lender.submit(SALE)
-    failed = lender.retracted(first)
+    failed = lender.retract_and_end(first)
     assert (failed.status, failed.error and failed.error["code"]) == (JobStatus.FAILED, "Lake.ChecksumMismatch")
     assert (second.landing_path or "?") in (failed.error or {})["message"]
     assert lender.now(later).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
     file.write_bytes(good)
-    assert lender.retracted(first).status is JobStatus.COMPLETED
+    assert lender.retract_and_end(first).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE", "SALE"]
 
 
 def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
-    first = lender.sent(RENT, COFFEE)
-    lender.sent(COFFEE)
-    lender.retracted(first)
+    first = lender.submit_and_end(RENT, COFFEE)
+    lender.submit_and_end(COFFEE)
+    lender.retract_and_end(first)
     before = lender.rows()
     today = datetime.now(UTC).date()
     with work_of.without_jobs(lender.store, Queue.ENRICHMENT, today, [lender.customer.number]) as work:
@@ -144,9 +144,9 @@ def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
     assert lender.rows() == before
 
 
-def test_a_retraction_whose_batch_was_released_is_done_by_the_next(rented: tuple[Lender, Job]) -> None:
-    lender, first = rented
-    lender.sent(SALE)
+def test_a_retraction_whose_batch_was_released_is_done_by_the_next(lender_with_rent: tuple[Lender, Job]) -> None:
+    lender, first = lender_with_rent
+    lender.submit_and_end(SALE)
     retraction = lender.retract(first)
     store, day = lender.store, datetime.now(UTC).date()
     with store.db.writing() as w:
@@ -161,27 +161,27 @@ def test_a_retraction_whose_batch_was_released_is_done_by_the_next(rented: tuple
     assert lender.descriptions() == ["SALE"]
 
 
-def test_a_report_is_stale_from_the_moment_a_retraction_is_accepted(rented: tuple[Lender, Job]) -> None:
-    lender, first = rented
-    lender.sent(SALE)
+def test_a_report_is_stale_from_the_moment_a_retraction_is_accepted(lender_with_rent: tuple[Lender, Job]) -> None:
+    lender, first = lender_with_rent
+    lender.submit_and_end(SALE)
     lender.ask_for_reports()
-    refreshed(lender)
+    run_refreshes(lender)
     assert risk_status(lender) is ReportStatus.READY
     lender.retract(first)
     assert risk_status(lender) is ReportStatus.STALE
     lender.end_all()
     assert risk_status(lender) is ReportStatus.STALE
     lender.ask_for_reports()
-    refreshed(lender)
+    run_refreshes(lender)
     assert risk_status(lender) is ReportStatus.READY
 
 
 def test_retracting_nothing_but_duplicates_leaves_the_report_ready(lender: Lender) -> None:
-    lender.sent(RENT)
-    again = lender.sent(RENT)
+    lender.submit_and_end(RENT)
+    again = lender.submit_and_end(RENT)
     lender.ask_for_reports()
-    refreshed(lender)
-    lender.retracted(again)
+    run_refreshes(lender)
+    lender.retract_and_end(again)
     assert risk_status(lender) is ReportStatus.READY
 
 
@@ -203,14 +203,14 @@ def test_submissions_retractions_and_refreshes_in_any_order_end_correctly(lender
             case "refresh":
                 if lender.customer.enriched_rows:
                     lender.ask_for_reports()
-                    refreshed(lender)
+                    run_refreshes(lender)
             case "batch":
                 lender.end_all()
     lender.end_all()
     untouched = Lender(lender.store)
     for job, rows in sent:
         if job.job_id not in gone:
-            untouched.sent(*rows)
+            untouched.submit_and_end(*rows)
     assert lender.descriptions() == untouched.descriptions()
     assert lender.customer.enriched_rows == untouched.customer.enriched_rows
     with lender.store.db.reading() as r:

@@ -33,8 +33,8 @@ from storage.jobs.batches import Superseded
 from storage.jobs.jobs import Job
 from storage.reports import reports
 from tests.assets import lender as items
-from tests.assets.conftest import Filled
-from tests.assets.lender import Lender, refreshed, risk_status
+from tests.assets.conftest import FillStore
+from tests.assets.lender import Lender, risk_status, run_refreshes
 from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, statement, submit_files
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
@@ -60,22 +60,22 @@ class InJune(NamedTuple):
 
 
 @pytest.fixture
-def in_june(filled: Filled) -> InJune:
-    return filled(with_june)
+def in_june(fill_store: FillStore) -> InJune:
+    return fill_store(with_june)
 
 
 def with_june(store: Store) -> InJune:
     lender, read = Lender(store), Shelf(june=JUNE)
-    return InJune(lender, read, ended(lender, read, "june"))
+    return InJune(lender, read, submit_and_end(lender, read, "june"))
 
 
-def submitted(lender: Lender, *names: str, password: str | None = None) -> Job:
+def submit(lender: Lender, *names: str, password: str | None = None) -> Job:
     return submit_files(lender.store, lender.customer, *names, password=password)
 
 
-def ended(lender: Lender, read: Shelf, *names: str, password: str | None = None) -> Job:
+def submit_and_end(lender: Lender, read: Shelf, *names: str, password: str | None = None) -> Job:
     """Submit PDFs, read and enrich them, and return the ended job."""
-    job = submitted(lender, *names, password=password)
+    job = submit(lender, *names, password=password)
     extract(lender.store, read)
     lender.end_all()
     return lender.now(job)
@@ -94,7 +94,7 @@ def list_events(lender: Lender, job: Job) -> list[dict[str, Any]]:
     return sorted(bodies, key=lambda body: (body["timestamp"], STAGES.index(body["eventType"].split(".")[-2])))
 
 
-def claimed(store: Store, queue: Queue = Queue.EXTRACTION) -> Work:
+def claim(store: Store, queue: Queue = Queue.EXTRACTION) -> Work:
     with store.db.writing() as w:
         batch = batches.claim(w, queue, store.settings, datetime.now(UTC))
     assert batch is not None
@@ -137,28 +137,28 @@ def test_each_stage_sends_its_event_in_order(in_june: InJune) -> None:
 
 def test_several_accounts_of_one_file_stay_separate(lender: Lender) -> None:
     both = extraction(statement(RENT), statement(RENT, account_number="87654321"))
-    ended(lender, Shelf(both=both), "both")
+    submit_and_end(lender, Shelf(both=both), "both")
     assert sorted(row["account_number"] for row in lender.rows()) == ["12345678", "87654321"]
     assert len({row["account_id"] for row in lender.rows()}) == 2
 
 
 def test_a_row_in_two_files_counts_once(lender: Lender) -> None:
     overlapping = extraction(statement(SALE, entry("WAGES", "1500.00", day=20)))
-    job = ended(lender, Shelf(june=JUNE, july=overlapping), "june", "july")
+    job = submit_and_end(lender, Shelf(june=JUNE, july=overlapping), "june", "july")
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
     assert (job.received_rows, job.repeated_rows, job.duplicate_rows) == (4, 1, 0)
     assert list_events(lender, job)[0]["duplicateCount"] == 1
 
 
 def test_a_row_sent_as_json_before_is_a_duplicate(lender: Lender) -> None:
-    fed = lender.sent(SAME_SALE)
-    job = ended(lender, Shelf(june=OF_THE_FED_ACCOUNT), "june")
+    fed = lender.submit_and_end(SAME_SALE)
+    job = submit_and_end(lender, Shelf(june=OF_THE_FED_ACCOUNT), "june")
     assert (job.received_rows, job.enriched_rows, job.duplicate_rows) == (1, 0, 1)
     assert [row["job_id"] for row in lender.rows()] == [fed.job_id.bytes]
 
 
 def test_an_unreadable_file_fails_by_itself_with_its_code(lender: Lender) -> None:
-    job = ended(lender, Shelf(june=JUNE), "june", "letter")
+    job = submit_and_end(lender, Shelf(june=JUNE), "june", "letter")
     assert (job.status, job.refused_files) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
     assert job.warnings == [
         {"code": "Statement.NotAStatement", "message": "File 2: The file has no account statement."}
@@ -168,7 +168,7 @@ def test_an_unreadable_file_fails_by_itself_with_its_code(lender: Lender) -> Non
 
 
 def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lender: Lender) -> None:
-    job = submitted(lender, "letter", "poem")
+    job = submit(lender, "letter", "poem")
     extract(lender.store, Shelf())
     job = lender.now(job)
     assert (job.status, job.stage, job.refused_files) == (JobStatus.FAILED, Stage.EXTRACTION, 2)
@@ -181,30 +181,30 @@ def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lende
 
 def test_files_refused_for_different_reasons_fail_under_one_code(lender: Lender) -> None:
     broken = refused_extraction(Refusal.CORRUPT, "It is damaged.")
-    job = submitted(lender, "letter", "broken")
+    job = submit(lender, "letter", "broken")
     extract(lender.store, Shelf(broken=broken))
     assert (lender.now(job).error or {})["code"] == "Job.AllFilesRefused"
 
 
 def test_a_statement_without_rows_is_not_a_failure(lender: Lender) -> None:
-    job = ended(lender, Shelf(quiet=extraction(statement())), "quiet")
+    job = submit_and_end(lender, Shelf(quiet=extraction(statement())), "quiet")
     assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED, 0, 0)
     assert [each.row_count for each in of_customer(lender)] == [0]
 
 
 def test_rows_that_do_not_reconcile_are_stored_and_marked(lender: Lender) -> None:
     doubtful = extraction(statement(SALE, verdict=Verdict.UNRECONCILED))
-    job = ended(lender, Shelf(june=doubtful), "june")
+    job = submit_and_end(lender, Shelf(june=doubtful), "june")
     assert job.status is JobStatus.COMPLETED
     assert [warning["code"] for warning in job.warnings] == ["Statement.Unreconciled"]
     assert [each.verdict for each in of_customer(lender)] == [Verdict.UNRECONCILED]
 
 
 def test_reports_state_the_share_of_unreconciled_rows(lender: Lender) -> None:
-    lender.sent(items.RENT)
-    ended(lender, Shelf(june=extraction(statement(SALE, verdict=Verdict.UNRECONCILED))), "june")
+    lender.submit_and_end(items.RENT)
+    submit_and_end(lender, Shelf(june=extraction(statement(SALE, verdict=Verdict.UNRECONCILED))), "june")
     lender.ask_for_reports()
-    refreshed(lender)
+    run_refreshes(lender)
     with lender.store.db.reading() as r:
         stored = reports.read_bundle(r, lender.customer)
     reported = [json.loads(each.data_json or "")["unreconciled"] for each in stored.values()]
@@ -213,7 +213,7 @@ def test_reports_state_the_share_of_unreconciled_rows(lender: Lender) -> None:
 
 def test_a_statement_in_another_currency_is_refused_and_not_stored(lender: Lender) -> None:
     foreign = extraction(replace(statement(SALE), currency="INR"))
-    job = ended(lender, Shelf(mumbai=foreign), "mumbai")
+    job = submit_and_end(lender, Shelf(mumbai=foreign), "mumbai")
     assert (job.status, (job.error or {})["code"]) == (JobStatus.FAILED, "Statement.UnsupportedCurrency")
     assert "INR" in (job.error or {})["message"]
     assert of_customer(lender) == []
@@ -223,27 +223,29 @@ def test_only_our_currency_is_stored_of_a_file_with_several_currencies(lender: L
     dollars = replace(statement(RENT, account_number="87654321"), currency="USD")
     both = extraction(replace(statement(SALE), currency="AUD"), dollars)
     for _ in range(2):  # the second time it is not read again
-        job = ended(lender, Shelf(june=both), "june")
+        job = submit_and_end(lender, Shelf(june=both), "june")
         assert (job.status, job.received_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
         assert [warning["code"] for warning in job.warnings] == ["Statement.UnsupportedCurrency"]
 
 
 def test_a_row_in_another_currency_than_its_statement_is_rejected(lender: Lender) -> None:
     mixed = extraction(statement(SALE, replace(RENT, currency="EUR")))
-    job = ended(lender, Shelf(june=mixed), "june")
+    job = submit_and_end(lender, Shelf(june=mixed), "june")
     assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 2, 1)
 
 
 def test_implausible_amounts_are_refused(lender: Lender) -> None:
     absurd = extraction(statement(entry("LOTTERY", "9" * 20)))
-    job = ended(lender, Shelf(absurd=absurd, june=JUNE), "absurd", "june")
+    job = submit_and_end(lender, Shelf(absurd=absurd, june=JUNE), "absurd", "june")
     assert [warning["code"] for warning in job.warnings] == ["Statement.LimitsExceeded"]
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
 def test_card_numbers_are_masked_everywhere(lender: Lender) -> None:
     number = "4111 1111 1111 1111"
-    ended(lender, Shelf(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card")
+    submit_and_end(
+        lender, Shelf(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card"
+    )
     [row], [found] = lender.rows(), of_customer(lender)
     with lender.store.db.reading() as r:
         [retained] = statements.read_rows(r, lender.store.lake, found).to_dicts()
@@ -257,7 +259,7 @@ def test_card_numbers_are_masked_everywhere(lender: Lender) -> None:
 
 def test_the_same_file_again_is_not_read_again_and_its_rows_are_duplicates(in_june: InJune) -> None:
     lender, read, _ = in_june
-    again = ended(lender, read, "june")
+    again = submit_and_end(lender, read, "june")
     assert read.read == [pdf("june")]
     assert (again.status, again.received_rows, again.duplicate_rows, again.enriched_rows) == (
         *(JobStatus.COMPLETED, 3),
@@ -268,7 +270,7 @@ def test_the_same_file_again_is_not_read_again_and_its_rows_are_duplicates(in_ju
 
 def test_the_same_file_twice_in_one_submission_is_read_once(lender: Lender) -> None:
     read = Shelf(june=JUNE)
-    job = ended(lender, read, "june", "june")
+    job = submit_and_end(lender, read, "june", "june")
     assert read.read == [pdf("june")]
     assert (job.received_rows, job.repeated_rows) == (3, 3)
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
@@ -276,24 +278,24 @@ def test_the_same_file_twice_in_one_submission_is_read_once(lender: Lender) -> N
 
 def test_a_file_whose_submission_was_retracted_is_read_again(in_june: InJune) -> None:
     lender, read, job = in_june
-    lender.retracted(job)
+    lender.retract_and_end(job)
     assert (lender.rows(), of_customer(lender)) == ([], [])
-    ended(lender, read, "june")
+    submit_and_end(lender, read, "june")
     assert read.read == [pdf("june")] * 2
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
 def test_after_a_retraction_the_second_submission_of_a_file_has_its_rows(in_june: InJune) -> None:
     lender, read, first = in_june
-    second = ended(lender, read, "june")
-    lender.retracted(first)
+    second = submit_and_end(lender, read, "june")
+    lender.retract_and_end(first)
     assert lender.descriptions(second) == ["COFFEE", "RENT", "SALE"]
     assert [each.job_id for each in of_customer(lender)] == [second.job_id]
 
 
 def test_an_identical_file_of_another_customer_is_read_again(in_june: InJune) -> None:
     lender, read, _ = in_june
-    ended(Lender(lender.store), read, "june")
+    submit_and_end(Lender(lender.store), read, "june")
     assert read.read == [pdf("june")] * 2
 
 
@@ -306,7 +308,7 @@ def password_of(store: Store, job: Job) -> list[bytes | None]:
 
 
 def test_a_password_opens_the_file_and_is_deleted(lender: Lender) -> None:
-    job = submitted(lender, "locked", password="s3cret")
+    job = submit(lender, "locked", password="s3cret")
     [sealed] = password_of(lender.store, job)
     assert sealed is not None
     assert b"s3cret" not in sealed
@@ -318,14 +320,14 @@ def test_a_password_opens_the_file_and_is_deleted(lender: Lender) -> None:
 
 @pytest.mark.parametrize(("password", "code"), [(None, "Statement.Encrypted"), ("wrong", "Statement.WrongPassword")])
 def test_without_the_right_password_the_file_is_refused(lender: Lender, password: str | None, code: str) -> None:
-    job = submitted(lender, "locked", password=password)
+    job = submit(lender, "locked", password=password)
     extract(lender.store, Shelf(locked=opens_with("s3cret", JUNE)))
     assert (lender.now(job).error or {})["code"] == code
     assert password_of(lender.store, job) == [None]
 
 
 def test_a_password_of_abandoned_work_is_deleted(lender: Lender) -> None:
-    job = submitted(lender, "locked", password="s3cret")
+    job = submit(lender, "locked", password="s3cret")
     for _ in range(lender.store.settings.job_max_attempts):
         work = claim_regardless_of_pauses(lender.store)
         with lender.store.db.writing() as w:
@@ -339,7 +341,7 @@ def claim_regardless_of_pauses(store: Store) -> Work:
     """Claim jobs even while they pause before a retry."""
     with store.db.writing() as w:
         w.execute(update(all_jobs).values(not_before=None))
-    return claimed(store)
+    return claim(store)
 
 
 # The order of receipt
@@ -347,8 +349,8 @@ def claim_regardless_of_pauses(store: Store) -> Work:
 
 def test_statements_count_as_received_when_they_are_read(lender: Lender) -> None:
     """A row that is enriched before the PDF was read counts as received first, and the PDF's row as its duplicate."""
-    waiting = submitted(lender, "june")
-    fed = lender.sent(SAME_SALE)
+    waiting = submit(lender, "june")
+    fed = lender.submit_and_end(SAME_SALE)
     extract(lender.store, Shelf(june=OF_THE_FED_ACCOUNT))
     landed = lender.now(waiting)
     assert landed.received_seq > fed.received_seq > waiting.received_seq
@@ -359,8 +361,8 @@ def test_statements_count_as_received_when_they_are_read(lender: Lender) -> None
 
 
 def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> None:
-    lender.sent(items.RENT)
-    job = submitted(lender, "june")
+    lender.submit_and_end(items.RENT)
+    job = submit(lender, "june")
     between = datetime.now(UTC)
     extract(lender.store, Shelf(june=JUNE))
     lender.end_all()
@@ -377,8 +379,8 @@ def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> 
 
 
 def test_jobs_are_listed_by_creation_even_if_reading_took_long(lender: Lender) -> None:
-    first = submitted(lender, "june")
-    second = lender.sent(items.RENT)
+    first = submit(lender, "june")
+    second = lender.submit_and_end(items.RENT)
     extract(lender.store, Shelf(june=JUNE))
     with lender.store.db.reading() as r:
         listed = [job.job_id for job in jobs.find(r, lender.customer.client_id).items]
@@ -399,19 +401,19 @@ def test_a_day_started_by_hand_includes_customers_whose_pdfs_were_read_then(in_j
 
 
 def test_a_report_is_stale_from_the_moment_pdfs_are_accepted(lender: Lender) -> None:
-    lender.sent(items.RENT)
+    lender.submit_and_end(items.RENT)
     lender.ask_for_reports()
-    refreshed(lender)
+    run_refreshes(lender)
     assert risk_status(lender) is ReportStatus.READY
-    submitted(lender, "june")
+    submit(lender, "june")
     assert risk_status(lender) is ReportStatus.STALE
     extract(lender.store, Shelf(june=JUNE))
     assert risk_status(lender) is ReportStatus.STALE
 
 
 def test_an_enrichment_batch_claims_no_unread_pdfs(lender: Lender) -> None:
-    waiting = submitted(lender, "june")
-    lender.sent(items.RENT)
+    waiting = submit(lender, "june")
+    lender.submit_and_end(items.RENT)
     assert lender.now(waiting).status is JobStatus.QUEUED
     with lender.store.db.reading() as r:
         now = datetime.now(UTC)
@@ -421,12 +423,12 @@ def test_an_enrichment_batch_claims_no_unread_pdfs(lender: Lender) -> None:
 
 def test_reading_locks_no_customer(lender: Lender) -> None:
     """Two batches read at once for one customer, while a third enriches it."""
-    submitted(lender, "june")
-    first = claimed(lender.store)
-    submitted(lender, "july")
-    second = claimed(lender.store)
+    submit(lender, "june")
+    first = claim(lender.store)
+    submit(lender, "july")
+    second = claim(lender.store)
     assert [len(work.jobs) for work in (first, second)] == [1, 1]
-    lender.sent(items.RENT)
+    lender.submit_and_end(items.RENT)
     read = Shelf(june=JUNE, july=JULY)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda work: extract_all(lender.store, work, read), (first, second)))
@@ -436,8 +438,8 @@ def test_reading_locks_no_customer(lender: Lender) -> None:
 
 def test_a_batch_reads_few_submissions_at_a_time(lender: Lender) -> None:
     for _ in range(batches.MAX_EXTRACTIONS + 1):
-        submitted(lender, "june")
-    assert len(claimed(lender.store).jobs) == batches.MAX_EXTRACTIONS
+        submit(lender, "june")
+    assert len(claim(lender.store).jobs) == batches.MAX_EXTRACTIONS
 
 
 def test_a_retraction_needs_an_ended_submission(in_june: InJune) -> None:
@@ -450,7 +452,7 @@ def test_a_retraction_needs_an_ended_submission(in_june: InJune) -> None:
 
 
 def test_recomputing_a_day_by_hand_changes_nothing(lender: Lender) -> None:
-    ended(lender, Shelf(june=JUNE), "june")
+    submit_and_end(lender, Shelf(june=JUNE), "june")
     before = lender.rows()
     with work_of.without_jobs(
         lender.store, Queue.ENRICHMENT, datetime.now(UTC).date(), [lender.customer.number]
@@ -461,7 +463,7 @@ def test_recomputing_a_day_by_hand_changes_nothing(lender: Lender) -> None:
 
 def test_progress_is_reported_in_pages(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assets.intake.statements.REPORT_EVERY_S", 0.0)
-    job = submitted(lender, "june")
+    job = submit(lender, "june")
     seen = []
 
     def read(_content: bytes, _password: str | None, reported: OnProgress) -> Extraction:
@@ -482,8 +484,8 @@ class KilledError(BaseException):
 
 
 def test_a_run_that_dies_while_reading_is_repeated_without_duplicates(lender: Lender) -> None:
-    job = submitted(lender, "june")
-    work = claimed(lender.store)
+    job = submit(lender, "june")
+    work = claim(lender.store)
 
     def dies(_content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         raise KilledError
@@ -491,7 +493,7 @@ def test_a_run_that_dies_while_reading_is_repeated_without_duplicates(lender: Le
     with pytest.raises(KilledError):
         extract_all(lender.store, work, dies)
     assert lender.now(job).status is JobStatus.RUNNING
-    given_up(lender.store, work)
+    give_up(lender.store, work)
     assert lender.now(job).status is JobStatus.QUEUED
     extract(lender.store, Shelf(june=JUNE))
     lender.end_all()
@@ -499,9 +501,9 @@ def test_a_run_that_dies_while_reading_is_repeated_without_duplicates(lender: Le
 
 
 def test_a_run_that_resumes_after_it_was_given_up_changes_nothing(lender: Lender) -> None:
-    job = submitted(lender, "june")
-    late, read = claimed(lender.store), Shelf(june=JUNE)
-    given_up(lender.store, late)
+    job = submit(lender, "june")
+    late, read = claim(lender.store), Shelf(june=JUNE)
+    give_up(lender.store, late)
     extract(lender.store, read)
     landed = lender.now(job)
     with pytest.raises(Superseded):
@@ -513,8 +515,8 @@ def test_a_run_that_resumes_after_it_was_given_up_changes_nothing(lender: Lender
 
 
 def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> None:
-    first, second = submitted(lender, "june"), submitted(lender, "july")
-    work = claimed(lender.store)
+    first, second = submit(lender, "june"), submit(lender, "july")
+    work = claim(lender.store)
 
     def read(content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         if content == pdf("july"):
@@ -524,7 +526,7 @@ def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> Non
     with pytest.raises(KilledError):
         extract_all(lender.store, work, read)
     assert (lender.now(first).stage, lender.now(first).status) == (Stage.ENRICHMENT, JobStatus.QUEUED)
-    given_up(lender.store, work)
+    give_up(lender.store, work)
     again = Shelf(june=JUNE, july=JULY)
     extract(lender.store, again)
     assert again.read == [pdf("july")]
@@ -535,8 +537,8 @@ def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> Non
 
 def test_a_run_that_dies_before_its_commit_names_no_file(lender: Lender) -> None:
     """The files are written but the transaction is not committed, so nothing was read."""
-    job = submitted(lender, "june")
-    work = claimed(lender.store)
+    job = submit(lender, "june")
+    work = claim(lender.store)
     store = lender.store
 
     class Dying(type(store.lake)):
@@ -550,28 +552,28 @@ def test_a_run_that_dies_before_its_commit_names_no_file(lender: Lender) -> None
     with pytest.raises(KilledError):
         extract_all(dying, work, Shelf(june=JUNE))
     assert (lender.now(job).stage, of_customer(lender)) == (Stage.EXTRACTION, [])
-    given_up(store, work)
+    give_up(store, work)
     extract(store, Shelf(june=JUNE))
     lender.end_all()
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
 def test_work_interrupted_in_its_second_stage_continues_there(lender: Lender) -> None:
-    job, read = submitted(lender, "june"), Shelf(june=JUNE)
+    job, read = submit(lender, "june"), Shelf(june=JUNE)
     extract(lender.store, read)
-    given_up(lender.store, claimed(lender.store, Queue.ENRICHMENT))
+    give_up(lender.store, claim(lender.store, Queue.ENRICHMENT))
     lender.end_all()
     assert lender.now(job).status is JobStatus.COMPLETED
     assert read.read == [pdf("june")]
 
 
-def given_up(store: Store, work: Work) -> None:
+def give_up(store: Store, work: Work) -> None:
     with store.db.writing() as w:
         assert batches.release(w, work.token, store.settings, datetime.now(UTC))
 
 
 def test_a_damaged_stored_file_is_refused(lender: Lender) -> None:
-    job = submitted(lender, "june", "july")
+    job = submit(lender, "june", "july")
     with lender.store.db.reading() as r:
         damaged = r.execute(select(statement_files.c.path).order_by(statement_files.c.position).limit(1)).scalar_one()
     (lender.store.lake.root / damaged).write_bytes(b"other bytes")
@@ -582,7 +584,7 @@ def test_a_damaged_stored_file_is_refused(lender: Lender) -> None:
 
 
 def test_a_bug_in_the_reader_fails_only_its_own_job(lender: Lender) -> None:
-    bad, good = submitted(lender, "bad"), submitted(lender, "june")
+    bad, good = submit(lender, "bad"), submit(lender, "june")
 
     def read(content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         if content == pdf("bad"):
@@ -593,6 +595,6 @@ def test_a_bug_in_the_reader_fails_only_its_own_job(lender: Lender) -> None:
         work = claim_regardless_of_pauses(lender.store)
         with pytest.raises(RuntimeError):
             extract_all(lender.store, work, read)
-        given_up(lender.store, work)
+        give_up(lender.store, work)
     assert lender.now(bad).status is JobStatus.FAILED
     assert lender.now(good).stage is Stage.ENRICHMENT

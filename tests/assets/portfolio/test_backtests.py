@@ -38,7 +38,7 @@ from storage.monitoring import attributes
 from storage.monitoring.attributes import NewAttribute
 from storage.portfolio import portfolio_jobs
 from storage.portfolio.portfolio_jobs import BACKTEST, NewPortfolioJob, Part, PortfolioJob, Slice
-from tests.assets.conftest import Filled
+from tests.assets.conftest import FillStore
 from tests.assets.lender import Lender
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
@@ -198,8 +198,8 @@ def item(day: date) -> dict[str, str]:
 
 
 @pytest.fixture
-def portfolio(filled: Filled) -> Portfolio:
-    return filled(Portfolio)
+def portfolio(fill_store: FillStore) -> Portfolio:
+    return fill_store(Portfolio)
 
 
 def counts(result: list[Any], side: str, day: int = 0) -> dict[str, int]:
@@ -330,8 +330,8 @@ def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pyt
     monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 2)
     job = portfolio.ask(2)
     with monkeypatch.context() as patched:
-        patched.setattr(portfolio_jobs, step, killed)
-        patched.setattr(portfolio_jobs, "fail", killed)
+        patched.setattr(portfolio_jobs, step, kill)
+        patched.setattr(portfolio_jobs, "fail", kill)
         with pytest.raises(KeyboardInterrupt):
             portfolio.run(job)
     assert not portfolio.backtest(job).is_done
@@ -349,25 +349,25 @@ def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
     monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     job, real = portfolio.ask(2), portfolio_jobs.record
 
-    def killed_at_the_third(w: Any, lake: Any, slice_: Slice, *of: Any) -> None:
+    def kill_at_the_third(w: Any, lake: Any, slice_: Slice, *of: Any) -> None:
         if slice_.number == 2:
             raise KeyboardInterrupt
         real(w, lake, slice_, *of)
 
     with monkeypatch.context() as patched:
-        patched.setattr(portfolio_jobs, "record", killed_at_the_third)
-        patched.setattr(portfolio_jobs, "fail", killed)
+        patched.setattr(portfolio_jobs, "record", kill_at_the_third)
+        patched.setattr(portfolio_jobs, "fail", kill)
         with pytest.raises(KeyboardInterrupt):
             portfolio.run(job)
     half = portfolio.backtest(job)
     assert (half.status, half.customers_total, half.customers_done) == (JobStatus.RUNNING, 4, 2)
     computed, compute = list[int](), backtesting.Backtest.compute
 
-    def noted(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+    def note_and_compute(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         computed.extend(numbers)
         return compute(self, rows, numbers)
 
-    monkeypatch.setattr(backtesting.Backtest, "compute", noted)
+    monkeypatch.setattr(backtesting.Backtest, "compute", note_and_compute)
     assert portfolio.run(job)[0]["customers"] == 4
     assert computed == [portfolio.number(2), portfolio.number(3)]
 
@@ -381,12 +381,12 @@ def test_four_runs_at_once_share_the_slices_and_have_the_result_of_one(
     monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     computed, compute, all_compute = list[int](), backtesting.Backtest.compute, threading.Barrier(4)
 
-    def noted(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+    def note_and_compute(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         computed.extend(numbers)
         all_compute.wait(20)  # passes only if four runs compute at the same time
         return compute(self, rows, numbers)
 
-    monkeypatch.setattr(backtesting.Backtest, "compute", noted)
+    monkeypatch.setattr(backtesting.Backtest, "compute", note_and_compute)
     shared = portfolio.ask(2)
     with ThreadPoolExecutor(4) as runs:
         for run in [runs.submit(portfolio.run, shared) for _ in range(4)]:
@@ -441,22 +441,22 @@ def test_a_resumed_run_decides_as_of_the_same_time(portfolio: Portfolio, monkeyp
     began, later = datetime.now(UTC), datetime.now(UTC) + timedelta(hours=1)
     seen, opened = list[datetime](), work.KINDS[Flow.POLICY_BACKTEST]
 
-    def noted(r: Reading, store: Store, job: PortfolioJob) -> PortfolioWork:
+    def note_and_open(r: Reading, store: Store, job: PortfolioJob) -> PortfolioWork:
         assert job.started_at is not None
         seen.append(job.started_at)
         return opened(r, store, job)
 
-    monkeypatch.setattr(work, "KINDS", {Flow.POLICY_BACKTEST: noted})
+    monkeypatch.setattr(work, "KINDS", {Flow.POLICY_BACKTEST: note_and_open})
     with monkeypatch.context() as patched:
-        patched.setattr(portfolio_jobs, "end", killed)
-        patched.setattr(portfolio_jobs, "fail", killed)
+        patched.setattr(portfolio_jobs, "end", kill)
+        patched.setattr(portfolio_jobs, "fail", kill)
         with pytest.raises(KeyboardInterrupt):
             work.run(portfolio.store, job.job_id, lambda: began)
     work.run(portfolio.store, job.job_id, lambda: later)
     assert seen == [began, began]
 
 
-def killed(*_: object) -> None:
+def kill(*_: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -480,7 +480,7 @@ def test_a_stopped_run_ends_the_job_and_no_other_run_resumes_it(
     job = portfolio.ask(2)
 
     with monkeypatch.context() as patched:
-        patched.setattr(portfolio_jobs, "end", killed)
+        patched.setattr(portfolio_jobs, "end", kill)
         with pytest.raises(KeyboardInterrupt):
             work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC))
     assert portfolio.run(job) is None

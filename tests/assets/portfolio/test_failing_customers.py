@@ -23,16 +23,16 @@ from storage.core.store import Store
 from storage.decisions import context
 from storage.portfolio import tables
 from storage.reports import reports
-from tests.assets.conftest import Filled
-from tests.assets.lender import BUCKET, Lender, refreshed, three_in_a_bucket
+from tests.assets.conftest import FillStore
+from tests.assets.lender import BUCKET, Lender, run_refreshes, three_in_a_bucket
 
 
 @pytest.fixture
-def lenders(filled: Filled) -> list[Lender]:
-    return filled(three_in_a_bucket)
+def lenders(fill_store: FillStore) -> list[Lender]:
+    return fill_store(three_in_a_bucket)
 
 
-def broken_by(lender: Lender, works: Callable[[Facts], pl.DataFrame]) -> Callable[[Facts], pl.DataFrame]:
+def fail_for(lender: Lender, works: Callable[[Facts], pl.DataFrame]) -> Callable[[Facts], pl.DataFrame]:
     """Return a function that does as `works`, but fails for every frame with the customer in it."""
     number = lender.customer.number
 
@@ -54,7 +54,7 @@ def test_the_nightly_metrics_of_a_bucket_include_all_other_customers(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, broken, last = lenders
-    monkeypatch.setattr(metrics, "readings", broken_by(broken, metrics.readings))
+    monkeypatch.setattr(metrics, "readings", fail_for(broken, metrics.readings))
     made: Any = metrics_portfolio(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
     assert set(metrics_table(store)["customer_number"]) == {first.customer.number, last.customer.number}
     assert (made.metadata["customers"], made.metadata["customers failed"]) == (2, 1)
@@ -74,10 +74,10 @@ def test_a_bucket_in_which_every_customer_fails_has_an_empty_table(
 
 def test_a_refresh_names_the_report_that_failed(lenders: list[Lender], monkeypatch: pytest.MonkeyPatch) -> None:
     failing, other, _ = lenders
-    risk = replace(REPORTS["risk"], compute=broken_by(failing, REPORTS["risk"].compute))
+    risk = replace(REPORTS["risk"], compute=fail_for(failing, REPORTS["risk"].compute))
     monkeypatch.setattr(refreshing, "REPORTS", {**REPORTS, "risk": risk})
     jobs = [failing.ask_for_reports(), other.ask_for_reports()]
-    refreshed(failing)
+    run_refreshes(failing)
     ended = [failing.now(jobs[0]), other.now(jobs[1])]
     assert [job.status for job in ended] == [JobStatus.COMPLETED_WITH_ERRORS, JobStatus.COMPLETED]
     assert [job.error for job in ended] == [
@@ -105,7 +105,7 @@ def test_unreadable_context_of_one_customer_fails_only_its_own_report(
 
     monkeypatch.setattr(context, "read", unreadable)
     asked = [lender.ask_for_reports() for lender in lenders]
-    refreshed(lenders[0])
+    run_refreshes(lenders[0])
     ended = [lender.now(job).status for lender, job in zip(lenders, asked, strict=True)]
     assert ended == [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.COMPLETED]
 
@@ -113,7 +113,7 @@ def test_unreadable_context_of_one_customer_fails_only_its_own_report(
 def test_a_headline_that_is_not_a_number_is_null_in_the_buckets_table(store: Store, lenders: list[Lender]) -> None:
     for lender in lenders:
         lender.ask_for_reports()
-    refreshed(lenders[0])
+    run_refreshes(lenders[0])
     with store.db.writing() as w:
         odd = (models.reports.c.customer_number == lenders[1].customer.number, models.reports.c.kind == "risk")
         w.execute(update(models.reports).where(*odd).values(data='{"value": "1e400"}'))

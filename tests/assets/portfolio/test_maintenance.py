@@ -28,8 +28,8 @@ from storage.enrichment.transactions import current_locations, current_locations
 from storage.portfolio import maintenance
 from storage.portfolio.maintenance import BucketProgress, Task
 from storage.portfolio.tables import read_reports
-from tests.assets.conftest import Filled
-from tests.assets.lender import BUCKET, COFFEE, SALE, Lender, refreshed, risk_status, three_in_a_bucket
+from tests.assets.conftest import FillStore
+from tests.assets.lender import BUCKET, COFFEE, SALE, Lender, risk_status, run_refreshes, three_in_a_bucket
 from tests.conftest import copy_home, open_store
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
@@ -42,8 +42,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lenders(filled: Filled) -> list[Lender]:
-    return filled(outdate_three_lenders)
+def lenders(fill_store: FillStore) -> list[Lender]:
+    return fill_store(outdate_three_lenders)
 
 
 def outdate_three_lenders(store: Store) -> list[Lender]:
@@ -149,8 +149,8 @@ def test_a_damaged_file_leaves_only_its_own_customers_outdated(store: Store, len
 def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Store, lenders: list[Lender]) -> None:
     for lender in lenders[:2]:
         lender.ask_for_reports()
-        refreshed(lender)
-    lenders[0].sent(SALE)
+        run_refreshes(lender)
+    lenders[0].submit_and_end(SALE)
     assert [risk_status(each) for each in lenders] == [ReportStatus.STALE, ReportStatus.READY, ReportStatus.PENDING]
 
     with store.db.reading() as r:
@@ -165,10 +165,10 @@ def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Stor
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_four_workers_produce_the_same_files_as_one(
-    store: Store, filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, fill_store: FillStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Byte for byte: the files of re-enriched values, and the documents of refreshed reports."""
-    lenders = filled(outdate_one_in_each_bucket)
+    lenders = fill_store(outdate_one_in_each_bucket)
     monkeypatch.setattr(transactions, "enrich", enrich_with_new_category)
     store.close()
     other = open_store(Settings(home=copy_home(store.settings.home, tmp_path / "other")))
@@ -183,9 +183,9 @@ def outdate_one_in_each_bucket(store: Store) -> list[Lender]:
     """Return four lenders, each with an outdated customer in a bucket of its own, and reports."""
     four = [Lender(store) for _ in range(4)]
     for lender in four:
-        lender.sent(COFFEE, SALE)
+        lender.submit_and_end(COFFEE, SALE)
         lender.ask_for_reports()
-        refreshed(lender)
+        run_refreshes(lender)
     with store.db.writing() as w:
         w.execute(update(models.customers).values(enrichment_version=ENRICHMENT_VERSION - 1))
     return four

@@ -43,7 +43,7 @@ from storage.monitoring.rule_matches import Count, Match
 from storage.monitoring.rulesets import StoredRuleset
 from storage.portfolio import maintenance
 from storage.webhooks import outbox
-from tests.assets.conftest import Filled
+from tests.assets.conftest import FillStore
 from tests.assets.lender import Lender
 from tests.storage.values import renumber
 from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
@@ -66,7 +66,7 @@ class Borrower(Lender):
 
     def trigger(self) -> Any:
         """Submit rows that make the history longer than 30 days."""
-        return self.sent(item(60), item(1))
+        return self.submit_and_end(item(60), item(1))
 
     @property
     def matches(self) -> list[Match]:
@@ -74,12 +74,12 @@ class Borrower(Lender):
         with self.store.db.reading() as r:
             return list(rule_matches.find(r, self.customer.client_id, customer=self.customer).items)[::-1]
 
-    def fired(self) -> list[str]:
+    def read_fired_rules(self) -> list[str]:
         with self.store.db.reading() as r:
             mine = select(rule_states.c.rule).where(rule_states.c.customer_number == self.customer.number)
             return list(r.execute(mine).scalars())
 
-    def evaluated(self, at: datetime | None = None, *, everybody: bool = True) -> Counts:
+    def evaluate(self, at: datetime | None = None, *, everybody: bool = True) -> Counts:
         """Evaluate the customer's bucket as the portfolio does, by night (`everybody`) or on request."""
         bucket = bucket_of(self.customer.number)
         return monitoring.evaluate(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
@@ -116,8 +116,8 @@ def borrower(store: Store) -> Borrower:
 
 
 @pytest.fixture
-def triggered(filled: Filled) -> Borrower:
-    return filled(with_a_long_history)
+def triggered_borrower(fill_store: FillStore) -> Borrower:
+    return fill_store(with_a_long_history)
 
 
 def with_a_long_history(store: Store) -> Borrower:
@@ -137,7 +137,7 @@ def event_types(store: Store) -> list[str]:
 
 def test_a_rule_that_triggers_resets_and_triggers_again_makes_two_matches(borrower: Borrower) -> None:
     ruleset = borrower.watch()
-    borrower.sent(item(1))
+    borrower.submit_and_end(item(1))
     assert borrower.matches == []
     long = borrower.trigger()
     [match] = borrower.matches
@@ -146,10 +146,10 @@ def test_a_rule_that_triggers_resets_and_triggers_again_makes_two_matches(borrow
     with borrower.store.db.reading() as r:
         reported = rule_matches.read_record(r, match)
     assert b"history_days" in reported
-    borrower.sent(item(5, "COFFEE"))
+    borrower.submit_and_end(item(5, "COFFEE"))
     assert len(borrower.matches) == 1
-    borrower.retracted(long)
-    assert borrower.fired() == []
+    borrower.retract_and_end(long)
+    assert borrower.read_fired_rules() == []
     borrower.trigger()
     assert [list(match.rules) for match in borrower.matches] == [["LONG"], ["LONG"]]
 
@@ -197,11 +197,11 @@ def test_a_jobs_events_come_before_those_of_rules(borrower: Borrower, monkeypatc
     reported: list[str] = []
     enqueue = outbox.enqueue
 
-    def noted(w: Any, new: Any) -> None:
+    def note_and_enqueue(w: Any, new: Any) -> None:
         reported.extend(each.event_type for each in new)
         enqueue(w, new)
 
-    monkeypatch.setattr(outbox, "enqueue", noted)
+    monkeypatch.setattr(outbox, "enqueue", note_and_enqueue)
     borrower.watch()
     borrower.trigger()
     assert reported == ["job.enrichment.completed", "job.completed", "monitoring.rule.triggered"]
@@ -212,12 +212,12 @@ def test_without_a_ruleset_a_batch_asks_the_database_twice_whether_there_is_one(
     asked: list[str] = []
     engine = borrower.store.db.engine
 
-    def noted(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+    def note_statement(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         asked.append(statement)
 
-    event.listen(engine, "before_cursor_execute", noted)
+    event.listen(engine, "before_cursor_execute", note_statement)
     borrower.trigger()
-    event.remove(engine, "before_cursor_execute", noted)
+    event.remove(engine, "before_cursor_execute", note_statement)
     about = [each for each in asked if "monitoring_" in each or " rule_" in each]
     assert len(about) == 2, about
     assert all("FROM monitoring_rulesets" in each for each in about)
@@ -244,8 +244,8 @@ def test_if_evaluating_rulesets_fails_the_batch_succeeds_and_the_night_catches_u
         patch.setattr(where, what, failing)
         job = borrower.trigger()
     assert (job.status, borrower.customer.data_version) == ("Completed", 1)
-    assert (borrower.matches, borrower.fired()) == ([], [])
-    assert borrower.evaluated().changed == 1
+    assert (borrower.matches, borrower.read_fired_rules()) == ([], [])
+    assert borrower.evaluate().changed == 1
     [match] = borrower.matches
     assert match.cause is Cause.TIME
 
@@ -268,7 +268,7 @@ def test_a_customer_that_cannot_be_evaluated_does_not_prevent_others(
             each.submit(item(60), item(1))
         one.end_all()
     assert (len(one.matches), len(other.matches)) == (0, 1)
-    assert one.evaluated().changed == 1
+    assert one.evaluate().changed == 1
     assert (len(one.matches), len(other.matches)) == (1, 1)
 
 
@@ -291,10 +291,10 @@ def test_an_attribute_that_no_ruleset_reads_cancels_no_evaluation(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    borrower.evaluated()
+    borrower.evaluate()
     between_evaluation_and_commit(monkeypatch, lambda: borrower.note("branch_office", "x"))
     borrower.trigger()
-    assert (len(borrower.matches), asked_for(borrower.store)) == (1, [])
+    assert (len(borrower.matches), find_requested_buckets(borrower.store)) == (1, [])
 
 
 def test_an_attribute_that_only_another_clients_ruleset_reads_cancels_no_evaluation(
@@ -315,17 +315,17 @@ def test_an_evaluation_overtaken_by_an_attribute_is_requested_again(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    borrower.sent(item(1))
-    borrower.evaluated()
+    borrower.submit_and_end(item(1))
+    borrower.evaluate()
 
-    def scored_and_evaluated() -> None:
+    def score_and_evaluate() -> None:
         borrower.score("600")
-        borrower.evaluated()
+        borrower.evaluate()
 
-    between_evaluation_and_commit(monkeypatch, scored_and_evaluated)
+    between_evaluation_and_commit(monkeypatch, score_and_evaluate)
     borrower.trigger()
-    assert (borrower.matches, asked_for(borrower.store)) == ([], [borrower.bucket])
-    borrower.evaluated()
+    assert (borrower.matches, find_requested_buckets(borrower.store)) == ([], [borrower.bucket])
+    borrower.evaluate()
     assert [list(match.rules) for match in borrower.matches] == [["LONG"]]
 
 
@@ -335,24 +335,24 @@ def test_a_ruleset_that_a_batch_has_not_evaluated_yet_requests_an_evaluation(
 ) -> None:
     """The ruleset itself requested an evaluation when it was created, but the customer had no transactions then."""
 
-    def watched_and_evaluated() -> None:
+    def watch_and_evaluate() -> None:
         borrower.watch()
-        borrower.evaluated()
+        borrower.evaluate()
 
     for nth in range(others):
         borrower.watch(slug=f"before-{nth}")
-    between_evaluation_and_commit(monkeypatch, watched_and_evaluated)
+    between_evaluation_and_commit(monkeypatch, watch_and_evaluate)
     borrower.trigger()
-    assert (len(borrower.matches), asked_for(borrower.store)) == (others, [borrower.bucket])
-    borrower.evaluated()
+    assert (len(borrower.matches), find_requested_buckets(borrower.store)) == (others, [borrower.bucket])
+    borrower.evaluate()
     assert len(borrower.matches) == others + 1
 
 
 def test_a_batch_that_evaluated_all_rulesets_requests_no_evaluation(borrower: Borrower) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    borrower.evaluated()
+    borrower.evaluate()
     borrower.trigger()
-    assert asked_for(borrower.store) == []
+    assert find_requested_buckets(borrower.store) == []
 
 
 # No trigger is reported twice
@@ -397,14 +397,14 @@ def test_a_batch_killed_at_any_step_and_run_again_triggers_one_match(
             patch.setattr(*place, dies)
             with pytest.raises(KeyboardInterrupt):
                 enriching.recompute(borrower.store, again())
-            assert (borrower.customer.data_version, borrower.matches, borrower.fired()) == (0, [], [])
+            assert (borrower.customer.data_version, borrower.matches, borrower.read_fired_rules()) == (0, [], [])
     enriching.recompute(borrower.store, again())
     assert (borrower.now(job).status, len(borrower.matches)) == ("Completed", 1)
     assert event_types(borrower.store).count("monitoring.rule.triggered") == 1
     with pytest.raises(batches.Superseded):
         enriching.recompute(borrower.store, again())
     assert len(borrower.matches) == 1
-    borrower.evaluated()
+    borrower.evaluate()
     assert len(borrower.matches) == 1
 
 
@@ -413,7 +413,7 @@ def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
 ) -> None:
     """The batch commits after the customer was evaluated at night, so that result is out of date."""
     ruleset = borrower.watch()
-    borrower.sent(item(1))
+    borrower.submit_and_end(item(1))
     evaluated = ruleset_evaluation.evaluate
 
     def overtaken(*arguments: Any, **named: Any) -> Any:
@@ -423,19 +423,19 @@ def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
         return seen
 
     monkeypatch.setattr(ruleset_evaluation, "evaluate", overtaken)
-    counts = borrower.evaluated()
+    counts = borrower.evaluate()
     assert (counts.skipped, counts.changed) == (1, 0)
-    assert (len(borrower.matches), borrower.fired()) == (1, ["LONG"])
+    assert (len(borrower.matches), borrower.read_fired_rules()) == (1, ["LONG"])
     with borrower.store.db.reading() as r:
         assert rule_matches.sum_counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
 
 
-def test_concurrent_nightly_evaluations_trigger_one_match(triggered: Borrower) -> None:
-    triggered.watch()
+def test_concurrent_nightly_evaluations_trigger_one_match(triggered_borrower: Borrower) -> None:
+    triggered_borrower.watch()
     with ThreadPoolExecutor(4) as pool:
-        counts = list(pool.map(lambda _: triggered.evaluated(), range(4)))
+        counts = list(pool.map(lambda _: triggered_borrower.evaluate(), range(4)))
     assert sum(each.changed for each in counts) == 1
-    assert len(triggered.matches) == 1
+    assert len(triggered_borrower.matches) == 1
 
 
 # Nightly, and on request
@@ -446,18 +446,18 @@ def test_time_alone_fires_a_rule(borrower: Borrower) -> None:
     borrower.trigger()
     now = datetime.now(UTC)
     for days, reported in ((1, 0), (8, 0), (11, 1), (12, 1)):
-        borrower.evaluated(now + timedelta(days=days))
+        borrower.evaluate(now + timedelta(days=days))
         assert len(borrower.matches) == reported, days
     assert borrower.matches[0].cause is Cause.TIME
-    borrower.sent(item(0, "COFFEE"))
-    assert borrower.fired() == []
+    borrower.submit_and_end(item(0, "COFFEE"))
+    assert borrower.read_fired_rules() == []
 
 
-def test_the_nightly_evaluation_includes_customers_with_an_unfinished_submission(triggered: Borrower) -> None:
+def test_the_nightly_evaluation_includes_customers_with_an_unfinished_submission(triggered_borrower: Borrower) -> None:
     """A submission that brings nothing new would not evaluate the rulesets."""
-    triggered.watch()
-    triggered.submit(item(1))
-    assert triggered.evaluated() == Counts(customers=1, changed=1)
+    triggered_borrower.watch()
+    triggered_borrower.submit(item(1))
+    assert triggered_borrower.evaluate() == Counts(customers=1, changed=1)
 
 
 def test_a_bucket_is_evaluated_in_slices_and_only_watched_customers(store: Store) -> None:
@@ -483,32 +483,34 @@ def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
     return answer if isinstance(answer, list) else []
 
 
-def asked_for(store: Store) -> list[str | None]:
+def find_requested_buckets(store: Store) -> list[str | None]:
     """Return the buckets for which the sensor requests a run."""
     with DagsterInstance.ephemeral() as instance:
         return [request.partition_key for request in tick(store, instance)]
 
 
-def test_a_changed_ruleset_or_attribute_is_evaluated_without_waiting_for_the_night(triggered: Borrower) -> None:
-    store, bucket = triggered.store, f"{bucket_of(triggered.customer.number):02d}"
-    ruleset = triggered.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+def test_a_changed_ruleset_or_attribute_is_evaluated_without_waiting_for_the_night(
+    triggered_borrower: Borrower,
+) -> None:
+    store, bucket = triggered_borrower.store, f"{bucket_of(triggered_borrower.customer.number):02d}"
+    ruleset = triggered_borrower.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     for score, reported in (("400", 1), ("600", 1), ("300", 2)):
-        triggered.score(score)
-        assert asked_for(store) == [bucket]
-        triggered.evaluated()
-        assert asked_for(store) == []
-        assert len(triggered.matches) == reported
+        triggered_borrower.score(score)
+        assert find_requested_buckets(store) == [bucket]
+        triggered_borrower.evaluate()
+        assert find_requested_buckets(store) == []
+        assert len(triggered_borrower.matches) == reported
     more = a_ruleset(a_rule("LOW", LOW_SCORE), a_rule("LONG"), attributes=[SCORE])
     with store.db.writing() as w:
         rulesets.replace(w, ruleset, more, "test", datetime.now(UTC))
-    assert asked_for(store) == [bucket]
-    triggered.evaluated()
-    assert [list(match.rules) for match in triggered.matches] == [["LOW"], ["LOW"], ["LONG"]]
+    assert find_requested_buckets(store) == [bucket]
+    triggered_borrower.evaluate()
+    assert [list(match.rules) for match in triggered_borrower.matches] == [["LOW"], ["LOW"], ["LONG"]]
 
 
 @pytest.fixture
-def bucket_mates(filled: Filled) -> list[Borrower]:
-    return filled(mates_of_a_bucket)
+def bucket_mates(fill_store: FillStore) -> list[Borrower]:
+    return fill_store(mates_of_a_bucket)
 
 
 def mates_of_a_bucket(store: Store) -> list[Borrower]:
@@ -539,25 +541,25 @@ def test_an_evaluation_on_request_includes_only_customers_that_the_change_concer
     bucket_mates: list[Borrower],
 ) -> None:
     one, other, _ = bucket_mates
-    assert one.evaluated(everybody=False) == Counts()
+    assert one.evaluate(everybody=False) == Counts()
     other.score("700")
-    assert one.evaluated(everybody=False) == Counts(1, 1)
+    assert one.evaluate(everybody=False) == Counts(1, 1)
     assert matches(bucket_mates) == [0, 1, 0]
     one.watch(a_rule("MORE"), slug="more")
-    assert one.evaluated(everybody=False) == Counts(2, 2)
+    assert one.evaluate(everybody=False) == Counts(2, 2)
     assert matches(bucket_mates) == [2, 2, 0]
     only = {"customers": [str(other.customer.customer_id)]}
     one.watch(a_rule("HIS"), slug="his", appliesTo=only)
-    assert one.evaluated(everybody=False) == Counts(1, 1)
+    assert one.evaluate(everybody=False) == Counts(1, 1)
     assert matches(bucket_mates) == [2, 3, 0]
-    assert asked_for(one.store) == []
+    assert find_requested_buckets(one.store) == []
 
 
 def test_the_nightly_evaluation_includes_everybody_and_answers_requests(bucket_mates: list[Borrower]) -> None:
     one = bucket_mates[0]
     one.score("700")
-    assert one.evaluated() == Counts(3, 3)
-    assert asked_for(one.store) == []
+    assert one.evaluate() == Counts(3, 3)
+    assert find_requested_buckets(one.store) == []
 
 
 @pytest.mark.parametrize(("tags", "reported"), [({ON_REQUEST_TAG: "ruleset_evaluation"}, [1, 0, 0]), ({}, [1, 1, 1])])
@@ -574,17 +576,17 @@ def test_the_tag_of_a_run_decides_whom_it_evaluates(
     assert matches(bucket_mates) == reported
 
 
-def test_a_killed_evaluation_is_requested_again(triggered: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_evaluation_is_requested_again(triggered_borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    triggered.watch()
+    triggered_borrower.watch()
     with monkeypatch.context() as patch:
         patch.setattr(batches, "commit", dies)
         with pytest.raises(KeyboardInterrupt):
-            triggered.evaluated(everybody=False)
-    assert asked_for(triggered.store) == [triggered.bucket]
-    assert triggered.evaluated(everybody=False).changed == 1
+            triggered_borrower.evaluate(everybody=False)
+    assert find_requested_buckets(triggered_borrower.store) == [triggered_borrower.bucket]
+    assert triggered_borrower.evaluate(everybody=False).changed == 1
 
 
 def test_a_run_is_requested_where_none_is_in_progress_with_one_key_for_each_request(borrower: Borrower) -> None:
@@ -592,25 +594,25 @@ def test_a_run_is_requested_where_none_is_in_progress_with_one_key_for_each_requ
     keys = list[str | None]()
     with DagsterInstance.ephemeral() as instance:
 
-        def asked() -> bool:
+        def requests_runs() -> bool:
             runs = tick(borrower.store, instance)
             keys.extend(run.run_key for run in runs)
             return bool(runs)
 
         borrower.watch()
-        assert asked()
-        assert asked()
+        assert requests_runs()
+        assert requests_runs()
         borrower.watch(slug="another")
-        assert asked()
+        assert requests_runs()
         tags = {PARTITION_TAG: borrower.bucket}
         running = DagsterRun(schedules.evaluate_rulesets.name, str(uuid4()), tags=tags, status=DagsterRunStatus.STARTED)
         instance.add_run(running)
-        assert not asked()
+        assert not requests_runs()
         instance.report_run_canceled(running)
-        assert asked()
+        assert requests_runs()
         with borrower.store.db.writing() as w:
             w.execute(update(request_rows).values(requested_at=datetime.now(UTC) - schedules.GIVEN_UP_AFTER))
-        assert asked()
+        assert requests_runs()
     first, again, later, canceled, superseded = keys
     assert first == again
     assert later == canceled
@@ -618,21 +620,21 @@ def test_a_run_is_requested_where_none_is_in_progress_with_one_key_for_each_requ
 
 
 def test_a_change_during_an_evaluation_is_evaluated_afterwards(
-    triggered: Borrower, monkeypatch: pytest.MonkeyPatch
+    triggered_borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    triggered.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    triggered_borrower.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     evaluated = ruleset_evaluation.evaluate
 
     def overtaken(*arguments: Any, **named: Any) -> Any:
         seen = evaluated(*arguments, **named)
-        triggered.score("400")
+        triggered_borrower.score("400")
         return seen
 
     with monkeypatch.context() as patch:
         patch.setattr(ruleset_evaluation, "evaluate", overtaken)
-        assert triggered.evaluated().skipped == 1
-    assert asked_for(triggered.store) == [f"{bucket_of(triggered.customer.number):02d}"]
-    assert triggered.evaluated().changed == 1
+        assert triggered_borrower.evaluate().skipped == 1
+    assert find_requested_buckets(triggered_borrower.store) == [f"{bucket_of(triggered_borrower.customer.number):02d}"]
+    assert triggered_borrower.evaluate().changed == 1
 
 
 def test_the_nightly_schedule_evaluates_the_buckets_of_watched_customers(store: Store) -> None:
@@ -652,7 +654,7 @@ def test_the_nightly_schedule_evaluates_the_buckets_of_watched_customers(store: 
 
 
 def test_a_ruleset_created_during_a_run_is_evaluated_or_requests_another_run(
-    triggered: Borrower, monkeypatch: pytest.MonkeyPatch
+    triggered_borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = maintenance.find_due
 
@@ -660,7 +662,7 @@ def test_a_ruleset_created_during_a_run_is_evaluated_or_requests_another_run(
         """The run knows its customers; a ruleset can be created only once the run has begun."""
         found = due(*arguments)
         monkeypatch.setattr(maintenance, "find_due", due)
-        coming.append(pool.submit(triggered.watch))
+        coming.append(pool.submit(triggered_borrower.watch))
         with suppress(TimeoutError):
             coming[0].result(timeout=1)
         return found
@@ -668,9 +670,9 @@ def test_a_ruleset_created_during_a_run_is_evaluated_or_requests_another_run(
     coming: list[Future[StoredRuleset]] = []
     monkeypatch.setattr(maintenance, "find_due", overtaken)
     with ThreadPoolExecutor(1) as pool:
-        triggered.evaluated()
+        triggered_borrower.evaluate()
     coming[0].result()
-    assert triggered.matches or asked_for(triggered.store) == [triggered.bucket]
+    assert triggered_borrower.matches or find_requested_buckets(triggered_borrower.store) == [triggered_borrower.bucket]
 
 
 # One client's ruleset that can't be read
@@ -680,12 +682,12 @@ def test_an_unreadable_ruleset_does_not_prevent_evaluations_of_other_clients(sto
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     one.watch_unreadably()
     other.watch()
-    other.evaluated()
+    other.evaluate()
     for each in (one, other):
         each.submit(item(60), item(1))
     one.end_all()
     assert (len(one.matches), len(other.matches)) == (0, 1)
-    assert (one.customer.data_version, asked_for(store)) == (1, []), "it is tried again at night"
+    assert (one.customer.data_version, find_requested_buckets(store)) == (1, []), "it is tried again at night"
 
 
 def test_an_unreadable_ruleset_fails_only_its_own_clients_customers_at_night(store: Store) -> None:
@@ -702,16 +704,18 @@ def test_an_unreadable_ruleset_fails_only_its_own_clients_customers_at_night(sto
     assert len(other.matches) == 1
 
 
-def test_an_evaluation_that_fails_does_not_end_the_run(triggered: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
-    triggered.watch()
+def test_an_evaluation_that_fails_does_not_end_the_run(
+    triggered_borrower: Borrower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triggered_borrower.watch()
     with monkeypatch.context() as patch:
         patch.setattr(rule_matches, "decide", failing)
-        assert triggered.evaluated() == Counts(customers=1, failed=1)
-    assert triggered.matches == []
-    assert triggered.evaluated().changed == 1
+        assert triggered_borrower.evaluate() == Counts(customers=1, failed=1)
+    assert triggered_borrower.matches == []
+    assert triggered_borrower.evaluate().changed == 1
 
 
-def test_an_attribute_can_be_set_although_a_ruleset_is_unreadable(triggered: Borrower) -> None:
-    triggered.watch_unreadably()
-    triggered.note("phone", "x")
-    assert asked_for(triggered.store) == [triggered.bucket]
+def test_an_attribute_can_be_set_although_a_ruleset_is_unreadable(triggered_borrower: Borrower) -> None:
+    triggered_borrower.watch_unreadably()
+    triggered_borrower.note("phone", "x")
+    assert find_requested_buckets(triggered_borrower.store) == [triggered_borrower.bucket]

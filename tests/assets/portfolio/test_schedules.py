@@ -35,7 +35,9 @@ def with_data(store: Store, now: datetime, enrichment_version: int = ENRICHMENT_
     return customer.number
 
 
-def asked_for(schedule: Callable[[Store], list[RunRequest] | SkipReason], store: Store) -> list[str | None]:
+def find_requested_partitions(
+    schedule: Callable[[Store], list[RunRequest] | SkipReason], store: Store
+) -> list[str | None]:
     """Return the partitions for which a tick requests runs."""
     answer = schedule(store)
     return [request.partition_key for request in answer] if isinstance(answer, list) else []
@@ -43,10 +45,10 @@ def asked_for(schedule: Callable[[Store], list[RunRequest] | SkipReason], store:
 
 def test_runs_are_requested_only_for_buckets_with_work(store: Store, now: datetime) -> None:
     everyone = [schedules.weekly_backfill, schedules.nightly_refresh, schedules.nightly_compaction]
-    assert [asked_for(schedule, store) for schedule in everyone] == [[], [], []]
+    assert [find_requested_partitions(schedule, store) for schedule in everyone] == [[], [], []]
     current, behind = with_data(store, now), with_data(store, now, ENRICHMENT_VERSION - 1)
     assert (current, behind) == (1, 2)
-    assert [asked_for(schedule, store) for schedule in everyone] == [["02"], ["01", "02"], ["01", "02"]]
+    assert [find_requested_partitions(schedule, store) for schedule in everyone] == [["02"], ["01", "02"], ["01", "02"]]
 
 
 def test_a_backfill_requested_by_the_command_is_started_once_and_in_order(store: Store, now: datetime) -> None:
@@ -99,12 +101,12 @@ def test_a_setting_switches_schedules_off(tmp_path: Path) -> None:
 
 
 def test_without_schedules_nothing_is_ever_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    def watched_for_freshness() -> int:
+    def count_watched() -> int:
         return sum(spec.freshness_policy is not None for spec in definitions().resolve_all_asset_specs())
 
-    assert watched_for_freshness() > 0
+    assert count_watched() > 0
     monkeypatch.setenv("TIDEMARK_SCHEDULES", "off")
-    assert watched_for_freshness() == 0
+    assert count_watched() == 0
 
 
 def test_old_finished_runs_are_deleted_from_dagster(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from storage.monitoring.rulesets import StoredRuleset
 from storage.monitoring.simulations import Request
 from storage.portfolio import portfolio_jobs
 from storage.portfolio.portfolio_jobs import SIMULATION, NewPortfolioJob, PortfolioJob
-from tests.assets.conftest import Filled
+from tests.assets.conftest import FillStore
 from tests.assets.lender import Lender
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
@@ -133,8 +133,8 @@ def new(of: StoredRuleset, request: Request) -> NewPortfolioJob:
 
 
 @pytest.fixture
-def portfolio(filled: Filled) -> Portfolio:
-    return filled(Portfolio)
+def portfolio(fill_store: FillStore) -> Portfolio:
+    return fill_store(Portfolio)
 
 
 def test_the_result_says_which_rules_would_have_fired_for_which_customers(portfolio: Portfolio) -> None:
@@ -242,12 +242,12 @@ def test_a_customer_whose_file_is_damaged_is_left_out(portfolio: Portfolio) -> N
 def test_a_customer_who_cannot_be_computed_is_left_out(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     real, bad = simulation.simulate, portfolio.number(1)
 
-    def broken(of: Any, rows: Any, *rest: Any) -> Any:
+    def fail_for_bad(of: Any, rows: Any, *rest: Any) -> Any:
         if bad in rows["customer_number"].to_list():
             raise ValueError
         return real(of, rows, *rest)
 
-    monkeypatch.setattr(simulation, "simulate", broken)
+    monkeypatch.setattr(simulation, "simulate", fail_for_bad)
     job = portfolio.ask(portfolio.ruleset())
     result = portfolio.run(job)
     done = portfolio.simulation(job)
@@ -263,7 +263,7 @@ def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pyt
     monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     job = portfolio.ask(of)
     with monkeypatch.context() as patched:
-        patched.setattr(portfolio_jobs, step, _killed)
+        patched.setattr(portfolio_jobs, step, _kill)
         patched.setattr(portfolio_jobs, "fail", lambda *_: None)  # a killed process can't report its failure
         with pytest.raises(KeyboardInterrupt):
             portfolio.run(job)
@@ -273,13 +273,13 @@ def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pyt
     assert (done.status, done.customers_done) == (JobStatus.COMPLETED, 3)
 
 
-def _killed(*_: Any, **__: Any) -> None:
+def _kill(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
 def test_a_run_that_is_stopped_fails_its_job(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     job = portfolio.ask(portfolio.ruleset())
-    monkeypatch.setattr(portfolio_jobs, "record", _killed)
+    monkeypatch.setattr(portfolio_jobs, "record", _kill)
     with pytest.raises(KeyboardInterrupt):
         portfolio.run(job)
     with portfolio.store.db.reading() as r:

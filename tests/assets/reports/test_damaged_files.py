@@ -11,20 +11,20 @@ from storage.core.models import JobStatus, Queue
 from storage.core.store import Store
 from storage.enrichment import transactions
 from storage.jobs import batches
-from tests.assets.conftest import Filled
+from tests.assets.conftest import FillStore
 from tests.assets.lender import COFFEE, RENT, SALE, Lender
 
 
 @pytest.fixture
-def two(filled: Filled) -> tuple[Lender, Lender]:
-    return filled(two_with_rows)
+def two(fill_store: FillStore) -> tuple[Lender, Lender]:
+    return fill_store(two_with_rows)
 
 
 def two_with_rows(store: Store) -> tuple[Lender, Lender]:
     """Return two lenders whose customers' rows are in different files."""
     hit, spared = Lender(store), Lender(store)
     for each in (hit, spared):
-        each.sent(RENT, COFFEE)
+        each.submit_and_end(RENT, COFFEE)
     return hit, spared
 
 
@@ -71,7 +71,7 @@ def test_a_submission_for_a_customer_with_a_damaged_file_fails_and_names_the_fil
     assert path in (hit.now(failing).error or {})["message"]
     assert spared.now(other).status is JobStatus.COMPLETED
     assert spared.customer.enriched_rows == 3
-    assert hit.sent(SALE).status is JobStatus.FAILED, "alone in a batch, too"
+    assert hit.submit_and_end(SALE).status is JobStatus.FAILED, "alone in a batch, too"
 
 
 def test_a_damaged_landing_file_fails_its_job_and_is_named_to_client_and_log(

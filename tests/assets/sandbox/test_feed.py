@@ -22,7 +22,7 @@ def client_id(store: Store, now: datetime) -> UUID:
     return a_client(store, now)
 
 
-def created(store: Store, client_id: UUID, now: datetime) -> Customer:
+def create_customer(store: Store, client_id: UUID, now: datetime) -> Customer:
     sent = NewSandboxCustomer.model_construct(profile="healthy", months=9)
     made = creating.make(store, sent, now)
     with store.db.writing() as w:
@@ -41,7 +41,7 @@ def landed_days(store: Store, client_id: UUID) -> Iterator[tuple[UUID, date, dat
 
 
 def test_each_day_is_sent_once(store: Store, client_id: UUID, now: datetime) -> None:
-    created(store, client_id, now)
+    create_customer(store, client_id, now)
     before = {job_id for job_id, _, _ in landed_days(store, client_id)}
     today = now.astimezone(store.settings.zone).date()
     assert feed(store, now) == 0
@@ -59,5 +59,5 @@ def test_each_day_is_sent_once(store: Store, client_id: UUID, now: datetime) -> 
 
 
 def test_the_feed_ends_after_a_year(store: Store, client_id: UUID, now: datetime) -> None:
-    created(store, client_id, now)
+    create_customer(store, client_id, now)
     assert feed(store, now + timedelta(days=FEED_DAYS + 2)) == 0

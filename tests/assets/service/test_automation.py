@@ -37,7 +37,7 @@ class Dagster(DagsterGraphQL):
         self.off.remove(automation)
 
 
-def recorded(store: Store) -> set[Automation]:
+def find_stopped(store: Store) -> set[Automation]:
     with store.db.reading() as r:
         return set(automations.find_stopped(r))
 
@@ -46,7 +46,7 @@ def test_a_schedule_stopped_at_the_start_is_turned_on(store: Store, caplog: pyte
     dagster = Dagster(SWEEP, OUTBOX)
     assert AutomationWatch(store, dagster).check()
     assert dagster.off == []
-    assert recorded(store) == set()
+    assert find_stopped(store) == set()
     assert "the schedule nightly_retention was stopped: turned on again" in caplog.text
 
 
@@ -57,7 +57,7 @@ def test_a_schedule_stopped_later_stays_stopped_and_is_reported(store: Store, ca
     for off in ([SWEEP], [SWEEP, OUTBOX], [OUTBOX], []):
         dagster.off = list(off)
         assert watch.check(), "jobs are dispatched all the same"
-        assert recorded(store) == set(off)
+        assert find_stopped(store) == set(off)
     assert caplog.text.count("the schedule nightly_retention is stopped, though it should run") == 1
 
 
@@ -68,7 +68,7 @@ def test_the_next_start_corrects_what_the_last_one_recorded(store: Store) -> Non
     dagster.off = [SWEEP]
     watch.check()
     assert AutomationWatch(store, dagster).check()
-    assert recorded(store) == set()
+    assert find_stopped(store) == set()
 
 
 def test_the_first_answer_of_dagster_counts_as_the_start(store: Store) -> None:
@@ -84,7 +84,7 @@ def test_the_first_answer_of_dagster_counts_as_the_start(store: Store) -> None:
 def test_a_schedule_that_can_not_be_turned_on_is_reported(store: Store) -> None:
     watch = AutomationWatch(store, Dagster(SWEEP, obedient=False))
     assert watch.check()
-    assert recorded(store) == {SWEEP}
+    assert find_stopped(store) == {SWEEP}
 
 
 def test_readiness_and_the_doctor_report_a_stopped_schedule(store: Store) -> None:

@@ -59,16 +59,16 @@ def test_a_hanging_part_is_killed_restarted_and_reported(caplog: pytest.LogCaptu
     first = part.pid
     assert first is not None
 
-    def checked(until_s: float) -> None:
+    def check_for(until_s: float) -> None:
         deadline = time.monotonic() + until_s
         while part.pid == first and time.monotonic() < deadline:
             part.check()
             time.sleep(0.05)
 
-    checked(until_s=10)
+    check_for(until_s=10)
     assert part.pid == first, "it works, however long"
     os.kill(first, signal.SIGSTOP)
-    checked(until_s=30)
+    check_for(until_s=30)
     assert part.pid != first
     assert "the steadfast one hangs" in caplog.text
     until(lambda: part.check() or part.pid is not None)

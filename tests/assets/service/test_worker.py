@@ -102,13 +102,13 @@ def settings(tmp_path: Path) -> Settings:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Return a bench with a warm worker, for tests that leave it warm."""
     settings = settings_in(tmp_path_factory.mktemp("bench"))
-    with working(settings), opened(settings) as bench:
+    with working(settings), open_bench(settings) as bench:
         until(bench.worker_is_warm)
         yield bench
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Bench]:
+def open_bench(settings: Settings) -> Iterator[Bench]:
     store = Store.open(settings)
     until((settings.dagster_home / "dagster.yaml").exists)
     with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
@@ -209,7 +209,7 @@ def test_a_terminated_run_is_cancelled_and_its_process_continues(bench: Bench) -
 
 @needs_worker
 def test_an_ending_worker_finishes_its_run_and_gives_waiting_ones_back_without_an_attempt(settings: Settings) -> None:
-    with working(settings) as end, opened(settings) as bench:
+    with working(settings) as end, open_bench(settings) as bench:
         until(bench.worker_is_warm)
         running = bench.launch(Queue.ENRICHMENT, sleep_s="0.5")
         bench.launch(Queue.ENRICHMENT, bench.a_batch())
@@ -253,7 +253,7 @@ def test_leases_are_renewed_after_an_unexpected_error(settings: Settings, monkey
 
 @pytest.mark.slow
 def test_two_workers_of_a_home_share_runs(settings: Settings) -> None:
-    with working(settings), working(settings), opened(settings) as bench:
+    with working(settings), working(settings), open_bench(settings) as bench:
         until(lambda: bench.warm_workers() == 2)
         both = [bench.launch(Queue.ENRICHMENT, sleep_s="8") for _ in range(2)]
         for run in both:

@@ -96,7 +96,7 @@ class Sender:
         with self.store.db.reading() as r:
             return delivery_log.find_latest(r, 1_000)
 
-    def reported(self, url: str) -> Delivery:
+    def deliver_one(self, url: str) -> Delivery:
         """Subscribe, cause one event, deliver it, and return its only delivery."""
         self.subscribe(url)
         self.happen()
@@ -140,13 +140,13 @@ def headers_of(request: bytes) -> dict[str, str]:
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_any_2xx_is_a_success(ca: trustme.CA, sender: Sender, status: int) -> None:
     with receiver(tls(ca), answering(f"{status} Fine")) as there:
-        assert outcome(sender.reported(there.url)) == (DeliveryStatus.DELIVERED, status, None)
+        assert outcome(sender.deliver_one(there.url)) == (DeliveryStatus.DELIVERED, status, None)
 
 
 @pytest.mark.parametrize("status", [300, 400, 404, 410, 429, 500, 503, 599])
 def test_any_other_status_is_recorded_and_not_retried(ca: trustme.CA, sender: Sender, status: int) -> None:
     with receiver(tls(ca), answering(f"{status} No", b"no\x00\xff")) as there:
-        reported = sender.reported(there.url)
+        reported = sender.deliver_one(there.url)
         assert outcome(reported) == (DeliveryStatus.FAILED, status, None)
         assert reported.attempts[0].response_head == b"no\x00\xff"
         assert sender.deliver() == 0
@@ -187,7 +187,7 @@ def test_an_attempt_is_also_signed_by_standard_webhooks(ca: trustme.CA, sender: 
 
 def test_the_time_of_each_step_is_recorded(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("200 OK")) as there:
-        (attempt,) = sender.reported(there.url).attempts
+        (attempt,) = sender.deliver_one(there.url).attempts
     steps = [getattr(attempt, step) for step in sending.STEPS]
     assert None not in steps
     assert 0 <= sum(steps) <= attempt.duration_ms
@@ -245,7 +245,7 @@ def test_a_redirect_is_a_failure_and_is_not_followed(ca: trustme.CA, sender: Sen
     with receiver(tls(ca), answering("200 OK")) as target:
         moved = answering(f"{status} Moved", b"", f"Location: {target.url}")
         with receiver(tls(ca), moved) as there:
-            assert outcome(sender.reported(there.url)) == (DeliveryStatus.FAILED, status, None)
+            assert outcome(sender.deliver_one(there.url)) == (DeliveryStatus.FAILED, status, None)
         assert target.connections == 0
 
 
@@ -271,14 +271,14 @@ def test_an_incomplete_answer_at_the_deadline_is_a_failure(
     ca: trustme.CA, sender: Sender, script: Script, status: int | None
 ) -> None:
     with receiver(tls(ca), script) as there:
-        reported = sender.with_deadline(TIMEOUT_S).reported(there.url)
+        reported = sender.with_deadline(TIMEOUT_S).deliver_one(there.url)
     assert outcome(reported) == (DeliveryStatus.FAILED, status, "timeout")
     assert TIMEOUT_S * 1000 <= reported.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
 
 
 def test_a_handshake_that_never_ends_fails_at_the_deadline(sender: Sender) -> None:
     with receiver(None, silent) as there:
-        reported = sender.with_deadline(TIMEOUT_S).reported(there.url)
+        reported = sender.with_deadline(TIMEOUT_S).deliver_one(there.url)
     assert outcome(reported) == (DeliveryStatus.FAILED, None, "timeout")
     assert reported.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
 
@@ -293,7 +293,7 @@ def test_only_the_first_16_kib_of_an_endless_answer_are_read(ca: trustme.CA, sen
             sent += connection.send(b"x" * 65_536)
 
     with receiver(tls(ca), pouring) as there:
-        reported = sender.reported(there.url)
+        reported = sender.deliver_one(there.url)
     assert outcome(reported) == (DeliveryStatus.DELIVERED, 200, None)
     assert reported.attempts[0].response_head == b"x" * 16_384
     assert sent < 20 * 2**20
@@ -315,11 +315,11 @@ def test_a_truncated_or_invalid_answer_has_its_failure_class(
     ca: trustme.CA, sender: Sender, text: bytes, status: int | None, error: str
 ) -> None:
     with receiver(tls(ca), saying(text)) as there:
-        assert outcome(sender.reported(there.url)) == (DeliveryStatus.FAILED, status, error)
+        assert outcome(sender.deliver_one(there.url)) == (DeliveryStatus.FAILED, status, error)
         assert there.connections == 1
 
 
-def established(connection: socket.socket) -> bool:
+def is_established(connection: socket.socket) -> bool:
     """Return whether TCP says that the other side still has the connection open. Nothing is read."""
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
     return state == b"\1"
@@ -330,7 +330,7 @@ def test_a_connection_that_the_receiver_keeps_open_is_closed(ca: trustme.CA, sen
 
     def clinging(connection: ssl.SSLSocket) -> None:
         connection.sendall(b"not HTTP at all\r\n\r\n")
-        gone.append(eventually(lambda: not established(connection), within_s=8))
+        gone.append(eventually(lambda: not is_established(connection), within_s=8))
 
     with receiver(tls(ca), clinging) as there:
         sender.subscribe(there.url)
@@ -347,13 +347,13 @@ def of_a_stranger(_: trustme.CA) -> ssl.SSLContext:
     return tls(trustme.CA())
 
 
-def expired(ca: trustme.CA) -> ssl.SSLContext:
+def expired_certificate(ca: trustme.CA) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1", not_after=datetime(2020, 1, 1, tzinfo=UTC)).configure_cert(context)
     return context
 
 
-def outdated(ca: trustme.CA) -> ssl.SSLContext:
+def outdated_protocol(ca: trustme.CA) -> ssl.SSLContext:
     context = tls(ca)
     with warnings.catch_warnings(action="ignore"):
         context.minimum_version = ssl.TLSVersion.TLSv1
@@ -362,19 +362,19 @@ def outdated(ca: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-@pytest.mark.parametrize("context", [for_another_host, of_a_stranger, expired, outdated])
+@pytest.mark.parametrize("context", [for_another_host, of_a_stranger, expired_certificate, outdated_protocol])
 def test_nothing_is_sent_to_an_untrusted_receiver(
     ca: trustme.CA, sender: Sender, context: Callable[[trustme.CA], ssl.SSLContext]
 ) -> None:
     with receiver(context(ca), answering("200 OK")) as there:
-        assert outcome(sender.reported(there.url)) == (DeliveryStatus.FAILED, None, "tls")
+        assert outcome(sender.deliver_one(there.url)) == (DeliveryStatus.FAILED, None, "tls")
     assert (there.connections, [request for request in there.requests if request]) == (1, [])
 
 
 def test_a_closed_port_is_a_connect_failure(sender: Sender) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert outcome(sender.reported(f"https://127.0.0.1:{port}/")) == (DeliveryStatus.FAILED, None, "connect")
+    assert outcome(sender.deliver_one(f"https://127.0.0.1:{port}/")) == (DeliveryStatus.FAILED, None, "connect")
 
 
 def test_a_secret_that_does_not_open_is_a_failure_and_nothing_is_sent(ca: trustme.CA, sender: Sender) -> None:

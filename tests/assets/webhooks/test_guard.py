@@ -23,7 +23,7 @@ from pipelines.webhooks.addresses import Address, Reach, check_webhook_url
 from storage.core.own_addresses import owns
 from storage.core.settings import Settings
 from storage.webhooks.outbox import Attempt
-from tests.assets.receivers import Names, answering, dialled, post, posted, proxy_to, receiver, tls
+from tests.assets.receivers import Names, answering, post, post_all, proxy_to, receiver, record_dialled, tls
 
 FINE, FORBIDDEN, INVALID, NOT_HTTPS = "fine", "Webhook.UrlForbidden", "Webhook.UrlInvalid", "Webhook.UrlNotHttps"
 NAME = "lender.example"
@@ -135,15 +135,15 @@ def host_of(url: str) -> str:
 
 def test_subscriptions_are_accepted_for_exactly_these_urls(settings: Settings) -> None:
     expected = [(url, said) for url, said, _ in VERDICTS] + list(NO_URLS)
-    with dialled() as addresses:
+    with record_dialled() as addresses:
         assert [(url, verdict(url, settings.webhook_reach)) for url, _ in expected] == expected
     assert addresses == []
 
 
 def test_deliveries_go_to_exactly_these_urls(settings: Settings) -> None:
     """The check at the subscription's creation is skipped, because the guard must work without it."""
-    with dialled() as addresses:
-        attempts = posted(settings, [url for url, *_ in VERDICTS])
+    with record_dialled() as addresses:
+        attempts = post_all(settings, [url for url, *_ in VERDICTS])
     ended = [(url, attempt.error) for (url, *_), attempt in zip(VERDICTS, attempts, strict=True)]
     assert ended == [(url, end) for url, _, end in VERDICTS]
     assert set(addresses) == {host_of(url) for url, _, end in VERDICTS if end == DIALLED}
@@ -154,7 +154,7 @@ def test_deliveries_through_a_proxy_go_to_exactly_these_urls(settings: Settings)
     with receiver(None, lambda _: None) as there, proxy_to(there.port) as proxy:
         through = settings.model_copy(update={"webhook_proxy": proxy.url})
         inside = [url for url, _, end in VERDICTS if end != DIALLED]
-        assert {attempt.error for attempt in posted(through, inside)} == {REFUSED}
+        assert {attempt.error for attempt in post_all(through, inside)} == {REFUSED}
         assert proxy.asked == []
 
 
@@ -191,21 +191,21 @@ def test_only_the_public_address_of_a_name_is_dialled(
     ca: trustme.CA, settings: Settings, addresses: Sequence[str]
 ) -> None:
     open_loopback = allowing(settings, "127.0.0.0/8")
-    with receiver(tls(ca, "mixed.example"), answering("200 OK")) as there, dialled() as seen:
+    with receiver(tls(ca, "mixed.example"), answering("200 OK")) as there, record_dialled() as seen:
         attempt = post(open_loopback, f"https://mixed.example:{there.port}/", Names(addresses))
     assert (attempt.status_code, seen) == (200, ["127.0.0.1"])
 
 
 def test_a_name_that_becomes_private_after_the_subscription_is_refused(settings: Settings) -> None:
     assert verdict("https://rebound.example/", settings.webhook_reach) == FINE
-    with dialled() as seen:
+    with record_dialled() as seen:
         attempt = post(settings, "https://rebound.example/", Names(["192.168.0.1", "10.0.0.1", "fd00::1"]))
     assert (attempt.error, seen) == (REFUSED, [])
 
 
 def test_a_name_with_changing_addresses_is_judged_by_the_dialled_one(settings: Settings) -> None:
     names = Names([["8.8.8.8"], ["127.0.0.1"], ["169.254.169.254"], ["11.0.0.0"]])
-    with dialled() as seen:
+    with record_dialled() as seen:
         ends = [post(settings, "https://fickle.example/", names).error for _ in range(4)]
     assert (ends, seen) == ([DIALLED, REFUSED, REFUSED, DIALLED], ["8.8.8.8", "11.0.0.0"])
 

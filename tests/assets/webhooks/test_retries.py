@@ -73,7 +73,7 @@ def test_a_retry_sends_the_same_bytes_under_the_same_id(ca: trustme.CA, sender: 
         sender.happen()
         with running(sender.store):
             for tries in (1, 2):
-                assert eventually(partial(retried, sender, tries))
+                assert eventually(partial(has_retried, sender, tries))
                 bring_forward(sender)
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
     assert len(there.requests) == 3
@@ -81,7 +81,7 @@ def test_a_retry_sends_the_same_bytes_under_the_same_id(ca: trustme.CA, sender: 
     assert len({signature_of(request) for request in there.requests}) == 1
 
 
-def retried(sender: Sender, tries: int) -> bool:
+def has_retried(sender: Sender, tries: int) -> bool:
     (reported,) = sender.log()
     return reported.status is DeliveryStatus.RETRYING and len(reported.attempts) == tries
 

@@ -13,7 +13,7 @@ import trustme
 
 from assets.webhooks import sending
 from storage.core.settings import Settings
-from tests.assets.receivers import Misbehaving, posted_in_turn, read_request, receiver, tls, trusting
+from tests.assets.receivers import Misbehaving, post_in_turn, read_request, receiver, tls, trusting
 
 PATIENT_S, IMPATIENT_S = 30.0, 2.0
 ACCEPTED = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -55,7 +55,7 @@ def bodies(there: Misbehaving) -> list[bytes]:
 
 def test_the_next_delivery_reuses_the_connection(ca: trustme.CA, settings: Settings) -> None:
     with taking_turns(ca, accept, accept, accept) as there:
-        attempts = posted_in_turn(settings, [there.url] * 3)
+        attempts = post_in_turn(settings, [there.url] * 3)
     assert [attempt.status_code for attempt in attempts] == [204, 204, 204]
     assert (there.connections, bodies(there)) == (1, [b"0", b"1", b"2"])
 
@@ -66,7 +66,7 @@ def test_over_a_reused_connection_only_the_answer_is_timed(ca: trustme.CA, setti
         accept(connection)
 
     with taking_turns(ca, accept, accept_late) as there:
-        made, retained = posted_in_turn(settings, [there.url] * 2)
+        made, retained = post_in_turn(settings, [there.url] * 2)
     assert None not in (made.dns_ms, made.connect_ms, made.tls_ms)
     assert (retained.dns_ms, retained.connect_ms, retained.tls_ms) == (None, None, None)
     assert retained.first_byte_ms is not None
@@ -79,7 +79,7 @@ def test_idle_or_old_connections_are_not_reused(
 ) -> None:
     monkeypatch.setattr(sending, limit, 0.1)
     with taking_turns(ca, accept, accept) as there:
-        attempts = posted_in_turn(settings, [there.url] * 2, pause_s=0.3)
+        attempts = post_in_turn(settings, [there.url] * 2, pause_s=0.3)
     assert [attempt.status_code for attempt in attempts] == [204, 204]
     assert there.connections == 2
 
@@ -94,14 +94,14 @@ def test_bytes_after_an_answer_do_not_answer_the_next_delivery(ca: trustme.CA, s
 
     went_on = threading.Event()
     with taking_turns(ca, accept_and_go_on, accept) as there:
-        attempts = posted_in_turn(settings, [there.url] * 2, once=went_on)
+        attempts = post_in_turn(settings, [there.url] * 2, once=went_on)
     assert [attempt.status_code for attempt in attempts] == [204, 204]
     assert (there.connections, bodies(there)) == (2, [b"0", b"1"])
 
 
 def test_a_reused_connection_that_was_closed_costs_no_delivery(ca: trustme.CA, settings: Settings) -> None:
     with taking_turns(ca, accept, hang_up) as there:
-        attempts = posted_in_turn(settings, [there.url] * 2)
+        attempts = post_in_turn(settings, [there.url] * 2)
     assert [(attempt.status_code, attempt.error) for attempt in attempts] == [(204, None), (204, None)]
     assert (there.connections, bodies(there)) == (2, [b"0", b"1", b"1"])
     assert None not in (attempts[1].dns_ms, attempts[1].connect_ms, attempts[1].tls_ms)
@@ -117,7 +117,7 @@ def test_a_lost_delivery_is_sent_again_only_once(ca: trustme.CA, settings: Setti
         accept(connection)
 
     with taking_turns(ca, accept_the_first, hang_up) as there:
-        attempts = posted_in_turn(settings, [there.url] * 2)
+        attempts = post_in_turn(settings, [there.url] * 2)
     assert [(attempt.status_code, attempt.error) for attempt in attempts] == [(204, None), (None, "reset")]
     assert bodies(there) == [b"0", b"1", b"1"]
 
@@ -138,7 +138,7 @@ def test_a_delivery_that_was_sent_is_not_reported_as_unsent(ca: trustme.CA, sett
         url = f"https://127.0.0.1:{server.getsockname()[1]}/"
         conversing = threading.Thread(target=converse_and_go)
         conversing.start()
-        attempts = posted_in_turn(settings, [url] * 2)
+        attempts = post_in_turn(settings, [url] * 2)
         conversing.join()
     assert ([attempt.error for attempt in attempts], len(heard)) == ([None, "reset"], 2)
 
@@ -148,7 +148,7 @@ def test_the_number_of_reused_connections_is_limited(
 ) -> None:
     monkeypatch.setattr(sending, "REUSED_CONNECTIONS", 1)
     with taking_turns(ca, accept, accept) as first, taking_turns(ca, accept, accept) as second:
-        attempts = posted_in_turn(settings, [first.url, second.url] * 2)
+        attempts = post_in_turn(settings, [first.url, second.url] * 2)
     assert [attempt.status_code for attempt in attempts] == [204] * 4
     assert (first.connections, second.connections) == (1, 2)
 
@@ -168,12 +168,12 @@ def test_a_delivery_with_a_partial_or_no_answer_is_not_sent_again(
 ) -> None:
     impatient = settings.model_copy(update={"webhook_timeout_s": IMPATIENT_S})
     with taking_turns(ca, accept, turn) as there:
-        attempts = posted_in_turn(impatient, [there.url] * 2)
+        attempts = post_in_turn(impatient, [there.url] * 2)
     assert [attempt.error for attempt in attempts] == [None, error]
     assert bodies(there) == [b"0", b"1"]
 
 
 def test_a_delivery_over_a_new_connection_that_is_reset_is_not_sent_again(ca: trustme.CA, settings: Settings) -> None:
     with taking_turns(ca, hang_up) as there:
-        (attempt,) = posted_in_turn(settings, [there.url])
+        (attempt,) = post_in_turn(settings, [there.url])
     assert (attempt.error, bodies(there)) == ("reset", [b"0"])

@@ -18,7 +18,7 @@ from aiohttp.connector import Connection
 from assets.webhooks import sending
 from storage.core.settings import Settings
 from storage.webhooks.outbox import Attempt
-from tests.assets.receivers import Names, Script, answering, post, posted, receiver, tls, trusting
+from tests.assets.receivers import Names, Script, answering, post, post_all, receiver, tls, trusting
 
 NAME = "lender.example"
 TIMEOUT_S = 1.0
@@ -82,7 +82,7 @@ def test_a_step_that_was_not_completed_has_no_duration(ca: trustme.CA, settings:
     with receiver(tls(ca), silent) as mute, receiver(tls(trustme.CA()), silent) as stranger:
         attempts = [
             post(settings, "https://nowhere.example/", Names([])),
-            *posted(settings, ["https://10.0.0.1/", nowhere, stranger.url, mute.url]),
+            *post_all(settings, ["https://10.0.0.1/", nowhere, stranger.url, mute.url]),
         ]
     assert [attempt.error for attempt in attempts] == ["dns", "refused", "connect", "tls", "timeout"]
     reached = [[step is not None for step in steps(attempt)] for attempt in attempts]
@@ -133,7 +133,7 @@ def test_a_slow_name_server_takes_half_of_the_deadline_and_delays_no_other_deliv
         urls = [f"https://{NAME}/", prompt, f"https://{NAME}/", prompt]
         patient = settings.model_copy(update={"webhook_timeout_s": 8.0})  # a busy machine delays prompt ones, too
         deadline_ms = patient.webhook_timeout_s * 1000
-        slow, fine, slow_too, fine_too = posted(patient, urls, SlowFor(["127.0.0.1"]))
+        slow, fine, slow_too, fine_too = post_all(patient, urls, SlowFor(["127.0.0.1"]))
     for attempt in (slow, slow_too):
         assert (attempt.error, steps(attempt)) == ("dns", [None] * 4)
         assert deadline_ms / 2 <= attempt.duration_ms < deadline_ms
@@ -142,7 +142,7 @@ def test_a_slow_name_server_takes_half_of_the_deadline_and_delays_no_other_deliv
         assert attempt.duration_ms < min(slow.duration_ms, slow_too.duration_ms)
 
 
-def slammed(text: bytes) -> Script:
+def slam_after(text: bytes) -> Script:
     """Send a text and reset the connection without a TLS close message."""
 
     def slam(connection: ssl.SSLSocket) -> None:
@@ -160,7 +160,7 @@ def slammed(text: bytes) -> Script:
     ids=["before the head", "in the head", "after the head"],
 )
 def test_a_reset_connection_is_a_reset(ca: trustme.CA, settings: Settings, text: bytes, status: int | None) -> None:
-    with receiver(tls(ca), slammed(text)) as there:
+    with receiver(tls(ca), slam_after(text)) as there:
         attempt = post(settings, there.url)
         assert (attempt.error, attempt.status_code, there.connections) == ("reset", status, 1)
 

@@ -202,20 +202,20 @@ def test_a_run_begins_when_the_database_answers_again(
 
 
 def test_a_fleet_worker_is_counted_while_its_broker_answers_and_until_it_leaves(store: Store) -> None:
-    def counted() -> int:
+    def count_heads() -> int:
         with store.db.reading() as r:
             return leases.count_holders(r, leases.FLEET, leases.clock(store.db))
 
     head, answers = a_head(store, Busy()), [False]
     head.broker_answers = lambda: answers[0]
     head._renew()
-    assert counted() == 0
+    assert count_heads() == 0
     answers[0] = True
     head._renew()
-    assert counted() == 1
+    assert count_heads() == 1
     head.leave()
     head._renew()
-    assert counted() == 0
+    assert count_heads() == 0
 
 
 def test_a_new_worker_forgets_the_leases_of_those_that_died_long_ago(store: Store, now: datetime) -> None:

@@ -95,7 +95,7 @@ def test_rows_as_csv_can_be_analysed() -> None:
 
 
 def test_the_currency_is_stated_by_the_statement_or_declared_by_the_user() -> None:
-    stated = four_rows(drawn_statement().line((45, "Currency: INR")).line(*HEADING)).done()
+    stated = four_rows(drawn_statement().line((45, "Currency: INR")).line(*HEADING)).finish()
     names = [file("mumbai.pdf", stated), file("march.pdf")]
     assert [row["currency"] for row in table(names[0])] == ["INR"] * 4
     assert {row["currency"] for row in table(names[1])} == {""}
@@ -108,7 +108,7 @@ def test_the_currency_is_stated_by_the_statement_or_declared_by_the_user() -> No
 
 
 def test_an_ambiguous_currency_sign_takes_the_declared_currency_but_never_aud() -> None:
-    shared = four_rows(drawn_statement().line((45, "Currency: Rupees")).line(*HEADING)).done()
+    shared = four_rows(drawn_statement().line((45, "Currency: Rupees")).line(*HEADING)).finish()
     name = file("lahore.pdf", shared)
     assert {row["currency"] for row in table(name)} == {"XXX"}
     assert {row["currency"] for row in table("--currency", "PKR", name)} == {"PKR"}

@@ -27,7 +27,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 
 
-def accepted(*rows: Mapping[str, Any]) -> pl.DataFrame:
+def accepted_rows(*rows: Mapping[str, Any]) -> pl.DataFrame:
     """Return a frame in schema ACCEPTED: one submission of `rows`, in order, unless their fields differ."""
     complete = [
         {**dict.fromkeys(ACCEPTED.names()), **DEFAULTS, "position": position, **row}
@@ -38,7 +38,7 @@ def accepted(*rows: Mapping[str, Any]) -> pl.DataFrame:
 
 def submission(seq: int, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Return a submission with its own place in the order of receipt."""
-    return accepted(*({"received_seq": seq, "job_id": seq.to_bytes(16), **row} for row in rows))
+    return accepted_rows(*({"received_seq": seq, "job_id": seq.to_bytes(16), **row} for row in rows))
 
 
 def held_rows(*rows: Mapping[str, Any]) -> pl.DataFrame:

@@ -69,7 +69,7 @@ def test_flags_are_sorted_and_replace_an_existing_column() -> None:
 # -- dishonours -------------------------------------------------------------------------------------------------------
 
 
-def bounced(day: int, amount: str = "100", **fields: Any) -> Row:
+def returned_payment(day: int, amount: str = "100", **fields: Any) -> Row:
     return row(day, amount, "returned_payment", category_group="other_income", **fields)
 
 
@@ -78,8 +78,8 @@ def fee(day: int) -> Row:
 
 
 def test_dishonour_counts_once_with_or_without_a_fee() -> None:
-    assert list_flags(row(0), bounced(1), fee(1)) == [["dishonoured"], ["dishonour"], []]
-    assert list_flags(row(0), bounced(1)) == [["dishonoured"], ["dishonour"]]
+    assert list_flags(row(0), returned_payment(1), fee(1)) == [["dishonoured"], ["dishonour"], []]
+    assert list_flags(row(0), returned_payment(1)) == [["dishonoured"], ["dishonour"]]
 
 
 def test_fee_alone_is_not_a_dishonour() -> None:
@@ -87,7 +87,7 @@ def test_fee_alone_is_not_a_dishonour() -> None:
 
 
 def test_return_without_its_payment_is_still_a_dishonour() -> None:
-    assert list_flags(bounced(0)) == [["dishonour"]]
+    assert list_flags(returned_payment(0)) == [["dishonour"]]
 
 
 @pytest.mark.parametrize(
@@ -104,24 +104,24 @@ def test_return_without_its_payment_is_still_a_dishonour() -> None:
     ],
 )
 def test_return_needs_the_same_amount_and_account_within_a_week(other: Row) -> None:
-    assert positions_with("dishonoured", other, bounced(8)) == []
+    assert positions_with("dishonoured", other, returned_payment(8)) == []
 
 
 def test_return_prefers_the_same_counterparty_to_a_later_payment() -> None:
     theirs = row(0, counterparty_group="power")
-    assert positions_with("dishonoured", theirs, row(1), bounced(2, counterparty_group="power")) == [0]
+    assert positions_with("dishonoured", theirs, row(1), returned_payment(2, counterparty_group="power")) == [0]
 
 
 def test_name_cut_short_matches_and_another_name_does_not() -> None:
     item = row(0, counterparty_group=None, counterparty_name="Super Clearing House")
-    cut = bounced(1, counterparty_group=None, counterparty_name="SUPER CLEAR")
-    other = bounced(1, counterparty_group=None, counterparty_name="Telstra")
+    cut = returned_payment(1, counterparty_group=None, counterparty_name="SUPER CLEAR")
+    other = returned_payment(1, counterparty_group=None, counterparty_name="Telstra")
     assert positions_with("dishonoured", item, cut) == [0]
     assert positions_with("dishonoured", item, other) == []
 
 
 def test_two_returns_mark_two_payments() -> None:
-    assert positions_with("dishonoured", row(0), row(0), row(0), bounced(1), bounced(1)) == [1, 2]
+    assert positions_with("dishonoured", row(0), row(0), row(0), returned_payment(1), returned_payment(1)) == [1, 2]
 
 
 def test_bounced_receipt_is_dishonoured_but_not_a_dishonour_by_the_customer() -> None:
@@ -209,7 +209,7 @@ def test_partial_refund_matches_an_earlier_purchase_if_the_latest_is_too_small()
 
 
 def test_bounced_payment_is_not_matched_with_a_refund() -> None:
-    assert positions_with("refund_matched", row(0), bounced(1), refund(2)) == []
+    assert positions_with("refund_matched", row(0), returned_payment(1), refund(2)) == []
 
 
 # -- duplicate charges ------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def test_weekly_bill_charged_twice_is_a_duplicate() -> None:
 
 
 def test_second_try_of_a_bounced_payment_is_not_a_duplicate() -> None:
-    assert positions_with("duplicate_charge", row(0), bounced(1), row(3)) == []
+    assert positions_with("duplicate_charge", row(0), returned_payment(1), row(3)) == []
 
 
 # -- outliers ---------------------------------------------------------------------------------------------------------

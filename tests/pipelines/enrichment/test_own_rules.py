@@ -19,7 +19,7 @@ from pipelines.enrichment.knowledge import CORRECTIONS, Activated, Knowledge
 from pipelines.enrichment.own_rules import OwnRules, load_own_rules, parse_own_rules
 from pipelines.vocabulary.rule_files import RuleError
 from pipelines.vocabulary.schemas import TRANSACTIONS
-from tests.pipelines.enrichment.examples import accepted
+from tests.pipelines.enrichment.examples import accepted_rows
 
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 NAMES, DECISIVE, INDICATIVE = "counterparties/mine.yaml", "patterns/decisive.yaml", "patterns/indicative.yaml"
@@ -36,7 +36,7 @@ def load_refused(**files: str) -> list[str]:
 
 def categories(own: OwnRules | None, *rows: dict[str, Any], **known: Any) -> list[str]:
     knowledge = Knowledge(lists=None if own is None else own.lists, **known)
-    transactions = enrich(NOTHING, accepted(*rows), knowledge=knowledge).transactions.collect()
+    transactions = enrich(NOTHING, accepted_rows(*rows), knowledge=knowledge).transactions.collect()
     return transactions.sort("position")["category"].to_list()
 
 
@@ -175,11 +175,11 @@ def test_only_the_clients_own_customers_are_read_by_its_rules() -> None:
     own = parse_own_rules({NAMES: "fuel:\n  Zorbly: [ZORBLY]\n"})
     rows = [{**row, "customer_number": number} for number in (1, 2) for row in rows_described("ZORBLY 0441")]
     knowledge = Knowledge(own_lists=[Activated(frozenset({2}), own.lists)])
-    found = enrich(NOTHING, accepted(*rows), knowledge=knowledge).transactions.collect().sort("customer_number")
+    found = enrich(NOTHING, accepted_rows(*rows), knowledge=knowledge).transactions.collect().sort("customer_number")
     assert (found["category"] == "fuel").to_list() == [False, True]
-    backwards = enrich(NOTHING, accepted(*rows[::-1]), knowledge=knowledge).transactions.collect()
+    backwards = enrich(NOTHING, accepted_rows(*rows[::-1]), knowledge=knowledge).transactions.collect()
     assert backwards.sort("customer_number")["category"].to_list() == found["category"].to_list()
-    assert enrich(NOTHING, accepted(), knowledge=knowledge).transactions.collect().is_empty()
+    assert enrich(NOTHING, accepted_rows(), knowledge=knowledge).transactions.collect().is_empty()
 
 
 def test_stored_content_is_equal_for_equal_files_and_loads_the_same_rules() -> None:

@@ -49,13 +49,15 @@ def transactions_after(*submissions: Sequence[dict[str, Any]]) -> pl.DataFrame:
     return held
 
 
-def completed(payload: str) -> str:
+def add_check_digit(payload: str) -> str:
     return payload + luhn.calc_check_digit(payload)
 
 
 NUMBERS = st.integers(0, 9).flatmap(
     lambda last: st.lists(
-        st.integers(0, 99_999).map(lambda middle: completed(f"453912{middle:05d}0{last}12")), min_size=1, max_size=5
+        st.integers(0, 99_999).map(lambda middle: add_check_digit(f"453912{middle:05d}0{last}12")),
+        min_size=1,
+        max_size=5,
     )
 )
 
@@ -125,7 +127,7 @@ def test_grouping_of_a_card_number_does_not_change_the_account(grouped: str) -> 
     assert (found.account_id, found.account_number) == (account(account_number=ONE).account_id, SHOWN)
 
 
-def accepted_of(name: str, content: str) -> pl.DataFrame:
+def accept_export(name: str, content: str) -> pl.DataFrame:
     rows = as_submission(read(name, content.encode()).statements, NOW).rows
     validated = validate(rows, "UTC")
     assert validated.rejected.collect().is_empty()
@@ -137,7 +139,7 @@ def test_masked_ids_and_cards_of_a_file_remain_distinct() -> None:
         f"{card},2026-03-02,COFFEE {nth},-4.50,{number}"
         for nth, (card, number) in enumerate([(ONE, ONE), (ONE, OTHER), (OTHER, ONE)])
     ]
-    rows = accepted_of("x.csv", "\n".join(["Account Number,Date,Description,Amount,Transaction ID", *lines]))
+    rows = accept_export("x.csv", "\n".join(["Account Number,Date,Description,Amount,Transaction ID", *lines]))
     assert rows["account_id"].n_unique() == 2
     assert identify(pl.DataFrame(schema=KNOWN), rows).rows["transaction_id"].n_unique() == 3
 
@@ -157,6 +159,6 @@ def test_rows_and_accounts_of_a_response_with_the_same_masked_values_remain_dist
         for account in ("a", "b")
         for nth in range(2)
     ]
-    rows = accepted_of("x.json", json.dumps({"data": {"transactions": items}}))
+    rows = accept_export("x.json", json.dumps({"data": {"transactions": items}}))
     assert rows["account_id"].n_unique() == 2
     assert rows["client_transaction_id"].n_unique() == 4

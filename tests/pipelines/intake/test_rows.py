@@ -19,7 +19,7 @@ RECEIVED = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)  # 23:30 in Sydney
 RENT: Mapping[str, Any] = {"date": "2026-03-02", "description": "RENT", "amount": "-100.00"}
 
 
-def submitted(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
+def submission_rows(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
     """Return items (JSON texts, or mappings to write as JSON) as the rows of one submission."""
     texts = [item if isinstance(item, str) else json.dumps(item) for item in items]
     parsed: Any = parse(f"[{','.join(texts)}]".encode())
@@ -29,25 +29,25 @@ def submitted(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
     )
 
 
-def accepted(*items: Mapping[str, Any] | str) -> list[dict[str, Any]]:
-    return validate(submitted(*items), "Australia/Sydney").accepted.collect().to_dicts()
+def accept(*items: Mapping[str, Any] | str) -> list[dict[str, Any]]:
+    return validate(submission_rows(*items), "Australia/Sydney").accepted.collect().to_dicts()
 
 
 def fault(*items: Mapping[str, Any] | str) -> tuple[str, str] | None:
     """Return field and code of the last item's refusal."""
-    rejected = validate(submitted(*items), "Australia/Sydney").rejected.collect().to_dicts()
+    rejected = validate(submission_rows(*items), "Australia/Sydney").rejected.collect().to_dicts()
     mine = [row for row in rejected if row["position"] == len(items) - 1]
     return (mine[0]["field"], mine[0]["code"].removeprefix("Transaction.")) if mine else None
 
 
 def test_frames_have_the_declared_schemas() -> None:
-    validated = validate(submitted(RENT, {}), "Australia/Sydney")
+    validated = validate(submission_rows(RENT, {}), "Australia/Sydney")
     assert validated.accepted.collect_schema() == ACCEPTED
     assert validated.rejected.collect_schema() == REJECTED
 
 
 def test_a_bad_row_does_not_affect_good_ones() -> None:
-    validated = validate(submitted(RENT, {**RENT, "date": "2026-02-30"}, RENT), "Australia/Sydney")
+    validated = validate(submission_rows(RENT, {**RENT, "date": "2026-02-30"}, RENT), "Australia/Sydney")
     assert validated.accepted.collect()["position"].to_list() == [0, 2]
     assert validated.rejected.collect()["position"].to_list() == [1]
 
@@ -111,7 +111,7 @@ def test_each_fault_is_refused_with_its_code(change: dict[str, Any], expected: t
 
 
 def test_own_columns_are_retained_with_the_row() -> None:
-    [row] = accepted({**RENT, "context_team": "Roads", "context_customer": "c-1", "colour": "red"})
+    [row] = accept({**RENT, "context_team": "Roads", "context_customer": "c-1", "colour": "red"})
     assert row["own_columns"] == '{"context_team": "Roads"}'
 
 
@@ -137,7 +137,7 @@ def test_every_code_is_reachable_by_the_tests_above() -> None:
     ],
 )
 def test_a_date_time_is_read_as_a_date_in_the_right_zone(text: str, expected: date) -> None:
-    assert accepted({**RENT, "date": text})[0]["date"] == expected
+    assert accept({**RENT, "date": text})[0]["date"] == expected
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_a_date_time_is_read_as_a_date_in_the_right_zone(text: str, expected: da
     ],
 )
 def test_amounts_are_exact_to_the_cent(amount: str, expected: str) -> None:
-    assert str(accepted(f'{{"date": "2026-03-02", "description": "x", "amount": {amount}}}')[0]["amount"]) == expected
+    assert str(accept(f'{{"date": "2026-03-02", "description": "x", "amount": {amount}}}')[0]["amount"]) == expected
 
 
 def test_a_positive_amount_takes_its_sign_from_the_type() -> None:
     typed = [{**RENT, "amount": "5.00", "type": kind} for kind in ("debit", "credit")]
-    assert [str(row["amount"]) for row in accepted(*typed)] == ["-5.00", "5.00"]
+    assert [str(row["amount"]) for row in accept(*typed)] == ["-5.00", "5.00"]
 
 
 def test_rows_with_the_same_id_and_different_content_are_refused() -> None:
@@ -186,7 +186,7 @@ numbers = st.from_regex(r"\A-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?([eE][+-]?[0-9
 @given(st.lists(numbers, min_size=1, max_size=20))
 def test_amounts_equal_those_of_an_oracle(texts: list[str]) -> None:
     items = [f'{{"date": "2026-03-02", "description": "x", "amount": {text}}}' for text in texts]
-    found = {row["position"]: row["amount"] for row in accepted(*items)}
+    found = {row["position"]: row["amount"] for row in accept(*items)}
     expected = {position: oracle(text) for position, text in enumerate(texts)}
     assert found == {position: amount for position, amount in expected.items() if amount is not None}
 

@@ -97,12 +97,13 @@ def test_businesses_to_test_on_bank_where_training_never_does_and_meet_more_held
     assert set(met["bank"]) == held_out_banks()
     _, usual = rows(None)
     share = [
-        frame.select(pl.col("counterparty").drop_nulls().map_batches(_held_out).mean()).item() for frame in (met, usual)
+        frame.select(pl.col("counterparty").drop_nulls().map_batches(_are_held_out).mean()).item()
+        for frame in (met, usual)
     ]
     assert share[0] > share[1] > 0
 
 
-def _held_out(names: pl.Series) -> pl.Series:
+def _are_held_out(names: pl.Series) -> pl.Series:
     return pl.Series([is_held_out(name) for name in names])
 
 

@@ -29,18 +29,18 @@ every_layout = pytest.mark.parametrize("layout", EVERY_LAYOUT)
 pytestmark = pytest.mark.slow  # hundreds of papers are drawn, only to test the generator of synthetic data
 
 
-def squeezed(text: str) -> str:
+def remove_spaces(text: str) -> str:
     return "".join(text.split())
 
 
 def characters(content: bytes) -> list[str]:
     """Return each page's characters in the order of the file, without blanks."""
     with pdfplumber.open(BytesIO(content)) as file:
-        return [squeezed("".join(char["text"] for char in page.chars)) for page in file.pages]
+        return [remove_spaces("".join(char["text"] for char in page.chars)) for page in file.pages]
 
 
 @cache
-def drawn(layout: str, seed: int) -> tuple[PrintedStatement, list[str]]:
+def draw_statement(layout: str, seed: int) -> tuple[PrintedStatement, list[str]]:
     """Draw a statement of 24 rows; return it with the characters of its pages."""
     made = statement_pdf(layout, seed, rows=24)
     return made, characters(made.content)
@@ -79,7 +79,7 @@ def test_rows_are_listed_oldest_first_unless_there_are_sections(layout: str) -> 
 @every_layout
 def test_each_row_is_on_its_page(layout: str) -> None:
     for seed in (1, 2):
-        made, pages = drawn(layout, seed)
+        made, pages = draw_statement(layout, seed)
         assert len(pages) == made.pages
         for row in made.rows:
             page = pages[row.page - 1]
@@ -90,10 +90,10 @@ def test_each_row_is_on_its_page(layout: str) -> None:
 
 @every_layout
 def test_what_is_shown_of_the_account_is_on_the_first_pages(layout: str) -> None:
-    made, pages = drawn(layout, 2)
+    made, pages = draw_statement(layout, 2)
     text = "".join(pages).casefold()
     for account in made.accounts:
-        assert squeezed(account.account_name).casefold() in text
+        assert remove_spaces(account.account_name).casefold() in text
         assert account.account_number in text.replace("-", "")
         assert "opening" not in account.shown or f"{abs(account.opening):,.2f}" in text
         assert "closing" not in account.shown or f"{abs(account.closing):,.2f}" in text

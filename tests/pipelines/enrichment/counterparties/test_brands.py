@@ -22,7 +22,7 @@ def decide_narrative(text: str, direction: str = "debit", account: str = "transa
     return read_narratives(rows).select("counterparty_name", "category").row(0)
 
 
-def decided_all(texts: Sequence[str]) -> dict[str, tuple[str | None, str]]:
+def decide_all(texts: Sequence[str]) -> dict[str, tuple[str | None, str]]:
     """Return the same for many narratives of money out, which is faster at once."""
     rows = pl.DataFrame([(text, "debit", "transaction") for text in texts], NARRATIVES, orient="row")
     return dict(zip(texts, read_narratives(rows).select("counterparty_name", "category").rows(), strict=True))
@@ -62,7 +62,7 @@ def test_other_words_of_a_name_make_it_another_business(subtests: pytest.Subtest
         *("EFTPOS SONIC HEALTHPLUS", "VISA PURCHASE ACME WIDGETS SYDNEY", "SQ *COOK WIDGETS LEEDS"),
         "VISA PURCHASE WHATABURGER STORE JONES",
     )
-    for text, found in decided_all(others).items():
+    for text, found in decide_all(others).items():
         with subtests.test(text):
             assert found[1] not in ("shopping", "fuel", "groceries", "meals")
 
@@ -73,7 +73,7 @@ def test_a_place_a_number_or_a_word_of_the_payment_may_follow_at_a_shop(subtests
         *("EFTPOS WHATABURGER 612 CORK", "VISA PURCHASE WHATABURGER GLADESVILLE", "WHATABURGER #612 GLADESVILLE"),
         *("EFTPOS WHATABURGER LTD GLADESVILLE", "EFTPOS WHATABURGER STORE 612"),
     )
-    for text, found in decided_all(texts).items():
+    for text, found in decide_all(texts).items():
         with subtests.test(text):
             assert found == ("Whataburger", "meals")
 
@@ -88,7 +88,7 @@ def test_a_persons_name_needs_a_card(subtests: pytest.Subtests) -> None:
 
 def test_a_number_is_no_sign_of_a_shop(subtests: pytest.Subtests) -> None:
     texts = ("COOK 4411", "COOK 44112299", "PAUL SMITH 0412", "PAYMENT TO PAUL SMITH 44112299")
-    for text, found in decided_all(texts).items():
+    for text, found in decide_all(texts).items():
         with subtests.test(text):
             assert found[1] == "unknown_debit"
     assert decide_narrative("COOK STORE 4411") == ("Cook", "groceries")
@@ -103,14 +103,14 @@ def test_what_follows_a_number_may_make_it_another_business(subtests: pytest.Sub
 
 def test_town_and_state_show_a_card_unless_they_may_be_words(subtests: pytest.Subtests) -> None:
     shops = ("WHATABURGER DALLAS TX", "WHATABURGER PORTLAND ME US", "WHATABURGER 612 PORTLAND OR")
-    for text, found in decided_all(shops).items():
+    for text, found in decide_all(shops).items():
         with subtests.test(text):
             assert found == ("Whataburger", "meals")
     others = (
         *("WHATABURGER FANS IN", "WHATABURGER PAID ME", "WHATABURGER TRIBUTE BAND ACT", "WHATABURGER JONES CO"),
         *("TRANSFER WHATABURGER JONES WA", "OSKO PAYMENT WHATABURGER JONES NSW", "COOK DALLAS TX"),
     )
-    for text, found in decided_all(others).items():
+    for text, found in decide_all(others).items():
         with subtests.test(text):
             assert found[1] == "unknown_debit"
 
@@ -161,12 +161,12 @@ def index(**items: list[dict[str, Any]]) -> dict[str, Any]:
     return {f"brands/{tag.replace('_', '/', 1)}": {"items": of_tag} for tag, of_tag in items.items()}
 
 
-def built(**items: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def build_rows(**items: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return build(index(**items)).rows()
 
 
 def test_the_list_has_names_of_our_markets_with_a_trade_that_people_pay_for() -> None:
-    found = built(
+    found = build_rows(
         shop_shoes=[item("Zorbal Shoe Barnyard"), item("Schuhhaus Zorbal", "de")], amenity_bench=[item("Zorbal Seats")]
     )
     assert found == [("Zorbal Shoe Barnyard", "personal_retail", "nothing", "ZORBAL SHOE BARNYARD")]
@@ -174,31 +174,31 @@ def test_the_list_has_names_of_our_markets_with_a_trade_that_people_pay_for() ->
 
 def test_what_a_brand_does_besides_is_no_second_trade() -> None:
     fuel = [item("Zorbal Qwix")]
-    assert built(amenity_fuel=fuel, shop_convenience=fuel) == [("Zorbal Qwix", "fuel", "nothing", "ZORBAL QWIX")]
-    assert built(amenity_fuel=fuel, shop_shoes=fuel) == [("Zorbal Qwix", "fuel", "card", "ZORBAL QWIX")]
+    assert build_rows(amenity_fuel=fuel, shop_convenience=fuel) == [("Zorbal Qwix", "fuel", "nothing", "ZORBAL QWIX")]
+    assert build_rows(amenity_fuel=fuel, shop_shoes=fuel) == [("Zorbal Qwix", "fuel", "card", "ZORBAL QWIX")]
 
 
 def test_short_ordinary_and_personal_names_need_more() -> None:
     names = ("Zorbal", "Qx", "Coffee Depot", "John Smith", "Bunnings Trade Desk")
-    needs = {name: sign for name, _, sign, _ in built(shop_shoes=[item(name) for name in names])}
+    needs = {name: sign for name, _, sign, _ in build_rows(shop_shoes=[item(name) for name in names])}
     assert needs == {"Zorbal": "whole", "Qx": "card", "Coffee Depot": "alone", "John Smith": "card"}
 
 
 def test_every_spelling_gets_the_shortest_name() -> None:
     both = [item("Zorbal Express Nook", short_name="Zorbal"), item("Zorbal")]
-    assert ("Zorbal", "personal_retail", "whole", "ZORBAL") in built(shop_shoes=both)
+    assert ("Zorbal", "personal_retail", "whole", "ZORBAL") in build_rows(shop_shoes=both)
 
 
 def test_a_spelling_that_is_a_brands_own_name_is_that_brands() -> None:
     petrol, shop = item("Qwix", alt_name="Giant Zorbal"), item("Giant Zorbal", short_name="Giant Zorbal Food")
-    found = built(amenity_fuel=[petrol], shop_supermarket=[shop])
+    found = build_rows(amenity_fuel=[petrol], shop_supermarket=[shop])
     assert ("Giant Zorbal", "groceries", "nothing", "GIANT ZORBAL") in found
     assert ("Qwix", "fuel", "whole", "QWIX") in found
 
 
 def test_a_name_of_two_brands_needs_a_card_if_their_trades_differ() -> None:
     both = {"shop_shoes": [item("Zorbals")], "amenity_fuel": [item("Zorbal's")]}
-    assert [needs for _, _, needs, spelling in built(**both) if spelling == "ZORBALS"] == ["card"]
+    assert [needs for _, _, needs, spelling in build_rows(**both) if spelling == "ZORBALS"] == ["card"]
 
 
 def test_a_supermarket_is_not_its_petrol_station() -> None:
@@ -206,7 +206,7 @@ def test_a_supermarket_is_not_its_petrol_station() -> None:
         "CHECKCARD 0412 GIANT EAGLE 4411 PLYMOUTH /MA US": ("Giant Eagle", "groceries"),
         "CHECKCARD 0412 GETGO 3312 PLYMOUTH /MA US": ("GetGo", "fuel"),
     }
-    assert decided_all(list(cases)) == cases
+    assert decide_all(list(cases)) == cases
 
 
 def test_the_shipped_list_can_be_loaded() -> None:

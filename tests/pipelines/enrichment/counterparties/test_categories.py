@@ -15,7 +15,7 @@ from pipelines.enrichment.learned.model import Model
 from pipelines.vocabulary.schemas import ALTERNATIVE, TRANSACTIONS, AccountType, Direction
 from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import accepted
+from tests.pipelines.enrichment.examples import accepted_rows
 
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 NARRATIVE = pl.Schema({"description": pl.String(), "direction": Direction, "account_type": AccountType})
@@ -237,7 +237,7 @@ class Sure:
 
 def test_own_model_is_asked_only_about_its_clients_customers() -> None:
     theirs = {"customer_number": 2, "received_seq": 2, "account_id": b"z" * 16}
-    rows = accepted({"description": "qqq zzz"}, {"description": "qqq zzz", **theirs})
+    rows = accepted_rows({"description": "qqq zzz"}, {"description": "qqq zzz", **theirs})
     own = Activated[Model](frozenset({2}), Sure())  # pyrefly: ignore[bad-argument-type]  # it can predict, and has a name
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("customer_number")
     assert found["category"][1] == "donations" != found["category"][0]
@@ -245,14 +245,14 @@ def test_own_model_is_asked_only_about_its_clients_customers() -> None:
 
 
 def test_model_is_ignored_where_a_rule_is_sure_or_the_side_is_wrong() -> None:
-    rows = accepted({"description": "WAGES J SMITH"}, {"description": "qqq zzz", "amount": Decimal(5)})
+    rows = accepted_rows({"description": "WAGES J SMITH"}, {"description": "qqq zzz", "amount": Decimal(5)})
     own = Activated[Model](frozenset({1}), Sure())  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("position")
     assert found["category"].to_list() == ["wages", "unknown_credit"]
 
 
 def test_a_model_that_says_nobody_can_know_abstains() -> None:
-    rows = accepted({"description": "qqq zzz"}, {"description": "ACME CAPITAL"})
+    rows = accepted_rows({"description": "qqq zzz"}, {"description": "ACME CAPITAL"})
     own = Activated[Model](frozenset({1}), Sure("unknown_debit"))  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect()
     assert set(found["category"]) == {"unknown_debit"}
@@ -260,7 +260,7 @@ def test_a_model_that_says_nobody_can_know_abstains() -> None:
 
 
 def test_model_is_not_asked_where_a_rule_says_that_no_category_fits() -> None:
-    rows = accepted({"description": "DSP ILLNESS BENEFIT 1882334", "amount": Decimal(244)})
+    rows = accepted_rows({"description": "DSP ILLNESS BENEFIT 1882334", "amount": Decimal(244)})
     own = Activated[Model](frozenset({1}), Sure("customer_transfer"))  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect()
     assert found.select("category", "confidence", "category_source").row(0) == ("unknown_credit", 0.0, "pattern")

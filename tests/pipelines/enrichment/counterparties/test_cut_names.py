@@ -26,7 +26,7 @@ LISTED = {
 }
 
 
-def completed(*texts: str) -> list[str | None]:
+def find_whole_names(*texts: str) -> list[str | None]:
     listed = pl.DataFrame(
         {"phrase": LISTED.keys(), "party": LISTED.values()}, {"phrase": pl.String, "party": pl.String}
     )
@@ -50,7 +50,7 @@ def test_a_beginning_that_only_one_listed_name_has_is_completed(subtests: pytest
     }
     for text, name in cases.items():
         with subtests.test(text):
-            assert completed(text) == [name]
+            assert find_whole_names(text) == [name]
 
 
 def test_near_misses_are_not_completed(subtests: pytest.Subtests) -> None:
@@ -69,18 +69,21 @@ def test_near_misses_are_not_completed(subtests: pytest.Subtests) -> None:
     }
     for text, reason in cases.items():
         with subtests.test(reason):
-            assert completed(text) == [None]
+            assert find_whole_names(text) == [None]
 
 
 def test_the_remitters_name_ends_at_its_16th_letter() -> None:
-    assert completed("ZORBAL FINANCIAL", "QWIXEL CARPENTRY", "ZORBALS FINANCIA") == [None, None, None]
-    assert completed("TYRO BUSINESS LO REPAYMENT 12", "TYRO BUSINESS LOA REPAYMENT") == ["TYRO BUSINESS LOAN", None]
+    assert find_whole_names("ZORBAL FINANCIAL", "QWIXEL CARPENTRY", "ZORBALS FINANCIA") == [None, None, None]
+    assert find_whole_names("TYRO BUSINESS LO REPAYMENT 12", "TYRO BUSINESS LOA REPAYMENT") == [
+        "TYRO BUSINESS LOAN",
+        None,
+    ]
 
 
 @given(st.integers(MIN_LETTERS, len("BLUE MOUNTAINS CITY COUNCIL")))
 def test_what_is_completed_begins_with_the_text(letters: int) -> None:
     text = "BLUE MOUNTAINS CITY COUNCIL"[:letters]
-    (name,) = completed(text)
+    (name,) = find_whole_names(text)
     assert name is None or name.startswith(text)
 
 

@@ -7,14 +7,14 @@ import pytest
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
 from pipelines.vocabulary.schemas import TRANSACTIONS
-from tests.pipelines.enrichment.examples import accepted
+from tests.pipelines.enrichment.examples import accepted_rows
 
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 CUSTOMER = pl.DataFrame([(1, "Harbour Coffee Pty Ltd", "51824753556")], CUSTOMERS, orient="row")
 
 
 def enrich_one(description: str, amount: str, customers: pl.DataFrame = CUSTOMER) -> dict[str, Any]:
-    row = accepted({"description": description, "amount": Decimal(amount)})
+    row = accepted_rows({"description": description, "amount": Decimal(amount)})
     return enrich(NOTHING, row, knowledge=Knowledge(customers=customers)).transactions.collect().to_dicts()[0]
 
 

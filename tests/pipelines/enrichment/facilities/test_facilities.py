@@ -36,20 +36,20 @@ def row(day: date, amount: str, category: str, lender: str | None = "Lumi", **fi
     }
 
 
-def drawn(day: date, amount: str, product: str = "term_loan", **fields: Any) -> Row:
+def drawdown(day: date, amount: str, product: str = "term_loan", **fields: Any) -> Row:
     return row(day, amount, PRODUCTS[product].fundings[0], **fields)
 
 
-def repaid(day: date, amount: str, product: str = "term_loan", **fields: Any) -> Row:
+def repayment(day: date, amount: str, product: str = "term_loan", **fields: Any) -> Row:
     return row(day, amount, PRODUCTS[product].repayments[0], **fields)
 
 
 def weekly(first: date, count: int, amount: str, **fields: Any) -> list[Row]:
-    return [repaid(first + timedelta(weeks=week), amount, **fields) for week in range(count)]
+    return [repayment(first + timedelta(weeks=week), amount, **fields) for week in range(count)]
 
 
 def monthly(count: int, amount: str, day: int = 15, **fields: Any) -> list[Row]:
-    return [repaid(date(2025 + n // 12, n % 12 + 1, day), amount, **fields) for n in range(count)]
+    return [repayment(date(2025 + n // 12, n % 12 + 1, day), amount, **fields) for n in range(count)]
 
 
 def working_days(first: date, count: int) -> list[date]:
@@ -64,8 +64,8 @@ def working_days(first: date, count: int) -> list[date]:
     return found
 
 
-def remitted(first: date, count: int, amount: str, **fields: Any) -> list[Row]:
-    return [repaid(day, amount, "cash_advance", **fields) for day in working_days(first, count)]
+def remittances(first: date, count: int, amount: str, **fields: Any) -> list[Row]:
+    return [repayment(day, amount, "cash_advance", **fields) for day in working_days(first, count)]
 
 
 def other_row_on(day: date, **fields: Any) -> Row:
@@ -73,7 +73,7 @@ def other_row_on(day: date, **fields: Any) -> Row:
     return row(day, "-4.50", "meals", None, **fields)
 
 
-def bounced(day: date, amount: str) -> Row:
+def returned_payment(day: date, amount: str) -> Row:
     return row(day, amount, "returned_payment", None)
 
 
@@ -97,7 +97,7 @@ def members(*rows: Row) -> list[list[int]]:
 
 
 def test_term_loan_that_is_being_repaid() -> None:
-    loan = summarise_only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
+    loan = summarise_only(drawdown(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
     assert loan["lender_name"] == "Lumi"
     assert loan["lender_id"] == "lumi"
     assert loan["product"] == "term_loan"
@@ -113,7 +113,7 @@ def test_term_loan_that_is_being_repaid() -> None:
 
 def test_the_rate_of_a_loan_follows_from_its_level_repayments() -> None:
     """52 weekly payments of 900 for 40,000 cost 0.61 % a week. After 20 of them, the other 32 are worth 26,103."""
-    loan = summarise_only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
+    loan = summarise_only(drawdown(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
     i = 0.006100267
     balance = 900 * (1 - (1 + i) ** -32) / i
     assert loan["remaining_method"] == "amortised"
@@ -122,15 +122,15 @@ def test_the_rate_of_a_loan_follows_from_its_level_repayments() -> None:
 
 
 def test_rate_is_assumed_with_less_confidence_if_no_term_fits() -> None:
-    payments = [repaid(MONDAY + timedelta(days=days), amount) for days, amount in ((30, "-500"), (95, "-2100"))]
-    loan = summarise_only(drawn(MONDAY, "10000"), *payments)
+    payments = [repayment(MONDAY + timedelta(days=days), amount) for days, amount in ((30, "-500"), (95, "-2100"))]
+    loan = summarise_only(drawdown(MONDAY, "10000"), *payments)
     assert loan["remaining_method"] == "amortised"
     assert loan["remaining_confidence"] == pytest.approx(0.36)
 
 
 def test_a_loan_whose_repayments_end_after_enough_is_likely_repaid() -> None:
     loan = summarise_only(
-        drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 26, "-220"), other_row_on(date(2025, 12, 1))
+        drawdown(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 26, "-220"), other_row_on(date(2025, 12, 1))
     )
     assert loan["repaid_total"] == Decimal(5_720)
     assert loan["status"] == "likely_repaid"
@@ -141,14 +141,14 @@ def test_a_loan_whose_repayments_end_after_enough_is_likely_repaid() -> None:
 
 def test_a_loan_whose_repayments_end_too_early_is_in_arrears() -> None:
     loan = summarise_only(
-        drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220"), other_row_on(date(2025, 4, 20))
+        drawdown(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220"), other_row_on(date(2025, 4, 20))
     )
     assert loan["status"] == "in_arrears"
     assert loan["missed_dates"] == [date(2025, 3, 24), date(2025, 3, 31), date(2025, 4, 7), date(2025, 4, 14)]
 
 
 def test_loan_is_not_in_arrears_when_statements_of_its_account_end() -> None:
-    shown = [drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220")]
+    shown = [drawdown(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220")]
     assert summarise_only(*shown, other_row_on(date(2025, 4, 20), account_id=OTHER_ACCOUNT))["status"] == "active"
 
 
@@ -162,7 +162,7 @@ def test_a_loan_drawn_before_the_statements_has_no_funding_and_no_estimate() -> 
 
 
 def test_a_cash_advance_remits_every_business_day() -> None:
-    advance = summarise_only(drawn(MONDAY, "10000", "cash_advance"), *remitted(date(2025, 1, 7), 60, "-120"))
+    advance = summarise_only(drawdown(MONDAY, "10000", "cash_advance"), *remittances(date(2025, 1, 7), 60, "-120"))
     assert advance["frequency"] == "business_daily"
     assert advance["missed_payments"] == 0
     assert advance["repaid_total"] == Decimal(7_200)
@@ -174,7 +174,7 @@ def test_a_cash_advance_remits_every_business_day() -> None:
 
 def test_split_settlement_shows_in_the_ratio_of_card_payouts_to_other_takings() -> None:
     funding = date(2025, 4, 7)
-    rows = [drawn(funding, "20000", "cash_advance", lender="Tyro"), *takings(funding, withheld=Decimal("0.2"))]
+    rows = [drawdown(funding, "20000", "cash_advance", lender="Tyro"), *takings(funding, withheld=Decimal("0.2"))]
     advance = summarise_only(*rows)
     assert advance["inferred"]
     assert advance["repaid_total"] == 0
@@ -188,7 +188,7 @@ def test_split_settlement_shows_in_the_ratio_of_card_payouts_to_other_takings() 
 
 def test_steady_card_payouts_give_no_withheld_share() -> None:
     funding = date(2025, 4, 7)
-    advance = summarise_only(drawn(funding, "20000", "cash_advance"), *takings(funding, withheld=Decimal(0)))
+    advance = summarise_only(drawdown(funding, "20000", "cash_advance"), *takings(funding, withheld=Decimal(0)))
     assert not advance["inferred"]
     assert advance["withheld_estimate"] is None
 
@@ -196,7 +196,7 @@ def test_steady_card_payouts_give_no_withheld_share() -> None:
 def test_nothing_is_inferred_from_card_takings_alone() -> None:
     funding = date(2025, 4, 7)
     card = [r for r in takings(funding, withheld=Decimal("0.2")) if r["category"] == "card_settlement"]
-    assert not summarise_only(drawn(funding, "20000", "cash_advance"), *card)["inferred"]
+    assert not summarise_only(drawdown(funding, "20000", "cash_advance"), *card)["inferred"]
 
 
 def takings(funding: date, withheld: Decimal) -> Iterator[Row]:
@@ -213,10 +213,10 @@ def takings(funding: date, withheld: Decimal) -> Iterator[Row]:
 def test_a_new_funding_while_the_old_one_is_repaid_renews_it() -> None:
     again = date(2025, 3, 3)
     old, new = summary(
-        drawn(MONDAY, "10000", "cash_advance"),
-        *remitted(date(2025, 1, 7), 38, "-120"),
-        drawn(again, "15000", "cash_advance"),
-        *remitted(date(2025, 3, 4), 30, "-180"),
+        drawdown(MONDAY, "10000", "cash_advance"),
+        *remittances(date(2025, 1, 7), 38, "-120"),
+        drawdown(again, "15000", "cash_advance"),
+        *remittances(date(2025, 3, 4), 30, "-180"),
     )
     assert old["status"] == "renewed"
     assert old["renewed_by"] == new["facility_id"]
@@ -227,7 +227,7 @@ def test_a_new_funding_while_the_old_one_is_repaid_renews_it() -> None:
 
 def test_top_up_with_the_same_repayment_is_a_renewal() -> None:
     payments = weekly(MONDAY + timedelta(days=7), 30, "-220")
-    old, new = summary(drawn(MONDAY, "10000"), *payments, drawn(date(2025, 5, 1), "6000"))
+    old, new = summary(drawdown(MONDAY, "10000"), *payments, drawdown(date(2025, 5, 1), "6000"))
     assert (old["status"], old["repayment_count"]) == ("renewed", 16)
     assert (new["status"], new["repayment_count"]) == ("active", 14)
 
@@ -235,9 +235,9 @@ def test_top_up_with_the_same_repayment_is_a_renewal() -> None:
 def test_two_streams_of_one_lender_are_two_facilities() -> None:
     first, second = MONDAY, date(2025, 2, 5)
     old, new = summary(
-        drawn(first, "10000"),
+        drawdown(first, "10000"),
         *weekly(first + timedelta(days=7), 20, "-250"),
-        drawn(second, "5000"),
+        drawdown(second, "5000"),
         *weekly(second + timedelta(days=7), 16, "-130"),
     )
     assert (old["repaid_total"], new["repaid_total"]) == (Decimal(5_000), Decimal(2_080))
@@ -256,16 +256,16 @@ def test_repriced_loan_stays_one_facility_next_to_another_of_the_same_lender() -
 def test_one_facility_may_be_repaid_from_two_accounts() -> None:
     payments = weekly(MONDAY + timedelta(days=7), 10, "-220")
     moved = [{**payment, "account_id": OTHER_ACCOUNT} for payment in payments[5:]]
-    loan = summarise_only(drawn(MONDAY, "10000"), *payments[:5], *moved)
+    loan = summarise_only(drawdown(MONDAY, "10000"), *payments[:5], *moved)
     assert loan["account_ids"] == [ACCOUNT, OTHER_ACCOUNT]
     assert loan["repayment_count"] == 10
 
 
 def test_facilities_that_run_at_the_same_time_are_stacked() -> None:
-    one = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), 20, "-250")]
+    one = [drawdown(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), 20, "-250")]
     other = [
-        drawn(date(2025, 3, 3), "8000", "cash_advance", lender="Bizcap"),
-        *remitted(date(2025, 3, 4), 40, "-100", lender="Bizcap"),
+        drawdown(date(2025, 3, 3), "8000", "cash_advance", lender="Bizcap"),
+        *remittances(date(2025, 3, 4), 40, "-100", lender="Bizcap"),
     ]
     lease = monthly(6, "-900", product="asset_finance", lender="Toyota")
     stacked = {facility["lender_name"]: facility["stacked_with"] for facility in summary(*one, *other, *lease)}
@@ -274,7 +274,7 @@ def test_facilities_that_run_at_the_same_time_are_stacked() -> None:
 
 def test_a_returned_repayment_is_missed_and_not_paid() -> None:
     payments = weekly(MONDAY, 12, "-220")
-    loan = summarise_only(*payments, bounced(payments[11]["date"] + timedelta(days=2), "220"))
+    loan = summarise_only(*payments, returned_payment(payments[11]["date"] + timedelta(days=2), "220"))
     assert loan["repayment_count"] == 11
     assert loan["repaid_total"] == Decimal(2_420)
     assert loan["missed_dates"] == [payments[11]["date"]]
@@ -284,8 +284,8 @@ def test_a_returned_repayment_is_missed_and_not_paid() -> None:
 def test_successful_second_try_makes_up_for_the_first() -> None:
     payments = weekly(MONDAY, 12, "-220")
     day = payments[9]["date"]
-    again = repaid(day + timedelta(days=3), "-220")
-    loan = summarise_only(*payments, bounced(day + timedelta(days=1), "220"), again)
+    again = repayment(day + timedelta(days=3), "-220")
+    loan = summarise_only(*payments, returned_payment(day + timedelta(days=1), "220"), again)
     assert loan["missed_dates"] == [day]
     assert (loan["repayment_count"], loan["repaid_total"]) == (12, Decimal(2_640))
     assert loan["status"] == "active"
@@ -294,8 +294,8 @@ def test_successful_second_try_makes_up_for_the_first() -> None:
 
 def test_rows_of_a_facility_sum_to_funded_less_repaid() -> None:
     payments = weekly(MONDAY + timedelta(days=7), 8, "-220")
-    back = bounced(payments[3]["date"] + timedelta(days=1), "220")
-    (rows,) = members(drawn(MONDAY, "5000"), *payments, back)
+    back = returned_payment(payments[3]["date"] + timedelta(days=1), "220")
+    (rows,) = members(drawdown(MONDAY, "5000"), *payments, back)
     assert rows == list(range(10))
 
 
@@ -316,9 +316,9 @@ def test_a_payment_plan_that_stops_is_broken() -> None:
 def test_loan_by_an_owner_is_a_separate_facility() -> None:
     owner = {"lender": None, "related_party": "Jane Owner"}
     loan = summarise_only(
-        drawn(MONDAY, "20000", "director_loan", **owner),
-        repaid(date(2025, 3, 1), "-5000", "director_loan", **owner),
-        drawn(date(2025, 4, 1), "4000", "director_loan", **owner),
+        drawdown(MONDAY, "20000", "director_loan", **owner),
+        repayment(date(2025, 3, 1), "-5000", "director_loan", **owner),
+        drawdown(date(2025, 4, 1), "4000", "director_loan", **owner),
     )
     assert (loan["product"], loan["funding_amount"]) == ("director_loan", Decimal(24_000))
     assert (loan["estimated_remaining"], loan["remaining_method"]) == (Decimal(19_000), "drawn_less_repaid")
@@ -327,8 +327,8 @@ def test_loan_by_an_owner_is_a_separate_facility() -> None:
 
 def test_a_line_that_was_repaid_before_it_was_drawn_has_an_unknown_balance() -> None:
     line = summarise_only(
-        repaid(MONDAY, "-500", "line_of_credit"),
-        drawn(date(2025, 2, 1), "2000", "line_of_credit"),
+        repayment(MONDAY, "-500", "line_of_credit"),
+        drawdown(date(2025, 2, 1), "2000", "line_of_credit"),
     )
     assert (line["estimated_remaining"], line["remaining_method"]) == (None, "unknown")
 
@@ -340,7 +340,7 @@ def test_long_silence_begins_another_facility() -> None:
 
 def test_a_drawdown_paid_out_in_parts_is_one() -> None:
     loan = summarise_only(
-        drawn(MONDAY, "6000"), drawn(MONDAY + timedelta(days=1), "4000"), *weekly(date(2025, 1, 14), 9, "-220")
+        drawdown(MONDAY, "6000"), drawdown(MONDAY + timedelta(days=1), "4000"), *weekly(date(2025, 1, 14), 9, "-220")
     )
     assert (loan["funding_date"], loan["funding_amount"]) == (MONDAY, Decimal(10_000))
 
@@ -361,14 +361,14 @@ def test_a_drawdown_paid_out_in_parts_is_one() -> None:
 )
 def test_frequency_follows_from_the_median_gap(days: list[int], frequency: str | None) -> None:
     start = date(2025, 1, 1)
-    loans = summary(*(repaid(start + timedelta(days=day), "-100") for day in days), as_of=date(2030, 1, 1))
+    loans = summary(*(repayment(start + timedelta(days=day), "-100") for day in days), as_of=date(2030, 1, 1))
     assert loans[0]["frequency"] == frequency
 
 
 def test_payment_delayed_by_easter_is_not_missed() -> None:
     fridays = [date(2025, 3, 28), date(2025, 4, 4), date(2025, 4, 11)]
     loan = summarise_only(
-        *(repaid(day, "-100") for day in [*fridays, date(2025, 4, 22), date(2025, 4, 28), date(2025, 5, 2)])
+        *(repayment(day, "-100") for day in [*fridays, date(2025, 4, 22), date(2025, 4, 28), date(2025, 5, 2)])
     )
     assert loan["missed_dates"] == []
 
@@ -385,7 +385,7 @@ def test_payment_delayed_by_easter_is_not_missed() -> None:
     ],
 )
 def test_rows_that_are_not_repayments_are_ignored(other: Row) -> None:
-    assert members({**repaid(MONDAY, "-100"), **other}) == []
+    assert members({**repayment(MONDAY, "-100"), **other}) == []
 
 
 def test_rows_after_the_requested_day_are_ignored() -> None:
@@ -475,8 +475,8 @@ def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal)
 )
 def test_balance_of_a_loan_agrees_with_a_ledger_in_plain_python(lent: int, payments: list[tuple[int, int]]) -> None:
     """Interest on the balance from one row to the next: the prospective ledger against the retrospective formula."""
-    rows = [repaid(MONDAY + timedelta(days=day), str(-amount), "mortgage") for day, amount in sorted(payments)]
-    joined = mark_facilities(held_rows(drawn(MONDAY, str(lent), "mortgage"), *rows))
+    rows = [repayment(MONDAY + timedelta(days=day), str(-amount), "mortgage") for day, amount in sorted(payments)]
+    joined = mark_facilities(held_rows(drawdown(MONDAY, str(lent), "mortgage"), *rows))
     found = summarise_facilities(joined.with_columns(facility_id=pl.lit(b"f" * 16)), date(2028, 1, 1)).to_dicts()[0]
     assume(found["remaining_method"] == "amortised" and found["remaining_confidence"] < 0.6)
     rate, balance, last = ASSUMED["mortgage"].yearly_rate or 0, float(lent), 0
@@ -489,9 +489,9 @@ def test_balance_of_a_loan_agrees_with_a_ledger_in_plain_python(lent: int, payme
 @examples(3)
 @given(st.integers(3, 20), st.integers(0, 10))
 def test_ids_stay_when_later_rows_are_added(count: int, more: int) -> None:
-    rows = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]
+    rows = [drawdown(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]
     first = mark_facilities(held_rows(*rows[: 1 + count]))
-    later = mark_facilities(held_rows(*rows, drawn(LATER, "5000", lender="Moula")))
+    later = mark_facilities(held_rows(*rows, drawdown(LATER, "5000", lender="Moula")))
     assert later["facility_id"].head(1 + count).to_list() == first["facility_id"].to_list()
 
 
@@ -503,9 +503,9 @@ def test_customers_are_separate() -> None:
 
 def test_amounts_at_both_ends_of_the_range_are_exact() -> None:
     largest = "9999999999999.99"
-    rows = [drawn(MONDAY, largest, "cash_advance")]
-    rows += [repaid(MONDAY + timedelta(days=day), "-" + largest, "cash_advance") for day in range(1, 8)]
-    rows += [repaid(MONDAY + timedelta(days=9), "-0.01", "cash_advance")]
+    rows = [drawdown(MONDAY, largest, "cash_advance")]
+    rows += [repayment(MONDAY + timedelta(days=day), "-" + largest, "cash_advance") for day in range(1, 8)]
+    rows += [repayment(MONDAY + timedelta(days=9), "-0.01", "cash_advance")]
     advance = summarise_only(*rows)
     assert advance["repaid_total"] == 7 * Decimal(largest) + Decimal("0.01")
     assert advance["estimated_remaining"] == 0

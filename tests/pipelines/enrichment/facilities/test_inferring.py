@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from pipelines.enrichment.facilities import add_inferred, mark_facilities, summarise_facilities
 from tests.conftest import examples
 from tests.pipelines.enrichment.examples import held_rows
-from tests.pipelines.enrichment.facilities.test_facilities import bounced, other_row_on, working_days
+from tests.pipelines.enrichment.facilities.test_facilities import other_row_on, returned_payment, working_days
 from tests.pipelines.enrichment.facilities.test_facilities import row as named
 
 MONDAY = date(2025, 1, 6)
@@ -80,14 +80,16 @@ def test_what_remains_is_between_the_balance_and_all_instalments_left() -> None:
 
 def test_a_returned_repayment_is_missed() -> None:
     payments = weekly(20, "-900")
-    loan = summarise_only(row(MONDAY, "40000"), *payments, bounced(payments[11]["date"] + timedelta(days=2), "900"))
+    loan = summarise_only(
+        row(MONDAY, "40000"), *payments, returned_payment(payments[11]["date"] + timedelta(days=2), "900")
+    )
     assert loan["missed_dates"] == [payments[11]["date"]]
     assert loan["repaid_total"] == Decimal(19 * 900)
 
 
 def test_a_return_that_only_the_model_recognised_is_no_funding() -> None:
     payments = weekly(20, "-900")
-    back = {**bounced(payments[11]["date"] + timedelta(days=2), "900"), "category_source": "learned"}
+    back = {**returned_payment(payments[11]["date"] + timedelta(days=2), "900"), "category_source": "learned"}
     loan = summarise_only(row(MONDAY, "40000"), *payments, {**back, "description": payments[0]["description"]})
     assert (loan["funding_amount"], loan["repaid_total"]) == (Decimal(40_000), Decimal(19 * 900))
 

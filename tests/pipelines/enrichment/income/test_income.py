@@ -44,7 +44,9 @@ CLIENT = {
 Row = Mapping[str, Any]
 
 
-def paid(days: Iterable[date], like: Row = WAGES, amounts: Iterable[str] = ("812.40",), **changes: Any) -> list[Row]:
+def payments_on(
+    days: Iterable[date], like: Row = WAGES, amounts: Iterable[str] = ("812.40",), **changes: Any
+) -> list[Row]:
     """Return payments on these days, with these amounts in turn."""
     sums = list(amounts)
     return [{**like, "date": day, "amount": Decimal(sums[nth % len(sums)]), **changes} for nth, day in enumerate(days)]
@@ -73,27 +75,27 @@ def monthly(day_of_month: int, months: Iterable[int]) -> list[date]:
 
 
 def test_casual_work_paid_on_fridays_is_weekly_however_many_weeks_are_missed() -> None:
-    found = payer(paid(FRIDAYS[::3] + FRIDAYS[1::9], amounts=("310.20", "122.75", "478.90")))
+    found = payer(payments_on(FRIDAYS[::3] + FRIDAYS[1::9], amounts=("310.20", "122.75", "478.90")))
     assert (found["period"], found["anchor"]) == ("weekly", "Friday")
     assert (found["due_dates"], found["dates_paid"], found["longest_gap"]) == (52, 24, 2)
     assert found["next_date"] == date(2026, 1, 2)
 
 
 def test_a_pause_of_two_months_leaves_a_fortnightly_payer_whole() -> None:
-    found = payer(paid(FRIDAYS[0:20:2] + FRIDAYS[28::2]))
+    found = payer(payments_on(FRIDAYS[0:20:2] + FRIDAYS[28::2]))
     assert (found["period"], found["anchor"]) == ("fortnightly", "Friday")
     assert (found["due_dates"], found["dates_paid"], found["longest_gap"]) == (26, 22, 4)
     assert found["next_date"] is not None
 
 
 def test_a_monthly_payer_that_moved_is_one_payer() -> None:
-    found = payer(paid(monthly(4, range(1, 7)) + monthly(22, range(7, 13))))
+    found = payer(payments_on(monthly(4, range(1, 7)) + monthly(22, range(7, 13))))
     assert (found["period"], found["anchor"], found["dates_paid"]) == ("monthly", None, 12)
 
 
 def test_two_payments_a_week_are_one_weekly_payer() -> None:
     mondays = [day - timedelta(days=4) for day in FRIDAYS[1:]]
-    found = payer(paid([*mondays, *FRIDAYS], amounts=("210.10", "388.05")))
+    found = payer(payments_on([*mondays, *FRIDAYS], amounts=("210.10", "388.05")))
     assert found["period"] == "weekly"
     assert round(found["monthly"]) == pytest.approx(103 * 299.08 / 12, rel=0.03)
 
@@ -101,19 +103,19 @@ def test_two_payments_a_week_are_one_weekly_payer() -> None:
 def test_invoices_paid_some_weeks_apart_are_irregular() -> None:
     gaps = (24, 37, 29, 41, 18, 33, 27, 36, 30)
     days = [FRIDAY + timedelta(days=sum(gaps[:nth])) for nth in range(len(gaps) + 1)]
-    found = payer(paid(days, CLIENT, ("1840.00", "3120.50", "990.00", "2415.75")))
+    found = payer(payments_on(days, CLIENT, ("1840.00", "3120.50", "990.00", "2415.75")))
     assert (found["period"], found["anchor"]) == ("monthly", None)
     assert found["kind"] == "contract_revenue"
 
 
 def test_a_payer_that_stopped_has_no_next_date() -> None:
-    assert payer(paid(FRIDAYS[:20]))["next_date"] is None
-    assert payer(paid(FRIDAYS[:20:3], amounts=("99.10", "240.00")))["next_date"] is None
+    assert payer(payments_on(FRIDAYS[:20]))["next_date"] is None
+    assert payer(payments_on(FRIDAYS[:20:3], amounts=("99.10", "240.00")))["next_date"] is None
 
 
 def test_now_and_then_is_not_regular() -> None:
     days = [date(2025, 1, 11), date(2025, 2, 27), date(2025, 6, 3), date(2025, 9, 16), date(2025, 11, 30)]
-    assert payers(paid(days, amounts=("80.00", "31.00", "140.00"))) == []
+    assert payers(payments_on(days, amounts=("80.00", "31.00", "140.00"))) == []
 
 
 # What is an income
@@ -142,19 +144,19 @@ def test_money_that_is_no_income_has_no_payer(subtests: pytest.Subtests) -> None
     }
     for what, changes in near_misses.items():
         with subtests.test(what):
-            assert payers(paid(FRIDAYS, **changes)) == []
+            assert payers(payments_on(FRIDAYS, **changes)) == []
 
 
 def test_a_shop_that_pays_wages_is_an_employer_though_its_name_means_refunds() -> None:
     assumed = {"category": "refund_received", "category_source": "counterparty"}
-    assert payer(paid(FRIDAYS, **assumed))["kind"] == "wages"
+    assert payer(payments_on(FRIDAYS, **assumed))["kind"] == "wages"
 
 
 def test_rows_without_a_counterparty_are_one_payer_by_the_words_that_recur() -> None:
     nameless = {"counterparty_group": None, "counterparty_name": None, "counterparty_kind": None}
     rows = [
         {**row, **nameless, "description": f"PAYROLL 00{nth} FRIDAY", "clean_description": f"PAYROLL 00{nth} FRIDAY"}
-        for nth, row in enumerate(paid(FRIDAYS))
+        for nth, row in enumerate(payments_on(FRIDAYS))
     ]
     assert payer(rows)["payer"] == "PAYROLL FRIDAY"
 
@@ -163,7 +165,7 @@ def test_rows_without_a_counterparty_are_one_payer_by_the_words_that_recur() -> 
 
 
 def test_a_customers_varied_invoices_are_not_wages() -> None:
-    invoices = paid(FRIDAYS[::2], CLIENT, ("1210.00", "340.00", "2750.50", "88.00", "960.00"))
+    invoices = payments_on(FRIDAYS[::2], CLIENT, ("1210.00", "340.00", "2750.50", "88.00", "960.00"))
     found = payer(invoices)
     assert found["kind"] == "contract_revenue"
     assert found["probability_wages"] < 0.1
@@ -172,7 +174,7 @@ def test_a_customers_varied_invoices_are_not_wages() -> None:
 
 
 def test_nobody_pays_wages_or_benefits_to_a_business() -> None:
-    same_pay = paid(
+    same_pay = payments_on(
         FRIDAYS, description="DIRECT CREDIT COVE CAFE", category="customer_transfer", category_group="revenue"
     )
     of_person = payer([{**row, "account_name": "Ana Silva Everyday"} for row in same_pay])
@@ -192,7 +194,7 @@ def test_words_and_agencies_distinguish_benefits_and_pensions(subtests: pytest.S
     }
     for text, kind in kinds.items():
         with subtests.test(text):
-            assert payer(paid(FRIDAYS[::2], description=text, **agency))["kind"] == kind
+            assert payer(payments_on(FRIDAYS[::2], description=text, **agency))["kind"] == kind
 
 
 def test_other_payers_change_the_likely_kind_of_a_payer(subtests: pytest.Subtests) -> None:
@@ -213,10 +215,10 @@ def test_other_payers_change_the_likely_kind_of_a_payer(subtests: pytest.Subtest
     }
     firm = {"description": "ALDER HOMES 4411", "counterparty_group": "alder", "counterparty_name": "Alder Homes"}
     months = [date(2025, month, 15) for month in range(1, 13)]
-    monthly = paid(months, {**WAGES, **firm, "category_source": "learned"}, ("1640.10", "1710.55", "1520.40"))
+    monthly = payments_on(months, {**WAGES, **firm, "category_source": "learned"}, ("1640.10", "1710.55", "1520.40"))
     cases = {
-        "a pension": (paid(FRIDAYS[::2], WAGES, **agency), paid(months, WAGES, **fund), "pension"),
-        "wages": (monthly, paid(FRIDAYS), "wages"),
+        "a pension": (payments_on(FRIDAYS[::2], WAGES, **agency), payments_on(months, WAGES, **fund), "pension"),
+        "wages": (monthly, payments_on(FRIDAYS), "wages"),
     }
     for beside, (rows, others, kind) in cases.items():
         with subtests.test(f"beside {beside}"):
@@ -232,18 +234,18 @@ def test_other_payers_change_the_likely_kind_of_a_payer(subtests: pytest.Subtest
 
 def test_wages_in_two_accounts_are_not_beside_themselves() -> None:
     other = bytes(15) + b"2"
-    found = payers([*paid(FRIDAYS), *paid(FRIDAYS, account_id=other)])
+    found = payers([*payments_on(FRIDAYS), *payments_on(FRIDAYS, account_id=other)])
     assert len(found) == 2
     assert not any("beside" in each["signs"] for each in found)
 
 
 def test_the_clients_correction_decides() -> None:
     corrected = {"category": "rent_received", "category_group": "revenue", "category_source": "correction"}
-    assert payer(paid(FRIDAYS, **corrected))["kind"] == "rent"
+    assert payer(payments_on(FRIDAYS, **corrected))["kind"] == "rent"
 
 
 def test_the_signs_that_count_are_named() -> None:
-    assert payer(paid(FRIDAYS))["signs"].split("; ") == [
+    assert payer(payments_on(FRIDAYS))["signs"].split("; ") == [
         *("words of wages", "business", "weekly or fortnightly", "always the same"),
         *("3,000 to 10,000 a month", "odd amounts"),
     ]
@@ -274,7 +276,7 @@ def credits_(draw: st.DrawFn) -> list[Row]:
         words = chance.choice(("WAGES", "RENT", "INV 12", "PENSION", "thanks", ""))
         name = {"counterparty_group": f"payer-{number}", "description": f"CREDIT {words}"}
         amounts = [f"{chance.randint(10, 4000)}.{chance.choice(('00', '37'))}" for _ in range(chance.choice((1, 3)))]
-        rows += paid(paid_on, {**WAGES, "category_source": "learned", **name}, amounts)
+        rows += payments_on(paid_on, {**WAGES, "category_source": "learned", **name}, amounts)
     return rows
 
 
@@ -301,11 +303,11 @@ def test_missed_weeks_never_remove_a_payer(seed: int) -> None:
     while len(days) > len(FRIDAYS) * 2 // 5:
         for _ in range(4):
             days.remove(chance.choice(days[1:-1]))
-        found = payer(paid(days, amounts=("312.10", "405.85", "198.40")))
+        found = payer(payments_on(days, amounts=("312.10", "405.85", "198.40")))
         assert (found["period"], found["anchor"]) == ("weekly", "Friday")
 
 
 def test_rows_behind_payers_are_their_payments_only() -> None:
-    rows = income_rows(facts([*paid(FRIDAYS), *paid(FRIDAYS[:2], CLIENT)]))
+    rows = income_rows(facts([*payments_on(FRIDAYS), *payments_on(FRIDAYS[:2], CLIENT)]))
     assert rows["payer"].unique().to_list() == ["cove-cafe"]
     assert rows.height == len(FRIDAYS)

@@ -31,7 +31,7 @@ def model() -> Model:
 
 
 @pytest.fixture(scope="module")
-def filed(model: Model) -> bytes:
+def model_bytes(model: Model) -> bytes:
     return model_file.dumps(model)
 
 
@@ -88,16 +88,16 @@ def test_scores_are_the_sum_of_learned_weights(model: Model) -> None:
     np.testing.assert_allclose(scores, by_hand, atol=1e-4)
 
 
-def test_file_gives_the_same_model(model: Model, filed: bytes) -> None:
-    loaded = model_file.loads(filed)
+def test_file_gives_the_same_model(model: Model, model_bytes: bytes) -> None:
+    loaded = model_file.loads(model_bytes)
     some = rows(seed=7)
     assert_frame_equal(loaded.predict(some), model.predict(some))
     assert loaded.facts == model.facts
     assert loaded.name == model_file.fingerprint(model)[:12]
 
 
-def test_the_same_rows_give_the_same_bytes(filed: bytes) -> None:
-    assert model_file.dumps(train(rows())) == filed
+def test_the_same_rows_give_the_same_bytes(model_bytes: bytes) -> None:
+    assert model_file.dumps(train(rows())) == model_bytes
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no model" * 100])
@@ -106,32 +106,32 @@ def test_file_without_a_model_is_refused(content: bytes) -> None:
         model_file.loads(content)
 
 
-def test_every_damaged_byte_is_found(filed: bytes) -> None:
-    original = model_file.loads(filed).name
-    for at in range(0, len(filed), max(len(filed) // 60, 1)):
-        damaged = filed[:at] + bytes([filed[at] ^ 0x10]) + filed[at + 1 :]
+def test_every_damaged_byte_is_found(model_bytes: bytes) -> None:
+    original = model_file.loads(model_bytes).name
+    for at in range(0, len(model_bytes), max(len(model_bytes) // 60, 1)):
+        damaged = model_bytes[:at] + bytes([model_bytes[at] ^ 0x10]) + model_bytes[at + 1 :]
         try:
             assert model_file.loads(damaged).name == original  # a byte that says nothing, such as a date in the archive
         except Unprocessable:
             continue
 
 
-def test_changed_content_with_the_old_fingerprint_is_refused(filed: bytes) -> None:
-    def changed(arrays: dict[str, np.ndarray]) -> None:
+def test_changed_content_with_the_old_fingerprint_is_refused(model_bytes: bytes) -> None:
+    def change_bias(arrays: dict[str, np.ndarray]) -> None:
         arrays["bias"] = arrays["bias"] + 1
 
     with pytest.raises(Unprocessable, match="not what was written"):
-        model_file.loads(_rewritten(filed, changed))
+        model_file.loads(_rewritten(model_bytes, change_bias))
 
 
-def test_model_with_other_features_is_refused(filed: bytes) -> None:
+def test_model_with_other_features_is_refused(model_bytes: bytes) -> None:
     def older(arrays: dict[str, np.ndarray]) -> None:
         head = json.loads(arrays["head"].tobytes())
         head["settings"]["features"] = 0
         arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
 
     with pytest.raises(Unprocessable, match="another version"):
-        model_file.loads(_rewritten(filed, older))
+        model_file.loads(_rewritten(model_bytes, older))
 
 
 def test_foreign_arrays_are_refused() -> None:
@@ -148,8 +148,8 @@ def test_a_pickle_is_never_opened() -> None:
         model_file.loads(buffer.getvalue())
 
 
-def _rewritten(filed: bytes, change) -> bytes:  # pyrefly: ignore[implicit-any-parameter]
-    with np.load(BytesIO(filed)) as loaded:
+def _rewritten(model_bytes: bytes, change) -> bytes:  # pyrefly: ignore[implicit-any-parameter]
+    with np.load(BytesIO(model_bytes)) as loaded:
         arrays = dict(loaded)
     change(arrays)
     buffer = BytesIO()

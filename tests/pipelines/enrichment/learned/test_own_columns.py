@@ -12,7 +12,7 @@ from pipelines.enrichment.knowledge import Activated, Knowledge
 from pipelines.enrichment.training.labelled import read_labelled_rows
 from pipelines.enrichment.training.training import _choose_held_back, train
 from pipelines.vocabulary.schemas import TRANSACTIONS
-from tests.pipelines.enrichment.examples import accepted
+from tests.pipelines.enrichment.examples import accepted_rows
 
 pytestmark = pytest.mark.service  # trains models
 
@@ -46,7 +46,7 @@ def table(column: str, values: tuple[str, str]) -> pl.DataFrame:
 )
 def test_model_decides_by_the_column_in_service(column: str, values: tuple[str, str], sent: dict[str, str]) -> None:
     model = train(read_labelled_rows(table(column, values)).rows)
-    rows = accepted(
+    rows = accepted_rows(
         *(
             {
                 "description": DESCRIPTION,

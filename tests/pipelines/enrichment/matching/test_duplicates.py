@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify
-from tests.pipelines.enrichment.examples import ACCOUNT, accepted, submission
+from tests.pipelines.enrichment.examples import ACCOUNT, accepted_rows, submission
 
 NOTHING = pl.DataFrame(schema=KNOWN)
 COFFEE = {"description": "COFFEE"}
@@ -115,8 +115,8 @@ def test_ids_do_not_depend_on_the_order_of_rows_in_the_frame() -> None:
 
 
 def test_rows_of_another_customer_make_no_difference() -> None:
-    mine = accepted(COFFEE)
-    theirs = accepted({"customer_number": 2, "account_id": b"z" * 16, "received_seq": 2, "job_id": b"k" * 16})
+    mine = accepted_rows(COFFEE)
+    theirs = accepted_rows({"customer_number": 2, "account_id": b"z" * 16, "received_seq": 2, "job_id": b"k" * 16})
     together = identify(NOTHING, pl.concat([mine, theirs])).rows
     assert_frame_equal(together.filter(pl.col("customer_number") == 1), identify(NOTHING, mine).rows)
 
@@ -249,6 +249,6 @@ class Oracle:
 
 
 def test_id_is_the_uuid5_of_account_and_matching_key() -> None:
-    row = identify(NOTHING, accepted({"description": "Tea", "amount": Decimal("-4.50")})).rows.to_dicts()[0]
+    row = identify(NOTHING, accepted_rows({"description": "Tea", "amount": Decimal("-4.50")})).rows.to_dicts()[0]
     name = "2026-03-02|-4.50|posted|0|TEA"
     assert row["transaction_id"] == uuid5(UUID(bytes=ACCOUNT), name).bytes

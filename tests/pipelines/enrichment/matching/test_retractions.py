@@ -64,7 +64,7 @@ class History:
     def standing(self) -> pl.DataFrame:
         return self.held.filter(pl.col("retracted_seq").is_null())
 
-    def known_after(self, seq: int) -> pl.DataFrame:
+    def rows_known_after(self, seq: int) -> pl.DataFrame:
         """Return the rows that were current right after this job, by their marks alone."""
         ended = pl.col("superseded_seq").fill_null(2**62)
         return self.held.filter(pl.col("since_seq") <= seq, ended > seq)
@@ -224,7 +224,7 @@ def check_history(drawn: list[Any], batch_size: int) -> None:
         states[numbered[start : start + batch_size][-1][0]] = standing.filter(current()).select(TRANSACTIONS.names())
     for seq, state in states.items():
         columns = [*PLACE, "transaction_id", "revision"]
-        assert_frame_equal(history.known_after(seq).select(columns).sort(PLACE), state.select(columns).sort(PLACE))
+        assert_frame_equal(history.rows_known_after(seq).select(columns).sort(PLACE), state.select(columns).sort(PLACE))
 
 
 def _possible_events(history: History, drawn: Sequence[tuple[int, Any]]) -> dict[int, Event]:

@@ -12,26 +12,26 @@ from pipelines.enrichment.enrichment import derive, enrich, find_changed_custome
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
-from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, accepted, held_rows, submission
+from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, accepted_rows, held_rows, submission
 
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 
 
 def test_enriched_rows_have_schema_and_order() -> None:
-    rows = enrich(NOTHING, accepted({}, {"description": "RENT"})).transactions.collect()
+    rows = enrich(NOTHING, accepted_rows({}, {"description": "RENT"})).transactions.collect()
     assert rows.schema == TRANSACTIONS
     assert_frame_equal(rows, rows.sort(SORT_KEY))
 
 
 def test_enriching_again_changes_nothing() -> None:
-    first = enrich(NOTHING, accepted({}, {"description": "RENT"})).transactions.collect()
-    again = enrich(first, accepted().clear()).transactions.collect()
+    first = enrich(NOTHING, accepted_rows({}, {"description": "RENT"})).transactions.collect()
+    again = enrich(first, accepted_rows().clear()).transactions.collect()
     assert_frame_equal(again, first)
     assert find_changed_customers(first, again).is_empty()
 
 
 def test_new_version_with_equal_results_changes_no_customer() -> None:
-    first = enrich(NOTHING, accepted({}, {"description": "RENT"})).transactions.collect()
+    first = enrich(NOTHING, accepted_rows({}, {"description": "RENT"})).transactions.collect()
     again = first.with_columns(pl.col("enrichment_version") + 1)
     assert find_changed_customers(first, again).is_empty()
     assert find_changed_customers(first, again.with_columns(category=pl.lit("other"))).to_list() == [1]
@@ -45,7 +45,7 @@ def test_duplicates_alone_change_no_customer() -> None:
 
 def test_new_row_changes_only_its_customer() -> None:
     theirs = {"customer_number": 2, "account_id": b"z" * 16, "received_seq": 2}
-    held = enrich(NOTHING, accepted({}, theirs)).transactions.collect()
+    held = enrich(NOTHING, accepted_rows({}, theirs)).transactions.collect()
     more = enrich(held, submission(3, [{"description": "TEA"}])).transactions.collect()
     assert find_changed_customers(held, more).to_list() == [1]
 
@@ -86,5 +86,5 @@ hostile = st.text(min_size=1, max_size=60) | st.sampled_from(["(((((", ".*", "a"
 @examples(2)  # each runs every step; the steps have hostile texts of their own
 @given(st.lists(hostile, min_size=1, max_size=12))
 def test_hostile_descriptions_are_stored_verbatim(descriptions: list[str]) -> None:
-    rows = enrich(NOTHING, accepted(*({"description": text} for text in descriptions))).transactions.collect()
+    rows = enrich(NOTHING, accepted_rows(*({"description": text} for text in descriptions))).transactions.collect()
     assert sorted(rows["description"]) == sorted(descriptions)

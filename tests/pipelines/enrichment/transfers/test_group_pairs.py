@@ -16,14 +16,14 @@ from pipelines.enrichment.transfers.group_pairs import (
     select_group_candidates,
 )
 from pipelines.vocabulary.schemas import TRANSACTIONS
-from tests.pipelines.enrichment.examples import accepted, held_rows
+from tests.pipelines.enrichment.examples import accepted_rows, held_rows
 
 MONDAY = date(2026, 3, 2)
 THERE = b"t" * 16
 Row = dict[str, Any]
 
 
-def paid(amount: str = "-5000", day: date = MONDAY, **fields: Any) -> Row:
+def payment(amount: str = "-5000", day: date = MONDAY, **fields: Any) -> Row:
     usual = {"channel": "npp", "category": "unknown_debit", "category_group": "unknown", "category_source": "fallback"}
     return {"amount": Decimal(amount), "date": day, "is_transfer": False, **usual, **fields}
 
@@ -43,7 +43,7 @@ def paired_positions(rows: list[Row], others: list[Row]) -> list[int]:
 
 
 def test_both_sides_become_related_entity_and_are_never_revenue() -> None:
-    [row] = pair_rows([paid()], [other_row()]).to_dicts()
+    [row] = pair_rows([payment()], [other_row()]).to_dicts()
     assert (row["category"], row["category_group"], row["category_source"]) == (
         "related_entity",
         "transfer",
@@ -53,8 +53,8 @@ def test_both_sides_become_related_entity_and_are_never_revenue() -> None:
 
 
 def test_both_sides_get_the_same_pair_id() -> None:
-    here = pair_rows([paid()], [other_row()])["transfer_pair_id"].item()
-    mirrored = held_rows({**paid("5000"), "transaction_id": THERE})
+    here = pair_rows([payment()], [other_row()])["transfer_pair_id"].item()
+    mirrored = held_rows({**payment("5000"), "transaction_id": THERE})
     of_mine = pl.DataFrame([other_row("-5000", transaction_id=(0).to_bytes(16))], schema=GROUP_ROWS)
     assert mark_group_transfers(mirrored, of_mine)["transfer_pair_id"].item() == here
 
@@ -62,20 +62,20 @@ def test_both_sides_get_the_same_pair_id() -> None:
 @pytest.mark.parametrize(
     ("rows", "others"),
     [
-        ([paid()], [other_row("4999.99")]),
-        ([paid()], [other_row("-5000")]),
-        ([paid()], [other_row(day=MONDAY + timedelta(days=7))]),
-        ([paid()], [other_row(day=MONDAY + timedelta(days=4))]),  # four business days
-        ([paid("-99.99")], [other_row("99.99")]),
-        ([paid(), paid()], [other_row()]),
-        ([paid()], [other_row(), other_row(transaction_id=b"u" * 16)]),
-        ([paid(channel="card")], [other_row()]),
-        ([paid(counterparty_kind="government")], [other_row()]),
-        ([paid(category="wages", category_group="payroll")], [other_row()]),
-        ([paid(category_source="correction")], [other_row()]),
-        ([paid(is_transfer=True, category="own_transfer")], []),
-        ([paid(status="pending")], [other_row()]),
-        ([paid(superseded_seq=3)], [other_row()]),
+        ([payment()], [other_row("4999.99")]),
+        ([payment()], [other_row("-5000")]),
+        ([payment()], [other_row(day=MONDAY + timedelta(days=7))]),
+        ([payment()], [other_row(day=MONDAY + timedelta(days=4))]),  # four business days
+        ([payment("-99.99")], [other_row("99.99")]),
+        ([payment(), payment()], [other_row()]),
+        ([payment()], [other_row(), other_row(transaction_id=b"u" * 16)]),
+        ([payment(channel="card")], [other_row()]),
+        ([payment(counterparty_kind="government")], [other_row()]),
+        ([payment(category="wages", category_group="payroll")], [other_row()]),
+        ([payment(category_source="correction")], [other_row()]),
+        ([payment(is_transfer=True, category="own_transfer")], []),
+        ([payment(status="pending")], [other_row()]),
+        ([payment(superseded_seq=3)], [other_row()]),
     ],
 )
 def test_ambiguous_rows_are_not_paired(rows: list[Row], others: list[Row]) -> None:
@@ -84,21 +84,21 @@ def test_ambiguous_rows_are_not_paired(rows: list[Row], others: list[Row]) -> No
 
 def test_sides_are_paired_over_a_weekend() -> None:
     friday = date(2026, 3, 6)
-    assert paired_positions([paid(day=friday)], [other_row(day=friday + timedelta(days=5))]) == [0]
+    assert paired_positions([payment(day=friday)], [other_row(day=friday + timedelta(days=5))]) == [0]
 
 
 def test_only_the_customer_with_the_declaration_is_paired() -> None:
-    assert paired_positions([paid(), {**paid(), "customer_number": 2}], [other_row()]) == [0]
+    assert paired_positions([payment(), {**payment(), "customer_number": 2}], [other_row()]) == [0]
 
 
 def test_rows_paired_within_the_group_are_candidates_again() -> None:
-    again = {**paid(), "is_transfer": True, "category": "related_entity", "category_group": "transfer"}
-    own = {**paid(), "is_transfer": True, "category": "own_transfer", "category_group": "transfer"}
+    again = {**payment(), "is_transfer": True, "category": "related_entity", "category_group": "transfer"}
+    own = {**payment(), "is_transfer": True, "category": "own_transfer", "category_group": "transfer"}
     assert held_rows(again, own).lazy().select(COLUMNS).pipe(select_group_candidates).collect().height == 1
 
 
 def test_enrichment_pairs_what_the_other_customer_holds() -> None:
-    rows = accepted({"description": "TFR 123", "amount": Decimal("5000.00"), "account_number": "11112222"})
+    rows = accepted_rows({"description": "TFR 123", "amount": Decimal("5000.00"), "account_number": "11112222"})
     alone = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
     held = pl.DataFrame([other_row("-5000")], schema=GROUP_ROWS)
     together = enrich(pl.DataFrame(schema=TRANSACTIONS), rows, knowledge=Knowledge(group_rows=held))

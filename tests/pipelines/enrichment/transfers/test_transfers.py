@@ -21,14 +21,14 @@ Row = dict[str, Any]
 
 
 def out(day: date = MONDAY, amount: str = "-100", **fields: Any) -> Row:
-    return numbered({"account_id": ACCOUNT, "date": day, "amount": Decimal(amount), **fields})
+    return add_number({"account_id": ACCOUNT, "date": day, "amount": Decimal(amount), **fields})
 
 
 def into(day: date = MONDAY, amount: str = "100", **fields: Any) -> Row:
-    return numbered({"account_id": OTHER_ACCOUNT, "date": day, "amount": Decimal(amount), **fields})
+    return add_number({"account_id": OTHER_ACCOUNT, "date": day, "amount": Decimal(amount), **fields})
 
 
-def numbered(row: Row) -> Row:
+def add_number(row: Row) -> Row:
     return {"account_number": f"06200{NUMBERS[row['account_id']]}", **row}
 
 
@@ -225,7 +225,7 @@ def test_many_equal_amounts_on_one_day_are_all_paired() -> None:
 
 
 sides = st.builds(
-    lambda account, day, sign, **texts: numbered(
+    lambda account, day, sign, **texts: add_number(
         {"account_id": account, "date": MONDAY + timedelta(days=day), "amount": Decimal(100 * sign), **texts}
     ),
     st.sampled_from(list(NUMBERS)),

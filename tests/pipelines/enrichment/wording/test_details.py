@@ -144,10 +144,10 @@ def test_any_text_gives_fields_within_bounds(description: str) -> None:
     assert row["clean_description"] or not text
     assert len(row["clean_description"]) <= len(text)
     assert (row["foreign_amount"] is None) == (row["foreign_currency"] is None)
-    assert all(value is None or (value.isdigit() and len(value) <= 4) for value in masked(row))
+    assert all(value is None or (value.isdigit() and len(value) <= 4) for value in masked_numbers(row))
 
 
-def masked(row: dict[str, Any]) -> list[str | None]:
+def masked_numbers(row: dict[str, Any]) -> list[str | None]:
     return [row["card_last_four"], row["other_account"]]
 
 

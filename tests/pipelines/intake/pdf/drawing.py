@@ -41,7 +41,7 @@ class Drawing:
         self._begin()
         return self
 
-    def done(self) -> bytes:
+    def finish(self) -> bytes:
         self.canvas.showPage()
         self.canvas.save()
         return self._bytes.getvalue()

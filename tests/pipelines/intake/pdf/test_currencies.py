@@ -14,7 +14,7 @@ AMOUNTS = ["-5.00", "1000.00", "-50.00", "-5.00"]
 
 
 def read_drawing(drawing: Drawing) -> Statement:
-    (found,) = extract(drawing.done()).statements
+    (found,) = extract(drawing.finish()).statements
     return found
 
 
@@ -22,7 +22,7 @@ def amounts(found: Statement) -> list[str]:
     return [str(entry.amount) for entry in found.entries]
 
 
-def written(drawing: Drawing, as_printed: dict[str, str]) -> Drawing:
+def draw_rows(drawing: Drawing, as_printed: dict[str, str]) -> Drawing:
     """Draw rows from 1,234.50 to 2,229.50 with each figure as another country's bank prints it."""
     figures = {text: as_printed.get(text, text) for text in ("1,234.50", "5.00", "1,229.50", "1,000.00", "2,229.50")}
     return drawing.line(*HEADING).lines(
@@ -117,10 +117,10 @@ def test_the_currency_is_read_from_a_sentence_wherever_it_stands(subtests: pytes
 
 
 def test_a_sentence_at_the_end_of_a_file_counts_for_its_accounts_that_state_none() -> None:
-    drawing = written(statement().line((45, "AUD Everyday Account")), {})
+    drawing = draw_rows(statement().line((45, "AUD Everyday Account")), {})
     for number in ("87654321", "11223344"):
-        drawing = written(drawing.next_page().line((45, f"BSB 123-456 Account number {number}")), {})
-    found = extract(drawing.line((45, "")).line((45, "All amounts are in US dollars.")).done()).statements
+        drawing = draw_rows(drawing.next_page().line((45, f"BSB 123-456 Account number {number}")), {})
+    found = extract(drawing.line((45, "")).line((45, "All amounts are in US dollars.")).finish()).statements
     assert [each.currency for each in found] == ["AUD", "USD", "USD"]
 
 
@@ -138,7 +138,7 @@ def test_the_currency_is_read_from_headings_and_figures(subtests: pytest.Subtest
     ]
     for before, behind, currency in stands:
         with subtests.test(f"{before}1.00{behind}"):
-            found = read_drawing(written(statement(), {each: f"{before}{each}{behind}" for each in FIGURES}))
+            found = read_drawing(draw_rows(statement(), {each: f"{before}{each}{behind}" for each in FIGURES}))
             assert (found.currency, amounts(found)) == (currency, ["-5.00", "1000.00"])
             assert found.verdict is Verdict.RECONCILED
 
@@ -161,7 +161,7 @@ def test_a_mark_that_is_not_ours_is_never_taken_for_ours(subtests: pytest.Subtes
     for mark, currency in marks.items():
         for figures in ({each: f"{mark} {each}" for each in FIGURES}, {each: f"{each} {mark}" for each in FIGURES}):
             with subtests.test(figures["5.00"]):
-                assert read_drawing(written(statement(), figures)).currency == currency
+                assert read_drawing(draw_rows(statement(), figures)).currency == currency
     for name, currency in {"Ringgit": "XXX", "GHS": "GHS", "Australian Dollar": "AUD", "Dollars": None}.items():
         with subtests.test(name):
             assert (
@@ -188,7 +188,7 @@ def test_numbers_of_other_styles_are_read_exactly(subtests: pytest.Subtests) -> 
     }
     for style, figures in styles.items():
         with subtests.test(style):
-            found = read_drawing(written(statement(), figures))
+            found = read_drawing(draw_rows(statement(), figures))
             assert (amounts(found), found.verdict) == (["-5.00", "1000.00"], Verdict.RECONCILED)
             expected = "110002229.50" if style == "lakhs" else "2229.50"
             assert found.closing_balance == Decimal(expected)
@@ -208,7 +208,7 @@ def test_a_purchase_abroad_does_not_change_the_currency_of_an_account() -> None:
 
 
 def test_an_amount_in_another_currency_is_reported_and_nothing_is_proved() -> None:
-    found = read_drawing(written(statement(), {"5.00": "€5.00"}))
+    found = read_drawing(draw_rows(statement(), {"5.00": "€5.00"}))
     assert [entry.currency for entry in found.entries] == ["EUR", None]
     assert (found.currency, found.verdict) == (None, Verdict.PARTIAL)
     assert "OtherCurrency" in {reason.code for reason in found.reasons}
@@ -216,10 +216,10 @@ def test_an_amount_in_another_currency_is_reported_and_nothing_is_proved() -> No
 
 
 def test_each_section_of_a_file_has_its_own_currency() -> None:
-    first = written(statement().line((45, "AUD Everyday Account")), {})
+    first = draw_rows(statement().line((45, "AUD Everyday Account")), {})
     second = first.next_page().lines(
         ((45, "USD Account"),), ((45, "BSB 123-456 Account number 87654321"),),
         ((45, "Statement period 1 Mar 2024 - 31 Mar 2024"),),
     )  # fmt: skip
-    found = extract(written(second, {}).done()).statements
+    found = extract(draw_rows(second, {}).finish()).statements
     assert [(each.account_number, each.currency) for each in found] == [("12345678", "AUD"), ("87654321", "USD")]

@@ -22,7 +22,7 @@ def card(head: list[str], printed: tuple[str, str, str] = BARE, payment: str = "
     drawing.line((45, "Date"), (110, "Details"), (-550, "Amount"))
     for day, text, amount in zip((5, 6, 7), ("JB HI FI CHATSWOOD", "UBER EATS", payment), printed, strict=True):
         drawing.line((45, f"0{day} Jul"), (110, text), (-550, amount))
-    (found,) = extract(drawing.done()).statements
+    (found,) = extract(drawing.finish()).statements
     return found
 
 
@@ -63,7 +63,7 @@ def test_signs_are_unproved_if_it_may_be_an_account_or_a_debt() -> None:
     assert (found.verdict, "SignsUnproved") == (Verdict.PARTIAL, found.reasons[-1].code)
 
 
-def carried(*, first: bool, last: bool) -> Extraction:
+def extract_two_pages(*, first: bool, last: bool) -> Extraction:
     """Extract four rows on two pages, either of which may be missing."""
     drawing = statement() if first else Drawing()
     if first:
@@ -78,16 +78,16 @@ def carried(*, first: bool, last: bool) -> Extraction:
         for day in (4, 5):
             drawing.line((45, f"0{day} Mar 2024"), (110, "COFFEE"), (-400, "5.00"), (-550, f"{105 - 5 * day}.00"))
         drawing.line((45, "31 Mar 2024"), (110, "CLOSING BALANCE"), (-550, "80.00"))
-    return extract(drawing.done())
+    return extract(drawing.finish())
 
 
 def test_pages_that_follow_each_other_are_proved() -> None:
-    assert carried(first=True, last=True).statements[0].verdict is Verdict.RECONCILED
+    assert extract_two_pages(first=True, last=True).statements[0].verdict is Verdict.RECONCILED
 
 
 @pytest.mark.parametrize(("first", "last"), [(True, False), (False, True)])
 def test_a_missing_page_is_reported_and_proves_nothing(first: bool, last: bool) -> None:
-    found = carried(first=first, last=last)
+    found = extract_two_pages(first=first, last=last)
     assert found.statements[0].verdict is Verdict.PARTIAL
     assert "PageMissing" in [reason.code for reason in found.statements[0].reasons]
     assert "PageMissing" in [signal.code for signal in found.signals]

@@ -178,7 +178,7 @@ def test_rows_refer_to_the_pages_of_the_file() -> None:
 def test_a_missing_page_number_is_reported() -> None:
     drawing = statement().line((45, "Page 2 of 5")).line(*HEADING)
     four_rows(drawing).next_page().line((45, "Page 4 of 5")).line(*HEADING)
-    found = extract(drawing.line((45, "05 Apr"), (110, "COFFEE"), (-400, "5.00"), (-550, "9.00")).done())
+    found = extract(drawing.line((45, "05 Apr"), (110, "COFFEE"), (-400, "5.00"), (-550, "9.00")).finish())
     (read,) = found.statements
     missing = [(reason.message, reason.page) for reason in read.reasons if reason.code == "PageMissing"]
     assert [page for _, page in missing] == [1, 2]

@@ -28,12 +28,12 @@ def rows(found: Statement) -> list[Row]:
     ]
 
 
-def drawn(drawing: Drawing, *lines: tuple[tuple[float, str], ...]) -> Statement:
-    return extract_only_statement(drawing.lines(*lines).done())
+def draw_and_extract(drawing: Drawing, *lines: tuple[tuple[float, str], ...]) -> Statement:
+    return extract_only_statement(drawing.lines(*lines).finish())
 
 
 def test_a_plain_statement_is_reconciled_and_rows_have_their_places() -> None:
-    found = extract_only_statement(four_rows(statement().line(*HEADING)).done())
+    found = extract_only_statement(four_rows(statement().line(*HEADING)).finish())
     assert rows(found) == FOUR
     assert (found.verdict, found.reasons) == (Verdict.RECONCILED, ())
     assert all(entry.proved for entry in found.entries)
@@ -45,7 +45,7 @@ def test_a_plain_statement_is_reconciled_and_rows_have_their_places() -> None:
 
 @pytest.mark.parametrize("oldest", ["-749.03", "-9,749.03", "749.03"])
 def test_a_listing_whose_oldest_row_is_unproved_is_not_reconciled(oldest: str) -> None:
-    found = drawn(
+    found = draw_and_extract(
         Drawing().line((45, "Transaction listing")).line((45, "BSB 123-456 Account number 12345678")),
         ((45, "Date"), (110, "Details"), (-470, "Amount"), (-550, "Balance")),
         ((45, "02 Mar 2024"), (110, "RENT"), (-470, oldest), (-550, "95.00")),
@@ -62,7 +62,7 @@ def test_a_turned_page_is_read_and_its_boxes_are_on_the_page_as_shown(turned: in
     drawing = Drawing(turned=turned).lines(
         ((45, "Statement period 1 Mar 2024 - 31 Mar 2024"),), ((45, "BSB 123-456 Account number 12345678"),)
     )
-    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).finish())
     assert (rows(found), found.verdict, found.reasons) == (FOUR, Verdict.RECONCILED, ())
     (box,) = found.entries[0].boxes
     along, down = (round(box.left), round(box.right)), (round(box.top), round(box.bottom))
@@ -73,12 +73,12 @@ def test_a_turned_page_is_read_and_its_boxes_are_on_the_page_as_shown(turned: in
 def test_a_skewed_page_is_read() -> None:
     drawing = statement()
     drawing.canvas.rotate(0.9)
-    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).finish())
     assert (rows(found), found.verdict) == (FOUR, Verdict.RECONCILED)
 
 
 def test_an_amount_on_the_last_line_of_a_description_is_read() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
         ((45, "02 Mar"), (110, "COFFEE SHOP")),
@@ -92,7 +92,7 @@ def test_an_amount_on_the_last_line_of_a_description_is_read() -> None:
 
 
 def test_a_date_printed_once_a_day_applies_to_all_its_rows() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "Brought forward"), (-550, "100.00 Cr")),
         ((45, "02 Mar"), (110, "COFFEE ........................................."), (-400, "5.00")),
@@ -119,7 +119,7 @@ def test_a_year_row_applies_below_and_invisible_words_are_ignored() -> None:
     drawing.canvas.setFillGray(1)
     drawing.line((-470, "blank"), step=0)
     drawing.canvas.setFillGray(0)
-    found = drawn(
+    found = draw_and_extract(
         drawing,
         ((45, "31 DEC"), (110, "FEE"), (-400, "5.00"), (-550, "95.00")),
         ((45, "2024"),),
@@ -136,19 +136,19 @@ def test_a_white_heading_on_a_dark_bar_is_a_heading() -> None:
     drawing.canvas.setFillGray(1)
     drawing.line(*HEADING)
     drawing.canvas.setFillGray(0)
-    assert rows(extract_only_statement(four_rows(drawing).done())) == FOUR
+    assert rows(extract_only_statement(four_rows(drawing).finish())) == FOUR
 
 
 def test_a_heading_on_two_lines_and_letter_spaced_words_are_read() -> None:
     drawing = statement()
     drawing.line((-400, "M o n e y"), (-470, "M o n e y"))
     drawing.line((45, "D a t e"), (110, "D e t a i l s"), (-400, "o u t"), (-470, "i n"), (-550, "B a l a n c e"))
-    assert rows(extract_only_statement(four_rows(drawing).done())) == FOUR
+    assert rows(extract_only_statement(four_rows(drawing).finish())) == FOUR
 
 
 def test_a_heading_applies_to_pages_without_one_and_adverts_are_not_rows() -> None:
     drawing = four_rows(statement().line(*HEADING))
-    content = drawing.done()
+    content = drawing.finish()
     first = statement().line(*HEADING)
     first.lines(
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
@@ -163,7 +163,7 @@ def test_a_heading_applies_to_pages_without_one_and_adverts_are_not_rows() -> No
         ((45, "31 Mar"), (110, "ACCOUNT FEE"), (-400, "5.00"), (-550, "1,040.00")),
         ((45, "31 Mar"), (110, "CLOSING BALANCE"), (-550, "1,040.00")),
     )
-    found = extract_only_statement(first.done())
+    found = extract_only_statement(first.finish())
     assert (rows(found), found.verdict) == (rows(extract_only_statement(content)), Verdict.RECONCILED)
     assert [each.description for each in found.entries] == ["COFFEE", "SALARY ACME", "RENT", "ACCOUNT FEE"]
 
@@ -173,11 +173,11 @@ def test_letters_drawn_twice_to_look_bold_are_read_once() -> None:
     four_rows(drawing)
     drawing.y -= 6 * 12
     drawing.canvas.translate(0.3, 0)
-    assert rows(extract_only_statement(four_rows(drawing).done())) == FOUR
+    assert rows(extract_only_statement(four_rows(drawing).finish())) == FOUR
 
 
 def test_newest_first_is_turned_to_oldest_first() -> None:
-    found = drawn(
+    found = draw_and_extract(
         Drawing().line((45, "Transaction history printed on 05/03/2024 BSB 123-456 Account number 12345678")),
         ((45, "Date"), (110, "Description"), (-470, "Amount"), (-550, "Balance")),
         ((45, "04 Mar 2024"), (110, "TRANSFER"), (-470, "-$100.00"), (-550, "$350.00")),
@@ -195,7 +195,7 @@ AMOUNTS_ONLY = ((45, "Date"), (110, "Description"), (-470, "Amount"), (-550, "Ba
 
 
 def test_amounts_without_printed_signs_are_never_reconciled() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*AMOUNTS_ONLY),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
         ((45, "02 Mar"), (110, "SHOP"), (-470, "50.00"), (-550, "50.00")),
@@ -217,7 +217,7 @@ def test_titles_above_rows_give_the_signs_on_a_debt() -> None:
         ((45, "Opening balance"), (-300, "$500.00")),
         ((45, "Closing balance"), (-300, "$65.00")),
     )
-    found = drawn(
+    found = draw_and_extract(
         head,
         ((45, "Date"), (110, "Details"), (-550, "Amount $")),
         ((45, "Payments and refunds"),),
@@ -234,7 +234,7 @@ def test_titles_above_rows_give_the_signs_on_a_debt() -> None:
 
 @pytest.mark.parametrize(("upper", "lower"), [("1,", "000.00"), ("$1,", "000.00"), ("1,000.", "00")])
 def test_an_amount_wrapped_onto_the_next_line_is_one(upper: str, lower: str) -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
         ((45, "02 Mar"), (110, "SALARY"), (-470, upper), (-550, "1,100.00")),
@@ -246,7 +246,7 @@ def test_an_amount_wrapped_onto_the_next_line_is_one(upper: str, lower: str) -> 
 
 
 def test_cr_below_an_amount_is_its_mark() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement(),
         ((45, "Date"), (110, "Details"), (-550, "Amount $")),
         ((45, "02 Mar"), (110, "PAYMENT"), (-550, "50.00")),
@@ -258,7 +258,7 @@ def test_cr_below_an_amount_is_its_mark() -> None:
 
 def test_aligned_figures_without_a_heading_are_read_and_not_proved() -> None:
     drawing = statement().line((45, "Noted"), (110, "Story"), (-400, "Gone"), (-470, "Come"), (-550, "Left"))
-    found = extract_only_statement(four_rows(drawing).done())
+    found = extract_only_statement(four_rows(drawing).finish())
     assert rows(found) == FOUR
     assert found.verdict is Verdict.PARTIAL
     assert "SignsUnproved" in {reason.code for reason in found.reasons}
@@ -266,7 +266,7 @@ def test_aligned_figures_without_a_heading_are_read_and_not_proved() -> None:
 
 @pytest.mark.parametrize("wrong", ["95.10", "96.00", "895.00"])
 def test_a_changed_digit_is_named_with_its_page_and_difference(wrong: str) -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
         ((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, wrong)),
@@ -280,14 +280,14 @@ def test_a_changed_digit_is_named_with_its_page_and_difference(wrong: str) -> No
 
 def test_a_different_balance_in_the_summary_is_reported() -> None:
     drawing = statement().line((45, "Opening balance"), (-300, "$200.00"), step=40)
-    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).finish())
     assert found.verdict is not Verdict.RECONCILED
     assert any("summary" in reason.message for reason in found.reasons)
 
 
 def test_a_year_from_the_files_date_makes_dates_doubtful() -> None:
     drawing = Drawing().line((45, "BSB 123-456 Account number 12345678"), step=40)
-    found = extract_only_statement(four_rows(drawing.line(*HEADING)).done())
+    found = extract_only_statement(four_rows(drawing.line(*HEADING)).finish())
     assert found.verdict is Verdict.RECONCILED_DATES_DOUBTFUL
     assert [reason.code for reason in found.reasons] == ["DatesDoubtful"]
 
@@ -296,7 +296,7 @@ TWO = [("2024-03-02", "-5.00", "95.00"), ("2024-03-03", "1000.00", "1095.00")]
 
 
 def test_dates_without_a_heading_are_read() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement(),
         ((90, "transaction"), (190, "description"), (-400, "debits"), (-470, "credits"), (-550, "balance")),
         ((45, "01.03.24"), (190, "OPENING BALANCE"), (-550, "100.00")),
@@ -308,7 +308,7 @@ def test_dates_without_a_heading_are_read() -> None:
 
 
 def test_separate_dollar_signs_and_stray_brackets_are_not_part_of_rows() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "BALANCE B/F"), (500, "$"), (-550, "100.00")),
         ((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (404, "("), (500, "$"), (-550, "95.00 CR")),
@@ -320,7 +320,7 @@ def test_separate_dollar_signs_and_stray_brackets_are_not_part_of_rows() -> None
 
 
 def test_tables_of_fees_and_rates_are_not_rows() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().lines(((45, "Opening balance"), (-300, "$100.00")), ((45, "Closing balance"), (-300, "$1,095.00"))),
         HEADING,
         ((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00")),
@@ -334,7 +334,7 @@ def test_tables_of_fees_and_rates_are_not_rows() -> None:
 
 
 def test_an_advert_with_an_amount_below_a_column_is_not_a_row() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
         ((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00")),
@@ -349,7 +349,7 @@ def test_columns_may_be_shifted_from_page_to_page() -> None:
     drawing = statement().lines(HEADING, ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")))
     drawing.line((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00")).next_page()
     shifted = tuple((x + 20 if x > 0 else x - 20, text) for x, text in HEADING)
-    found = drawn(
+    found = draw_and_extract(
         drawing,
         shifted,
         ((65, "03 Mar"), (130, "SALARY"), (-490, "1,000.00"), (-570, "1,095.00")),
@@ -359,7 +359,7 @@ def test_columns_may_be_shifted_from_page_to_page() -> None:
 
 
 def test_a_period_without_transactions_is_a_statement_without_rows() -> None:
-    found = drawn(
+    found = draw_and_extract(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
         ((45, "31 Mar"), (110, "CLOSING BALANCE"), (-550, "100.00")),
@@ -370,9 +370,9 @@ def test_a_period_without_transactions_is_a_statement_without_rows() -> None:
 # Refusals
 
 
-def protected(password: str) -> bytes:
+def encrypt_statement(password: str) -> bytes:
     target = io.BytesIO()
-    with pikepdf.open(io.BytesIO(four_rows(statement().line(*HEADING)).done())) as pdf:
+    with pikepdf.open(io.BytesIO(four_rows(statement().line(*HEADING)).finish())) as pdf:
         pdf.save(target, encryption=pikepdf.Encryption(user=password, owner="owner"))
     return target.getvalue()
 
@@ -381,16 +381,16 @@ def protected(password: str) -> bytes:
     ("password", "expected"), [(None, Refusal.ENCRYPTED), ("wrong", Refusal.WRONG_PASSWORD), ("right", None)]
 )
 def test_a_protected_file_is_opened_only_by_its_password(password: str | None, expected: Refusal | None) -> None:
-    found = extract(protected("right"), password)
+    found = extract(encrypt_statement("right"), password)
     assert found.refusal == expected
     assert bool(found.statements) == (expected is None)
 
 
 def test_a_file_with_only_an_owners_password_is_read() -> None:
-    assert extract(protected("")).statements
+    assert extract(encrypt_statement("")).statements
 
 
-WHOLE = four_rows(statement().line(*HEADING)).done()
+WHOLE = four_rows(statement().line(*HEADING)).finish()
 
 
 @pytest.mark.parametrize(
@@ -399,8 +399,8 @@ WHOLE = four_rows(statement().line(*HEADING)).done()
         (b"", Refusal.CORRUPT),
         (b"PK\x03\x04 not a PDF", Refusal.CORRUPT),
         (b"%PDF-1.7\n" + bytes(3_000), Refusal.CORRUPT),
-        (Drawing().line((45, "Dear customer, nothing happened.")).done(), Refusal.NOT_A_STATEMENT),
-        (Drawing().done(), Refusal.NOT_A_STATEMENT),
+        (Drawing().line((45, "Dear customer, nothing happened.")).finish(), Refusal.NOT_A_STATEMENT),
+        (Drawing().finish(), Refusal.NOT_A_STATEMENT),
     ],
 )
 def test_other_files_are_refused_with_the_reason(content: bytes, expected: Refusal) -> None:
@@ -416,7 +416,7 @@ def test_a_truncated_file_is_refused_or_read_and_never_raises(share: float) -> N
 
 
 def test_more_pages_or_characters_than_the_limits_are_refused() -> None:
-    two = four_rows(statement().line(*HEADING)).next_page().line((45, "end")).done()
+    two = four_rows(statement().line(*HEADING)).next_page().line((45, "end")).finish()
     assert extract(two, limits=Limits(max_pages=1)).refusal is Refusal.TOO_MANY_PAGES
     assert extract(two, limits=Limits(max_characters=100)).refusal is Refusal.LIMITS_EXCEEDED
     assert extract(two, limits=Limits(max_pages=2)).statements
@@ -425,7 +425,7 @@ def test_more_pages_or_characters_than_the_limits_are_refused() -> None:
 def test_progress_is_reported_after_each_page() -> None:
     described: list[tuple[int, int]] = []
     extract(
-        four_rows(statement().line(*HEADING)).next_page().line((45, "end")).done(),
+        four_rows(statement().line(*HEADING)).next_page().line((45, "end")).finish(),
         on_page=lambda done, total: described.append((done, total)),
     )
     assert described == [(1, 2), (2, 2)]
@@ -437,7 +437,7 @@ def test_progress_is_reported_after_each_page() -> None:
 def picture() -> bytes:
     drawing = Drawing()
     drawing.canvas.drawImage(ImageReader(Image.new("L", (60, 85), 200)), 0, 0, 595, 842)
-    return drawing.done()
+    return drawing.finish()
 
 
 def ocr(words: Sequence[tuple[float, float, str]]) -> list[ScannedWord]:

@@ -92,7 +92,7 @@ def print_statement(rows: Sequence[Row], habits: Habits) -> bytes:
             drawing.next_page()
             _heading(drawing, habits)
         _row(drawing, habits, row, in_order[index - 1] if index else None, _ends_day(rows, row))
-    return drawing.done()
+    return drawing.finish()
 
 
 def _ends_day(rows: Sequence[Row], row: Row) -> bool:

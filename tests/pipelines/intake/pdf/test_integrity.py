@@ -41,7 +41,7 @@ def print_pages(*pages: str) -> bytes:
     return content.getvalue()
 
 
-def changed(content: bytes, change: Callable[[pikepdf.Pdf], None], *, linearize: bool = False) -> bytes:
+def change_pdf(content: bytes, change: Callable[[pikepdf.Pdf], None], *, linearize: bool = False) -> bytes:
     with pikepdf.open(io.BytesIO(content)) as document:
         change(document)
         saved = io.BytesIO()
@@ -68,7 +68,7 @@ def test_a_banks_own_file_has_no_signals() -> None:
 
 
 def test_a_web_optimised_file_is_not_reported_as_changed() -> None:
-    content = changed(print_pages(), lambda _: None, linearize=True)
+    content = change_pdf(print_pages(), lambda _: None, linearize=True)
     assert content.count(b"%%EOF") == 2
     assert signals(content) == ()
 
@@ -128,7 +128,7 @@ def facts_with(**said: str | bytes) -> Facts:
         for key, text in said.items():
             document.docinfo[f"/{key}"] = pikepdf.String(text)
 
-    with open_document(changed(print_pages(), say), None) as document:
+    with open_document(change_pdf(print_pages(), say), None) as document:
         return facts_of(document)
 
 
@@ -168,7 +168,7 @@ def test_a_producer_may_be_broken_text() -> None:
     assert facts.creator == "A"
 
 
-def annotated(kind: str, rectangle: list[int], rotated: int = 0) -> bytes:
+def annotate_statement(kind: str, rectangle: list[int], rotated: int = 0) -> bytes:
     def annotate(document: pikepdf.Pdf) -> None:
         annotation = pikepdf.Dictionary(
             Type=pikepdf.Name.Annot, Subtype=pikepdf.Name(f"/{kind}"), Rect=rectangle, Contents="1,334.56"
@@ -176,7 +176,7 @@ def annotated(kind: str, rectangle: list[int], rotated: int = 0) -> bytes:
         document.pages[0].Annots = document.make_indirect(pikepdf.Array([annotation]))
         document.pages[0].Rotate = rotated
 
-    return changed(print_pages(), annotate)
+    return change_pdf(print_pages(), annotate)
 
 
 @pytest.mark.parametrize(
@@ -184,16 +184,16 @@ def annotated(kind: str, rectangle: list[int], rotated: int = 0) -> bytes:
     [("FreeText", "alert"), ("Stamp", "alert"), ("Redact", "alert"), ("Square", "alert"), ("Highlight", "information")],
 )
 def test_an_overlay_over_an_amount_is_more_severe_than_a_readers_mark(kind: str, severity: str) -> None:
-    assert codes(signals(annotated(kind, [500, 690, 560, 715]))) == [("OverlayAnnotation", severity, 1)]
+    assert codes(signals(annotate_statement(kind, [500, 690, 560, 715]))) == [("OverlayAnnotation", severity, 1)]
 
 
 def test_an_overlay_beside_amounts_is_a_warning_and_a_link_is_ignored() -> None:
-    assert codes(signals(annotated("Stamp", [40, 40, 140, 90]))) == [("OverlayAnnotation", "warning", 1)]
-    assert signals(annotated("Link", [500, 690, 560, 715])) == ()
+    assert codes(signals(annotate_statement("Stamp", [40, 40, 140, 90]))) == [("OverlayAnnotation", "warning", 1)]
+    assert signals(annotate_statement("Link", [500, 690, 560, 715])) == ()
 
 
 def test_an_overlays_place_is_on_the_page_as_shown() -> None:
-    with open_document(annotated("Stamp", [40, 742, 140, 802], rotated=90), None) as document:
+    with open_document(annotate_statement("Stamp", [40, 742, 140, 802], rotated=90), None) as document:
         assert facts_of(document).overlays[0].box == Box(1, 742.0, 40.0, 802.0, 140.0)
 
 
@@ -297,7 +297,7 @@ def test_scripts_and_attachments_are_reported_and_not_opened() -> None:
         script = pikepdf.Dictionary(S=pikepdf.Name.JavaScript, JS="app.alert(1)")
         document.Root.Names.JavaScript = pikepdf.Dictionary(Names=["run", document.make_indirect(script)])
 
-    found = codes(signals(changed(print_pages(), fill)))
+    found = codes(signals(change_pdf(print_pages(), fill)))
     assert found == [("Script", "information", None), ("Attachment", "information", None)]
 
 
@@ -305,7 +305,7 @@ def test_a_script_that_runs_on_opening_is_reported() -> None:
     def open_with_script(document: pikepdf.Pdf) -> None:
         document.Root.OpenAction = pikepdf.Dictionary(S=pikepdf.Name.JavaScript, JS="app.alert(1)")
 
-    assert codes(signals(changed(print_pages(), open_with_script))) == [("Script", "information", None)]
+    assert codes(signals(change_pdf(print_pages(), open_with_script))) == [("Script", "information", None)]
 
 
 def test_the_most_severe_signal_comes_first() -> None:

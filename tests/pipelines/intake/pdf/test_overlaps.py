@@ -52,7 +52,7 @@ def statement(
     )
 
 
-def repeated(statements: Sequence[Statement]) -> list[frozenset[int]]:
+def find_repeats(statements: Sequence[Statement]) -> list[frozenset[int]]:
     accounts = [account_of(UUID(int=0), each, for_this_run).account_id for each in statements]
     return repeats_within(list(zip(accounts, statements, strict=True)))
 
@@ -62,37 +62,37 @@ COFFEE, TEA = entry(0, "-4.50", "95.50"), entry(1, "-6", "89.50", "TEA")
 
 def test_a_listing_repeats_a_statements_rows_in_either_order() -> None:
     listing = statement(replace(COFFEE, description="CARD COFFEE CO"), TEA, kind=Kind.LISTING)
-    assert repeated([listing, statement(COFFEE)]) == [{0}, set()]
-    assert repeated([statement(COFFEE), listing]) == [set(), {0}]
+    assert find_repeats([listing, statement(COFFEE)]) == [{0}, set()]
+    assert find_repeats([statement(COFFEE), listing]) == [set(), {0}]
 
 
 def test_of_two_statements_the_earlier_periods_rows_are_retained() -> None:
     later, earlier = statement(TEA, days=(1, 9)), statement(COFFEE, TEA, days=(0, 1))
-    assert repeated([later, earlier]) == [{0}, set()]
+    assert find_repeats([later, earlier]) == [{0}, set()]
 
 
 def test_rows_of_other_accounts_are_not_repeated() -> None:
-    assert repeated([statement(COFFEE), statement(COFFEE, number="87654321")]) == [set(), set()]
-    assert repeated([statement(COFFEE), statement(COFFEE, number="1234 5678")]) == [set(), {0}]
+    assert find_repeats([statement(COFFEE), statement(COFFEE, number="87654321")]) == [set(), set()]
+    assert find_repeats([statement(COFFEE), statement(COFFEE, number="1234 5678")]) == [set(), {0}]
 
 
 def test_rows_outside_the_common_days_are_not_repeated() -> None:
     """The same amount gives the same balance a day later, in the next statement's period, so it is another row."""
     paid, again = entry(6, "-10", "100"), entry(7, "-10", "100")
-    assert repeated([statement(paid, days=(0, 6)), statement(again, days=(7, 13))]) == [set(), set()]
+    assert find_repeats([statement(paid, days=(0, 6)), statement(again, days=(7, 13))]) == [set(), set()]
 
 
 def test_equal_rows_of_a_day_are_as_many_as_in_the_document_with_most() -> None:
     silent = entry(0, "-4.50", None)
-    assert repeated([statement(silent, silent), statement(silent, silent, silent, kind=Kind.INTERIM)]) == [
+    assert find_repeats([statement(silent, silent), statement(silent, silent, silent, kind=Kind.INTERIM)]) == [
         set(),
         {0, 1},
     ]
 
 
 def test_no_statements_repeat_nothing() -> None:
-    assert repeated([]) == []
-    assert repeated([statement()]) == [set()]
+    assert find_repeats([]) == []
+    assert find_repeats([statement()]) == [set()]
 
 
 @examples(2)
@@ -127,7 +127,7 @@ def _document(truth: Sequence[tuple[int, str, str]], one: int, other: int, kind:
 def _unrepeated_entries(statements: Sequence[Statement]) -> list[Entry]:
     return [
         each
-        for found, repeated in zip(statements, repeated(statements), strict=True)
+        for found, repeated in zip(statements, find_repeats(statements), strict=True)
         for place, each in enumerate(found.entries)
         if place not in repeated
     ]

@@ -25,7 +25,7 @@ def beside(*lines: str) -> bool:
     return cut_of(page(1, *lines).lines, ACROSS, DOWN) is not None
 
 
-def stacked(upper: tuple[str, ...], lower: tuple[str, ...]) -> bool:
+def is_cut(upper: tuple[str, ...], lower: tuple[str, ...]) -> bool:
     lines = [*page(1, *upper).lines, *page(1, *lower, top=440.0).lines]
     return cut_of(lines, 595.0, 842.0) is not None
 
@@ -82,7 +82,7 @@ HEAD = ("Some Bank", "Account number 11112222", TABLE, *ROWS)
 def test_a_tall_sheet_is_two_pages_if_the_lower_half_has_its_own_head(
     upper: tuple[str, ...], lower: tuple[str, ...], expected: bool
 ) -> None:
-    assert stacked(upper, lower) is expected
+    assert is_cut(upper, lower) is expected
 
 
 @pytest.mark.parametrize("is_beside", [True, False])

@@ -28,7 +28,7 @@ def card(*panels: tuple[tuple[float, str], ...], payment: str = PAYMENT) -> Extr
         ((45, "Purchases"),),
         ((45, "06 Mar"), (110, "WOOLWORTHS"), (-550, "65.00")),
     )
-    return extract(drawing.done())
+    return extract(drawing.finish())
 
 
 OPENING, CLOSING = ((45.0, "Opening balance"), (-300.0, "$500.00")), ((45.0, "Closing balance"), (-300.0, "$65.00"))

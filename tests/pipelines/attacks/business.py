@@ -50,7 +50,7 @@ def rows() -> Iterator[Row]:
             yield "10001", "transaction", day, "Garnishee notice ATO", "-90.00", "garnishee", None
 
 
-def untouched() -> pl.DataFrame:
+def untouched_ledger() -> pl.DataFrame:
     schema = {name: LEDGER[name] for name in ("account", "account_type", "date", "description")}
     further = {"amount": pl.String(), "category": pl.String(), "counterparty": pl.String()}
     frame = pl.DataFrame(list(rows()), schema={**schema, **further}, orient="row")
@@ -58,7 +58,7 @@ def untouched() -> pl.DataFrame:
     return as_ledger(exact.with_columns(balance=pl.col("amount").cum_sum().over("account") + 10_000))
 
 
-LEDGER_BEFORE = untouched()
+LEDGER_BEFORE = untouched_ledger()
 APPLICANT = Applicant(LEDGER_BEFORE, APPLIED, name="Vale Joinery", owner="Tom Vale")
 
 

@@ -60,7 +60,7 @@ def cases(seed: int, policies: int, customers: int) -> Iterator[Case]:
         yield Case(drawn.document(chance), list(drawn.customers(chance, customers)), drawn.inputs(chance))
 
 
-def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
+def interpret(cases: Iterable[Case]) -> Iterator[Interpreted]:
     for case in cases:
         results = [
             interpreter.policy_result(case.document, customer, case.inputs, drawn.NOW) for customer in case.customers

@@ -16,7 +16,7 @@ LEAF: Json = {"metric": "revenue_90d"}
 _RULES_PER_STEP = 100
 
 
-def filled(condition: Callable[[Numbers], Json]) -> Json:
+def fill_policy(condition: Callable[[Numbers], Json]) -> Json:
     """Return a policy with as many rules of these conditions as fit within the bounds."""
     numbers = (f"{number}.00000001" for number in count(1))  # all different, because equal numbers share one node
     most = list(islice(iter(lambda: condition(numbers), None), MAX_NODES))
@@ -73,7 +73,7 @@ def _of_many(operator: str) -> Callable[[Numbers], Json]:
     return lambda numbers: {operator: [{"moreThan": [LEAF, next(numbers)]} for _ in range(50)]}
 
 
-def _nested(operator: str) -> Callable[[Numbers], Json]:
+def _nest(operator: str) -> Callable[[Numbers], Json]:
     def condition(numbers: Numbers) -> Json:
         held: Json = {"moreThan": [LEAF, next(numbers)]}
         for _ in range(MAX_DEPTH - 2):
@@ -95,5 +95,5 @@ CONDITIONS: Mapping[str, Callable[[Numbers], Json]] = {
     **{each: _comparison(each) for each in ("atLeast", "atMost", "moreThan", "lessThan", "equals", "differs")},
     "between": lambda numbers: {"between": [LEAF, next(numbers), next(numbers)]},
     **{f"{operator}, wide": _of_many(operator) for operator in ("all", "any")},
-    **{f"{operator}, deep": _nested(operator) for operator in ("all", "any", "not")},
+    **{f"{operator}, deep": _nest(operator) for operator in ("all", "any", "not")},
 }

@@ -43,7 +43,7 @@ def rule(condition: Json, code: str = "R", **given: Any) -> Json:
     return {"code": code, "condition": condition, **words, **given}
 
 
-def declared(**kinds: str) -> Json:
+def declare(**kinds: str) -> Json:
     return [{"name": name, "kind": kind} for name, kind in kinds.items()]
 
 
@@ -62,7 +62,7 @@ def evaluation(
 
 def value_of(number: Json, **attributes: Value) -> tuple[Decimal | None, str | None]:
     """Return a number's value, and the cause if it has none. It reads only attributes."""
-    kinds = declared(**dict.fromkeys(attributes, "decimal"))
+    kinds = declare(**dict.fromkeys(attributes, "decimal"))
     small = policy(attributes=kinds, steps=[step(rule({"atLeast": [number, "0"]}))])
     held = {name: Attribute(value) for name, value in attributes.items()}
     tree = evaluation(small, attributes=held).trace["steps"][0]["rules"][0]["condition"]["of"][0]

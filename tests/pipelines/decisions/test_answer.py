@@ -13,12 +13,12 @@ from pipelines.metrics import METRICS
 from tests.pipelines.decisions.comparing import cases, rows
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.decisions.interpreter import Json
-from tests.pipelines.decisions.small import Evaluation, declared, evaluation, policy, rule, step
+from tests.pipelines.decisions.small import Evaluation, declare, evaluation, policy, rule, step
 
 DISHONOURS, REVENUE = METRICS["dishonours_180d"], METRICS["revenue_90d"]
 LOAN = policy(
-    attributes=declared(hardship="boolean", debt="decimal"),
-    declaredInputs=declared(requested="decimal"),
+    attributes=declare(hardship="boolean", debt="decimal"),
+    declaredInputs=declare(requested="decimal"),
     products=[{"slug": "loan", "name": "Loan"}, {"slug": "card", "name": "Card"}],
     steps=[
         step(
@@ -187,7 +187,7 @@ def test_division_by_zero_has_its_own_reason() -> None:
 def test_at_most_four_reasons_are_principal() -> None:
     held = {"isTrue": {"attribute": "x"}}
     rules = [rule(held, f"R{nth}", rank=rank) for nth, rank in enumerate((3, 100, 1, 2, 100, 1))]
-    small = policy(attributes=declared(x="boolean"), steps=[step(*rules)])
+    small = policy(attributes=declare(x="boolean"), steps=[step(*rules)])
     verdict = evaluation(small, attributes={"x": Attribute(True)}).verdict
     assert [each["code"] for each in verdict["matchedRules"]] == ["R2", "R5", "R3", "R0", "R1", "R4"]
     assert verdict["principalReasons"] == [f"We found {code}." for code in ("R2", "R5", "R3", "R0")]
@@ -196,7 +196,7 @@ def test_at_most_four_reasons_are_principal() -> None:
 @pytest.mark.parametrize(("on_unavailable", "codes"), [("matched", ["R"]), ("notMatched", []), ("indeterminate", [])])
 def test_unknown_rule_that_counts_as_matched_is_listed(on_unavailable: str, codes: list[str]) -> None:
     asked = rule({"isTrue": {"attribute": "x"}}, onUnavailable=on_unavailable)
-    found = evaluation(policy(attributes=declared(x="boolean"), steps=[step(asked)]))
+    found = evaluation(policy(attributes=declare(x="boolean"), steps=[step(asked)]))
     assert [each["code"] for each in found.verdict["matchedRules"]] == codes
     assert found.trace["steps"][0]["rules"][0]["condition"]["value"] is None
 
@@ -254,7 +254,7 @@ def test_attribute_of_another_kind_is_to_be_set() -> None:
 
 def test_starter_attribute_says_where_its_value_comes_from() -> None:
     asked = {"lessThan": [{"attribute": "bureau_score"}, "450"]}
-    (reason,) = evaluation(policy(attributes=declared(bureau_score="decimal"), steps=[step(rule(asked))])).verdict[
+    (reason,) = evaluation(policy(attributes=declare(bureau_score="decimal"), steps=[step(rule(asked))])).verdict[
         "reasons"
     ]
     assert reason["settle"].startswith(
@@ -327,7 +327,7 @@ def test_unusable_attribute_is_shown_as_null() -> None:
 
 
 def test_unread_metrics_and_attributes_are_not_listed() -> None:
-    small = policy(attributes=declared(x="boolean", y="boolean"), steps=[step(rule({"isTrue": {"attribute": "x"}}))])
+    small = policy(attributes=declare(x="boolean", y="boolean"), steps=[step(rule({"isTrue": {"attribute": "x"}}))])
     answer = evaluation(small, attributes={"x": Attribute(False), "y": Attribute(True)}).answer
     assert [each["name"] for each in answer["attributes"]] == ["x"]
 
@@ -430,7 +430,7 @@ END = ("notOffered", "limitedBy", "uncapped", "rounded", "belowMinimum", "offere
 def end_of(limit: Json, **attributes: Decimal) -> tuple[object, ...]:
     """Return the end of a limit's trace, for a customer who proceeds."""
     small = policy(
-        attributes=declared(x="decimal", y="decimal"),
+        attributes=declare(x="decimal", y="decimal"),
         products=[{"slug": "loan", "name": "Loan"}],
         limits=[{"product": "loan", **limit}],
     )
@@ -498,7 +498,7 @@ def test_trace_shows_lists_and_bands() -> None:
     words = {"oneOf": {"of": {"attribute": "state"}, "texts": ["NSW", "VIC"]}}
     bands = {"tiers": {"of": {"attribute": "x"}, "bands": [{"below": "1", "value": "5"}], "otherwise": "7"}}
     small = policy(
-        attributes=declared(state="string", x="decimal"),
+        attributes=declare(state="string", x="decimal"),
         steps=[step(rule(words), rule({"atLeast": [bands, "6"]}))],
     )
     found = evaluation(small, attributes={"state": Attribute("nsw"), "x": Attribute(Decimal(1))})

@@ -70,7 +70,7 @@ def steps(*conditions: Json, outcomes: tuple[str, ...] = ("blocked", "conditiona
     return policy(*(step(rule(each, f"R{nth}"), outcome=of, name=f"S{nth}") for nth, (each, of) in numbered))
 
 
-def limited(**limit: Json) -> Json:
+def policy_with_limit(**limit: Json) -> Json:
     products = [{"slug": "loan", "name": "Loan"}]
     return policy(products=products, limits=[{"product": "loan", "amount": {"input": "asked"}, **limit}])
 
@@ -141,12 +141,14 @@ MISSHAPEN: list[tuple[Json, Found]] = [
         policy(declaredInputs=[{"name": "a", "kind": "decimal", "personal": "yes"}]),
         {("/declaredInputs/0/personal", "NotABoolean")},
     ),
-    (limited(roundDownTo="0"), {("/limits/0/roundDownTo", "NotADecimal")}),
-    (limited(minimum="-1"), {("/limits/0/minimum", "NotADecimal")}),
-    (limited(minimum="2000.005"), {("/limits/0/minimum", "NotADecimal")}),
-    (limited(outcomes=[]), {("/limits/0/outcomes", "TooFew")}),
+    (policy_with_limit(roundDownTo="0"), {("/limits/0/roundDownTo", "NotADecimal")}),
+    (policy_with_limit(minimum="-1"), {("/limits/0/minimum", "NotADecimal")}),
+    (policy_with_limit(minimum="2000.005"), {("/limits/0/minimum", "NotADecimal")}),
+    (policy_with_limit(outcomes=[]), {("/limits/0/outcomes", "TooFew")}),
     (
-        limited(caps=[{"code": "C", "message": "m", "value": {"tiers": {"of": {"input": "asked"}, "bands": [{}]}}}]),
+        policy_with_limit(
+            caps=[{"code": "C", "message": "m", "value": {"tiers": {"of": {"input": "asked"}, "bands": [{}]}}}]
+        ),
         {
             ("/limits/0/caps/0/value/tiers/bands/0/below", "Missing"),
             ("/limits/0/caps/0/value/tiers/bands/0/value", "Missing"),
@@ -224,7 +226,7 @@ def test_own_metrics_are_checked_like_the_registrys(of_metric: Json, expected: F
         (policy(limits=[{"product": "loan", "amount": "5"}]), {("/limits/0/product", "UnknownProduct")}),
         (policy(attributes=[DECLARED[0], DECLARED[0]]), {("/attributes/1/name", "Repeated")}),
         (
-            limited(caps=[{"code": "C", "message": "m", "value": {"input": "b"}}] * 2),
+            policy_with_limit(caps=[{"code": "C", "message": "m", "value": {"input": "b"}}] * 2),
             {
                 ("/limits/0/caps/0/value/input", "UnknownInput"),
                 ("/limits/0/caps/1/value/input", "UnknownInput"),
@@ -426,7 +428,7 @@ def test_unreachable_steps_and_rules_are_found(document: Json, expected: Found) 
 )
 def test_limit_that_never_offers_anything_is_found(limit: Json, expected: Found) -> None:
     caps = [{"code": f"C{nth}", "message": "m", "value": value} for nth, value in enumerate(limit.get("caps", []))]
-    assert faults(limited(**{**limit, "caps": caps})) == expected
+    assert faults(policy_with_limit(**{**limit, "caps": caps})) == expected
 
 
 def test_faults_of_every_sort_are_reported_at_once() -> None:
@@ -485,7 +487,7 @@ def stands(document: Json, pointer: str) -> bool:
 # Bounds
 
 
-def nested(depth: int) -> Json:
+def nest(depth: int) -> Json:
     condition: Json = {"atLeast": [X, "1"]}
     for _ in range(depth):
         condition = {"not": condition}
@@ -508,8 +510,8 @@ def wide(count: int) -> Json:
 
 def test_a_document_beyond_bounds_is_refused_at_once(subtests: pytest.Subtests) -> None:
     for document, code in (
-        (asking(nested(20)), "TooDeep"),
-        (asking(nested(10_000)), "TooDeep"),
+        (asking(nest(20)), "TooDeep"),
+        (asking(nest(10_000)), "TooDeep"),
         (policy(surprise=nest_lists(10_000)), "TooDeep"),
         (policy(surprise=[0] * 1_000_000), "TooLarge"),
         (policy(step(*wide(40))), "TooCostly"),
@@ -525,7 +527,7 @@ def test_a_document_beyond_bounds_is_refused_at_once(subtests: pytest.Subtests) 
 
 
 def test_twenty_nested_operators_are_allowed() -> None:
-    assert check.check_document(asking(nested(18))).policy is not None  # with the comparison and what it reads
+    assert check.check_document(asking(nest(18))).policy is not None  # with the comparison and what it reads
 
 
 @pytest.mark.service  # its subject is time
@@ -648,15 +650,15 @@ def first(condition: Json, outcome: str = "blocked", default: str = "proceed", *
         (first({"any": [UNKNOWN, HIGH]}), set()),
         (first({"isKnown": {"input": "asked"}}, outcome="blocked"), set()),
         (
-            limited(caps=[{"code": "C", "message": "m", "value": X, "onUnavailable": "ignore"}]),
+            policy_with_limit(caps=[{"code": "C", "message": "m", "value": X, "onUnavailable": "ignore"}]),
             {("/limits/0/caps/0/onUnavailable", "LenientCap")},
         ),
-        (limited(caps=[{"code": "C", "message": "m", "value": "9", "onUnavailable": "ignore"}]), set()),
+        (policy_with_limit(caps=[{"code": "C", "message": "m", "value": "9", "onUnavailable": "ignore"}]), set()),
         (
-            {**limited(outcomes=["blocked"]), "steps": [step(rule(UNKNOWN))]},
+            {**policy_with_limit(outcomes=["blocked"]), "steps": [step(rule(UNKNOWN))]},
             {("/limits/0/outcomes", "LenientOutcomes")},
         ),
-        ({**limited(outcomes=["proceed"]), "steps": [step(rule(UNKNOWN))]}, set()),
+        ({**policy_with_limit(outcomes=["proceed"]), "steps": [step(rule(UNKNOWN))]}, set()),
         (policy(products=[{"slug": "loan", "name": "Loan"}]), {("/products/0", "ProductWithoutLimit")}),
         (asking(HIGH, HIGHER), {("/steps/0/rules/1/condition", "RuleIdle")}),
         (asking(HIGH, HIGHER, match="all"), {("/steps/0/rules/0/condition", "RuleIdle")}),
@@ -677,7 +679,7 @@ def test_step_that_no_customer_reached_gives_a_warning() -> None:
 # Property: a customer with less data never gets a better result
 
 
-def undisturbed(document: Json) -> Json:
+def without_ignored_caps(document: Json) -> Json:
     """Make all caps count: most drawn policies ignore an unknown cap, and would have to be left out."""
     of = deepcopy(document)
     for limit in of["limits"]:
@@ -731,7 +733,7 @@ def find_moved_outcomes(
     """Yield for each drawn policy with such warnings how many outcomes changed, and what became more lenient."""
     chance = random.Random(seed)
     for case in cases(seed, count, customers=12):
-        plan = plan_policy(Policy.model_validate(case.document if as_drawn else undisturbed(case.document)))
+        plan = plan_policy(Policy.model_validate(case.document if as_drawn else without_ignored_caps(case.document)))
         if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in find_warnings(plan.policy)}):
             given = read_leaves_of_case(plan, case)
             before, after = (evaluate_plan(plan, each).to_dicts() for each in (given, less(plan, given, chance)))
@@ -765,7 +767,7 @@ def test_each_warning_is_needed(code: str) -> None:
 
 
 def test_offer_for_a_harsher_outcome_only_is_lenient() -> None:
-    document = {**limited(outcomes=["conditional"]), "steps": [step(rule(HIGH, onUnavailable="matched"))]}
+    document = {**policy_with_limit(outcomes=["conditional"]), "steps": [step(rule(HIGH, onUnavailable="matched"))]}
     document["steps"][0]["outcome"] = "conditional"
     assert warnings(document) == {("/limits/0/outcomes", "LenientOutcomes")}
     held = {"x": Attribute(Decimal(1))}

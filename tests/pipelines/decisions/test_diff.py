@@ -19,10 +19,10 @@ Json = Any
 LOAN = examples.load()["working-capital-loan"]
 
 
-def changed(path: str, value: Json) -> Policy:
+def change_example(path: str, value: Json) -> Policy:
     """Return the example with another value at the pointer; None removes it."""
     document = deepcopy(LOAN)
-    at, last = reached(document, [int(step) if step.isdecimal() else step for step in path.split("/")[1:]])
+    at, last = find_parent(document, [int(step) if step.isdecimal() else step for step in path.split("/")[1:]])
     if value is None:
         del at[last]
     elif isinstance(at, list):
@@ -32,7 +32,7 @@ def changed(path: str, value: Json) -> Policy:
     return Policy.model_validate(document)
 
 
-def reached(document: Json, path: Sequence[int | str]) -> tuple[Json, Any]:
+def find_parent(document: Json, path: Sequence[int | str]) -> tuple[Json, Any]:
     """Return the object that holds the last step of the path, and that step."""
     for step in path[:-1]:
         document = document[step]
@@ -111,13 +111,13 @@ BEFORE = Policy.model_validate(LOAN)
     ],
 )
 def test_a_change_is_one_line(path: str, value: Json, expected: str) -> None:
-    assert describe_changes(BEFORE, changed(path, value)) == [expected]
+    assert describe_changes(BEFORE, change_example(path, value)) == [expected]
 
 
 def test_a_new_rule_says_when_it_is_met() -> None:
     condition = {"all": [{"not": {"isTrue": {"attribute": "hardship_flag"}}}, {"isKnown": {"attribute": "ato_debt"}}]}
     rule = {"code": "NEW", "message": "m", "customerMessage": "m", "condition": condition}
-    (line,) = describe_changes(BEFORE, changed("/steps/1/rules/7", rule))
+    (line,) = describe_changes(BEFORE, change_example("/steps/1/rules/7", rule))
     assert line == "Rule NEW: added, met when (not (hardship_flag is true)) and (ato_debt is known)."
 
 
@@ -194,16 +194,16 @@ def test_every_changed_text_is_reported() -> None:
     for document in [*(drawn.document(chance) for _ in range(times(2))), *examples.load().values()]:
         before = Policy.model_validate(document)
         for path in places(document):
-            after = replaced(document, path)
+            after = replace_at(document, path)
             if after is not None and after != before:
                 described += 1
                 assert describe_changes(before, after), path
     assert described > 500
 
 
-def replaced(document: Json, path: tuple[int | str, ...]) -> Policy | None:
+def replace_at(document: Json, path: tuple[int | str, ...]) -> Policy | None:
     copy = deepcopy(document)
-    at, last = reached(copy, path)
+    at, last = find_parent(copy, path)
     at[last] = "17" if at[last].replace(".", "").replace("-", "").isdecimal() else "other"
     try:
         return Policy.model_validate(copy)
@@ -222,11 +222,11 @@ def test_equal_documents_have_no_changes_and_one_fingerprint(slug: str) -> None:
 def test_fingerprint_depends_on_every_letter_and_nothing_else() -> None:
     turned = dict(reversed(LOAN.items()))
     assert fingerprint(Policy.model_validate(turned)) == fingerprint(BEFORE)
-    assert fingerprint(changed("/notes", "Other.")) != fingerprint(BEFORE)
+    assert fingerprint(change_example("/notes", "Other.")) != fingerprint(BEFORE)
 
 
 def test_metrics_fingerprint_covers_the_metrics_read() -> None:
     own = metrics_fingerprint(plan_policy(BEFORE))
-    assert metrics_fingerprint(plan_policy(changed("/notes", "Other."))) == own
-    assert metrics_fingerprint(plan_policy(changed("/metrics/0/definition/window/months", 3))) != own
-    assert metrics_fingerprint(plan_policy(changed("/indicators/5", {"metric": "inflow_30d"}))) != own
+    assert metrics_fingerprint(plan_policy(change_example("/notes", "Other."))) == own
+    assert metrics_fingerprint(plan_policy(change_example("/metrics/0/definition/window/months", 3))) != own
+    assert metrics_fingerprint(plan_policy(change_example("/indicators/5", {"metric": "inflow_30d"}))) != own

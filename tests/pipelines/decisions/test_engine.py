@@ -33,13 +33,13 @@ from tests.pipelines.decisions.comparing import (
     cases,
     compare_all,
     differing,
-    interpreted,
+    interpret,
     metrics_of,
     rows,
 )
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.decisions.interpreter import Seen
-from tests.pipelines.decisions.small import declared, evaluation, policy, rule, step, value_of
+from tests.pipelines.decisions.small import declare, evaluation, policy, rule, step, value_of
 from tests.pipelines.metrics.customers import customer as transactions_of
 from tests.pipelines.metrics.customers import facts
 from tests.root import ROOT
@@ -76,7 +76,7 @@ def test_engine_equals_the_interpreter(some: Sequence[Compared]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 15))
 def test_engine_equals_the_interpreter_for_many_policies(seed: int) -> None:
-    assert next(differing(interpreted(cases(seed, policies=100, customers=100))), None) is None
+    assert next(differing(interpret(cases(seed, policies=100, customers=100))), None) is None
 
 
 def test_drawn_cases_have_every_operator_outcome_and_cause(some: Sequence[Compared]) -> None:
@@ -191,7 +191,7 @@ def test_number_is_exact_or_has_a_cause(number: object, x: str, y: str, expected
 def test_division_by_zero_affects_only_its_customer() -> None:
     chance = random.Random(1)
     ratio = {"atLeast": [{"divide": ["1", {"attribute": "x"}]}, "0.1"]}
-    plan = plan_policy(policy(attributes=declared(x="decimal"), steps=[step(rule(ratio))]))
+    plan = plan_policy(policy(attributes=declare(x="decimal"), steps=[step(rule(ratio))]))
     numbers = [Decimal(chance.choice((0, 5, 20))) for _ in range(200)]
     held = {number: {"x": Attribute(value)} for number, value in enumerate(numbers)}
     customers = pl.DataFrame({"customer_number": range(200)}, schema={"customer_number": pl.UInt32})
@@ -217,7 +217,7 @@ def test_division_by_zero_affects_only_its_customer() -> None:
     ],
 )
 def test_attribute_of_another_kind_or_expired_is_unavailable(kind: str, held: Attribute, expected: str | None) -> None:
-    small = policy(attributes=declared(x=kind), steps=[step(rule({"isKnown": {"attribute": "x"}}))])
+    small = policy(attributes=declare(x=kind), steps=[step(rule({"isKnown": {"attribute": "x"}}))])
     found = evaluation(small, attributes={"x": held})
     assert found.row[cause_of("attribute x")] == expected
     assert found.verdict["outcome"] == ("blocked" if expected is None else "proceed")
@@ -227,14 +227,14 @@ def test_names_may_equal_the_engines_own_columns() -> None:
     names = ("x", "x__cause", "n0", "outcome", "step_0", "rule_0_0", "customer_number")
     held = {name: Attribute(Decimal(nth)) for nth, name in enumerate(names)}
     rules = [rule({"equals": [{"attribute": name}, str(nth)]}) for nth, name in enumerate(names)]
-    small = policy(attributes=declared(**dict.fromkeys(names, "decimal")), steps=[step(*rules, match="all")])
+    small = policy(attributes=declare(**dict.fromkeys(names, "decimal")), steps=[step(*rules, match="all")])
     assert evaluation(small, attributes=held).verdict["outcome"] == "blocked"
     assert evaluation(small, attributes=held | {"x": Attribute(Decimal(7))}).verdict["outcome"] == "proceed"
 
 
 @pytest.mark.parametrize("value", [Decimal("1e15"), Decimal("-1e400")])
 def test_input_that_is_too_large_is_unavailable(value: Value) -> None:
-    small = policy(declaredInputs=declared(x="decimal"), steps=[step(rule({"atLeast": [{"input": "x"}, "0"]}))])
+    small = policy(declaredInputs=declare(x="decimal"), steps=[step(rule({"atLeast": [{"input": "x"}, "0"]}))])
     found = evaluation(small, inputs={"x": value})
     assert found.verdict["outcome"] == "indeterminate"
     assert [each["code"] for each in found.verdict["reasons"]] == ["DecisionPolicy.InputUnavailable"]
@@ -249,7 +249,7 @@ def test_metric_that_is_too_large_is_unavailable() -> None:
 # Limits
 
 
-def limited(amount: str, *caps: str, **given: object) -> tuple[Decimal | None, Decimal | None, bool]:
+def evaluate_limit(amount: str, *caps: str, **given: object) -> tuple[Decimal | None, Decimal | None, bool]:
     """Return the amount, the uncapped amount and whether it is capped."""
     ceilings = [{"code": f"C{nth}", "message": "Cap", "value": value} for nth, value in enumerate(caps)]
     limit = {"product": "loan", "amount": amount, "caps": ceilings, **given}
@@ -262,28 +262,28 @@ def amounts_of_limit(amount: str, uncapped: str | None = None) -> tuple[Decimal,
 
 
 def test_a_limit_is_rounded_down_after_its_caps() -> None:
-    assert limited("1234.56789") == amounts_of_limit("1234.56")
-    assert limited("1234.56", roundDownTo="100") == amounts_of_limit("1200")
-    assert limited("1234.56", "1150", "1190", roundDownTo="100") == amounts_of_limit("1100", "1234.56")
-    assert limited("1234.56", "1234.56") == amounts_of_limit("1234.56")
-    assert limited("1234.56999", "1234.56998") == amounts_of_limit("1234.56", "1234.56")
+    assert evaluate_limit("1234.56789") == amounts_of_limit("1234.56")
+    assert evaluate_limit("1234.56", roundDownTo="100") == amounts_of_limit("1200")
+    assert evaluate_limit("1234.56", "1150", "1190", roundDownTo="100") == amounts_of_limit("1100", "1234.56")
+    assert evaluate_limit("1234.56", "1234.56") == amounts_of_limit("1234.56")
+    assert evaluate_limit("1234.56999", "1234.56998") == amounts_of_limit("1234.56", "1234.56")
 
 
 def test_limit_below_its_minimum_is_zero() -> None:
-    assert limited("5099.99", minimum="5000", roundDownTo="1000") == amounts_of_limit("5000")
-    assert limited("5099.99", "4999.99", minimum="5000") == amounts_of_limit("0", "5099.99")
+    assert evaluate_limit("5099.99", minimum="5000", roundDownTo="1000") == amounts_of_limit("5000")
+    assert evaluate_limit("5099.99", "4999.99", minimum="5000") == amounts_of_limit("0", "5099.99")
 
 
 def test_limit_is_never_negative() -> None:
-    assert limited("-100") == amounts_of_limit("0")
-    assert limited("100", "-5") == amounts_of_limit("0", "100")
-    assert limited("-100", "-500") == amounts_of_limit("0")  # there was nothing to cap
+    assert evaluate_limit("-100") == amounts_of_limit("0")
+    assert evaluate_limit("100", "-5") == amounts_of_limit("0", "100")
+    assert evaluate_limit("-100", "-500") == amounts_of_limit("0")  # there was nothing to cap
 
 
 @pytest.mark.parametrize("multiple", ["0", "0.00", "0.001", "0.005", "-1", "1e2", "12.345", "00.10"])
 def test_a_limit_is_rounded_to_whole_cents_or_the_policy_is_refused(multiple: str) -> None:
     with pytest.raises(ValidationError, match="roundDownTo"):
-        limited("100", roundDownTo=multiple)
+        evaluate_limit("100", roundDownTo=multiple)
 
 
 # Customers without rows, and portfolios without customers

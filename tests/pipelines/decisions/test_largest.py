@@ -20,7 +20,7 @@ from pipelines.monitoring.checking import check_document
 from tests.pipelines.decisions.comparing import metrics_of
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.decisions.interpreter import Customer
-from tests.pipelines.decisions.largest import CONDITIONS, LEAF, filled, policy_of
+from tests.pipelines.decisions.largest import CONDITIONS, LEAF, fill_policy, policy_of
 
 FACTORS = [f"1.{nth:04}" for nth in range(1, 20)]
 
@@ -45,7 +45,7 @@ def test_expression_grows_linearly_with_its_operands(subtests: pytest.Subtests) 
 
 def largest_evaluated(name: str) -> None:
     """Check and evaluate a document, and search for its sensitivities, as for any other policy."""
-    document = filled(CONDITIONS[name])
+    document = fill_policy(CONDITIONS[name])
     codes = {fault.code for fault in check.check_document(document).faults}
     assert not codes & {"DecisionPolicy.TooLarge", "DecisionPolicy.TooCostly"}
     plan = plan_policy(Policy.model_validate(document))

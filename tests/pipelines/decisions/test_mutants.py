@@ -235,16 +235,16 @@ def rules_ignoring_on_unavailable(of: Plan) -> Iterator[pl.Expr]:
             yield pl.col(each.condition).alias(evaluate.rule_column(nth, place))
 
 
-def unranked(of: Plan, row: Row) -> Sequence[PlannedRule]:
+def unranked_rules(of: Plan, row: Row) -> Sequence[PlannedRule]:
     rules = enumerate(of.steps[row["step"]].rules)
     return [each for place, each in rules if row[evaluate.rule_column(row["step"], place)]]
 
 
-def rounded_to_nearest(value: pl.Expr, multiple: str) -> pl.Expr:
+def round_to_nearest(value: pl.Expr, multiple: str) -> pl.Expr:
     return (value / constant(multiple)).round(0) * constant(multiple)
 
 
-def rounded_in_floats(value: pl.Expr, multiple: str) -> pl.Expr:
+def round_in_floats(value: pl.Expr, multiple: str) -> pl.Expr:
     times = (value.cast(pl.Float64) / float(multiple)).floor()
     return round_column(times * float(multiple))
 
@@ -269,9 +269,9 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     "undecidable steps passed by": (evaluate, "_outcome", outcome_of_first_true_step),
     "the last step that could decide named": (evaluate, "_step", last_step_not_false),
     "rules deaf to what is unavailable": (evaluate, "_rules", rules_ignoring_on_unavailable),
-    "matched rules without their rank": (answer, "_matched_rules", unranked),
-    "rounded to the nearest": (evaluate, "round_down", rounded_to_nearest),
-    "rounded in floats": (evaluate, "round_down", rounded_in_floats),
+    "matched rules without their rank": (answer, "_matched_rules", unranked_rules),
+    "rounded to the nearest": (evaluate, "round_down", round_to_nearest),
+    "rounded in floats": (evaluate, "round_down", round_in_floats),
     "nothing at the minimum": (evaluate, "_round_limit", zero_at_the_minimum),
     "the highest cap": (
         evaluate,

@@ -14,7 +14,7 @@ from pipelines.metrics import cause_of
 from tests.pipelines.decisions.test_sensitivity import SCORE, policy, read_attributes
 
 
-def suggested(plan: Plan, row: pl.DataFrame) -> list[tuple[str, str]]:
+def list_suggestions(plan: Plan, row: pl.DataFrame) -> list[tuple[str, str]]:
     [changes] = suggest_changes(plan, row, find_sensitivities(plan, row))
     return [(f"{each.value.normalize():f}", each.outcome) for each in changes]
 
@@ -36,14 +36,14 @@ def test_suggestions_are_round_and_can_be_aimed_at(
     conditions: list[Any], score: str | None, expected: list[tuple[str, str]]
 ) -> None:
     plan = policy(*conditions)
-    assert suggested(plan, read_attributes(plan, **({} if score is None else {"score": score}))) == expected
+    assert list_suggestions(plan, read_attributes(plan, **({} if score is None else {"score": score}))) == expected
 
 
 def of_metric(slug: str, condition: str, limit: str, value: str) -> list[tuple[str, str]]:
     plan = policy({condition: [{"metric": slug}, limit]})
     [column] = [column_of(node) for node in plan.nodes.values() if node.is_leaf]
     row = pl.DataFrame({"customer_number": [1], column: [Decimal(value)]}, schema_overrides={column: pl.Decimal(38, 8)})
-    return suggested(plan, row.with_columns(pl.lit(None, pl.String).alias(cause_of(column))))
+    return list_suggestions(plan, row.with_columns(pl.lit(None, pl.String).alias(cause_of(column))))
 
 
 @pytest.mark.parametrize(

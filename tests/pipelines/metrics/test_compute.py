@@ -95,7 +95,7 @@ def outcomes(rows: list[Row], as_of: date) -> dict[str, Outcome]:
     return {slug: (figures[slug], figures[cause_of(slug)]) for slug in ALL}
 
 
-def excluded(rows: list[Row], as_of: date) -> frozenset[bytes]:
+def excluded_ids(rows: list[Row], as_of: date) -> frozenset[bytes]:
     return frozenset(finding_rows(facts(rows, as_of)).filter(pl.col("left_out") != 0)["transaction_id"])
 
 
@@ -127,7 +127,7 @@ def _known_value(outcome: Outcome) -> Decimal:
 def test_every_metric_agrees_with_plain_python(rows: list[Row], days: int) -> None:
     as_of = START + timedelta(days=days)
     if rows:
-        expected = Customer(rows, as_of, ALL, excluded(rows, as_of), incomes(rows, as_of))
+        expected = Customer(rows, as_of, ALL, excluded_ids(rows, as_of), incomes(rows, as_of))
         assert_same(outcomes(rows, as_of), expected.outcomes())
     else:
         assert values(facts(rows, as_of), ALL).is_empty()
@@ -140,7 +140,7 @@ def test_thousands_of_customers_at_once_agree_with_plain_python() -> None:
         customer(chance, number, rows=chance.randint(1, 80), days=chance.randint(0, 800)) for number in range(2_000)
     ]
     all_rows = [row for rows in people for row in rows]
-    left_out, of_income = excluded(all_rows, as_of), incomes(all_rows, as_of)
+    left_out, of_income = excluded_ids(all_rows, as_of), incomes(all_rows, as_of)
     for rows, found in zip(people, values(facts(all_rows, as_of), ALL).to_dicts(), strict=True):
         expected = Customer(rows, as_of, ALL, left_out, of_income).outcomes()
         assert_same({slug: (found[slug], found[cause_of(slug)]) for slug in ALL}, expected)

@@ -37,17 +37,17 @@ def cases(seed: int, count: int, rulesets: int, customers: int) -> Iterator[Case
     for _ in range(count):
         some = [drawn.ruleset(chance, f"drawn-{nth}", customers) for nth in range(rulesets)]
         numbers = sorted(chance.sample(range(10 * customers), customers))
-        listed = [_renumbered(each, numbers) for each in some]
+        listed = [_renumber(each, numbers) for each in some]
         ids = [UUID(int=chance.getrandbits(128)) for _ in some]
         who = drawn.customers(chance, customers, some)
         yield Case(dict(zip(ids, listed, strict=True)), dict(zip(numbers, who, strict=True)))
 
 
-def _renumbered(of: Drawn, numbers: Sequence[int]) -> Drawn:
+def _renumber(of: Drawn, numbers: Sequence[int]) -> Drawn:
     return Drawn(of.document, of.metrics, of.listed and frozenset(numbers[each] for each in of.listed))
 
 
-def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
+def interpret(cases: Iterable[Case]) -> Iterator[Interpreted]:
     for case in cases:
         results = {
             (number, ruleset_id, code): each
@@ -74,14 +74,14 @@ def plan_of(case: Case) -> MonitoringPlan:
     )
 
 
-def observed_in(case: Case) -> Observations:
+def observe(case: Case) -> Observations:
     plan = plan_of(case)
     attributes = {number: who.attributes for number, who in case.customers.items()}
     return observe_figures(plan, figures_of(plan, case), attributes, NOW)
 
 
 def engine_results(case: Case) -> Mapping[Key, RuleResult]:
-    observed = observed_in(case)
+    observed = observe(case)
     causes: dict[Key, set[tuple[str, ...]]] = {}
     for number, ruleset_id, rule, *cause in observed.causes.iter_rows():
         causes.setdefault((number, UUID(bytes=ruleset_id), rule), set()).add(tuple(cause))

@@ -229,7 +229,7 @@ def test_metric_with_two_slugs_gives_a_warning() -> None:
     ]
 
 
-def nested(depth: int) -> Json:
+def nest(depth: int) -> Json:
     condition: Json = LOW
     for _ in range(depth):
         condition = {"not": condition}
@@ -239,9 +239,9 @@ def nested(depth: int) -> Json:
 @pytest.mark.parametrize(
     ("document", "code"),
     [
-        (asking(nested(25)), "TooDeep"),
-        (ruleset(mutedWhile=nested(25)), "TooDeep"),
-        (ruleset(appliesTo={"where": nested(25)}), "TooDeep"),
+        (asking(nest(25)), "TooDeep"),
+        (ruleset(mutedWhile=nest(25)), "TooDeep"),
+        (ruleset(appliesTo={"where": nest(25)}), "TooDeep"),
         (ruleset(*(rule({"all": [LOW] * 50}, f"R{n}") for n in range(50))), "TooCostly"),
         (ruleset(notes="x" * 1_000_001), "TooLarge"),
         (ruleset(appliesTo={"customers": [CUSTOMER] * 20_000}), "TooLarge"),

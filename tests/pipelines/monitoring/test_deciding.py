@@ -42,13 +42,13 @@ class Observation:
         return {"rules": rules, "customer": customer_number}
 
 
-def versioned(ruleset_id: UUID) -> VersionedRuleset:
+def version_ruleset(ruleset_id: UUID) -> VersionedRuleset:
     rule = {"code": "A", "message": "A.", "condition": {"moreThan": [{"metric": "history_days"}, "30"]}}
     document = {"slug": f"slug-{ruleset_id.int}", "name": "Name", "rules": [rule]}
     return VersionedRuleset(ruleset_id, 4, Ruleset.model_validate(document), None)
 
 
-def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | None = None) -> RulesetEvaluation:
+def make_evaluation(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | None = None) -> RulesetEvaluation:
     """Return an evaluation with these results of RULES by customer, at data version 7 and attribute change 5."""
     rows = [
         (n, id_.bytes, code, value) for n, of in holds.items() for (id_, code), value in zip(RULES, of, strict=True)
@@ -58,7 +58,7 @@ def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | No
         cause=Cause.DATA,
         as_of=NOW.date(),
         zone="UTC",
-        rulesets={each: versioned(each) for each in (RULESET, OTHER_RULESET)},
+        rulesets={each: version_ruleset(each) for each in (RULESET, OTHER_RULESET)},
         seen=[EvaluatedCustomers(cast("Observations", Observation(unrecordable)), outcomes)],
         outcomes=outcomes,
         repeats=pl.DataFrame([(id_.bytes, code, None) for id_, code in RULES], schema=REPEATS, orient="row"),
@@ -90,13 +90,13 @@ def matches(decision: Decision) -> list[tuple[int, UUID, list[str]]]:
 
 
 def test_rules_that_fire_make_a_match_per_customer_and_ruleset() -> None:
-    decision = decide_on(evaluated({8: [True, True, True], 9: [None, False, True]}), state(8, 9))
+    decision = decide_on(make_evaluation({8: [True, True, True], 9: [None, False, True]}), state(8, 9))
     assert matches(decision) == [(8, RULESET, ["A", "B"]), (8, OTHER_RULESET, ["A"]), (9, OTHER_RULESET, ["A"])]
     assert decision.matched == {8, 9}
 
 
 def test_a_match_names_its_event_and_what_was_evaluated() -> None:
-    [match] = decide_on(evaluated({8: [True, False, False]}), state(8)).matches
+    [match] = decide_on(make_evaluation({8: [True, False, False]}), state(8)).matches
     assert (match.match_id, match.version, match.data_version, match.at) == (UUID(int=100), 4, 7, NOW)
     assert match.event.event_id == match.match_id
     record = json.loads(match.record)
@@ -107,7 +107,7 @@ def test_a_match_names_its_event_and_what_was_evaluated() -> None:
 
 def test_fired_rule_does_not_fire_again_until_it_is_reset() -> None:
     fired = [(8, RULESET, "A"), (8, RULESET, "B")]
-    decision = decide_on(evaluated({8: [True, False, None]}), state(8, fired=fired))
+    decision = decide_on(make_evaluation({8: [True, False, None]}), state(8, fired=fired))
     assert matches(decision) == []
     assert decision.transitions.reset.rows() == [(8, RULESET.bytes, "B")]
 
@@ -121,32 +121,32 @@ CHANGES: Mapping[str, Any] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_customer_that_has_changed_is_superseded(change: str) -> None:
-    decision = decide_on(evaluated({8: [True, True, True]}), replace(state(8), **CHANGES[change]))
+    decision = decide_on(make_evaluation({8: [True, True, True]}), replace(state(8), **CHANGES[change]))
     assert decision.superseded == {8}
     assert matches(decision) == []
     assert decision.transitions.counts.is_empty()
 
 
 def test_attributes_that_no_ruleset_reads_supersede_nothing() -> None:
-    unread = replace(evaluated({8: [True, False, False]}), attributes_read={}, attribute_changes={})
+    unread = replace(make_evaluation({8: [True, False, False]}), attributes_read={}, attribute_changes={})
     assert decide_on(unread, replace(state(8), attribute_changes={})).matched == {8}
 
 
 @pytest.mark.parametrize("rulesets", [{(RULESET, 5), (OTHER_RULESET, 4)}, {(OTHER_RULESET, 4)}])
 def test_a_ruleset_that_was_replaced_or_archived_changes_nothing(rulesets: set[tuple[UUID, int]]) -> None:
-    decision = decide_on(evaluated({8: [True, True, True]}), replace(state(8), rulesets=rulesets))
+    decision = decide_on(make_evaluation({8: [True, True, True]}), replace(state(8), rulesets=rulesets))
     assert matches(decision) == [(8, OTHER_RULESET, ["A"])]
     assert decision.transitions.counts["ruleset_id"].to_list() == [OTHER_RULESET.bytes]
 
 
 def test_only_the_given_customers_are_decided_on() -> None:
-    decision = decide_on(evaluated({8: [True, False, False], 9: [True, False, False]}), state(9), 9)
+    decision = decide_on(make_evaluation({8: [True, False, False], 9: [True, False, False]}), state(9), 9)
     assert (decision.matched, decision.superseded) == ({9}, set())
 
 
 def test_a_match_that_cannot_be_recorded_leaves_its_customer_unchanged() -> None:
     """Its other matches and resets are left out too: the next evaluation decides on all of them."""
-    of = evaluated({8: [True, False, True], 9: [True, False, False]}, unrecordable=8)
+    of = make_evaluation({8: [True, False, True], 9: [True, False, False]}, unrecordable=8)
     decision = decide_on(of, state(8, 9, fired=[(8, RULESET, "B")]))
     assert matches(decision) == [(9, RULESET, ["A"])]
     assert (decision.failed, decision.errors) == ({8}, ["ArithmeticError"])
@@ -155,5 +155,5 @@ def test_a_match_that_cannot_be_recorded_leaves_its_customer_unchanged() -> None
 
 
 def test_customers_that_could_not_be_evaluated_are_failed() -> None:
-    of = replace(evaluated({8: [True, False, False], 9: [True, False, False]}), failed=frozenset({8, 10}))
+    of = replace(make_evaluation({8: [True, False, False], 9: [True, False, False]}), failed=frozenset({8, 10}))
     assert decide_on(of, state(8, 9)).failed == {8}

@@ -8,10 +8,10 @@ import pytest
 from pipelines.figures.facts import Facts
 from pipelines.metrics import METRICS, select_with_inputs, values
 from pipelines.monitoring.snapshots import FactsOfDays
-from tests.pipelines.enrichment.income.test_income import CLIENT, FRIDAYS, LAST, facts, paid
+from tests.pipelines.enrichment.income.test_income import CLIENT, FRIDAYS, LAST, facts, payments_on
 
 READ = select_with_inputs(("regular_pay_per_month_180d", "regular_income_share_180d", "regular_payers_180d"), METRICS)
-ROWS = facts([*paid(FRIDAYS[::2]), *paid(FRIDAYS[36::3], CLIENT, ("910.00", "1400.50"))]).transactions
+ROWS = facts([*payments_on(FRIDAYS[::2]), *payments_on(FRIDAYS[36::3], CLIENT, ("910.00", "1400.50"))]).transactions
 
 
 @pytest.mark.parametrize("ago", [120, 61, 1, 0])

@@ -61,14 +61,16 @@ def every(ages: Sequence[int], amount: str, category: str) -> list[Row]:
     return [row(ago, amount, category) for ago in ages]
 
 
-def lent(ago: int, lender: str, amount: str = "-100", category: str = "term_loan_repayment", **given: object) -> Row:
+def loan_row(
+    ago: int, lender: str, amount: str = "-100", category: str = "term_loan_repayment", **given: object
+) -> Row:
     """Return a row of a lender's facility."""
     facility = lender.encode().ljust(16)
     return row(ago, amount, category, counterparty_lender_id=lender, facility_id=facility, **given)
 
 
-def returned(ago: int, category: str = "term_loan_repayment") -> Row:
-    return lent(ago, "a", category=category, flags=["dishonoured"])
+def returned_row(ago: int, category: str = "term_loan_repayment") -> Row:
+    return loan_row(ago, "a", category=category, flags=["dishonoured"])
 
 
 def evaluate_rules(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool | None]:
@@ -134,13 +136,13 @@ def revenue_since_start(then: str, now: str, first: int = 299) -> list[Row]:
     return since_start(first, [row(210, then, "customer_transfer")], [row(89, now, "customer_transfer")])
 
 
-def settled(before: str, now: str, costs: str = "-800", days: int = 105) -> list[Row]:
+def settlement_rows(before: str, now: str, costs: str = "-800", days: int = 105) -> list[Row]:
     """Return card settlements in the 84 days before the last 28, and in these 28, in which suppliers got `costs`."""
     usual = [row(40, before, "card_settlement"), row(40, "-3000", "suppliers")]
     return [*history(days), *usual, row(27, now, "card_settlement"), row(27, costs, "suppliers")]
 
 
-def gambled(share_of: str, amount: str = "-1000", days: int = 30) -> list[Row]:
+def gambling_rows(share_of: str, amount: str = "-1000", days: int = 30) -> list[Row]:
     return [*history(days), row(days - 1, amount, "gambling"), row(9, share_of, "suppliers")]
 
 
@@ -148,8 +150,8 @@ def history_with_moved_money(amount: str, category: str, beside: str, days: int 
     return [*history(days), row(13, amount, category), row(13, beside, "suppliers")]
 
 
-TWO_RUN = [lent(50, "a"), lent(10, "a"), lent(40, "b"), lent(20, "b")]
-ONE_AFTER_ANOTHER = [lent(50, "a"), lent(21, "a"), lent(20, "b"), lent(10, "b")]
+TWO_RUN = [loan_row(50, "a"), loan_row(10, "a"), loan_row(40, "b"), loan_row(20, "b")]
+ONE_AFTER_ANOTHER = [loan_row(50, "a"), loan_row(21, "a"), loan_row(20, "b"), loan_row(10, "b")]
 RUNNING_AND_OLD = [*every(range(14, 30), "100", "card_settlement")]  # 16 days of settlements, none for 14 days
 
 EXAMPLES: Mapping[tuple[str, str], Example] = {
@@ -165,9 +167,13 @@ EXAMPLES: Mapping[tuple[str, str], Example] = {
         [*history(64), *RUNNING_AND_OLD],
     ),
     ("card-settlements-stopped", "SETTLEMENTS_DIVERTED"): Example(
-        settled("6000", "999.99"),
-        [settled("6000", "1000"), settled("5999.99", "1"), settled("6000", "999.99", "-799.99")],
-        settled("6000", "999.99", days=104),
+        settlement_rows("6000", "999.99"),
+        [
+            settlement_rows("6000", "1000"),
+            settlement_rows("5999.99", "1"),
+            settlement_rows("6000", "999.99", "-799.99"),
+        ],
+        settlement_rows("6000", "999.99", days=104),
     ),
     ("collectors-and-limits", "COLLECTOR_PAID"): Example(
         [*history(31), row(29, "-80", "debt_collector")],
@@ -212,7 +218,9 @@ EXAMPLES: Mapping[tuple[str, str], Example] = {
         [*history(24), *every((8, 15, 20), "50", "returned_payment")],
     ),
     ("gambling-share", "GAMBLING_SHARE"): Example(
-        gambled("-18900"), [gambled("-19000"), gambled("-1", "-999.99")], gambled("-18900", days=29)
+        gambling_rows("-18900"),
+        [gambling_rows("-19000"), gambling_rows("-1", "-999.99")],
+        gambling_rows("-18900", days=29),
     ),
     ("gambling-share", "GAMBLING_DOUBLED"): Example(
         [*history(105), row(50, "-1500", "gambling"), row(29, "-1000.01", "gambling")],
@@ -262,18 +270,18 @@ EXAMPLES: Mapping[tuple[str, str], Example] = {
         [*history(79), row(60, "-3000", "wages")],
     ),
     ("new-lender", "NEW_LENDER"): Example(
-        [*history(195), lent(30, "a"), lent(5, "a"), lent(29, "b")],
+        [*history(195), loan_row(30, "a"), loan_row(5, "a"), loan_row(29, "b")],
         [
-            [*history(195), lent(30, "a"), lent(29, "a")],
-            [*history(195), lent(30, "a"), lent(29, "b", category="director_loan_out")],
-            [*history(195), lent(29, "ato", category="tax_payment_plan")],
+            [*history(195), loan_row(30, "a"), loan_row(29, "a")],
+            [*history(195), loan_row(30, "a"), loan_row(29, "b", category="director_loan_out")],
+            [*history(195), loan_row(29, "ato", category="tax_payment_plan")],
         ],
-        [*history(194), lent(29, "b")],
+        [*history(194), loan_row(29, "b")],
     ),
     ("new-lender", "TWO_NEW_LENDERS"): Example(
-        [*history(195), lent(29, "b"), lent(3, "c", "5000", "cash_advance_funding")],
-        [[*history(195), lent(29, "b"), lent(3, "b"), lent(30, "c"), lent(3, "c")]],
-        [*history(194), lent(29, "b"), lent(3, "c")],
+        [*history(195), loan_row(29, "b"), loan_row(3, "c", "5000", "cash_advance_funding")],
+        [[*history(195), loan_row(29, "b"), loan_row(3, "b"), loan_row(30, "c"), loan_row(3, "c")]],
+        [*history(194), loan_row(29, "b"), loan_row(3, "c")],
     ),
     ("new-tax-payment-plan", "PLAN_BEGUN"): Example(
         [*history(205), row(44, "-300", "tax_payment_plan")],
@@ -292,19 +300,19 @@ EXAMPLES: Mapping[tuple[str, str], Example] = {
         [*history(204), *every((45, 75), "-300", "tax_payment_plan")],
     ),
     ("own-repayment-returned", "REPAYMENT_RETURNED"): Example(
-        [*history(15), returned(13)],
+        [*history(15), returned_row(13)],
         [
-            [*history(15), returned(14)],
-            [*history(15), lent(13, "a")],
-            [*history(15), returned(13, category="card_repayment")],
+            [*history(15), returned_row(14)],
+            [*history(15), loan_row(13, "a")],
+            [*history(15), returned_row(13, category="card_repayment")],
             [*history(15), row(13, "-100", "rent", flags=["dishonoured"])],
         ],
-        [*history(13), returned(3)],
+        [*history(13), returned_row(3)],
     ),
     ("own-repayment-returned", "REPAYMENTS_RETURNED"): Example(
-        [*history(31), returned(29), returned(13)],
-        [[*history(31), returned(30), returned(13)]],
-        [*history(24), returned(20), returned(13)],
+        [*history(31), returned_row(29), returned_row(13)],
+        [[*history(31), returned_row(30), returned_row(13)]],
+        [*history(24), returned_row(20), returned_row(13)],
     ),
     ("revenue-down-on-season", "REVENUE_DOWN_30"): Example(
         a_year_ago("20000", "14000"),
@@ -320,23 +328,23 @@ EXAMPLES: Mapping[tuple[str, str], Example] = {
         [*history(60), *TWO_RUN],
         [
             [*history(60), *ONE_AFTER_ANOTHER],
-            [*history(60), lent(50, "a"), lent(10, "a"), row(20, "-1", "card_repayment")],
+            [*history(60), loan_row(50, "a"), loan_row(10, "a"), row(20, "-1", "card_repayment")],
         ],
         [*history(59), *TWO_RUN],
     ),
     ("stacking", "STACKED_DEEP"): Example(
-        [*history(60), *TWO_RUN, lent(30, "c")],
-        [[*history(60), *TWO_RUN, lent(51, "c")]],
-        [*history(59), *TWO_RUN, lent(30, "c")],
+        [*history(60), *TWO_RUN, loan_row(30, "c")],
+        [[*history(60), *TWO_RUN, loan_row(51, "c")]],
+        [*history(59), *TWO_RUN, loan_row(30, "c")],
     ),
     ("stacking", "FUNDED_BESIDE"): Example(
-        [*history(60), lent(50, "a"), lent(5, "a"), lent(29, "b", "1000", "term_loan_funding")],
+        [*history(60), loan_row(50, "a"), loan_row(5, "a"), loan_row(29, "b", "1000", "term_loan_funding")],
         [
-            [*history(60), lent(50, "a"), lent(5, "a"), lent(29, "b", "999.99", "term_loan_funding")],
-            [*history(60), lent(50, "a"), lent(5, "a"), lent(30, "b", "1000", "term_loan_funding")],
-            [*history(60), lent(50, "a"), lent(30, "a"), lent(29, "b", "1000", "term_loan_funding")],
+            [*history(60), loan_row(50, "a"), loan_row(5, "a"), loan_row(29, "b", "999.99", "term_loan_funding")],
+            [*history(60), loan_row(50, "a"), loan_row(5, "a"), loan_row(30, "b", "1000", "term_loan_funding")],
+            [*history(60), loan_row(50, "a"), loan_row(30, "a"), loan_row(29, "b", "1000", "term_loan_funding")],
         ],
-        [*history(59), lent(50, "a"), lent(5, "a"), lent(29, "b", "1000", "term_loan_funding")],
+        [*history(59), loan_row(50, "a"), loan_row(5, "a"), loan_row(29, "b", "1000", "term_loan_funding")],
     ),
     ("tax-arrears", "TAX_INTEREST"): Example(
         [*history(91), row(89, "-20", "tax_interest")],

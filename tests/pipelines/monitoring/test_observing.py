@@ -31,7 +31,7 @@ from pipelines.monitoring.planning import PlannedRuleset
 from pipelines.monitoring.transitions import OUTCOMES
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.metrics.customers import facts
-from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, engine_results, observed_in
+from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, engine_results, observe
 from tests.pipelines.monitoring.drawn import Who
 
 
@@ -52,7 +52,7 @@ def test_drawn_cases_have_every_outcome(evaluations: Sequence[Interpreted]) -> N
 
 
 def test_outcomes_are_sorted(evaluations: Sequence[Interpreted]) -> None:
-    outcomes = observed_in(evaluations[0].case).outcomes
+    outcomes = observe(evaluations[0].case).outcomes
     assert outcomes.schema == OUTCOMES
     assert outcomes.equals(outcomes.sort("customer_number", "ruleset_id", "rule"))
 
@@ -106,7 +106,7 @@ CACHED = (evaluate._value, readings._value_of_metric, readings._cause_of_metric)
 
 @pytest.fixture
 def is_detected(evaluations: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
-    def found_out() -> bool:
+    def is_found_out() -> bool:
         for each in CACHED:
             each.cache_clear()
         try:
@@ -114,12 +114,12 @@ def is_detected(evaluations: Sequence[Interpreted]) -> Iterator[Callable[[], boo
         except (pl.exceptions.PolarsError, ArithmeticError, LookupError, ValueError, AssertionError):
             return True
 
-    yield found_out
+    yield is_found_out
     for each in CACHED:
         each.cache_clear()
 
 
-def evaluated(
+def mutate_is_evaluated(
     unknown_where: bool = False, unknown_muted: bool = False, listed: bool = True, muted: bool = True
 ) -> Callable[[PlannedRuleset], pl.Expr]:
     def expression(planned: PlannedRuleset) -> pl.Expr:
@@ -147,10 +147,10 @@ def by_slug(metrics: planning._SharedMetrics, slug: str, ruleset: Ruleset) -> st
 
 LEAF = planning._Names.leaf
 PARTS: Mapping[str, tuple[object, str, object]] = {
-    "an unknown scope applies": (observing, "_is_evaluated", evaluated(unknown_where=True)),
-    "what may be muted is": (observing, "_is_evaluated", evaluated(unknown_muted=True)),
-    "nobody is muted": (observing, "_is_evaluated", evaluated(muted=False)),
-    "a list is everybody": (observing, "_is_evaluated", evaluated(listed=False)),
+    "an unknown scope applies": (observing, "_is_evaluated", mutate_is_evaluated(unknown_where=True)),
+    "what may be muted is": (observing, "_is_evaluated", mutate_is_evaluated(unknown_muted=True)),
+    "nobody is muted": (observing, "_is_evaluated", mutate_is_evaluated(muted=False)),
+    "a list is everybody": (observing, "_is_evaluated", mutate_is_evaluated(listed=False)),
     "unknown is false": (observing, "_UNKNOWN", 0),
     "unknown is true": (observing, "_UNKNOWN", 1),
     "an attribute is of one kind": (planning._Names, "leaf", of_one_kind),

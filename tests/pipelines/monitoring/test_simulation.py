@@ -191,10 +191,10 @@ def cases(draw: st.DrawFn) -> tuple[Ruleset, pl.DataFrame, AttributeHistories, l
         for number in numbers
         for row in customer(chance, number, rows=chance.choice((1, 5, 60)), days=chance.choice((40, 150, 200)))
     ]
-    return of, frame(rows), {number: drawn(chance, every) for number in numbers}, every
+    return of, frame(rows), {number: draw_changes(chance, every) for number in numbers}, every
 
 
-def drawn(chance: random.Random, every: Sequence[Day]) -> dict[str, list[AttributeChange]]:
+def draw_changes(chance: random.Random, every: Sequence[Day]) -> dict[str, list[AttributeChange]]:
     values: dict[str, Any] = {
         "score": lambda: Decimal(chance.choice((50, 400, 700))),
         "flag": lambda: chance.choice((True, False)),

@@ -48,7 +48,7 @@ def points_by_hand(feature: Feature, reading: Decimal | None, coverage: Decimal 
         return Decimal(0)
     worth = Fraction(feature.missing) if reading is None else _worth_by_hand(feature, reading)
     share = Fraction(coverage)
-    return _rounded_down(share * worth + (1 - share) * min(worth, Fraction(feature.missing)), "0.01")
+    return _round_down(share * worth + (1 - share) * min(worth, Fraction(feature.missing)), "0.01")
 
 
 def _worth_by_hand(feature: Feature, reading: Decimal) -> Fraction:
@@ -61,10 +61,10 @@ def _worth_by_hand(feature: Feature, reading: Decimal) -> Fraction:
         return worth
     (best, most), (worst, least) = next((better, worse) for better, worse in pairwise(limits) if worse[1] == worth)
     on_line = least + (most - least) * (at - worst) / (best - worst)
-    return Fraction(_rounded_down(on_line, "0.0001"))
+    return Fraction(_round_down(on_line, "0.0001"))
 
 
-def _rounded_down(value: Fraction, step: str) -> Decimal:
+def _round_down(value: Fraction, step: str) -> Decimal:
     return (Decimal(value // Fraction(step)) * Decimal(step)).quantize(Decimal(step), ROUND_DOWN)
 
 
@@ -75,7 +75,7 @@ def total_by_hand(scorecard: Scorecard, readings: Readings, coverage: Readings |
     earned = sum(Fraction(points_by_hand(each, readings[each.metric], shares[each.metric])) for each in expected)
     possible = sum(Fraction(each.max_points) for each in expected)
     every = sum(Fraction(each.max_points) for each in scorecard.features)
-    return _rounded_down(every * earned / possible if possible else Fraction(0), "0.01")
+    return _round_down(every * earned / possible if possible else Fraction(0), "0.01")
 
 
 def value_by_hand(scorecard: Scorecard, points: Decimal) -> Decimal:

@@ -17,7 +17,7 @@ from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.events import EVENTS, KIND, ceilings, events
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from pipelines.vocabulary.taxonomy import GROUPS
-from tests.pipelines.enrichment.examples import DEFAULTS, accepted
+from tests.pipelines.enrichment.examples import DEFAULTS, accepted_rows
 from tests.root import ROOT
 
 TODAY = date(2026, 10, 31)
@@ -196,7 +196,7 @@ def test_texts_as_banks_print_them_lead_to_events() -> None:
         for number, texts in enumerate(TEXTS_OF_EVENTS.values())
         for n, (text, amount) in enumerate(texts)
     ]
-    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted(*sent)).transactions.collect()
+    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted_rows(*sent)).transactions.collect()
     found = events(Facts(enriched, TODAY)).group_by("customer_number").agg(pl.col("code").sort())
     codes = {number: tuple(each) for number, each in found.iter_rows()}
     assert [codes.get(number, ()) for number in range(len(TEXTS_OF_EVENTS))] == list(TEXTS_OF_EVENTS)

@@ -219,20 +219,20 @@ class TestBetter:
     truth = np.tile(np.array([1, 0, 0, 0], np.int8), 50)
     customers = np.arange(200)
 
-    def compared(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Mapping[str, object]:
+    def compare(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Mapping[str, object]:
         return judging.compare(one[None], other[None], self.truth, self.customers, 1)
 
     def test_is_a_lower_loss_in_most_bootstraps(self) -> None:
         base, good = np.full(200, np.log(1 / 3)), np.where(self.truth == 1, 0.5, -1.5)
-        found = self.compared(good, base)
+        found = self.compare(good, base)
         assert (found["better"], found["lowerIn"]) == (True, 1)
-        assert not self.compared(base, good)["better"]
-        assert not self.compared(base, base)["better"]
+        assert not self.compare(base, good)["better"]
+        assert not self.compare(base, base)["better"]
 
     def test_is_refused_if_it_ranks_worse(self) -> None:
         """The loss falls because the level is right, though the ranks are lost."""
         ranks = np.where(self.truth == 1, -4.5, -5.0)
-        found = self.compared(np.full(200, np.log(1 / 3)), ranks)
+        found = self.compare(np.full(200, np.log(1 / 3)), ranks)
         assert found["lowerIn"] == 1
         assert not found["better"]
 
@@ -242,7 +242,7 @@ class TestBetter:
         assert measures.bootstrap_share_lower(differences - 0.01, np.repeat(np.arange(20), 2), 1) == 1
 
     def test_is_said_in_a_sentence(self) -> None:
-        sentence = comparison.describe_comparison({"against": "other", **self.compared(np.zeros(200), np.zeros(200))})
+        sentence = comparison.describe_comparison({"against": "other", **self.compare(np.zeros(200), np.zeros(200))})
         assert sentence.startswith("not better than the other: log loss on unseen customers 0.6931, not 0.6931")
 
 

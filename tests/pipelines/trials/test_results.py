@@ -23,12 +23,12 @@ def row(subject: int, manipulation: str, **changed: object) -> dict[str, Any]:
     return {"subject": subject, "manipulation": manipulation, **PLAIN, **changed}
 
 
-def tried(*rows: dict[str, Any]) -> pl.DataFrame:
+def trial_rows(*rows: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=TRIED)
 
 
 def result_of_attack(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    frame = tried(row(0, UNTOUCHED, **before), row(0, "round_trip", **after))
+    frame = trial_rows(row(0, UNTOUCHED, **before), row(0, "round_trip", **after))
     return summarise_attacks(frame, [attacks()["round_trip"]])[0]
 
 
@@ -91,7 +91,7 @@ def test_attack_without_evidence_need_not_be_noticed() -> None:
 
 
 def test_lookalike_is_an_alarm_if_it_brings_a_finding() -> None:
-    frame = tried(
+    frame = trial_rows(
         *(row(subject, UNTOUCHED) for subject in range(4)),
         row(0, "deposit_returned", findings=["round_trip"]),
         *(row(subject, "deposit_returned") for subject in range(1, 4)),
@@ -101,7 +101,7 @@ def test_lookalike_is_an_alarm_if_it_brings_a_finding() -> None:
 
 
 def test_untouched_customers_are_described() -> None:
-    frame = tried(
+    frame = trial_rows(
         row(0, UNTOUCHED, grade="A", findings=["round_trip", "parked"]),
         row(1, UNTOUCHED, grade="E", value=0.4, defaults=True),
         row(2, UNTOUCHED, grade="B", findings=["parked"]),

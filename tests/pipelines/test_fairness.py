@@ -22,7 +22,7 @@ from pipelines.risk_models.event_definitions import definitions
 from pipelines.scorecards.default import DEFAULT
 from pipelines.vocabulary.taxonomy import GROUPS
 from tests.pipelines.enrichment.examples import held_rows
-from tests.pipelines.reports.examples import START, Row, chained, checked, reports, row
+from tests.pipelines.reports.examples import START, Row, add_balances, mark_balances, reports, row
 from tests.pipelines.test_reasons import POLICIES, RULESETS
 
 # Union fees are `education`, like other memberships; gifts to a congregation are `donations`.
@@ -55,11 +55,11 @@ def weekly(amount: str, category: str, **fields: Any) -> list[Row]:
 def business(*others: Row) -> list[Row]:
     """Return the rows of weekly takings and costs, with the given rows among them and with balances."""
     trade = [*weekly("1400", "card_settlement"), *weekly("-1050", "suppliers"), *others]
-    return checked(chained(sorted(trade, key=lambda each: each["date"]), opening="9000"))
+    return mark_balances(add_balances(sorted(trade, key=lambda each: each["date"]), opening="9000"))
 
 
 @cache
-def enriched() -> Mapping[str, list[Row]]:
+def enrich_payments() -> Mapping[str, list[Row]]:
     """Return payments of each language with what enrichment reads from their texts."""
     sent = [{"description": text, "amount": Decimal(-90)} for texts in LANGUAGES.values() for text in texts]
     derived = derive(held_rows(*sent).select(KNOWN.names())).collect()
@@ -84,7 +84,7 @@ def variants() -> Mapping[str, list[Row]]:
         **{category: business(*weekly("90", category)) for category in ("customer_transfer", "government_receipt")},
         "child support": business(*weekly("-90", "garnishee", **SERVICES_AUSTRALIA)),
         "benefits paid back": business(*weekly("-90", "debt_collector", **SERVICES_AUSTRALIA)),
-        **{name: business(*understood_by_nobody(rows)) for name, rows in enriched().items()},
+        **{name: business(*understood_by_nobody(rows)) for name, rows in enrich_payments().items()},
         "plain words": business(*understood_by_nobody(plain)),
         "usual names": business(),
         "other names": [{**each, **RENAMED} for each in business()],
@@ -92,7 +92,7 @@ def variants() -> Mapping[str, list[Row]]:
 
 
 @pytest.fixture(scope="module")
-def reported() -> Mapping[str, Any]:
+def risk_reports() -> Mapping[str, Any]:
     """Return the risk report of each variant."""
     customers = list(enumerate(variants().items()))
     rows = [
@@ -105,26 +105,26 @@ def reported() -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize("category", [*PRIVATE, "child support", "benefits paid back"])
-def test_private_purposes_are_read_like_a_meal(reported: Mapping[str, Any], category: str) -> None:
-    assert reported[category] == reported[NEUTRAL]
+def test_private_purposes_are_read_like_a_meal(risk_reports: Mapping[str, Any], category: str) -> None:
+    assert risk_reports[category] == risk_reports[NEUTRAL]
 
 
-def test_benefits_are_read_like_takings(reported: Mapping[str, Any]) -> None:
-    assert reported["government_receipt"] == reported["customer_transfer"]
+def test_benefits_are_read_like_takings(risk_reports: Mapping[str, Any]) -> None:
+    assert risk_reports["government_receipt"] == risk_reports["customer_transfer"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_at_equal_coverage_the_language_changes_no_rating(reported: Mapping[str, Any], language: str) -> None:
-    assert reported[language] == reported["plain words"]
+def test_at_equal_coverage_the_language_changes_no_rating(risk_reports: Mapping[str, Any], language: str) -> None:
+    assert risk_reports[language] == risk_reports["plain words"]
 
 
-def test_names_and_texts_alone_enter_no_score(reported: Mapping[str, Any]) -> None:
-    assert reported["other names"] == reported["usual names"]
+def test_names_and_texts_alone_enter_no_score(risk_reports: Mapping[str, Any]) -> None:
+    assert risk_reports["other names"] == risk_reports["usual names"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_foreign_word_is_taken_for_trouble(language: str) -> None:
-    groups = {each["category_group"] for each in enriched()[language]}
+    groups = {each["category_group"] for each in enrich_payments()[language]}
     assert groups.isdisjoint({"distress", "debt_service", "high_risk"})
 
 
@@ -134,7 +134,7 @@ def filters(metrics: Metrics) -> Iterator[Where]:
             yield from (each for each in (metric.definition.where, metric.definition.of) if each is not None)
 
 
-def shipped() -> Iterator[Any]:
+def list_shipped_metrics() -> Iterator[Any]:
     """Yield what decides something, and the metrics that it reads."""
     yield pytest.param(
         select_with_inputs(sorted(feature.metric for feature in DEFAULT.features), METRICS), id="scorecard"
@@ -147,7 +147,7 @@ def shipped() -> Iterator[Any]:
             yield pytest.param(own, id=slug)
 
 
-@pytest.mark.parametrize("metrics", list(shipped()))
+@pytest.mark.parametrize("metrics", list(list_shipped_metrics()))
 def test_nothing_shipped_selects_rows_of_a_private_purpose(metrics: Metrics) -> None:
     selected = {name for where in filters(metrics) for name in (*where.categories, *where.groups)}
     assert selected.isdisjoint({*PRIVATE, *(GROUPS[category] for category in ("gambling", "overseas_remittance"))})

@@ -23,7 +23,7 @@ from pipelines.integrity import findings
 from pipelines.metrics.compute import values
 from pipelines.monitoring import VersionedRuleset, observe_customers, plan_rulesets
 from pipelines.risk_models.events import events
-from tests.pipelines.reports.examples import START, Row, chained, checked, reports, row, transactions
+from tests.pipelines.reports.examples import START, Row, add_balances, mark_balances, reports, row, transactions
 from tests.pipelines.test_reasons import ASKED, POLICIES, RULESETS, STATED
 
 WEEKS = 40
@@ -32,7 +32,7 @@ NOW = datetime(AS_OF.year, AS_OF.month, AS_OF.day, 3, tzinfo=UTC)
 INFERRED, UNRELATED = 0, 1
 
 
-def guessed(day: int, amount: str, number: int, **others: object) -> Row:
+def guessed_row(day: int, amount: str, number: int, **others: object) -> Row:
     text = f"PAYMENT {20_800_000 + number}"
     return row(day, amount, category_source="fallback", confidence=0.0, description=text, **others)
 
@@ -43,14 +43,14 @@ def business(numbers: Iterator[int] | None) -> list[Row]:
     """
     trade = [row(7 * week, "3000", kind="revenue/card_settlement", description="EFTPOS") for week in range(WEEKS)]
     loans = [
-        guessed(day, amount, next(numbers) if numbers else loan)
+        guessed_row(day, amount, next(numbers) if numbers else loan)
         for loan, (start, size, instalment) in enumerate([(60, "30000", "-800"), (130, "20000", "-500")])
         for day, amount in [(start, size), *((start + 7 * nth, instalment) for nth in range(1, 20))]
     ]
     back = [
         row(60 + 7 * 19 + 1, "800", kind="distress/returned_payment", description="RETURNED", category_source="pattern")
     ]
-    return checked(chained(sorted([*trade, *loans, *back], key=lambda each: each["date"]), opening="9000"))
+    return mark_balances(add_balances(sorted([*trade, *loans, *back], key=lambda each: each["date"]), opening="9000"))
 
 
 @cache

@@ -22,7 +22,7 @@ from tests.api.conftest import ITEM, Belongings, Client, require_approvals, spen
 from tests.api.console.visitor import Visitor, sign_in
 from tests.api.worker import EXAMPLES, end_refreshes, end_submissions
 from tests.papers import entry, statement
-from tests.pipelines.pages.documents import Element, parsed
+from tests.pipelines.pages.documents import Element, parse_html
 
 REARRANGES: Final = "\u202e"  # of Unicode's Bidi_Control
 REFUSE_IT: Final = ("rulesets", "subscriptions")
@@ -176,7 +176,7 @@ def find_injected(html: str, base_url: str) -> list[str]:
     """Return the elements of a page that come from a hostile text, or that lead to another site."""
     assert not UNPRINTABLE.search(html)
     assert "onevil=49" not in html
-    return [f"<{each.tag} {each.attributes}>" for each in parsed(html).all() if is_injected(each, base_url)]
+    return [f"<{each.tag} {each.attributes}>" for each in parse_html(html).all() if is_injected(each, base_url)]
 
 
 def is_injected(element: Element, base_url: str) -> bool:

@@ -16,7 +16,7 @@ from tests.api.conftest import Client, require_approvals
 from tests.api.console.visitor import Visitor, visit_as
 from tests.api.core.test_evaluate import SLUG, save_policy
 from tests.api.worker import end_submissions
-from tests.pipelines.pages.documents import parsed
+from tests.pipelines.pages.documents import parse_html
 
 HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 100
 FORM = {"input.amount": "50,000", "input.secured": "yes", "input.purpose": "stock", "attribute.score": "684"}
@@ -57,7 +57,7 @@ def read_words(answer: requests.Response, status: int = 200) -> str:
     assert answer.status_code == status, answer.text
     assert "<script>alert" not in answer.text
     assert "\u202e" not in answer.text
-    return " ".join(parsed(answer.text).text.split())
+    return " ".join(parse_html(answer.text).text.split())
 
 
 def attributes(client: Client, customer_id: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def attributes(client: Client, customer_id: str) -> dict[str, Any]:
 
 
 def test_the_form_has_what_the_policy_declares(place: Place) -> None:
-    page = parsed(place.people[Role.ANALYST].get(place.form).text)
+    page = parse_html(place.people[Role.ANALYST].get(place.form).text)
     names = [each.attributes["name"] for each in page.all("input", "select") if "." in each.attributes.get("name", "")]
     assert names == ["input.amount", "input.secured", "input.purpose", "attribute.score", "attribute.loan.purpose"]
     assert "Bakery & <script>" in next(page.all("h1")).text

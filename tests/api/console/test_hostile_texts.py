@@ -24,7 +24,7 @@ from storage.core.store import Store
 from tests.api.conftest import Belongings, new_client
 from tests.api.console.hostile import HostileHouse, find_injected, hostile, is_local, names_in
 from tests.api.console.visitor import Visitor, visit_as
-from tests.pipelines.pages.documents import Element, parsed
+from tests.pipelines.pages.documents import Element, parse_html
 
 SAME_FOR_ALL = {"page_number": "1", "section_id": "counterparties"}  # parameters that are no ids
 QUERIES = {  # what pages need, or show only if asked for
@@ -90,7 +90,7 @@ class Seen:
         """Yield the pages that aren't files."""
         for (path, _), answer in self.pages.items():
             if answer.headers["content-type"].startswith("text/html"):
-                yield path, parsed(answer.text)
+                yield path, parse_html(answer.text)
 
 
 class Stranger:

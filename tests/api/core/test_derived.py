@@ -41,7 +41,7 @@ from storage.core.store import Store
 from tests.api.conftest import Client, answering, new_client
 from tests.api.worker import end_submissions
 from tests.conftest import open_store
-from tests.pipelines.enrichment.examples import accepted, held_rows
+from tests.pipelines.enrichment.examples import accepted_rows, held_rows
 
 parametrize = pytest.mark.parametrize
 UNTIL = date(2025, 6, 30)
@@ -200,7 +200,7 @@ def enriched_year() -> pl.DataFrame:
             {"customer_number": number, "received_seq": number, "account_id": row["account_number"].encode().ljust(16)}
             for row in rows
         ]
-        parts.append(accepted(*(row | who for row, who in zip(rows, whose, strict=True))))
+        parts.append(accepted_rows(*(row | who for row, who in zip(rows, whose, strict=True))))
     return enrich(pl.DataFrame(schema=TRANSACTIONS), pl.concat(parts)).transactions.collect()
 
 

@@ -16,7 +16,7 @@ from pipelines.pages import CONTENT_POLICY
 from storage.core.store import Store
 from tests.api.conftest import Client
 from tests.api.core.test_evaluate import DOCUMENT, INPUTS, evaluate_successfully, rule, save_policy
-from tests.pipelines.pages.documents import Element, parsed, table
+from tests.pipelines.pages.documents import Element, parse_html, table
 
 HOSTILE = "<script>alert(1)</script> & Söhne \u202egnirts"
 
@@ -25,7 +25,7 @@ def letter(client: Client, evaluation_id: str) -> Element:
     answer = client.get(f"/v1/evaluations/{evaluation_id}/letter.html")
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Security-Policy"] == f"{CONTENT_POLICY}; {FRAMED_BY_NOBODY}"
-    return parsed(answer.text)
+    return parse_html(answer.text)
 
 
 def words(page: Element) -> str:

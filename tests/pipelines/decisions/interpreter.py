@@ -251,7 +251,7 @@ class Reader:
         of = tuple(map(self.number, operands))
         if any(each.value is None for each in of):
             return Seen((form,), None, None, of, of)
-        value, cause = _calculated(form, list(map(_decimal, of)))
+        value, cause = _calculate(form, list(map(_decimal, of)))
         return Seen((form,), value, cause, of, of)
 
     def _tiers(self, tiers: Json) -> Seen:
@@ -321,7 +321,7 @@ def _round(exact: Decimal) -> tuple[Decimal | None, str | None]:
     return (None, "overflow") if rounded <= -LARGEST or rounded >= LARGEST else (rounded, None)
 
 
-def _calculated(form: str, operands: list[Decimal]) -> tuple[Decimal | None, str | None]:
+def _calculate(form: str, operands: list[Decimal]) -> tuple[Decimal | None, str | None]:
     if form in {"min", "max"}:
         return (min if form == "min" else max)(operands), None
     value, *others = operands

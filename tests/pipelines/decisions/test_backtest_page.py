@@ -17,7 +17,7 @@ from pipelines.decisions.backtest.page import About, page, page_content
 from pipelines.decisions.backtest.result import describe_days
 from pipelines.pages import CONTENT_POLICY, Figure, Figures, Grid, Matrix
 from tests.pipelines.decisions.test_backtest import AFTER, AS_OF, BEFORE, outcomes, readings, sides
-from tests.pipelines.pages.documents import parsed
+from tests.pipelines.pages.documents import parse_html
 
 EARLIER = date(2026, 3, 31)
 P = TypeVar("P")
@@ -89,7 +89,7 @@ def test_bars_are_as_long_as_their_figures(one_day: Sequence[Any]) -> None:
 
 def test_the_page_is_well_formed_and_fetches_nothing(one_day: Sequence[Any]) -> None:
     html = page(one_day, ABOUT, [], 0)
-    ids = [each.attributes["id"] for each in parsed(html).all() if "id" in each.attributes]
+    ids = [each.attributes["id"] for each in parse_html(html).all() if "id" in each.attributes]
     assert not re.search(r"<script|https?://(?!www\.w3\.org)|\bon[a-z]+=|style=", html)
     assert CONTENT_POLICY.replace("'", "&#39;") in html
     assert len(set(ids)) == len(ids)

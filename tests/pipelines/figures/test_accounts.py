@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.figures.accounts import closing_balances, describe_accounts
-from tests.pipelines.reports.examples import MAIN, Row, cents, chained, row, transactions
+from tests.pipelines.reports.examples import MAIN, Row, add_balances, cents, row, transactions
 
 
 def closing(rows: list[Row]) -> dict[date, Decimal | None]:
@@ -15,7 +15,7 @@ def closing(rows: list[Row]) -> dict[date, Decimal | None]:
     return dict(frame.iter_rows())
 
 
-TRADING_DAY = chained([row(0, "50"), row(0, "-20"), row(0, "5")])
+TRADING_DAY = add_balances([row(0, "50"), row(0, "-20"), row(0, "5")])
 
 
 def test_a_day_closes_with_its_last_balance_oldest_first() -> None:
@@ -28,14 +28,14 @@ def test_a_day_closes_with_its_last_balance_newest_first() -> None:
 
 @given(st.lists(cents(), min_size=1, max_size=6).filter(sum), st.randoms())
 def test_a_day_closes_with_its_last_balance_in_any_order(amounts: list[Decimal], random: object) -> None:
-    rows = chained([row(0, amount) for amount in amounts])
+    rows = add_balances([row(0, amount) for amount in amounts])
     shuffled = rows.copy()
     random.shuffle(shuffled)  # pyrefly: ignore[missing-attribute]  # hypothesis types its Random as object
     assert closing(shuffled) == {date(2025, 1, 1): rows[-1]["balance"]}
 
 
 def test_a_day_that_ends_where_it_began_leaves_the_balance_as_it_was() -> None:
-    assert closing(chained([row(0, "50"), row(1, "70"), row(1, "-70")])) == {date(2025, 1, 1): Decimal(1050)}
+    assert closing(add_balances([row(0, "50"), row(1, "70"), row(1, "-70")])) == {date(2025, 1, 1): Decimal(1050)}
 
 
 def test_a_broken_chain_is_closed_by_the_piece_received_last() -> None:

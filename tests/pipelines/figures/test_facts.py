@@ -4,7 +4,7 @@ from datetime import date
 from decimal import Decimal
 
 from pipelines.figures.facts import Facts
-from tests.pipelines.reports.examples import LOAN, SAVINGS, chained, row, transactions
+from tests.pipelines.reports.examples import LOAN, SAVINGS, add_balances, row, transactions
 
 AS_OF = date(2025, 6, 1)
 
@@ -40,7 +40,7 @@ def test_closings_leave_out_loan_balances() -> None:
 
 
 def test_a_balance_holds_until_the_accounts_next_day_and_the_last_one_through_the_history() -> None:
-    main = chained([row(0, "10"), row(3, "5")])
+    main = add_balances([row(0, "10"), row(3, "5")])
     savings = [row(9, "1", account_id=SAVINGS, account_type="savings", balance=Decimal(1))]
     held = facts(*main, *savings).closings.select("closing_balance", "days_held").rows()
     assert held == [(Decimal(1010), 3), (Decimal(1015), 7), (Decimal(1), 1)]

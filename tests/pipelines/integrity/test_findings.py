@@ -73,7 +73,7 @@ def test_the_usual_month_is_measured_over_all_days_from_the_first_row_to_the_las
     assert found["usual"] == pytest.approx(usual)
 
 
-def resolved(key: str) -> Context:
+def context_with_resolution(key: str) -> Context:
     row: dict[str, Any] = {"customer_number": 1, "kind": "finding", "key": key, "reason": "seen", "resolved_on": TODAY}
     return Context(resolutions=pl.DataFrame([row], schema=RESOLUTIONS))
 
@@ -106,24 +106,24 @@ def test_a_person_who_never_paid_before_pays_twice_in_the_last_days() -> None:
     often = [(ago, "9000", "customer_transfer", f"person {ago}") for ago in range(20, 380, 10)]
     twice = [(6, "4000", "customer_transfer", "stranger"), (3, "4000", "customer_transfer", "stranger")]
 
-    def injected(*last: tuple[int, str, str, str | None]) -> list[Decimal]:
+    def injected_amounts(*last: tuple[int, str, str, str | None]) -> list[Decimal]:
         private = rows(*often, *last).with_columns(counterparty_kind=pl.lit("person", CounterpartyKind))
         return findings(Facts(private, TODAY)).filter(finding="last_minute_injection")["amount"].to_list()
 
-    assert injected(*twice) == [8000]
-    assert injected((3, "8000", "customer_transfer", "stranger")) == []
-    assert injected(*twice, (90, "4500", "customer_transfer", "stranger")) == []
-    assert injected((6, "4000", "customer_transfer", "one"), (3, "4000", "customer_transfer", "other")) == []
+    assert injected_amounts(*twice) == [8000]
+    assert injected_amounts((3, "8000", "customer_transfer", "stranger")) == []
+    assert injected_amounts(*twice, (90, "4500", "customer_transfer", "stranger")) == []
+    assert injected_amounts((6, "4000", "customer_transfer", "one"), (3, "4000", "customer_transfer", "other")) == []
 
 
 def test_a_loan_of_revenue_is_found_whatever_its_lender_is_called() -> None:
-    def borrowed(category: str, payer: str) -> list[Decimal]:
+    def borrowed_amounts(category: str, payer: str) -> list[Decimal]:
         repaid = [(ago, "-1300", "suppliers", "newcomer") for ago in range(93, 50, -7)]
         found = findings(Facts(rows(*TRADE, (100, "20000", category, payer), *repaid), TODAY))
         return found.filter(finding="borrowed_as_revenue")["amount"].to_list()
 
-    assert borrowed("customer_transfer", "newc") == borrowed("unknown_credit", "other") == [20000]
-    assert borrowed("unknown_credit", "newc") == []  # a name that the bank has cut
+    assert borrowed_amounts("customer_transfer", "newc") == borrowed_amounts("unknown_credit", "other") == [20000]
+    assert borrowed_amounts("unknown_credit", "newc") == []  # a name that the bank has cut
 
 
 def test_receipts_of_one_payer_that_are_passed_on_to_anybody_are_round_trips() -> None:
@@ -144,7 +144,7 @@ def test_receipts_of_one_payer_that_are_passed_on_to_anybody_are_round_trips() -
 
 def test_a_resolved_finding_is_shown_and_leaves_nothing_out() -> None:
     [open_one] = findings(Facts(DRESSED, TODAY)).to_dicts()
-    facts = Facts(DRESSED, TODAY, resolved(open_one["key"]))
+    facts = Facts(DRESSED, TODAY, context_with_resolution(open_one["key"]))
     [found] = findings(facts).to_dicts()
     assert (found["resolved_on"], found["resolution"], found["left_out"]) == (TODAY, "seen", 0)
     assert not with_exclusions(facts, MARKED)["is_excluded"].any()
@@ -154,7 +154,7 @@ def test_a_resolved_finding_is_shown_and_leaves_nothing_out() -> None:
 def test_another_transaction_makes_another_finding() -> None:
     [before] = findings(Facts(DRESSED, TODAY)).to_dicts()
     more = rows(*TRADE, *TRIPS, (20, "900.00", "customer_transfer", "friend"), (19, "-900.00", "suppliers", "friend"))
-    [after] = findings(Facts(more, TODAY, resolved(before["key"]))).to_dicts()
+    [after] = findings(Facts(more, TODAY, context_with_resolution(before["key"]))).to_dicts()
     assert after["key"] != before["key"]
     assert after["resolved_on"] is None
 

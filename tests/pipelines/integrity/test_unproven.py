@@ -4,19 +4,19 @@ from datetime import timedelta
 
 from pipelines.figures.facts import Facts
 from pipelines.integrity import findings, unproven_since
-from tests.pipelines.integrity.test_findings import TODAY, resolved
-from tests.pipelines.reports.completeness_examples import identified
+from tests.pipelines.integrity.test_findings import TODAY, context_with_resolution
+from tests.pipelines.reports.completeness_examples import add_ids
 from tests.pipelines.reports.examples import START, row, transactions
 
 
 def test_balances_are_unproven_from_a_silence_on_until_a_person_resolves_it() -> None:
     days = [*range(100), *range(130, 230)]
     rows = [row(day, "-1", kind="cost_of_sales/suppliers") for day in days]
-    silent = transactions(identified(rows)).collect()
+    silent = transactions(add_ids(rows)).collect()
     assert unproven_since(Facts(silent, TODAY))["unproven_since"].to_list() == [START + timedelta(days=130)]
     [found] = findings(Facts(silent, TODAY)).to_dicts()
     assert found["finding"] == "month_withheld"
-    assert unproven_since(Facts(silent, TODAY, resolved(found["key"]))).is_empty()
+    assert unproven_since(Facts(silent, TODAY, context_with_resolution(found["key"]))).is_empty()
 
 
 def test_another_finding_at_the_row_after_a_resolved_silence_leaves_balances_proven() -> None:
@@ -25,11 +25,11 @@ def test_another_finding_at_the_row_after_a_resolved_silence_leaves_balances_pro
     rows = [
         row(day, "-1", kind="cost_of_sales/suppliers", description=text) for day, text in zip(days, texts, strict=True)
     ]
-    silent = transactions(identified(rows)).collect()
+    silent = transactions(add_ids(rows)).collect()
     keys = {each["finding"]: each["key"] for each in findings(Facts(silent, TODAY)).to_dicts()}
     assert set(keys) == {"month_withheld", "texts_blanked"}
-    assert unproven_since(Facts(silent, TODAY, resolved(keys["month_withheld"]))).is_empty()
-    assert not unproven_since(Facts(silent, TODAY, resolved(keys["texts_blanked"]))).is_empty()
+    assert unproven_since(Facts(silent, TODAY, context_with_resolution(keys["month_withheld"]))).is_empty()
+    assert not unproven_since(Facts(silent, TODAY, context_with_resolution(keys["texts_blanked"]))).is_empty()
 
 
 def test_balances_are_unproven_from_a_moved_receipt_on() -> None:
@@ -39,7 +39,9 @@ def test_balances_are_unproven_from_a_moved_receipt_on() -> None:
         row(day, "900", kind="revenue/customer_transfer", description=f"Deposit {printed:%d %b}")
         for day, printed in (*posted, moved)
     ]
-    facts = Facts(transactions(identified(rows)).collect(), TODAY)
+    facts = Facts(transactions(add_ids(rows)).collect(), TODAY)
     assert findings(facts)["finding"].to_list() == ["receipts_moved"]
     assert unproven_since(facts)["unproven_since"].to_list() == [START + timedelta(days=10)]
-    assert unproven_since(Facts(facts.transactions, TODAY, resolved(findings(facts)["key"].item()))).is_empty()
+    assert unproven_since(
+        Facts(facts.transactions, TODAY, context_with_resolution(findings(facts)["key"].item()))
+    ).is_empty()

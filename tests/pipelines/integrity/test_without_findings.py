@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 from pipelines.figures.facts import Facts
 from pipelines.integrity import findings, without_findings
 from pipelines.metrics import METRICS, select_with_inputs, values
-from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, TRIPS, resolved, rows
+from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, TRIPS, context_with_resolution, rows
 
 READ = select_with_inputs(
     ("revenue_180d", "closing_balance", "min_balance_days_180d", "mean_balance_180d", "outflow_180d"), METRICS
@@ -40,7 +40,7 @@ def test_money_that_came_last_leaves_no_balance_behind() -> None:
 def test_customers_without_open_findings_are_read_as_they_are() -> None:
     assert without_findings(Facts(rows(*TRADE), TODAY)) is None
     [key] = findings(Facts(DRESSED, TODAY))["key"]
-    assert without_findings(Facts(DRESSED, TODAY, resolved(key))) is None
+    assert without_findings(Facts(DRESSED, TODAY, context_with_resolution(key))) is None
 
 
 def test_only_customers_with_open_findings_are_read_anew() -> None:

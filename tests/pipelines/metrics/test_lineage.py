@@ -17,8 +17,8 @@ from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 from tests.pipelines.metrics.customers import customer, facts
 from tests.pipelines.metrics.test_compute import ALL, LATER
-from tests.pipelines.reports.completeness_examples import facts_of, identified
-from tests.pipelines.reports.examples import chained, row
+from tests.pipelines.reports.completeness_examples import add_ids, facts_of
+from tests.pipelines.reports.examples import add_balances, row
 
 UNTIL = date(2026, 10, 31)
 CLOSE = Decimal("0.0001")  # of the square root of a volatility
@@ -76,7 +76,7 @@ def test_an_unavailable_metric_says_why_and_has_no_inputs() -> None:
 
 def test_of_equally_long_spells_the_latest_is_explained() -> None:
     amounts = {0: 9000, 10: -8950, 12: 8950, 20: -8950, 22: 8950, 30: -8950, 32: 8950}
-    rows = identified(chained([row(day, str(amount)) for day, amount in amounts.items()], 0))
+    rows = add_ids(add_balances([row(day, str(amount)) for day, amount in amounts.items()], 0))
     last_short = rows[-2]["transaction_id"]
     for _ in range(10):  # the order of groups differs from run to run
         traced = explain(facts_of(rows, 40), "longest_below_7d_outflow_180d")

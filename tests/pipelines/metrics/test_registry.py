@@ -125,7 +125,7 @@ def test_a_fault_is_reported_with_file_line_and_reason(said: str, instead: str, 
     assert reason in message
 
 
-def derived(slug: str, *operands: str) -> str:
+def derived_metric(slug: str, *operands: str) -> str:
     definition = {"source": "metrics", "operation": "add", "operands": operands}
     texts = {"name": slug, "meaning": slug, "unit": "AUD", "format": "currency", "direction": "neutral"}
     return f"- {json.dumps({'slug': slug, **texts, 'definition': definition})}\n"
@@ -134,12 +134,12 @@ def derived(slug: str, *operands: str) -> str:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (derived("a", "revenue", "unheard_of"), "there is no metric unheard_of"),
-        (derived("a", "b", "1") + derived("b", "a", "1"), "computed from itself"),
-        (derived("a", "a", "1"), "computed from itself"),
-        (derived("revenue", "1", "2"), "revenue is defined 2 times"),
-        (derived("a", "revenue"), "at least 2 items"),
-        (derived("a", "revenue", "1e400"), "neither the slug of a metric nor a decimal"),
+        (derived_metric("a", "revenue", "unheard_of"), "there is no metric unheard_of"),
+        (derived_metric("a", "b", "1") + derived_metric("b", "a", "1"), "computed from itself"),
+        (derived_metric("a", "a", "1"), "computed from itself"),
+        (derived_metric("revenue", "1", "2"), "revenue is defined 2 times"),
+        (derived_metric("a", "revenue"), "at least 2 items"),
+        (derived_metric("a", "revenue", "1e400"), "neither the slug of a metric nor a decimal"),
     ],
 )
 def test_faults_between_metrics_are_reported(more: str, reason: str) -> None:

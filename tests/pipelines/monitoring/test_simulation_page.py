@@ -18,7 +18,7 @@ from pipelines.monitoring.simulation import MOST_EVENTS, Simulation, merge, simu
 from pipelines.pages import CONTENT_POLICY, Figure, Figures, Grid
 from tests.pipelines.metrics.customers import START, customer
 from tests.pipelines.monitoring.test_simulation import RULESET_ID, days, frame, ruleset
-from tests.pipelines.pages.documents import parsed
+from tests.pipelines.pages.documents import parse_html
 
 ABOUT = About("Some <ruleset>", [("From", "1 Apr 2024")], ["Each day is evaluated."])
 FIRINGS = [
@@ -78,7 +78,7 @@ def test_bars_are_as_long_as_their_figures(result: Any) -> None:
 
 def test_the_page_is_well_formed_and_fetches_nothing(result: Any) -> None:
     html = page(result, ABOUT, FIRINGS)
-    parsed(html)
+    parse_html(html)
     assert not re.search(r"<script|https?://(?!www\.w3\.org)|\bon[a-z]+=|style=", html)
     assert CONTENT_POLICY.replace("'", "&#39;") in html
 

@@ -48,7 +48,7 @@ def transitions_at(
     )
 
 
-def retained(firing: Mapping[Key, datetime], moved: Transitions, now: datetime) -> Mapping[Key, datetime]:
+def apply_transitions(firing: Mapping[Key, datetime], moved: Transitions, now: datetime) -> Mapping[Key, datetime]:
     """Return the stored state after the transitions: a row for each rule that has fired."""
     reset = set(moved.reset.iter_rows())
     left = {key: since for key, since in firing.items() if key not in reset}
@@ -63,7 +63,7 @@ def equals_the_machines(history: Sequence[RulesetEvaluation]) -> bool:
         now += after
         expected = {key: machines[key].evaluation(value, now) for key, value in holds.items()}
         moved = transitions_at(holds, firing, now)
-        firing = retained(firing, moved, now)
+        firing = apply_transitions(firing, moved, now)
         if {key for key, what in expected.items() if what == "fired"} != set(moved.fired.iter_rows()):
             return False
         if {key for key, what in expected.items() if what == "reset"} != set(moved.reset.iter_rows()):
@@ -95,41 +95,41 @@ KEY = KEYS[0]
 AGAIN: Key = (7, ONE, "B")
 
 
-def fired(moved: Transitions) -> list[Key]:
+def fired_keys(moved: Transitions) -> list[Key]:
     return list(moved.fired.iter_rows())
 
 
 def test_a_trigger_is_reported_once() -> None:
-    assert fired(transitions_at({KEY: True})) == [KEY]
-    assert fired(transitions_at({KEY: True}, {KEY: START})) == []
+    assert fired_keys(transitions_at({KEY: True})) == [KEY]
+    assert fired_keys(transitions_at({KEY: True}, {KEY: START})) == []
 
 
 def test_the_same_evaluation_again_reports_nothing() -> None:
     moved = transitions_at({KEY: True, AGAIN: True})
-    assert fired(transitions_at({KEY: True, AGAIN: True}, retained(NOBODY, moved, START))) == []
+    assert fired_keys(transitions_at({KEY: True, AGAIN: True}, apply_transitions(NOBODY, moved, START))) == []
 
 
 def test_a_false_condition_resets_a_rule_and_an_unknown_one_does_not() -> None:
     assert list(transitions_at({KEY: False}, {KEY: START}).reset.iter_rows()) == [KEY]
     assert list(transitions_at({KEY: None}, {KEY: START}).reset.iter_rows()) == []
-    assert fired(transitions_at({KEY: None})) == []
+    assert fired_keys(transitions_at({KEY: None})) == []
 
 
 def test_a_true_rule_fires_again_after_its_days() -> None:
-    assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10))) == [AGAIN]
-    assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10, microseconds=-1))) == []
-    assert fired(transitions_at({AGAIN: False}, {AGAIN: START}, START + timedelta(hours=10))) == []
+    assert fired_keys(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10))) == [AGAIN]
+    assert fired_keys(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10, microseconds=-1))) == []
+    assert fired_keys(transitions_at({AGAIN: False}, {AGAIN: START}, START + timedelta(hours=10))) == []
 
 
 def test_nightly_evaluations_a_little_earlier_each_time_skip_no_day() -> None:
     for day in range(1, 100):
-        assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(days=day, seconds=-day))) == [
+        assert fired_keys(transitions_at({AGAIN: True}, {AGAIN: START}, START + timedelta(days=day, seconds=-day))) == [
             AGAIN
         ]
 
 
 def test_a_clock_that_jumps_back_fires_nothing() -> None:
-    assert fired(transitions_at({AGAIN: True}, {AGAIN: START}, START - timedelta(days=400))) == []
+    assert fired_keys(transitions_at({AGAIN: True}, {AGAIN: START}, START - timedelta(days=400))) == []
 
 
 def test_states_of_what_was_not_evaluated_stay() -> None:
@@ -141,7 +141,7 @@ def test_states_of_what_was_not_evaluated_stay() -> None:
 def test_moves_are_sorted() -> None:
     moved = transitions_at(dict.fromkeys(reversed(KEYS), True))
     assert moved.fired.equals(moved.fired.sort(BY_STATE))
-    assert fired(moved) == sorted(KEYS)
+    assert fired_keys(moved) == sorted(KEYS)
 
 
 # Mutants

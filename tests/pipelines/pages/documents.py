@@ -63,7 +63,7 @@ class _Strict(HTMLParser):
         self.open.children.append(Element(tag, {name: value or "" for name, value in attrs}, self.open))
 
 
-def parsed(html: str) -> Element:
+def parse_html(html: str) -> Element:
     """Parse the document into a tree; raise if an element is not closed where it should be."""
     parser = _Strict()
     parser.feed(html)

@@ -30,7 +30,7 @@ from pipelines.pages import (
     render,
 )
 from pipelines.pages.document import STYLE
-from tests.pipelines.pages.documents import parsed, table
+from tests.pipelines.pages.documents import parse_html, table
 
 HOSTILE = "</style><script>\u202e\x00"
 GRID = Grid.of(f"Grid {HOSTILE}", (HOSTILE, *number_columns("Count"), Column("Says", "prose")), [(HOSTILE, "1", "two")])
@@ -73,7 +73,7 @@ PAGE = Page(
 
 
 def test_the_content_security_policy_allows_only_the_documents_style() -> None:
-    document = parsed(render(PAGE))
+    document = parse_html(render(PAGE))
     hashed = base64.b64encode(hashlib.sha256(document.one("style").text.encode()).digest()).decode()
     assert f"style-src 'sha256-{hashed}'" in CONTENT_POLICY
     assert CONTENT_POLICY.startswith("default-src 'none';")
@@ -82,7 +82,7 @@ def test_the_content_security_policy_allows_only_the_documents_style() -> None:
 
 
 def test_every_part_is_drawn_and_its_texts_never_become_markup() -> None:
-    document = parsed(render(PAGE))
+    document = parse_html(render(PAGE))
     assert not list(document.all("script"))
     assert not set("\u202e\x00") & set(document.text)
     shown = HOSTILE.replace("\u202e", "\ufffd").replace("\x00", "\ufffd")

@@ -20,7 +20,7 @@ def tables(rows: Iterable[Row], as_of: date) -> dict[str, list[Row]]:
     return {name: make(seen) if seen.rows else [] for name, make in TABLES.items()}
 
 
-def divided(numerator: Decimal | None, denominator: Decimal | int | None, places: int) -> Decimal | None:
+def divide(numerator: Decimal | None, denominator: Decimal | int | None, places: int) -> Decimal | None:
     if numerator is None or not denominator:
         return None
     with localcontext(prec=80):
@@ -28,10 +28,10 @@ def divided(numerator: Decimal | None, denominator: Decimal | int | None, places
 
 
 def ratio(numerator: Decimal | None, denominator: Decimal | None) -> Decimal | None:
-    return divided(numerator, denominator, 4)
+    return divide(numerator, denominator, 4)
 
 
-def shifted(month: date, months: int) -> date:
+def shift_month(month: date, months: int) -> date:
     place = month.year * 12 + month.month - 1 + months
     return date(place // 12, place % 12 + 1, 1)
 
@@ -46,7 +46,7 @@ class Seen:
     def __init__(self, rows: Iterable[Row], as_of: date) -> None:
         posted = [r for r in rows if r["status"] == "posted" and r.get("superseded_seq") is None and r["date"] <= as_of]
         posted.sort(key=lambda r: (r["date"], r["received_seq"], r["position"]))
-        self.rows = [counted_as(r) for r in posted]
+        self.rows = [classify_row(r) for r in posted]
         if self.rows:
             self.first, self.through = self.rows[0]["date"], self.rows[-1]["date"]
             self.days = calendar(self.first, self.through)
@@ -89,10 +89,10 @@ def months_between(first: date, last: date) -> list[date]:
 
 
 def is_partial(month: date, first: date, last: date) -> bool:
-    return first > month or last < shifted(month, 1) - DAY
+    return first > month or last < shift_month(month, 1) - DAY
 
 
-def counted_as(row: Row) -> Row:
+def classify_row(row: Row) -> Row:
     amount, group, category = row["amount"], row["category_group"], row["category"]
     described = row.get("category_source") in ("correction", "client_rule")
     own = group == "transfer" or (bool(row["is_transfer"]) and not described)
@@ -126,7 +126,7 @@ def closings(rows: Sequence[Row]) -> dict[date, Decimal | None]:
     return result
 
 
-def spent(rows: Sequence[Row], group: str) -> Decimal:
+def sum_spending(rows: Sequence[Row], group: str) -> Decimal:
     return sum((r["out"] for r in rows if r["category_group"] == group and not r["own"]), ZERO)
 
 
@@ -143,9 +143,9 @@ def flows(rows: Sequence[Row]) -> Row:
         "creditCount": sum(r["amount"] > 0 for r in others),
         "debitCount": sum(r["amount"] < 0 for r in others),
         "revenue": sum((r["amount"] for r in rows if r["is_revenue"]), ZERO),
-        "payroll": spent(rows, "payroll"),
-        "debtService": spent(rows, "debt_service"),
-        "tax": spent(rows, "tax"),
+        "payroll": sum_spending(rows, "payroll"),
+        "debtService": sum_spending(rows, "debt_service"),
+        "tax": sum_spending(rows, "tax"),
         "dishonours": sum(r["dishonour"] for r in rows),
     }
 
@@ -160,7 +160,7 @@ _TRANSFERS, _COUNTS = ("transfersIn", "transfersOut"), ("creditCount", "debitCou
 def over_days(balances: Iterable[Decimal | None]) -> Row:
     stated = known_values(balances)
     return {
-        "meanBalance": divided(sum(stated, ZERO), len(stated), 2),
+        "meanBalance": divide(sum(stated, ZERO), len(stated), 2),
         "minBalance": min(stated, default=None),
         "knownDays": len(stated),
         "negativeDays": sum(balance < 0 for balance in stated),
@@ -172,7 +172,7 @@ def cash_flow(seen: Seen, rows: Sequence[Row], accounts: Sequence[bytes]) -> lis
     balances = seen.balances(accounts, through)
     result = []
     for month in months_between(first, through):
-        end = min(shifted(month, 1) - DAY, through)
+        end = min(shift_month(month, 1) - DAY, through)
         result.append(
             {
                 "month": month,
@@ -299,7 +299,7 @@ def rolling_windows(seen: Seen) -> list[Row]:
 def by_period(seen: Seen, start: Callable[[date], date], length: int, name: Callable[[date], str]) -> list[Row]:
     result = []
     for each in sorted({start(month) for month in seen.months}):
-        last = shifted(each, length) - DAY
+        last = shift_month(each, length) - DAY
         rows = [r for r in seen.rows if each <= r["date"] <= last]
         result.append(
             {
@@ -331,7 +331,7 @@ def quarters(seen: Seen) -> list[Row]:
 def seasonality(seen: Seen) -> list[Row]:
     result = []
     for month in seen.months:
-        earlier = shifted(month, -12)
+        earlier = shift_month(month, -12)
         if earlier not in seen.months:
             continue
         now, before = (flows([r for r in seen.rows if r["month"] == each]) for each in (month, earlier))
@@ -359,8 +359,8 @@ def profile(seen: Seen, key: str, numbers: Iterable[int], number: Callable[[date
                 key: each,
                 **{name: described[name] for name in ("moneyIn", "moneyOut", *_COUNTS)},
                 "daysInHistory": days,
-                "meanMoneyIn": divided(described["moneyIn"], days, 2),
-                "meanMoneyOut": divided(described["moneyOut"], days, 2),
+                "meanMoneyIn": divide(described["moneyIn"], days, 2),
+                "meanMoneyOut": divide(described["moneyOut"], days, 2),
             }
         )
     return result
@@ -476,7 +476,7 @@ def revenue_sources(seen: Seen) -> list[Row]:
     for category in sorted({r["category"] for r in rows}):
         received, given, count = sides([r for r in rows if r["category"] == category])
         rate = FEES.get(category, ZERO)
-        gross = divided(received, 1 - rate, 2)
+        gross = divide(received, 1 - rate, 2)
         assert gross is not None
         result.append(
             {
@@ -619,7 +619,7 @@ def recurring_commitments(seen: Seen) -> list[Row]:
                 "occurrences": len(rows),
                 "usualAmount": middle,
                 "lastAmount": abs(last["amount"]),
-                "monthlyAmount": divided(middle * A_YEAR[last["series_period"]], 12, 2) if following else None,
+                "monthlyAmount": divide(middle * A_YEAR[last["series_period"]], 12, 2) if following else None,
             }
         )
     return result

@@ -14,12 +14,12 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.tables import Table
 from pipelines.reports.completeness import completeness_report
 from pipelines.reports.completeness.score import SUMMARY
-from tests.pipelines.reports.examples import SAVINGS, START, Row, chained, row, transactions
+from tests.pipelines.reports.examples import SAVINGS, START, Row, add_balances, row, transactions
 
 NOBODY_KNOWN = Context()
 
 
-def identified(rows: Iterable[Row]) -> list[Row]:
+def add_ids(rows: Iterable[Row]) -> list[Row]:
     """Give each row an id: its index."""
     return [{"transaction_id": place.to_bytes(16, "big"), **each} for place, each in enumerate(rows, 1)]
 
@@ -29,7 +29,7 @@ def day_of(as_of: date | int) -> date:
 
 
 def facts_of(rows: Sequence[Row], as_of: date | int, context: Context = NOBODY_KNOWN) -> Facts:
-    return Facts(transactions(identified(rows)).collect(), day_of(as_of), context)
+    return Facts(transactions(add_ids(rows)).collect(), day_of(as_of), context)
 
 
 def completeness(rows: Sequence[Row], as_of: date | int, context: Context = NOBODY_KNOWN) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def statements(draw: st.DrawFn, most_days: int = 500) -> list[Row]:
         row(day, amount, kind=draw(kinds), is_transfer=draw(st.booleans()))
         for day, amount in zip(posted, amounts, strict=True)
     )
-    return [{**each, "position": place} for place, each in enumerate(chained(made, opening=0))]
+    return [{**each, "position": place} for place, each in enumerate(add_balances(made, opening=0))]
 
 
 def in_savings(rows: Iterable[Row]) -> list[Row]:

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from tests.pipelines.reports.aggregate_oracle import Row, counted_as, divided, ratio, text
+from tests.pipelines.reports.aggregate_oracle import Row, classify_row, divide, ratio, text
 from tests.pipelines.reports.examples import posted_rows
 
 ZERO = Decimal(0)
@@ -43,12 +43,12 @@ MENTIONS: Mapping[str, Mention] = {
 def members(rows: Iterable[Row], as_of: date, described: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of the report that this module knows, from rows of one customer and its `described` data
     (`attributes`, `duplicates`, `rejected`)."""
-    posted = [counted_as(r) for r in posted_rows(rows) if r["date"] <= as_of]
+    posted = [classify_row(r) for r in posted_rows(rows) if r["date"] <= as_of]
     posted.sort(key=lambda r: (r["date"], r["received_seq"], r["position"]))
     return {
         "freshness": freshness(posted, as_of),
         "accounts": accounts(posted, as_of),
-        "mentionedAccounts": mentioned(posted),
+        "mentionedAccounts": mentioned_accounts(posted),
         "unsharedLenders": unshared_lenders(posted),
         "similarAccounts": similar(posted),
         "transfers": one_sided_transfers(posted),
@@ -57,7 +57,7 @@ def members(rows: Iterable[Row], as_of: date, described: Mapping[str, Any]) -> d
     }
 
 
-def shown(value: date) -> str:
+def format_date(value: date) -> str:
     return value.isoformat()
 
 
@@ -87,7 +87,7 @@ def freshness(rows: Sequence[Row], as_of: date) -> Row:
     if not rows:
         return {"firstDate": None, "dataThrough": None, "daysBehind": None}
     first, last = rows[0]["date"], rows[-1]["date"]
-    return {"firstDate": shown(first), "dataThrough": shown(last), "daysBehind": (as_of - last).days}
+    return {"firstDate": format_date(first), "dataThrough": format_date(last), "daysBehind": (as_of - last).days}
 
 
 def accounts(rows: Sequence[Row], as_of: date) -> list[Row]:
@@ -101,14 +101,14 @@ def accounts(rows: Sequence[Row], as_of: date) -> list[Row]:
                 "accountId": text(account),
                 "bankName": newest(its, "bank_name"),
                 "accountType": newest(its, "account_type"),
-                "firstDate": shown(first),
-                "lastDate": shown(last),
+                "firstDate": format_date(first),
+                "lastDate": format_date(last),
                 "transactionCount": len(its),
                 "daysWithActivity": active,
                 "daysSpanned": spanned,
                 "daysWithoutActivity": spanned - active,
                 "daysBehind": (as_of - last).days,
-                "balanceShare": divided(Decimal(sum(r["balance"] is not None for r in its)), len(its), 4),
+                "balanceShare": divide(Decimal(sum(r["balance"] is not None for r in its)), len(its), 4),
             }
         )
     return found
@@ -117,19 +117,19 @@ def accounts(rows: Sequence[Row], as_of: date) -> list[Row]:
 # Accounts that transfers mention.
 
 
-def mentioned(rows: Sequence[Row]) -> list[Row]:
+def mentioned_accounts(rows: Sequence[Row]) -> list[Row]:
     missing: dict[tuple[str | None, str | None], list[Row]] = defaultdict(list)
     for r in rows:
         if mentions_account(r) and not is_supplied(r, rows):
             digits = digits_of(r)
-            missing[(None, called(r)) if digits is None else ("xx" + digits[-4:], None)].append(r)
+            missing[(None, counterparty_text(r)) if digits is None else ("xx" + digits[-4:], None)].append(r)
     entries = [
         {
             "maskedNumber": number,
-            "name": most_often(called(r) for r in its),
+            "name": most_often(counterparty_text(r) for r in its),
             "bankName": most_often(known_text(MENTIONS[r["description"]].bank for r in its)),
-            "firstDate": shown(min(r["date"] for r in its)),
-            "lastDate": shown(max(r["date"] for r in its)),
+            "firstDate": format_date(min(r["date"] for r in its)),
+            "lastDate": format_date(max(r["date"] for r in its)),
             "transferCount": len(its),
             "totalIn": sum((r["in"] for r in its), ZERO),
             "totalOut": sum((r["out"] for r in its), ZERO),
@@ -143,7 +143,7 @@ def known_text(values: Iterable[str | None]) -> list[str]:
     return [value for value in values if value is not None]
 
 
-def called(r: Row) -> str:
+def counterparty_text(r: Row) -> str:
     return str(r["counterparty_name"] or r["clean_description"] or r["description"])
 
 
@@ -166,7 +166,7 @@ def mentions_account(r: Row) -> bool:
         by_client = r["category_source"] in ("correction", "client_rule")
         named_somebody = r["category"] == "own_transfer" and r["counterparty_kind"] in ("business", "processor")
         guessed = r["category_source"] == "learned" and r["confidence"] is not None and r["confidence"] < 0.8
-        calls = called(r) not in MENTIONS or MENTIONS[called(r)].calls
+        calls = counterparty_text(r) not in MENTIONS or MENTIONS[counterparty_text(r)].calls
         return by_client or digits is not None or (calls and not named_somebody and not guessed)
     if digits is None or (r["counterparty_name"] and r["counterparty_kind"]):
         return False
@@ -180,7 +180,11 @@ def is_supplied(r: Row, rows: Sequence[Row]) -> bool:
     if digits is not None:
         numbers = (number_of(its) for its in group_by(rows, lambda each: each["account_id"]).values())
         return any(number is not None and number.endswith(digits) for number in numbers)
-    alike = [each for each in rows if each["account_id"] == r["account_id"] and called(each) == called(r)]
+    alike = [
+        each
+        for each in rows
+        if each["account_id"] == r["account_id"] and counterparty_text(each) == counterparty_text(r)
+    ]
     lone = [each for each in alike if mentions_account(each) and digits_of(each) is None]
     return sum(bool(each["is_transfer"]) for each in alike) >= len(lone)
 
@@ -207,8 +211,8 @@ def unshared_lenders(rows: Sequence[Row]) -> list[Row]:
     return [
         {
             "lender": lender,
-            "firstDate": shown(unshared[lender][0]["date"]),
-            "lastDate": shown(unshared[lender][-1]["date"]),
+            "firstDate": format_date(unshared[lender][0]["date"]),
+            "lastDate": format_date(unshared[lender][-1]["date"]),
             "repaymentCount": len(unshared[lender]),
             "totalRepaid": sum((r["out"] for r in unshared[lender]), ZERO),
         }
@@ -266,8 +270,8 @@ def bas_quarters(rows: Sequence[Row], attributes: Mapping[str, str]) -> list[Row
         found.append(
             {
                 "quarter": name[6:],
-                "firstDate": shown(first),
-                "lastDate": shown(last),
+                "firstDate": format_date(first),
+                "lastDate": format_date(last),
                 "isCovered": begins <= first and last <= ends,
                 "declaredG1": Decimal(declared),
                 "bankedRevenue": banked,
@@ -286,7 +290,7 @@ def quality(rows: Sequence[Row], described: Mapping[str, Any]) -> Row:
     unknown = sum((abs(r["amount"]) for r in rows if r["category_group"] == "unknown"), ZERO)
     with_balance = sum(r["balance"] is not None for r in rows)
     rounds = sum(r["amount"] != 0 and r["amount"] % 100 == 0 for r in rows)
-    confident = sum((weighed(r) for r in rows), ZERO)
+    confident = sum((weigh(r) for r in rows), ZERO)
     return {
         "duplicateRows": described.get("duplicates"),
         "rejectedRows": described.get("rejected"),
@@ -297,14 +301,14 @@ def quality(rows: Sequence[Row], described: Mapping[str, Any]) -> Row:
         "movedTotal": moved,
         "uncategorisedTotal": unknown,
         "backdatedRows": sum(is_backdated(r, rows) for r in rows),
-        "balanceShare": divided(Decimal(with_balance), len(rows), 4),
+        "balanceShare": divide(Decimal(with_balance), len(rows), 4),
         "uncategorisedShare": ratio(unknown, moved),
         "meanConfidence": ratio(confident, moved),
-        "roundShare": divided(Decimal(rounds), len(rows), 4),
+        "roundShare": divide(Decimal(rounds), len(rows), 4),
     }
 
 
-def weighed(r: Row) -> Decimal:
+def weigh(r: Row) -> Decimal:
     """Return amount times confidence, in the four decimals of lineage's contributions."""
     confidence = ZERO if r["confidence"] is None else Decimal(str(r["confidence"]))
     return Decimal(abs(r["amount"]) * confidence).quantize(Decimal("0.0001"), ROUND_HALF_EVEN)

@@ -48,7 +48,7 @@ def transactions(rows: Iterable[Mapping[str, object]]) -> pl.LazyFrame:
     return pl.LazyFrame(placed, schema=TRANSACTIONS)
 
 
-def chained(rows: Iterable[Row], opening: str | int | Decimal = 1000) -> list[Row]:
+def add_balances(rows: Iterable[Row], opening: str | int | Decimal = 1000) -> list[Row]:
     """Add the balance after each row to the rows of one account, in their order."""
     balance, result = Decimal(opening), list[Row]()
     for each in rows:
@@ -57,7 +57,7 @@ def chained(rows: Iterable[Row], opening: str | int | Decimal = 1000) -> list[Ro
     return result
 
 
-def checked(rows: Iterable[Row]) -> list[Row]:
+def mark_balances(rows: Iterable[Row]) -> list[Row]:
     """Mark every balance as enrichment does."""
     rows = list(rows)
     marks = verify_balances(transactions(rows).collect())["balance_verified"]

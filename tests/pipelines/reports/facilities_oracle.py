@@ -49,7 +49,7 @@ def facilities(rows: Iterable[Row], as_of: date) -> list[Row]:
         each.renewed = is_renewed(each, found)
     for each in found:
         each.status = status_of(each)
-    return sorted(map(shown, found), key=lambda row: str(row["facilityId"]))
+    return sorted(map(show_facility, found), key=lambda row: str(row["facilityId"]))
 
 
 @dataclass
@@ -125,7 +125,7 @@ def _facilities(posted: Sequence[Row]) -> list[Facility]:
     for r in posted:
         if r["facility_id"] is not None:
             members[r["facility_id"]].append(r)
-    came_back = returned([r for its in members.values() for r in its])
+    came_back = returned_ids([r for its in members.values() for r in its])
     result = []
     for facility, its in members.items():
         flows = [r for r in its if product_of(r) and not (r["amount"] > 0 and r["transaction_id"] in came_back)]
@@ -137,7 +137,7 @@ def _facilities(posted: Sequence[Row]) -> list[Facility]:
     return result
 
 
-def returned(rows: Sequence[Row]) -> set[bytes]:
+def returned_ids(rows: Sequence[Row]) -> set[bytes]:
     """Return ids of returned payments. Each return is matched to the latest unmatched payment of its amount in its
     account, at most five business days before: first of the same name, else of any that no name contradicts."""
     rows = sorted(rows, key=lambda r: (r["date"], is_return(r), r["transaction_id"]))
@@ -248,7 +248,7 @@ def months_later(day: date, months: int) -> date:
     return date(year, month + 1, min(day.day, last))
 
 
-def passed_over(facility: Facility) -> list[date]:
+def find_passed_over(facility: Facility) -> list[date]:
     """Return repayments that bounced, and those missing between one slot and the next."""
     bounced = [day for day in facility.slots if day in facility.bounced_days]
     every = facility.frequency
@@ -425,14 +425,14 @@ def short(facility: Facility) -> float:
     """Return how many recent instalments are missing and were not made up for by additional ones."""
     period = PERIOD[facility.frequency] if facility.frequency else 0
     since = facility.through - DAY * max(90, ceil(3 * period))
-    missed = sum(day > since for day in [*passed_over(facility), *overdue(facility)])
+    missed = sum(day > since for day in [*find_passed_over(facility), *overdue(facility)])
     paid = [r for r in facility.paid if r["date"] > since]
     instalments = sum(float(-r["amount"]) / (facility.usual or 1) for r in paid)
     due = sum(day > since and day not in facility.bounced_days for day in facility.slots)
     return missed - max(0, instalments - due)
 
 
-def shown(facility: Facility) -> Row:
+def show_facility(facility: Facility) -> Row:
     over = facility.renewed or facility.status == "likely_repaid"
     resolutions = over and (facility.renewed or facility.remaining != 0)
     runs = facility.status in ("active", "in_arrears")
@@ -444,7 +444,7 @@ def shown(facility: Facility) -> Row:
         "status": facility.status,
         "fundingDate": facility.funded_on,
         "lastRepaymentDate": facility.last_paid,
-        "missedPayments": len(passed_over(facility)) + (len(overdue(facility)) if runs else 0),
+        "missedPayments": len(find_passed_over(facility)) + (len(overdue(facility)) if runs else 0),
         "estimatedRemaining": ZERO if resolutions else facility.remaining,
         "remainingMethod": ("rolled_over" if facility.renewed else "payments_ended")
         if resolutions

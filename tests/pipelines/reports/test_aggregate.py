@@ -16,7 +16,7 @@ from pipelines.figures.tables import UNITS
 from pipelines.reports.aggregate import TABLES, aggregate_report
 from tests.conftest import examples
 from tests.pipelines.reports import aggregate_oracle as oracle
-from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, START, Row, cents, chained, facts, row
+from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, START, Row, add_balances, cents, facts, row
 
 TODAY = START + timedelta(days=500)
 JAN, FEB, MAR = (date(2025, month, 1) for month in (1, 2, 3))
@@ -126,10 +126,10 @@ def customers(draw: st.DrawFn) -> list[Row]:
     """Draw rows of a customer over a day, a month or more than two years, most with a chain of balances."""
     most_days = draw(st.sampled_from((0, 25, 150, 460)))
     rows = draw(st.lists(a_row(most_days), min_size=1, max_size=35))
-    return numbered(with_chains(rows) if draw(st.booleans()) else rows)
+    return number_rows(with_chains(rows) if draw(st.booleans()) else rows)
 
 
-def numbered(rows: Sequence[Row]) -> list[Row]:
+def number_rows(rows: Sequence[Row]) -> list[Row]:
     return [{**r, "position": n, "transaction_id": (n + 1).to_bytes(16, "big")} for n, r in enumerate(rows)]
 
 
@@ -137,11 +137,13 @@ def with_chains(rows: Sequence[Row]) -> list[Row]:
     """Give most accounts a chain of balances, as banks print it."""
     ordered = sorted(rows, key=lambda r: (r["account_id"], r["date"]))
     return [
-        each for _, account in groupby(ordered, lambda r: r["account_id"]) for each in chained(account, opening=250)
+        each
+        for _, account in groupby(ordered, lambda r: r["account_id"])
+        for each in add_balances(account, opening=250)
     ]
 
 
-def generated(random: Random, rows: int) -> list[Row]:
+def generate_rows(random: Random, rows: int) -> list[Row]:
     """Return a customer of this many rows without hypothesis, which is much faster for thousands."""
     most_days, result = random.choice((0, 1, 28, 58, 365, 470)), list[Row]()
     for _ in range(rows):
@@ -166,7 +168,7 @@ def generated(random: Random, rows: int) -> list[Row]:
                 balance=random.choice((None, Decimal(random.randint(-90, 90)))),
             )
         )
-    return numbered(with_chains(result) if random.random() < 0.6 else result)
+    return number_rows(with_chains(result) if random.random() < 0.6 else result)
 
 
 def assert_agrees_with_oracle(shown: dict[str, list[Row]], rows: list[Row], as_of: date = TODAY) -> None:
@@ -197,15 +199,15 @@ def test_rows_after_as_of_do_not_count(rows: list[Row], days: int) -> None:
 def test_every_figure_of_thousands_of_customers_agrees_with_the_oracle() -> None:
     random = Random(5)
     for _ in range(20):
-        customers = {number: generated(random, random.choice((1, 2, 8, 40, 90))) for number in range(1, 151)}
+        customers = {number: generate_rows(random, random.choice((1, 2, 8, 40, 90))) for number in range(1, 151)}
         rows = [{**r, "customer_number": number} for number, its in customers.items() for r in its]
         for number, text in aggregate_report(facts(rows, TODAY)).iter_rows():
             assert_agrees_with_oracle(as_read(text), customers[number])
 
 
 def test_the_oracle_knows_every_column_not_tested_elsewhere() -> None:
-    busy = oracle.tables(generated(Random(27), 80), TODAY)
-    long = oracle.tables(numbered([row(0, "1"), row(400, "1")]), TODAY)
+    busy = oracle.tables(generate_rows(Random(27), 80), TODAY)
+    long = oracle.tables(number_rows([row(0, "1"), row(400, "1")]), TODAY)
     expected_documents = {name: busy[name] or long[name] for name in busy}
     unknown = {
         (each.id, column.name)
@@ -303,14 +305,14 @@ def test_a_month_without_rows_has_zero_flows_and_keeps_its_balance() -> None:
 
 
 def test_the_mean_balance_is_weighted_by_days() -> None:
-    rows = chained([row(JAN, "10"), row(date(2025, 1, 11), "-1310"), row(date(2025, 1, 31), "300")])
+    rows = add_balances([row(JAN, "10"), row(date(2025, 1, 11), "-1310"), row(date(2025, 1, 31), "300")])
     [month] = table(rows, "monthly_cash_flow")
     assert month["meanBalance"] == Decimal("132.26")  # (10 × 1010 − 20 × 300 + 1 × 0) / 31
     assert (month["minBalance"], month["negativeDays"]) == (-300, 20)
 
 
 def test_an_account_first_seen_later_brings_its_own_opening_balance() -> None:
-    main = chained([row(JAN, "10"), row(FEB, "10")])
+    main = add_balances([row(JAN, "10"), row(FEB, "10")])
     savings = [row(FEB, "1", account_id=SAVINGS, account_type="savings", balance=Decimal(500))]
     loan = [row(FEB, "1", account_id=LOAN, account_type="loan", balance=Decimal(-9000))]
     rows = [*main, *savings, *loan]
@@ -360,14 +362,14 @@ def test_direct_payers_leave_out_processors() -> None:
 
 
 def test_revenue_and_excluded_receipts_add_up_to_all_money_in() -> None:
-    rows = generated(Random(1), 200)
+    rows = generate_rows(Random(1), 200)
     recent = oracle.Seen(rows, TODAY).recent(365)
     received = sum(column(rows, "revenue_sources", "receipts")) + sum(column(rows, "excluded_receipts", "amount"))
     assert received == sum(each["in"] for each in recent)
 
 
 def test_profit_and_loss_has_the_net_of_the_cash_flow() -> None:
-    rows = generated(Random(2), 200)
+    rows = generate_rows(Random(2), 200)
     assert column(rows, "profit_and_loss", "net") == column(rows, "monthly_cash_flow", "net")
 
 
@@ -392,14 +394,16 @@ def test_money_at_both_ends_of_the_range_is_summed_exactly() -> None:
     paid = {"kind": "revenue/customer_transfer", "counterparty_name": "Whale"}
     rows = [row(day, sign * most, balance=most * sign, **paid) for day in range(200) for sign in (1, 1, -1)]
     assert_agrees_with_oracle(
-        {name: values for name, values in tables(numbered(rows)).items() if name != "revenue_concentration"},
-        numbered(rows),
+        {name: values for name, values in tables(number_rows(rows)).items() if name != "revenue_concentration"},
+        number_rows(rows),
     )
     assert column(rows, "revenue_concentration", "hhi") == [None, None]
     assert column(rows, "revenue_concentration", "largest1Share") == [1, 1]
 
 
 def test_ratios_to_income_are_null_without_credits() -> None:
-    rows = numbered([row(day, "-10", kind="cost_of_sales/suppliers", balance=Decimal(-10 * day)) for day in range(90)])
+    rows = number_rows(
+        [row(day, "-10", kind="cost_of_sales/suppliers", balance=Decimal(-10 * day)) for day in range(90)]
+    )
     assert_agrees_with_oracle(tables(rows), rows)
     assert column(rows, "category_summary", "shareOfMoneyIn12m") == [None]

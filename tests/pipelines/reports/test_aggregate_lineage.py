@@ -21,8 +21,8 @@ from pipelines.reports.aggregate import TABLES, aggregate_report, compute_table,
 from pipelines.synthetic import portfolio
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
-from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, chained, facts, row
-from tests.pipelines.reports.test_aggregate import generated
+from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, add_balances, facts, row
+from tests.pipelines.reports.test_aggregate import generate_rows
 
 UNTIL = date(2026, 10, 31)
 Figure = tuple[tuple[str, ...], Any]
@@ -93,7 +93,7 @@ def test_every_figure_of_realistic_reports_is_explained(businesses: Facts, numbe
 @pytest.mark.parametrize("seed", range(4))
 def test_the_figures_of_odd_customers_are_explained(seed: int) -> None:
     random = Random(seed)
-    customer = facts(generated(random, random.choice((1, 12, 60))), date(2027, 1, 1))
+    customer = facts(generate_rows(random, random.choice((1, 12, 60))), date(2027, 1, 1))
     data = data_of(customer)
     for figure in some(list(numbers(data)), of_each=1):
         assert_explained(customer, data, figure)
@@ -126,7 +126,7 @@ def test_facilities_agree_with_enrichment(businesses: Facts) -> None:
 
 
 def test_a_closing_balance_rests_on_the_row_that_states_it_in_each_account() -> None:
-    main = chained([row(0, "5", transaction_id=b"a" * 16), row(1, "5", transaction_id=b"b" * 16)])
+    main = add_balances([row(0, "5", transaction_id=b"a" * 16), row(1, "5", transaction_id=b"b" * 16)])
     saved = row(0, "1", account_id=SAVINGS, balance=Decimal(7), transaction_id=b"c" * 16)
     owed = row(0, "1", account_id=LOAN, account_type="loan", balance=Decimal(-9), transaction_id=b"d" * 16)
     customer = facts([*main, saved, owed], date(2026, 1, 1))
@@ -137,7 +137,7 @@ def test_a_closing_balance_rests_on_the_row_that_states_it_in_each_account() -> 
 
 def test_a_mean_balance_follows_from_balances_times_days() -> None:
     customer = facts(
-        chained([row(0, "5", transaction_id=b"a" * 16), row(9, "5", transaction_id=b"b" * 16)]), date(2026, 1, 1)
+        add_balances([row(0, "5", transaction_id=b"a" * 16), row(9, "5", transaction_id=b"b" * 16)]), date(2026, 1, 1)
     )
     data, path = data_of(customer), ("tables", "monthly_cash_flow", "values", "0", "meanBalance")
     mean = explain_aggregate(customer, data, path)

@@ -32,7 +32,7 @@ print(pl.thread_pool_size(), hashlib.sha256("\\n".join(texts).encode()).hexdiges
 
 
 @pytest.fixture(scope="module")
-def enriched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def enriched_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sent = accept_all(portfolio(3, 8, 21, until=AS_OF)).select(ACCEPTED.names())
     rows = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
     path = tmp_path_factory.mktemp("portfolio") / "transactions.parquet"
@@ -40,7 +40,7 @@ def enriched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def computed(path: Path, threads: int, hash_seed: int) -> tuple[int, str]:
+def compute_hash(path: Path, threads: int, hash_seed: int) -> tuple[int, str]:
     """Return how many threads Polars had, and the hash of everything that was computed."""
     environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
     command = [sys.executable, "-c", COMPUTED_AND_HASHED, str(path), AS_OF.isoformat()]
@@ -50,8 +50,8 @@ def computed(path: Path, threads: int, hash_seed: int) -> tuple[int, str]:
 
 
 @pytest.mark.service  # starts other processes
-def test_reports_and_metrics_are_the_same_bytes_in_every_process(enriched: Path) -> None:
-    runs = [computed(enriched, threads, seed) for threads, seed in ((1, 0), (2, 1), (5, 2))]
+def test_reports_and_metrics_are_the_same_bytes_in_every_process(enriched_file: Path) -> None:
+    runs = [compute_hash(enriched_file, threads, seed) for threads, seed in ((1, 0), (2, 1), (5, 2))]
     assert [had for had, _ in runs] == [1, 2, 5]
     assert len({digest for _, digest in runs}) == 1
     assert runs[0][1] != hashlib.sha256(b"").hexdigest()

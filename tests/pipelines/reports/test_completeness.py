@@ -17,16 +17,16 @@ from pipelines.vocabulary.errors import NotFound
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
     NOBODY_KNOWN,
+    add_ids,
     codes,
     completeness,
     context_of_customer,
     daily,
     facts_of,
-    identified,
     in_savings,
     statements,
 )
-from tests.pipelines.reports.examples import LOAN, SAVINGS, Row, any_row, chained, checked, row
+from tests.pipelines.reports.examples import LOAN, SAVINGS, Row, add_balances, any_row, mark_balances, row
 
 MAIN_ID, SAVINGS_ID = (f"00000000-0000-0000-0000-00000000000{nth}" for nth in (1, 2))
 LISTS = (
@@ -65,7 +65,7 @@ def test_a_customer_without_posted_rows_has_that_reason() -> None:
 
 
 def test_every_account_has_its_own_coverage() -> None:
-    main = checked(chained([row(0, "10"), row(1, "10"), row(40, "10")]))
+    main = mark_balances(add_balances([row(0, "10"), row(1, "10"), row(40, "10")]))
     first, second = completeness([*main, *in_savings([row(20, "10")])], 50)["accounts"]
     assert first == {
         "accountId": MAIN_ID,
@@ -90,7 +90,7 @@ def test_every_account_has_its_own_coverage() -> None:
 
 
 def test_coverage_is_listed_as_dated_ranges() -> None:
-    rows = [*checked(chained(daily([0, 3]))), *daily([5, 30])]
+    rows = [*mark_balances(add_balances(daily([0, 3]))), *daily([5, 30])]
     assert [
         (each["firstDate"], each["lastDate"], each["evidence"], each["days"])
         for each in completeness(rows, 40)["coverage"]
@@ -111,7 +111,7 @@ def test_the_state_of_the_data_gives_reasons() -> None:
 
 
 def test_partial_balances_score_between_none_and_all() -> None:
-    rows = chained(daily(range(100)))
+    rows = add_balances(daily(range(100)))
     some = [{**each, "balance": None} if place % 2 else each for place, each in enumerate(rows)]
     assert "PartialBalances" in codes(completeness(some, 99))
 
@@ -267,15 +267,13 @@ def test_another_accounts_rows_change_nothing_in_an_accounts_own_entries(rows: l
         return [[each for each in data[name] if each["accountId"] == SAVINGS_ID] for name in LISTS[:5]]
 
     others = [each for each in more if each["account_id"] != SAVINGS]
-    assert of_savings(completeness(identified([*rows, *others]), 400)) == of_savings(
-        completeness(identified(rows), 400)
-    )
+    assert of_savings(completeness(add_ids([*rows, *others]), 400)) == of_savings(completeness(add_ids(rows), 400))
 
 
 @examples(1)
 @given(st.lists(any_row(), min_size=1, max_size=20), st.randoms(use_true_random=False))
 def test_shuffling_the_rows_changes_nothing(rows: list[Row], random: Random) -> None:
-    placed = identified([{**each, "position": place} for place, each in enumerate(rows)])
+    placed = add_ids([{**each, "position": place} for place, each in enumerate(rows)])
     assert completeness(random.sample(placed, len(placed)), 400) == completeness(placed, 400)
 
 
@@ -290,9 +288,9 @@ def test_shuffling_the_rows_changes_nothing(rows: list[Row], random: Random) -> 
     ],
 )
 def test_odd_histories_raise_no_error(rows: list[Row]) -> None:
-    data = completeness(checked(rows), 200)
+    data = completeness(mark_balances(rows), 200)
     assert 0 <= data["summary"]["completenessScore"] <= 100
-    assert_explained(checked(rows)[:40], 200, NOBODY_KNOWN)
+    assert_explained(mark_balances(rows)[:40], 200, NOBODY_KNOWN)
 
 
 def numeric_leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -333,7 +331,7 @@ def test_every_figure_is_explained(main: list[Row], others: list[Row]) -> None:
         transfer(100, "-500", "4821"),
         row(9, "-7", kind="debt_service/term_loan_repayment", counterparty_name="Prospa"),
     ]
-    rows = [*checked(main), *(each for each in others if each["account_type"] != "transaction"), *speaking]
+    rows = [*mark_balances(main), *(each for each in others if each["account_type"] != "transaction"), *speaking]
     assert_explained(
         rows, 210, context_of_customer("Harbour", attributes={"basG1-2025Q1": "500"}, duplicates=1, rejected=2)
     )

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.orders import Day, Edge
 from tests.conftest import examples
-from tests.pipelines.reports.completeness_examples import codes, completeness, daily, facts_of, identified
-from tests.pipelines.reports.examples import Row, chained, checked, row
+from tests.pipelines.reports.completeness_examples import add_ids, codes, completeness, daily, facts_of
+from tests.pipelines.reports.examples import Row, add_balances, mark_balances, row
 
 ROUNDING = Decimal("0.02")
 KINDS = ("BalanceBreaks", "Rounding", "RowOrder")
@@ -22,7 +22,7 @@ KINDS = ("BalanceBreaks", "Rounding", "RowOrder")
 
 def causes(rows: Sequence[Row], as_of: int = 400) -> list[tuple[str, Any]]:
     """Return the likely cause of each break and the money missing there; none where only the order is wrong."""
-    found = breaks(facts_of(checked(identified(rows)), as_of)).collect()
+    found = breaks(facts_of(mark_balances(add_ids(rows)), as_of)).collect()
     missing = found["opening"] - found["carried"] - found["balance"]
     likely = found["likely"].to_list()
     return [(cause, None if cause == "ordering" else money) for cause, money in zip(likely, missing, strict=True)]
@@ -38,14 +38,14 @@ def off_by(rows: Sequence[Row], place: int, cents: int) -> list[Row]:
 
 @pytest.mark.parametrize(("cents", "likely"), [(1, "rounding"), (-2, "rounding"), (3, "rows_missing")])
 def test_a_break_of_two_minor_units_is_rounding(cents: int, likely: str) -> None:
-    rows = off_by(chained(daily(range(30))), 12, cents)
+    rows = off_by(add_balances(daily(range(30))), 12, cents)
     assert causes(rows) == [(likely, Decimal(cents).scaleb(-2))]
     expected = "Rounding" if likely == "rounding" else "BalanceBreaks"
-    assert [code for code in codes(completeness(checked(identified(rows)), 31)) if code in KINDS] == [expected]
+    assert [code for code in codes(completeness(mark_balances(add_ids(rows)), 31)) if code in KINDS] == [expected]
 
 
 def test_the_eleventh_small_break_of_a_year_is_an_ordinary_one() -> None:
-    rows = chained(daily(range(500)))
+    rows = add_balances(daily(range(500)))
     for place in [*range(10, 130, 10), 400]:
         rows = off_by(rows, place, 1)
     found = [likely for likely, _ in causes(rows, 500)]
@@ -53,8 +53,8 @@ def test_the_eleventh_small_break_of_a_year_is_an_ordinary_one() -> None:
 
 
 def test_rounding_in_another_account_has_its_own_ten() -> None:
-    main = chained(daily(range(200)))
-    other = chained(daily(range(200), account_id=bytes([7] * 16)))
+    main = add_balances(daily(range(200)))
+    other = add_balances(daily(range(200), account_id=bytes([7] * 16)))
     for place in range(10, 70, 10):
         main, other = off_by(main, place, 1), off_by(other, place, 2)
     assert {likely for likely, _ in causes([*main, *other])} == {"rounding"}
@@ -62,7 +62,7 @@ def test_rounding_in_another_account_has_its_own_ten() -> None:
 
 def test_rounding_within_a_day_whose_rows_were_shuffled_is_an_ordering_problem() -> None:
     posted = [*daily([0]), *(row(1, amount) for amount in ("10", "20", "40", "-25")), *daily([2, 3])]
-    rows = off_by(chained(posted), 2, 1)
+    rows = off_by(add_balances(posted), 2, 1)
     for order in list(permutations(range(1, 5)))[::5]:
         found = causes([rows[0], *(rows[nth] for nth in order), *rows[5:]])
         assert ("rounding", Decimal("0.01")) in found, order
@@ -76,7 +76,7 @@ def test_a_day_that_ends_where_it_began_may_hide_the_order() -> None:
     sent = [row(0, "10", balance=1010), *ring, row(2, "1", balance=1011), row(3, "1", balance=1012)]
     rows = [{**each, "balance": Decimal(each["balance"])} for each in sent]
     assert [likely for likely, _ in causes(rows)] == ["ordering"]
-    data = completeness(checked(identified(rows)), 4)
+    data = completeness(mark_balances(add_ids(rows)), 4)
     [reason] = [each for each in data["reasons"] if each["code"] == "Completeness.RowOrder"]
     assert "No rows are missing." in reason["message"]
     assert reason["settledBy"].startswith("supply the rows of account ending 2233")
@@ -91,8 +91,8 @@ def test_rows_of_another_account_that_cancel_are_no_ordering_problem() -> None:
 
 
 def test_a_first_day_in_another_order_is_an_ordering_problem() -> None:
-    day = chained([row(0, "1"), row(0, "2"), row(0, "4"), row(0, "8")])
-    sent = [day[2], day[0], day[3], day[1], *chained(daily([1, 2]), opening=day[-1]["balance"])]
+    day = add_balances([row(0, "1"), row(0, "2"), row(0, "4"), row(0, "8")])
+    sent = [day[2], day[0], day[3], day[1], *add_balances(daily([1, 2]), opening=day[-1]["balance"])]
     assert [likely for likely, _ in causes(sent)] == ["ordering"]
 
 
@@ -133,7 +133,7 @@ def test_a_day_of_fifty_thousand_rows_takes_no_longer_per_row() -> None:
 @example(cents=[3, -3], removed=0, random=Random(0))
 def test_breaks_agree_with_trying_every_order(cents: list[int], removed: int, random: Random) -> None:
     """Draw a busy day between quiet ones, with small breaks within; remove a row or none, and shuffle the rest."""
-    rows = chained([*daily([0]), *(row(1, 100 * 2**nth) for nth in range(len(cents))), *daily([2, 3])])
+    rows = add_balances([*daily([0]), *(row(1, 100 * 2**nth) for nth in range(len(cents))), *daily([2, 3])])
     for nth, by in enumerate(cents):
         rows = off_by(rows, 1 + nth, by)
     busy = rows[1 : 1 + len(cents)]
@@ -154,7 +154,7 @@ def test_breaks_agree_with_trying_every_order(cents: list[int], removed: int, ra
 @examples(5)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=14, unique=True), st.sampled_from((1, -1, 2, -2)))
 def test_at_most_ten_breaks_of_an_account_and_year_are_rounding(places: list[int], cents: int) -> None:
-    rows = chained(daily(range(45)))
+    rows = add_balances(daily(range(45)))
     for place in places:
         rows = off_by(rows, place, cents)
     found = [likely for likely, _ in causes(rows)]

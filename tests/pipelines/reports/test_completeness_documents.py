@@ -17,16 +17,16 @@ from pipelines.figures.context import STATEMENTS, Context
 from pipelines.reports import REPORTS
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
+    add_ids,
     codes,
     completeness,
     daily,
     facts_of,
-    identified,
     score,
     some_of,
     statements,
 )
-from tests.pipelines.reports.examples import MAIN, SAVINGS, START, Row, chained, checked, row
+from tests.pipelines.reports.examples import MAIN, SAVINGS, START, Row, add_balances, mark_balances, row
 
 KINDS = ("statement", "listing", "interim")
 VERDICTS = ("reconciled", "reconciled_dates_doubtful", "partial", "unreconciled")
@@ -53,7 +53,7 @@ def report(rows: Sequence[Row], *documents: Row, as_of: int = 400) -> dict[str, 
     return completeness(rows, as_of, context_of(*documents))
 
 
-def unreconciled(rows: Sequence[Row]) -> list[Row]:
+def mark_unreconciled(rows: Sequence[Row]) -> list[Row]:
     return [{**each, "statement_verdict": "unreconciled"} for each in rows]
 
 
@@ -63,7 +63,7 @@ def test_without_statements_the_document_tables_are_empty() -> None:
 
 
 def test_a_statement_is_listed_with_the_balances_of_the_rows() -> None:
-    rows = checked(chained(daily(range(10)), opening=100))  # 110 at the end of day 0, 200 of day 9
+    rows = mark_balances(add_balances(daily(range(10)), opening=100))  # 110 at the end of day 0, 200 of day 9
     described = document(1, 2, 9, opening_balance=Decimal(120), closing_balance=Decimal(205))
     [found] = report(rows, described)["statements"]
     assert found == {
@@ -112,15 +112,15 @@ def test_a_missing_period_between_two_statements_is_a_gap() -> None:
 def test_consecutive_statements_and_proven_days_leave_no_gap() -> None:
     rows = daily(range(0, 90, 3))
     assert report(rows, document(1, 0, 30), document(2, 31, 90))["gaps"] == []
-    assert report(checked(chained(rows)), document(1, 0, 30), document(2, 60, 90))["gaps"] == []
+    assert report(mark_balances(add_balances(rows)), document(1, 0, 30), document(2, 60, 90))["gaps"] == []
 
 
 def test_an_unreconciled_statement_is_named_and_its_rows_prove_nothing() -> None:
-    rows = checked(chained(daily(range(100))))
-    data = report(unreconciled(rows), document(1, 0, 99, verdict="unreconciled"))
+    rows = mark_balances(add_balances(daily(range(100))))
+    data = report(mark_unreconciled(rows), document(1, 0, 99, verdict="unreconciled"))
     assert "UnreconciledStatement" in codes(data)
     assert {each["evidence"] for each in data["coverage"]} == {"plausible"}
-    assert score(unreconciled(rows), 100) == score(
+    assert score(mark_unreconciled(rows), 100) == score(
         [{**each, "balance": None, "balance_verified": None} for each in rows], 100
     )
 
@@ -156,8 +156,8 @@ def test_an_informational_signal_gives_no_reason() -> None:
 @pytest.mark.parametrize("path", ["/statements/0/closingDifference", "/documents/0/documentedShare"])
 def test_figures_of_documents_are_explained(path: str) -> None:
     context = context_of(document(1, 0, 9, closing_balance=Decimal(205)))
-    facts = facts_of(checked(chained(daily(range(10)))), 20, context)
-    data = completeness(checked(chained(daily(range(10)))), 20, context)
+    facts = facts_of(mark_balances(add_balances(daily(range(10)))), 20, context)
+    data = completeness(mark_balances(add_balances(daily(range(10)))), 20, context)
     member, nth, figure = path[1:].split("/")
     traced = REPORTS["completeness"].explain(facts, data, (member, nth, figure))
     assert traced.value == data[member][int(nth)][figure]
@@ -230,7 +230,7 @@ def find_holes(documents: Sequence[Row], rows: Sequence[Row]) -> set[tuple[str, 
 @given(st.randoms(use_true_random=True), st.integers(0, 8))
 def test_documented_days_agree_with_counting(random: Random, count: int) -> None:
     accounts = ({"account_id": MAIN}, {"account_id": SAVINGS, "account_type": "savings"})
-    rows = identified(row(random.randint(0, 90), "5", **random.choice(accounts)) for _ in range(12))
+    rows = add_ids(row(random.randint(0, 90), "5", **random.choice(accounts)) for _ in range(12))
     documents = drawn_documents(random, count)
     data = report(rows, *documents)
     described = [{name: each[name] for name in each if name != "documentedShare"} for each in data["documents"]]
@@ -250,10 +250,10 @@ def test_removing_rows_or_days_of_unreconciled_statements_never_raises_the_score
     doubted = data.draw(st.sets(st.sampled_from(sorted({each["date"] for each in whole}))))
     rows = [{**each, "statement_verdict": VERDICTS[3] if each["date"] in doubted else VERDICTS[0]} for each in whole]
     less = data.draw(some_of(rows, data.draw(st.sampled_from(("position", "date")))))
-    assert score(checked(less), as_of) <= score(checked(rows), as_of)
+    assert score(mark_balances(less), as_of) <= score(mark_balances(rows), as_of)
 
 
 @examples(1)
 @given(statements(), st.integers(0, 900))
 def test_an_unreconciled_statement_never_raises_the_score(whole: list[Row], as_of: int) -> None:
-    assert score(unreconciled(checked(whole)), as_of) <= score(checked(whole), as_of)
+    assert score(mark_unreconciled(mark_balances(whole)), as_of) <= score(mark_balances(whole), as_of)

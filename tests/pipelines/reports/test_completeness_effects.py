@@ -11,15 +11,15 @@ from pipelines.figures.context import Context
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
     NOBODY_KNOWN,
+    add_ids,
     completeness,
     daily,
-    identified,
     in_savings,
     score,
     some_of,
     statements,
 )
-from tests.pipelines.reports.examples import Row, any_row, chained, checked, row
+from tests.pipelines.reports.examples import Row, add_balances, any_row, mark_balances, row
 
 
 def effects(rows: Sequence[Row], as_of: int, context: Context = NOBODY_KNOWN) -> dict[str, Any]:
@@ -32,10 +32,10 @@ def effects(rows: Sequence[Row], as_of: int, context: Context = NOBODY_KNOWN) ->
 
 
 def sound(days: Sequence[int] = range(-5, 366)) -> list[Row]:
-    return identified(chained(daily(days)))
+    return add_ids(add_balances(daily(days)))
 
 
-def shifted(rows: Sequence[Row], places: Sequence[int], cents: int) -> list[Row]:
+def shift_balances(rows: Sequence[Row], places: Sequence[int], cents: int) -> list[Row]:
     return [
         {**each, "balance": each["balance"] + sum(nth >= place for place in places) * Decimal(cents).scaleb(-2)}
         for nth, each in enumerate(rows)
@@ -48,32 +48,36 @@ def test_resolving_alone_has_the_stated_effect() -> None:
     partly = [{**each, "balance": None} if 50 < nth < 90 else each for nth, each in enumerate(whole)]
     cases: dict[str, list[Row]] = {
         "BalanceBreaks": [*whole[:100], *whole[140:200], *whole[230:]],
-        "Rounding": shifted(whole, (40, 90, 91), 2),
+        "Rounding": shift_balances(whole, (40, 90, 91), 2),
         "NoBalances": without,
         "PartialBalances": partly,
     }
-    best = score(checked(whole), 366)
+    best = score(mark_balances(whole), 366)
     for code, rows in cases.items():
-        found = effects(checked(rows), 366)
-        assert found[code] == best - score(checked(rows), 366) > 0, code
+        found = effects(mark_balances(rows), 366)
+        assert found[code] == best - score(mark_balances(rows), 366) > 0, code
         assert found["Together"] >= found[code], code
 
 
 def test_supplying_the_rows_since_then_has_the_effect_of_stale() -> None:
     rows = sound(range(-5, 367))
     old = rows[:300]
-    assert effects(checked(old), 366)["Stale"] == score(checked(rows), 366) - score(checked(old), 366) > 0
+    assert (
+        effects(mark_balances(old), 366)["Stale"]
+        == score(mark_balances(rows), 366) - score(mark_balances(old), 366)
+        > 0
+    )
 
 
 def test_supplying_earlier_rows_has_the_effect_of_a_short_history() -> None:
     rows = sound(range(11, 101))
     short = rows[60:]
-    found = effects(checked(short), 101)
-    assert found["ShortHistory"] == score(checked(rows), 101) - score(checked(short), 101) > 0
+    found = effects(mark_balances(short), 101)
+    assert found["ShortHistory"] == score(mark_balances(rows), 101) - score(mark_balances(short), 101) > 0
 
 
 def test_supplying_the_unseen_days_has_the_effect_of_few_days_seen() -> None:
-    rows = identified(daily(range(-5, 366)))
+    rows = add_ids(daily(range(-5, 366)))
     assert effects(rows, 366).keys().isdisjoint({"FewDaysSeen"})
     holed = [*rows[:100], *rows[180:]]
     data = completeness(holed, 366)
@@ -83,7 +87,7 @@ def test_supplying_the_unseen_days_has_the_effect_of_few_days_seen() -> None:
 
 
 def test_supplying_a_silence_has_its_effect() -> None:
-    rows = identified(daily(range(-5, 366)))
+    rows = add_ids(daily(range(-5, 366)))
     holed = [*rows[:100], *rows[180:]]
     assert effects(holed, 366)["Silences"] == score(rows, 366) - score(holed, 366)
 
@@ -97,12 +101,12 @@ def test_many_rows_with_a_short_history_and_a_one_sided_transfer_have_effects() 
 
 def test_the_other_side_of_transfers_has_the_effect_of_the_mentioned_account() -> None:
     details = {"kind": "transfer/own_transfer", "clean_description": "SAVER"}
-    rows = chained(
+    rows = add_balances(
         row(day, "10", **({**details, "other_account": "4821"} if day % 9 == 0 else {})) for day in range(-5, 366)
     )
     met = [{**each, "is_transfer": True} for each in rows]
-    found = effects(checked(identified(rows)), 366)
-    expected = score(checked(identified(met)), 366) - score(checked(identified(rows)), 366)
+    found = effects(mark_balances(add_ids(rows)), 366)
+    expected = score(mark_balances(add_ids(met)), 366) - score(mark_balances(add_ids(rows)), 366)
     assert found["MentionedAccount"] == found["OneSidedTransfers"] == found["Together"] == expected > 0
 
 
@@ -114,10 +118,10 @@ def test_resolving_one_of_two_reasons_for_a_day_has_no_effect_alone() -> None:
         for nth, each in enumerate(whole)
         if not 100 <= nth < 140
     ]
-    found = effects(checked(rows), 366)
+    found = effects(mark_balances(rows), 366)
     assert found["BalanceBreaks"] == 0
-    best = score(checked(whole), 366)
-    assert found["Together"] == best - score(checked(rows), 366)
+    best = score(mark_balances(whole), 366)
+    assert found["Together"] == best - score(mark_balances(rows), 366)
 
 
 def test_what_cannot_be_known_has_no_number() -> None:
@@ -132,13 +136,13 @@ def test_what_cannot_be_known_has_no_number() -> None:
 @given(statements(most_days=380), st.data())
 def test_supplying_removed_days_has_the_effect_of_the_breaks(whole: list[Row], data: st.DataObject) -> None:
     """Where the first and the last day remain, and every removed day is one that nothing else leaves open."""
-    whole = identified({**each, "kind": "unknown", "category": "unknown_debit"} for each in whole)
+    whole = add_ids({**each, "kind": "unknown", "category": "unknown_debit"} for each in whole)
     first, last = whole[0]["date"], whole[-1]["date"]
     some = data.draw(some_of(whole, "date"))
     left = [each for each in whole if each in some or each["date"] in (first, last)]
     assume(len(left) < len(whole))
-    found = effects(checked(left), 380)
-    assert found["BalanceBreaks"] == score(checked(whole), 380) - score(checked(left), 380)
+    found = effects(mark_balances(left), 380)
+    assert found["BalanceBreaks"] == score(mark_balances(whole), 380) - score(mark_balances(left), 380)
 
 
 @examples(6)
@@ -160,6 +164,6 @@ def test_days_that_a_savings_account_gains_are_proven_if_all_is_resolved() -> No
 @examples(3)
 @given(statements(most_days=300), statements(most_days=300))
 def test_another_account_lowers_no_score_that_resolving_reaches(main: list[Row], other: list[Row]) -> None:
-    both = [*checked(main), *checked(in_savings(other))]
+    both = [*mark_balances(main), *mark_balances(in_savings(other))]
     data = completeness(both, 310)
     assert data["resolvedTogether"]["completenessScore"] >= data["summary"]["completenessScore"]

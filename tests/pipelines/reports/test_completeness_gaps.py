@@ -16,16 +16,16 @@ from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
+    add_ids,
     codes,
     completeness,
     daily,
-    identified,
     in_savings,
     rows_of,
     some_of,
     statements,
 )
-from tests.pipelines.reports.examples import START, Row, chained, checked, row
+from tests.pipelines.reports.examples import START, Row, add_balances, mark_balances, row
 
 
 def gaps(rows: Sequence[Row], as_of: int = 400) -> list[dict[str, Any]]:
@@ -37,8 +37,8 @@ def place(printed: str) -> int:
 
 
 def test_a_break_names_its_two_rows_and_the_missing_amount() -> None:
-    rows = identified(chained(daily(range(10))))
-    [gap] = gaps(checked(rows[:4] + rows[6:]), 9)
+    rows = add_ids(add_balances(daily(range(10))))
+    [gap] = gaps(mark_balances(rows[:4] + rows[6:]), 9)
     assert gap == {
         "accountId": "00000000-0000-0000-0000-000000000001",
         "evidence": "balance_break",
@@ -57,47 +57,47 @@ def test_a_break_names_its_two_rows_and_the_missing_amount() -> None:
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_a_row_missing_within_a_busy_day_is_found_between_its_neighbours(newest_first: bool) -> None:
     posted = [row(day, amount) for day in range(3) for amount in ("-1", "-2.5", "7", "11")]
-    rows = identified(chained(posted))
+    rows = add_ids(add_balances(posted))
     rows = rows[::-1] if newest_first else rows
-    [gap] = gaps(checked([each for each in rows if each["transaction_id"][-1] != 6]), 9)
+    [gap] = gaps(mark_balances([each for each in rows if each["transaction_id"][-1] != 6]), 9)
     assert (place(gap["afterTransactionId"]), place(gap["beforeTransactionId"])) == (5, 7)
     assert gap["missingAmount"] == Decimal("-2.50")
 
 
 def test_a_row_missing_on_the_very_first_day_is_found() -> None:
-    rows = identified(chained([row(0, "1"), row(0, "2"), row(0, "4"), row(5, "8")]))
-    assert gaps(checked(rows), 9) == []
-    [gap] = gaps(checked([rows[0], *rows[2:]]), 9)
+    rows = add_ids(add_balances([row(0, "1"), row(0, "2"), row(0, "4"), row(5, "8")]))
+    assert gaps(mark_balances(rows), 9) == []
+    [gap] = gaps(mark_balances([rows[0], *rows[2:]]), 9)
     assert (gap["missingAmount"], gap["lastSeen"], gap["nextSeen"]) == (2, "2025-01-01", "2025-01-01")
 
 
 def test_a_turned_sign_and_a_repeated_row_are_distinguished_from_missing_rows() -> None:
-    rows = chained([row(day, f"{10 + day}") for day in range(10)])
+    rows = add_balances([row(day, f"{10 + day}") for day in range(10)])
     turned = [{**each, "amount": -each["amount"]} if place == 4 else each for place, each in enumerate(rows)]
-    [sign] = gaps(checked(identified(turned)), 9)
+    [sign] = gaps(mark_balances(add_ids(turned)), 9)
     assert (sign["likely"], sign["missingAmount"]) == ("sign", Decimal("28.00"))
-    [twice] = gaps(checked(identified([*rows[:5], rows[4], *rows[5:]])), 9)
+    [twice] = gaps(mark_balances(add_ids([*rows[:5], rows[4], *rows[5:]])), 9)
     assert (twice["likely"], twice["missingAmount"]) == ("repeated_row", Decimal("-14.00"))
     assert place(twice["beforeTransactionId"]) - place(twice["afterTransactionId"]) == 1
 
 
 def test_the_order_of_rows_within_a_day_hides_no_money() -> None:
-    whole = identified(
-        chained([row(day // 3, amount) for day, amount in enumerate(("1", "-2", "4", "8", "16", "-32"))])
+    whole = add_ids(
+        add_balances([row(day // 3, amount) for day, amount in enumerate(("1", "-2", "4", "8", "16", "-32"))])
     )
     for order in ((0, 1, 2, 3, 4, 5), (2, 1, 0, 5, 4, 3), (1, 0, 2, 4, 3, 5)):
         rows = [{**whole[nth], "position": position} for position, nth in enumerate(order)]
-        assert {(gap["likely"], gap["missingAmount"]) for gap in gaps(checked(rows), 9)} <= {("ordering", None)}
+        assert {(gap["likely"], gap["missingAmount"]) for gap in gaps(mark_balances(rows), 9)} <= {("ordering", None)}
 
 
 def test_rows_without_balances_are_added_up_to_the_next_balance() -> None:
-    rows = chained([row(day // 2, f"{2**day}") for day in range(20)])
+    rows = add_balances([row(day // 2, f"{2**day}") for day in range(20)])
     once_a_day = [{**each, "balance": each["balance"] if nth % 2 else None} for nth, each in enumerate(rows)]
-    assert gaps(checked(identified(once_a_day)), 9) == []
-    [gap] = gaps(checked(identified(once_a_day[:8] + once_a_day[10:])), 9)
+    assert gaps(mark_balances(add_ids(once_a_day)), 9) == []
+    [gap] = gaps(mark_balances(add_ids(once_a_day[:8] + once_a_day[10:])), 9)
     assert gap["missingAmount"] == 2**8 + 2**9
     middle_unknown = [{**each, "balance": None} if 6 <= nth < 10 else each for nth, each in enumerate(rows)]
-    [gap] = gaps(checked(identified(middle_unknown[:7] + middle_unknown[8:])), 9)
+    [gap] = gaps(mark_balances(add_ids(middle_unknown[:7] + middle_unknown[8:])), 9)
     assert gap["missingAmount"] == 2**7
 
 
@@ -108,7 +108,7 @@ def test_rows_without_balances_are_added_up_to_the_next_balance() -> None:
 @given(statements(), st.data())
 def test_every_break_has_the_place_and_amount_of_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
     """Remove whole days, so that neighbours are known: everything between two days that now follow is missing there."""
-    whole = identified(whole)
+    whole = add_ids(whole)
     retained = data.draw(some_of(whole, "date"))
     days = sorted({each["date"] for each in retained})
     expected = {}
@@ -116,7 +116,7 @@ def test_every_break_has_the_place_and_amount_of_the_removed_rows(whole: list[Ro
         missing = sum((each["amount"] for each in whole if last < each["date"] < following), Decimal(0))
         if missing:
             expected[str(last), str(following)] = missing
-    found = gaps(checked(retained), 900)
+    found = gaps(mark_balances(retained), 900)
     assert {(gap["lastSeen"], gap["nextSeen"]): gap["missingAmount"] for gap in found} == expected
     assert {gap["evidence"] for gap in found} <= {"balance_break"}
 
@@ -125,7 +125,7 @@ def test_every_break_has_the_place_and_amount_of_the_removed_rows(whole: list[Ro
 @given(statements(), st.data())
 def test_missing_amounts_add_up_to_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
     """Remove any rows but the first and the last: the breaks' amounts add up, wherever in a day rows are missing."""
-    whole = identified(whole)
+    whole = add_ids(whole)
     retained = data.draw(some_of(whole, "position"))
     retained = sorted(
         {each["position"]: each for each in (whole[0], *retained, whole[-1])}.values(),
@@ -133,13 +133,13 @@ def test_missing_amounts_add_up_to_the_removed_rows(whole: list[Row], data: st.D
     )
     assume(len({each["date"] for each in retained}) > 1)
     taken = sum((each["amount"] for each in whole if each not in retained), Decimal(0))
-    assert sum((gap["missingAmount"] for gap in gaps(checked(retained), 900)), Decimal(0)) == taken
+    assert sum((gap["missingAmount"] for gap in gaps(mark_balances(retained), 900)), Decimal(0)) == taken
 
 
 def test_a_silence_proven_harmless_by_a_balance_is_no_gap() -> None:
     rows = [*daily(range(30)), *daily(range(120, 150))]
     assert [gap["silentDays"] for gap in gaps(rows, 149)] == [90]
-    assert gaps(checked(chained(rows)), 149) == []
+    assert gaps(mark_balances(add_balances(rows)), 149) == []
 
 
 def test_a_monthly_account_may_be_silent_for_weeks_and_a_daily_one_may_not() -> None:
@@ -186,7 +186,9 @@ def test_a_month_without_any_of_its_recurring_payments_is_a_gap() -> None:
     rows = [*series(1, paid), *series(2, [day + 5 for day in paid]), *daily(range(0, 156, 5))]
     [gap] = [each for each in gaps(rows, 160) if each["evidence"] == "series_missing"]
     assert (gap["lastSeen"], gap["nextSeen"], gap["missingSeries"]) == ("2025-03-06", "2025-05-01", 2)
-    assert gaps(checked(chained(sorted(rows, key=lambda each: each["date"]))), 160) == []  # balances prove the month
+    assert (
+        gaps(mark_balances(add_balances(sorted(rows, key=lambda each: each["date"]))), 160) == []
+    )  # balances prove the month
     assert not any(
         each["evidence"] == "series_missing" for each in gaps([*series(1, paid), *daily(range(0, 156, 5))], 160)
     )
@@ -200,8 +202,8 @@ def test_a_hole_between_two_statements_is_a_gap() -> None:
 
 
 def test_gaps_state_what_would_resolve_them() -> None:
-    rows = identified(chained(daily(range(100))))
-    data = completeness(checked(rows[:40] + rows[50:]), 100)
+    rows = add_ids(add_balances(daily(range(100))))
+    data = completeness(mark_balances(rows[:40] + rows[50:]), 100)
     assert codes(data)[-1] == "BalanceBreaks"
     assert data["reasons"][-1]["settledBy"] == "supply account ending 2233 again from 9 Feb 2025 to 20 Feb 2025"
 
@@ -210,9 +212,11 @@ def test_gaps_state_what_would_resolve_them() -> None:
 
 
 def test_an_account_reconciles_in_all_by_month_and_by_submission() -> None:
-    rows = chained([row(day, amount) for day, amount in ((0, "10"), (20, "-4"), (40, "6"), (45, "-1"))], opening=100)
+    rows = add_balances(
+        [row(day, amount) for day, amount in ((0, "10"), (20, "-4"), (40, "6"), (45, "-1"))], opening=100
+    )
     late = [{**each, "received_seq": 2 if place > 1 else 1} for place, each in enumerate(rows)]
-    data = completeness(checked(late), 50)
+    data = completeness(mark_balances(late), 50)
     whole = {
         "accountId": "00000000-0000-0000-0000-000000000001",
         "fromDate": "2025-01-01",
@@ -237,7 +241,7 @@ def test_an_account_reconciles_in_all_by_month_and_by_submission() -> None:
 @given(statements(), st.data())
 def test_differences_are_the_amount_of_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
     days = data.draw(some_of(whole, "date"))
-    retained = checked(days)
+    retained = mark_balances(days)
     first, last = days[0]["date"], days[-1]["date"]
     taken = [each for each in whole if each not in days and first <= each["date"] <= last]
     [account] = rows_of(BY_ACCOUNTS, retained, 900)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tests.pipelines.reports import completeness_oracle as oracle
-from tests.pipelines.reports.completeness_examples import completeness, context_of_customer, day_of, identified
+from tests.pipelines.reports.completeness_examples import add_ids, completeness, context_of_customer, day_of
 from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, Row, row
 
 SIZES = (1, 2, 8, 40, 90)
@@ -32,7 +32,7 @@ def customer(random: Random, rows: int) -> list[Row]:
     if random.random() < 0.5:
         copied = [each for each in result if each["account_id"] == MAIN and random.random() < 0.8]
         result += [{**each, **details[1]} for each in copied]
-    return identified([{**each, "position": place} for place, each in enumerate(result)])
+    return add_ids([{**each, "position": place} for place, each in enumerate(result)])
 
 
 def account(random: Random, account_id: bytes, account_type: str) -> Row:

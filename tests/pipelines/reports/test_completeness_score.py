@@ -19,9 +19,9 @@ from tests.pipelines.reports.examples import (
     SAVINGS,
     START,
     Row,
+    add_balances,
     any_row,
-    chained,
-    checked,
+    mark_balances,
     posted_rows,
     row,
 )
@@ -31,7 +31,7 @@ PROVEN, OPEN, PLAUSIBLE, NON_TRADING = Decimal(1), Decimal("0.85"), Decimal("0.7
 
 
 def test_a_proven_year_up_to_yesterday_has_no_missingness() -> None:
-    data = completeness(checked(chained(daily(range(-2, 366)))), 365)
+    data = completeness(mark_balances(add_balances(daily(range(-2, 366)))), 365)
     assert data["summary"] == {
         "completenessScore": Decimal("90.02"),  # the year, and of the years before a proven and a plausible day
         "completenessTier": "complete",
@@ -40,7 +40,7 @@ def test_a_proven_year_up_to_yesterday_has_no_missingness() -> None:
 
 
 def test_three_proven_years_are_complete() -> None:
-    assert score(checked(chained(daily(range(-2, 1096)))), 1095) == 100
+    assert score(mark_balances(add_balances(daily(range(-2, 1096)))), 1095) == 100
 
 
 def test_without_balances_the_same_year_is_only_plausible() -> None:
@@ -59,8 +59,8 @@ def test_a_day_counts_most_in_the_last_year_and_little_in_the_two_before(age: in
 
 
 def test_a_removed_week_costs_its_proven_days() -> None:
-    rows = chained(daily(range(1100)))
-    whole, cut = score(checked(rows), 1099), score(checked(rows[:1000] + rows[1007:]), 1099)
+    rows = add_balances(daily(range(1100)))
+    whole, cut = score(mark_balances(rows), 1099), score(mark_balances(rows[:1000] + rows[1007:]), 1099)
     # Eight days are only plausible, and the one before them is open.
     assert whole - cut == pytest.approx((8 * Decimal("0.3") + Decimal("0.15")) * 90 / 365, abs=Decimal("0.01"))
 
@@ -68,7 +68,7 @@ def test_a_removed_week_costs_its_proven_days() -> None:
 def test_transfers_to_a_missing_account_make_their_days_open() -> None:
     rows = [row(day, "10", **({"kind": "transfer/own_transfer"} if day % 7 == 0 else {})) for day in range(-1, 1096)]
     met = [{**each, "is_transfer": True} for each in rows]
-    missing = score(checked(chained(met)), 1095) - score(checked(chained(rows)), 1095)
+    missing = score(mark_balances(add_balances(met)), 1095) - score(mark_balances(add_balances(rows)), 1095)
     assert missing == pytest.approx(Decimal("0.15") * 100 / 7, abs=Decimal("0.01"))
 
 
@@ -153,7 +153,7 @@ def test_removing_whole_accounts_never_raises_the_score(rows: list[Row], as_of: 
 def test_removing_an_account_with_paired_transfers_never_raises_the_score(
     main: list[Row], other: list[Row], data: st.DataObject, as_of: int
 ) -> None:
-    both = [checked(rows) for rows in (main, in_savings(other))]
+    both = [mark_balances(rows) for rows in (main, in_savings(other))]
     left = data.draw(st.sampled_from(both))
     alone = [{**each, "is_transfer": False} for each in left]  # their other sides are gone
     assert score(alone, as_of) <= score([*chain(*both)], as_of)
@@ -172,7 +172,7 @@ def test_removing_rows_of_a_sound_statement_never_raises_the_score(
     whole: list[Row], data: st.DataObject, as_of: int
 ) -> None:
     less = data.draw(some_of(whole, "position"))
-    assert score(checked(less), as_of) <= score(checked(whole), as_of)
+    assert score(mark_balances(less), as_of) <= score(mark_balances(whole), as_of)
 
 
 @examples(4)
@@ -193,4 +193,4 @@ def test_removing_whole_days_of_incomplete_accounts_never_raises_the_score(
 ) -> None:
     more = [data.draw(some_of(rows, "date")) for rows in (main, in_savings(other))]
     less = [data.draw(some_of(rows, "date")) for rows in more]
-    assert score(checked(chain(*less)), as_of) <= score(checked(chain(*more)), as_of)
+    assert score(mark_balances(chain(*less)), as_of) <= score(mark_balances(chain(*more)), as_of)

@@ -58,7 +58,7 @@ def a_loan(random: Random) -> Iterator[Row]:
     payment, redraws = product.repayments[0], random.choice((0, 0.02, 0.2))
     for count in range(random.choice((0, 1, 3, 8, 30, 60))):
         if count == 0 or random.random() < redraws:
-            yield from drawn(random, product.fundings, day, lent, lender, account)
+            yield from draw_funding(random, product.fundings, day, lent, lender, account)
         day = next_day(random, day, step)
         if random.random() > 0.8 + 0.2 * smooth:
             continue  # missed
@@ -77,7 +77,7 @@ def a_loan(random: Random) -> Iterator[Row]:
                 yield row(day + DAY * random.randint(2, 6), -size, payment, lender, account)
 
 
-def drawn(
+def draw_funding(
     random: Random, by: Sequence[str], day: date, lent: Decimal, lender: str | None, account: int
 ) -> Iterator[Row]:
     if by and random.random() < 0.8:
@@ -115,14 +115,14 @@ def customer(random: Random) -> list[Row]:
     return [{**each, "position": n} for n, each in enumerate(rows)]
 
 
-def joined(customers: Sequence[Sequence[Row]]) -> pl.DataFrame:
+def join_customers(customers: Sequence[Sequence[Row]]) -> pl.DataFrame:
     """Return the rows of numbered customers, each with its facility."""
     sent = ({**r, "customer_number": number} for number, rows in enumerate(customers) for r in rows)
     ids = ({**r, "transaction_id": n.to_bytes(16, "big")} for n, r in enumerate(sent))
     return mark_facilities(held_rows(*ids))
 
 
-def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
+def read_table(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
     """Return the table's rows by customer."""
     by_customer = defaultdict(list)
     for number, line in FACILITIES_TABLE.lines(Facts(rows, as_of)).collect().iter_rows():
@@ -131,13 +131,13 @@ def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
 
 
 def describe_facilities(rows: Sequence[Row], as_of: date) -> list[Row]:
-    return shown(joined([rows]), as_of)[0]
+    return read_table(join_customers([rows]), as_of)[0]
 
 
 def assert_agrees_with_oracle(customers: Sequence[Sequence[Row]], as_of: date) -> None:
     """Compare the table of all customers at once with the oracle for each."""
-    rows = joined(customers)
-    by_customer = shown(rows, as_of)
+    rows = join_customers(customers)
+    by_customer = read_table(rows, as_of)
     for number in range(len(customers)):
         expected = oracle.facilities(rows.filter(pl.col("customer_number") == number).to_dicts(), as_of)
         estimates = [each.pop("estimatedRemaining") for each in expected]
@@ -176,8 +176,8 @@ def test_thousands_of_customers_agree_with_the_oracle() -> None:
 @examples(1)
 @given(st.randoms(use_true_random=True), st.integers(0, 600))
 def test_every_figure_of_facilities_leads_back_to_their_rows(random: Random, days: int) -> None:
-    facts = Facts(joined([customer(random)]), START + DAY * days)
-    for value in shown(facts.transactions, facts.as_of)[0]:
+    facts = Facts(join_customers([customer(random)]), START + DAY * days)
+    for value in read_table(facts.transactions, facts.as_of)[0]:
         for column in FACILITIES_TABLE.columns:
             if column.is_number and value[column.name] is not None:
                 assert (column.name, FACILITIES_TABLE.explain(facts, value, [column.name]).value) == (
@@ -189,8 +189,8 @@ def test_every_figure_of_facilities_leads_back_to_their_rows(random: Random, day
 def test_a_missed_payment_leads_to_the_bounced_or_previous_payment() -> None:
     paid = [row(START + DAY * 7 * week, Decimal(-100), "term_loan_repayment", "Lumi", 1) for week in (0, 1, 2, 5, 6)]
     back = row(START + DAY * 43, Decimal(100), "returned_payment", "Lumi", 1)
-    facts = Facts(joined([[*paid, back, row(START + DAY * 60, Decimal(-4), "meals", None, 1)]]), AS_OF)
-    [loan] = shown(facts.transactions, AS_OF)[0]
+    facts = Facts(join_customers([[*paid, back, row(START + DAY * 60, Decimal(-4), "meals", None, 1)]]), AS_OF)
+    [loan] = read_table(facts.transactions, AS_OF)[0]
     missed = FACILITIES_TABLE.explain(facts, loan, ["missedPayments"])
     assert isinstance(missed, Sum)
     led_to = [int.from_bytes(each) for each in missed.contributions["transaction_id"]]
@@ -203,8 +203,8 @@ def test_the_remaining_loan_is_explained_by_rows_with_interest() -> None:
         row(START + DAY * 365, Decimal(-650), "mortgage_repayment", "Lumi", 1),
         row(START + DAY * 730, Decimal(-4), "meals", None, 1),
     ]
-    facts = Facts(joined([rows]), START + DAY * 730)
-    [loan] = shown(facts.transactions, facts.as_of)[0]
+    facts = Facts(join_customers([rows]), START + DAY * 730)
+    [loan] = read_table(facts.transactions, facts.as_of)[0]
     remaining = FACILITIES_TABLE.explain(facts, loan, ["estimatedRemaining"])
     grown = FACILITIES_TABLE.explain(facts, loan, ["estimatedRemaining", "balanceWithInterest"])
     assert isinstance(grown, Sum)

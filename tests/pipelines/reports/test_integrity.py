@@ -13,7 +13,7 @@ from pipelines.figures.lineage import value_of
 from pipelines.reports.page import About, page
 from pipelines.reports.risk import explain_risk, risk_report
 from pipelines.vocabulary.errors import NotFound
-from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, resolved, rows
+from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, context_with_resolution, rows
 from tests.pipelines.reports.bundles import bundle, everything
 
 
@@ -55,7 +55,7 @@ def test_other_places_hold_no_figure(subtests: pytest.Subtests) -> None:
 
 def test_a_resolved_finding_stays_in_the_report() -> None:
     [key] = [each["key"] for each in report_only_customer(Facts(DRESSED, TODAY))["integrity"]["findings"]]
-    integrity = report_only_customer(Facts(DRESSED, TODAY, resolved(key)))["integrity"]
+    integrity = report_only_customer(Facts(DRESSED, TODAY, context_with_resolution(key)))["integrity"]
     [finding] = integrity["findings"]
     assert (finding["isResolved"], finding["resolvedOn"], finding["resolution"]) == (True, "2026-11-01", "seen")
     assert (integrity["excluded"], integrity["trueRevenue"]) == ([], integrity["statedRevenue"])

@@ -40,12 +40,12 @@ def context_with(**attributes: str) -> Context:
 REGISTERED = context_with(gstRegistered="true")
 
 
-def shown(table: Table, rows: Iterable[Row], context: Context = NO_CONTEXT) -> list[Value]:
+def table_values(table: Table, rows: Iterable[Row], context: Context = NO_CONTEXT) -> list[Value]:
     return values(table, facts_of(rows, TODAY, context))
 
 
 def columns(table: Table, rows: Iterable[Row], *names: str, context: Context = NO_CONTEXT) -> list[tuple[Any, ...]]:
-    return [tuple(value[name] for name in names) for value in shown(table, rows, context)]
+    return [tuple(value[name] for name in names) for value in table_values(table, rows, context)]
 
 
 def evaluate_day(day: pl.Expr) -> date:
@@ -114,7 +114,7 @@ def test_a_paid_quarter_of_super_is_met() -> None:
         row(date(2025, 9, 30), "-810", kind=WAGES),
         row(date(2025, 10, 28), "-240", kind=SUPER),
     ]
-    assert shown(SUPER_OBLIGATIONS, rows)[0] == {
+    assert table_values(SUPER_OBLIGATIONS, rows)[0] == {
         "periodStart": "2025-07-01",
         "periodEnd": "2025-09-30",
         "kind": "quarterly",
@@ -172,7 +172,9 @@ def test_the_rate_changes_with_the_financial_year() -> None:
         date(2025, 6, 30),
         date(2025, 7, 1),
     )
-    rates = {v["periodEnd"]: v["rate"] for v in shown(SUPER_OBLIGATIONS, [row(day, "-1", kind=WAGES) for day in days])}
+    rates = {
+        v["periodEnd"]: v["rate"] for v in table_values(SUPER_OBLIGATIONS, [row(day, "-1", kind=WAGES) for day in days])
+    }
     ends = ("2023-06-30", "2023-09-30", "2024-06-30", "2024-09-30", "2025-06-30", "2025-09-30")
     assert [rates[end] for end in ends] == [
         Decimal(rate) for rate in ("0.105", "0.11", "0.11", "0.115", "0.115", "0.12")
@@ -253,7 +255,7 @@ def test_the_last_five_years_are_listed_and_none_before_rates_are_known() -> Non
         end for (end,) in columns(SUPER_OBLIGATIONS, empty_history(date(1970, 1, 1), date(2026, 6, 30)), "periodEnd")
     ]
     assert (len(periods), periods[0], periods[-1]) == (20, "2021-09-30", "2026-06-30")
-    assert shown(SUPER_OBLIGATIONS, empty_history(date(1970, 1, 1), date(2014, 6, 30))) == []
+    assert table_values(SUPER_OBLIGATIONS, empty_history(date(1970, 1, 1), date(2014, 6, 30))) == []
     assert [
         end for (end,) in columns(SUPER_OBLIGATIONS, empty_history(date(1970, 1, 1), date(2014, 7, 1)), "periodEnd")
     ] == ["2014-09-30"]
@@ -282,7 +284,7 @@ def test_a_paid_activity_statement_is_met() -> None:
         row(date(2025, 9, 1), "-13", kind="tax/tax_payment_plan"),
         row(date(2025, 9, 1), "-14", kind="tax/tax_interest"),
     ]
-    assert shown(TAX_OBLIGATIONS, rows, REGISTERED)[0] == {
+    assert table_values(TAX_OBLIGATIONS, rows, REGISTERED)[0] == {
         "periodStart": "2025-07-01",
         "periodEnd": "2025-09-30",
         "dueDate": "2025-10-28",
@@ -494,7 +496,7 @@ def tax_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
     first, last = min(each["date"] for each in posted), max(each["date"] for each in posted)
     due = {end: statement_day(end) for _, end in all_quarters(posted)}
     known = [(start, end) for start, end in all_quarters(posted) if due[end] >= first]
-    implied = {end: implied_by_hand([e for e in posted if start <= e["date"] <= end], end) for start, end in known}
+    implied = {end: compute_implied_tax([e for e in posted if start <= e["date"] <= end], end) for start, end in known}
     payments = sorted(
         [*debits(payments_of_kinds(posted, BAS, WITHHOLDING)), *payments_of_kinds(posted, TAX_BACK)],
         key=lambda each: each["date"],
@@ -537,7 +539,7 @@ def statement_day(end: date) -> date:
     return from_then(date(end.year + (end.month == 12), month, 28))
 
 
-def implied_by_hand(rows: Sequence[Row], end: date) -> tuple[Decimal, Decimal]:
+def compute_implied_tax(rows: Sequence[Row], end: date) -> tuple[Decimal, Decimal]:
     sales = sum((each["amount"] for each in payments_of_kinds(rows, SALE)), Decimal(0))
     costs = -sum((each["amount"] for each in payments_of_kinds(rows, COST)), Decimal(0))
     wages = -sum((each["amount"] for each in debits(payments_of_kinds(rows, WAGES))), Decimal(0))
@@ -580,7 +582,7 @@ def as_dates(value: Value, *names: str) -> tuple[Any, ...]:
 def test_super_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     names = ("periodStart", "periodEnd", "dueDate", "wagesPaid", "expectedSuper", "superPaid")
     posted = posted_rows(rows)
-    assert [as_dates(value, *names) for value in shown(SUPER_OBLIGATIONS, rows)] == (
+    assert [as_dates(value, *names) for value in table_values(SUPER_OBLIGATIONS, rows)] == (
         super_by_hand(posted) if posted else []
     )
 
@@ -596,7 +598,7 @@ def test_a_refund_that_is_paid_back_does_not_pay_the_quarter() -> None:
 def test_tax_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     names = ("periodEnd", "dueDate", "impliedGst", "impliedTotal", "paid", "daysLate")
     posted = posted_rows(rows)
-    assert [as_dates(value, *names) for value in shown(TAX_OBLIGATIONS, rows, REGISTERED)] == (
+    assert [as_dates(value, *names) for value in table_values(TAX_OBLIGATIONS, rows, REGISTERED)] == (
         tax_by_hand(posted) if posted else []
     )
 
@@ -623,21 +625,21 @@ def test_customers_together_in_any_order_have_the_same_obligations_as_alone(
         for number, rows in enumerate(customers)
     ]
     together = [row for rows in each for row in rows]
-    alone = [value for rows in each for value in shown(table, rows)]
-    assert shown(table, random.sample(together, len(together))) == alone
+    alone = [value for rows in each for value in table_values(table, rows)]
+    assert table_values(table, random.sample(together, len(together))) == alone
 
 
 @both_tables
 def test_no_rows_give_no_obligations(table: Table) -> None:
-    assert shown(table, []) == []
-    assert shown(table, [row(date(2025, 1, 1), "5", status="pending")]) == []
+    assert table_values(table, []) == []
+    assert table_values(table, [row(date(2025, 1, 1), "5", status="pending")]) == []
 
 
 @both_tables
 def test_obligations_of_the_largest_amounts_are_exact(table: Table) -> None:
     most = Decimal("9999999999999.99")
     rows = [row(date(2026, 7, 1), -most, kind=kind) for kind in (WAGES, SUPER, COST, BAS) for _ in range(60)]
-    [value, *_] = [each for each in shown(table, rows, REGISTERED) if each["wagesPaid"]]
+    [value, *_] = [each for each in table_values(table, rows, REGISTERED) if each["wagesPaid"]]
     assert value["wagesPaid"] == most * 60
     assert value["assumedGross"] == exact(most * 60 / Decimal("0.81"))
 

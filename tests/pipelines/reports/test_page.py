@@ -23,7 +23,7 @@ from pipelines.reports.page import About, page, page_content, read_annex
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.sections import SECTIONS
 from tests.conftest import examples
-from tests.pipelines.pages.documents import Element, parsed, table
+from tests.pipelines.pages.documents import Element, parse_html, table
 from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, Data, ReportMember, bundle, everything, tables
 
 WHOM = About("Harbour Coffee Pty Ltd", "51824753556", "HC-1", "2f0c")
@@ -79,17 +79,17 @@ every_bundle = pytest.mark.parametrize("name", BUNDLES)
 
 
 @cache
-def written(name: str) -> str:
+def write_page(name: str) -> str:
     return page(BUNDLES[name](), WHOM)
 
 
 @cache
 def document_of(name: str) -> Element:
-    return parsed(written(name))
+    return parse_html(write_page(name))
 
 
-def shown(data: Mapping[str, Data]) -> Element:
-    return parsed(page(bundle(data), WHOM))
+def parse_page(data: Mapping[str, Data]) -> Element:
+    return parse_html(page(bundle(data), WHOM))
 
 
 def whole() -> Element:
@@ -99,7 +99,7 @@ def whole() -> Element:
 
 @every_bundle
 def test_the_page_is_a_whole_document_in_australian_english(name: str) -> None:
-    text, document = written(name), document_of(name)
+    text, document = write_page(name), document_of(name)
     assert text.lstrip().startswith("<!DOCTYPE html>")
     assert document.one("html").attributes["lang"] == "en-AU"
     assert document.one("h1").text == "Harbour Coffee Pty Ltd"
@@ -109,7 +109,7 @@ def test_the_page_is_a_whole_document_in_australian_english(name: str) -> None:
 
 @every_bundle
 def test_it_fetches_nothing_and_runs_nothing(name: str) -> None:
-    text = written(name)
+    text = write_page(name)
     assert not re.search(r"https?:|//[a-z]|@import|javascript:|data:", text)
     for each in document_of(name).all():
         assert each.tag not in {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
@@ -135,9 +135,9 @@ HOSTILE = (
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_texts_of_others_never_become_markup(hostile: str) -> None:
-    text = page(bundle(renamed(everything(), hostile)), About(hostile, hostile, hostile, hostile))
+    text = page(bundle(replace_texts(everything(), hostile)), About(hostile, hostile, hostile, hostile))
     text.encode()
-    document = parsed(text)
+    document = parse_html(text)
     tags = [(each.tag, sorted(each.attributes)) for each in document.all()]
     if hostile:
         assert tags == [(each.tag, sorted(each.attributes)) for each in whole().all()]
@@ -154,10 +154,10 @@ def test_no_text_becomes_markup(anything: str) -> None:
 
 def tags_when_called(name: str) -> list[str]:
     few = {**everything(months=1), "aggregate": {"tables": tables(1)[3:6]}}
-    return [each.tag for each in parsed(page(bundle(renamed(few, name)), About(name))).all()]
+    return [each.tag for each in parse_html(page(bundle(replace_texts(few, name)), About(name))).all()]
 
 
-def renamed(data: dict[str, Data], name: str) -> dict[str, Data]:
+def replace_texts(data: dict[str, Data], name: str) -> dict[str, Data]:
     """Return the data with every text that somebody else wrote replaced."""
     theirs = {"accountName", "bankName", "message", "settledBy", "counterparty", "lenderName", "description", "reason"}
 
@@ -185,7 +185,7 @@ def named_month(iso: str) -> str:
 
 def test_the_months_have_the_figures_of_the_report() -> None:
     data = everything()
-    heads, *rows = table(shown(data), "Monthly cash flow")
+    heads, *rows = table(parse_page(data), "Monthly cash flow")
     assert heads[:5] == ["Month", "Partial", "Money in", "Money out", "Net"]
     expected = [
         [named_month(row["month"]), "Yes" if row["partial"] else "No"]
@@ -198,7 +198,7 @@ def test_the_months_have_the_figures_of_the_report() -> None:
 
 def test_the_annex_contains_every_table_of_the_report_in_full() -> None:
     data = everything(months=3)
-    document = shown(data)
+    document = parse_page(data)
     [annex] = [each for each in document.all("section") if each.attributes["id"] == "annex"]
     captions = [each.one("caption").text.strip() for each in annex.all("table")]
     for each in data["aggregate"]["tables"]:
@@ -242,7 +242,7 @@ def test_categories_are_summed_over_all_months_without_own_transfers() -> None:
     for row in data["aggregate"]["tables"][2]["values"]:
         if not row["ownTransfer"]:
             sums[row["category"]] = sums.get(row["category"], Decimal(0)) + Decimal(str(row["moneyOut"]))
-    rows = table(shown(data), "Where money went")[1:]
+    rows = table(parse_page(data), "Where money went")[1:]
     assert {name: amount for name, amount, _ in rows} == {
         {"dishonour_fee": "Dishonour fee"}.get(slug, slug.capitalize()): f"${amount:,.2f}"
         for slug, amount in sums.items()
@@ -270,8 +270,8 @@ def test_the_time_of_computation_is_in_the_zone_of_the_service() -> None:
     in_sydney = page(bundle(everything()), replace(WHOM, zone=ZoneInfo("Australia/Sydney")))
     computed = bundle(everything())["risk"].generated_at
     assert computed is not None
-    assert f"{computed.astimezone(ZoneInfo('Australia/Sydney')):%H:%M %Z}" in parsed(in_sydney).text
-    assert f"{computed:%H:%M} UTC" in parsed(page(bundle(everything()), WHOM)).text
+    assert f"{computed.astimezone(ZoneInfo('Australia/Sydney')):%H:%M %Z}" in parse_html(in_sydney).text
+    assert f"{computed:%H:%M} UTC" in parse_html(page(bundle(everything()), WHOM)).text
 
 
 def test_reasons_say_what_resolving_them_adds_alone_and_together() -> None:
@@ -284,7 +284,7 @@ def test_reasons_say_what_resolving_them_adds_alone_and_together() -> None:
 def test_small_breaks_and_orders_are_no_missing_rows(likely: str, marks: int) -> None:
     data = everything()
     data["completeness"]["gaps"] = [{**data["completeness"]["gaps"][0], "likely": likely}]
-    said = shown(data).text
+    said = parse_page(data).text
     assert ("no row is missing" in said) is (marks == 0)
     assert ("1 gap" in said) is bool(marks)
 
@@ -298,7 +298,7 @@ def test_a_figure_is_indicative_until_it_is_fitted_to_the_clients_outcomes(
 ) -> None:
     data = everything()
     data["risk"]["calibration"] = calibration
-    said = cards(shown(data))["Risk rating"]
+    said = cards(parse_page(data))["Risk rating"]
     assert ("Indicative" in said) is indicative
     assert ("31.25 % probability of default" in said) is probable
 
@@ -331,7 +331,7 @@ def test_accounts_are_named_wherever_their_ids_occur() -> None:
         }
     ]
     expected = [["From account", "To account"], ["Harbour Coffee Pty Ltd ••••1001", "elsewhere"]]
-    assert table(shown(data), "Own transfers") == expected
+    assert table(parse_page(data), "Own transfers") == expected
 
 
 def test_debts_run_from_their_first_draw_or_the_first_day_to_their_end_or_the_last_day() -> None:
@@ -355,7 +355,7 @@ def test_a_drawing_that_leaves_out_rows_says_so() -> None:
         "accounts": [{**account, "accountId": str(number)} for number in range(61)],
         "gaps": [gap],
     }
-    [figure] = [each for each in shown(data).all("figure") if "Coverage of each account" in each.text]
+    [figure] = [each for each in parse_page(data).all("figure") if "Coverage of each account" in each.text]
     assert "61 accounts from first to last row, no gaps. The drawing shows the first 60 of 61." in figure.text
 
 
@@ -369,7 +369,7 @@ def test_the_shown_lines_of_profit_add_up_to_what_was_kept() -> None:
 def test_a_gap_between_two_statements_is_named() -> None:
     data = everything()
     data["completeness"]["gaps"][0] |= {"evidence": "statement_missing", "likely": None}
-    assert table(shown(data), "Gaps")[1][1] == "Between the periods of two statements"
+    assert table(parse_page(data), "Gaps")[1][1] == "Between the periods of two statements"
 
 
 def test_gaps_name_their_account_and_evidence() -> None:
@@ -395,7 +395,7 @@ def test_gaps_name_their_account_and_evidence() -> None:
     ],
 )
 def test_what_is_pending_failed_or_stale_is_said_at_the_top(member: ReportMember, notice: str | None) -> None:
-    document = parsed(page({**bundle(everything()), "risk": member}, WHOM))
+    document = parse_html(page({**bundle(everything()), "risk": member}, WHOM))
     notices = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
     assert bool(notices) is (notice is not None)
     assert notice is None or notice in notices[0]
@@ -412,7 +412,7 @@ def test_what_rests_on_unreconciled_statements_is_said_at_the_top_and_listed_by_
         ],
     }.items():
         data[kind]["unreconciled"] = {"rows": 9, "shareOfRows": 0.3, "shareOfAmount": 0.125, "figures": figures}
-    document = shown(data)
+    document = parse_page(data)
     [notice] = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
     assert "12.50 % of the money moved (30.00 % of the rows) rests on PDF statements that do not reconcile." in notice
     assert table(document, "Figures that rest on statements that do not reconcile")[1:] == [
@@ -431,7 +431,7 @@ def test_a_long_table_shows_the_newest_rows_and_counts_the_others() -> None:
     first = date(2020, 1, 1)
     rows[:0] = [{**rows[0], "date": (first + timedelta(days=count)).isoformat()} for count in range(300)]
     caption = f"Daily balance ({400} rows shown; {len(rows) - 400} more are in the JSON)"
-    printed = table(shown(data), caption)
+    printed = table(parse_page(data), caption)
     assert len(printed) == 401
     assert printed[-1][0] == day(date.fromisoformat(rows[-1]["date"]))
 
@@ -506,7 +506,7 @@ def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_p
     data = deepcopy(WHOLE)
     for path, odd in changes:
         put(data, path, odd)
-    parsed(page(bundle(data), WHOM))
+    parse_html(page(bundle(data), WHOM))
 
 
 def put(data: Any, path: tuple[str | int, ...], value: object) -> None:
@@ -539,7 +539,7 @@ def test_the_same_bundle_gives_the_same_page() -> None:
     assert page(bundle(everything()), WHOM) == page(bundle(json.loads(json.dumps(everything()))), WHOM)
 
 
-def limited() -> Data:
+def limited_reports() -> Data:
     """Return reports of a rating that evidence and an event limit, with a driver that is half unknown."""
     data = everything()
     data["risk"] |= {
@@ -562,7 +562,7 @@ def limited() -> Data:
 
 
 def test_what_limits_the_rating_is_said_in_sentences() -> None:
-    document = shown(limited())
+    document = parse_page(limited_reports())
     items = [each.text for each in document.all("li")]
     assert "A court took money: the rating is D at best until 3 Mar 2027." in items
     assert any(each.startswith("Only 62.00 % of the expected evidence could be verified") for each in items)
@@ -572,14 +572,14 @@ def test_what_limits_the_rating_is_said_in_sentences() -> None:
 
 
 def test_changes_are_written_by_the_unit_of_their_driver() -> None:
-    items = [each.text for each in shown(limited()).all("li")]
+    items = [each.text for each in parse_page(limited_reports()).all("li")]
     assert "Low days going from 36.11 % to 0.00 % would lift the rating from D to C." in items
     assert "Buffer, if known to be 20 days, would lower the rating from D to E." in items
 
 
 def test_unknown_looks_different_from_bad() -> None:
     """An unknown share is striped; lost points are not."""
-    drawn = next(each for each in shown(limited()).all("figure") if each.attributes["id"] == "drivers")
+    drawn = next(each for each in parse_page(limited_reports()).all("figure") if each.attributes["id"] == "drivers")
     fills = [each.attributes.get("fill") or each.attributes["class"] for each in drawn.all("rect")]
     striped = [each for each in fills if each == "url(#drivers-gap)"]
     assert len(striped) == 2

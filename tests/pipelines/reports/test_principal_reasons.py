@@ -10,7 +10,7 @@ import pytest
 from pipelines.pages.wording import reading
 from pipelines.reports.risk import principal
 from pipelines.vocabulary.report_values import RATIO
-from tests.pipelines.reports.examples import START, Row, chained, checked, report, row
+from tests.pipelines.reports.examples import START, Row, add_balances, mark_balances, report, row
 
 WEEKS = 53
 
@@ -26,7 +26,7 @@ def business(*others: Row, balances: bool = True) -> dict[str, Any]:
         )
     ]
     rows = sorted([*trade, *others], key=lambda each: each["date"])
-    stated = checked(chained(rows, opening="900")) if balances else rows
+    stated = mark_balances(add_balances(rows, opening="900")) if balances else rows
     return report("risk", stated, START + timedelta(days=7 * WEEKS))
 
 

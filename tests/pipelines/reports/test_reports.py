@@ -28,7 +28,7 @@ def rows_of_customer(customer_number: int, rows: list[Row]) -> list[Row]:
     return [{**each, "customer_number": customer_number, "position": place} for place, each in enumerate(rows)]
 
 
-def computed(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
+def compute_reports(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
     return dict(reports(kind, rows, TODAY))
 
 
@@ -38,8 +38,8 @@ def computed(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
 @given(customers_of_any_kind)
 def test_customers_together_have_the_same_reports_as_alone(kind: str, customers: list[list[Row]]) -> None:
     each = [rows_of_customer(number, rows) for number, rows in enumerate(customers, 1)]
-    together = computed(kind, [row for rows in each for row in rows])
-    assert together == {number: data for rows in each for number, data in computed(kind, rows).items()}
+    together = compute_reports(kind, [row for rows in each for row in rows])
+    assert together == {number: data for rows in each for number, data in compute_reports(kind, rows).items()}
 
 
 @every_report
@@ -54,30 +54,30 @@ def test_the_order_of_the_rows_changes_nothing(kind: str, customers: list[list[R
 @every_report
 def test_every_customer_has_one_row_in_order_even_without_posted_rows(kind: str) -> None:
     rows = [row(0, "5", customer_number=3), row(0, "5", customer_number=1, status="pending")]
-    assert list(computed(kind, rows)) == [1, 3]
+    assert list(compute_reports(kind, rows)) == [1, 3]
 
 
 @every_report
 def test_no_rows_give_no_reports(kind: str) -> None:
-    assert computed(kind, []) == {}
+    assert compute_reports(kind, []) == {}
 
 
 @every_report
 def test_money_at_both_ends_of_the_range_is_summed_exactly(kind: str) -> None:
     most = Decimal("9999999999999.99")
     rows = [row(day, sign * most, kind="revenue/card_settlement") for day in range(200) for sign in (1, 1, -1)]
-    assert len(computed(kind, rows)) == 1
+    assert len(compute_reports(kind, rows)) == 1
 
 
 @every_report
 def test_dates_decades_apart_raise_no_error(kind: str) -> None:
     rows = [row(date(1970, 1, 1), "5", balance=Decimal(5)), row(date(2025, 6, 1), "5", balance=Decimal(10))]
-    assert len(computed(kind, rows)) == 1
+    assert len(compute_reports(kind, rows)) == 1
 
 
 @every_report
 def test_the_data_print_as_json_without_losing_a_cent(kind: str) -> None:
-    [data] = computed(kind, [row(0, "0.10", balance=Decimal("0.10")), row(40, "-1234567890123.45")]).values()
+    [data] = compute_reports(kind, [row(0, "0.10", balance=Decimal("0.10")), row(40, "-1234567890123.45")]).values()
     text = msgspec.json.Encoder(decimal_format="number").encode(data)
     assert json.loads(text, parse_float=Decimal) == msgspec.to_builtins(data, builtin_types=(Decimal,))
 

@@ -31,10 +31,10 @@ from tests.pipelines.reports.examples import (
     MAIN,
     START,
     Row,
+    add_balances,
     any_row,
-    chained,
-    checked,
     facts,
+    mark_balances,
     posted_rows,
     report,
     row,
@@ -59,7 +59,7 @@ def risk(rows: Sequence[Row], days_later: int = 0) -> Data:
     return report("risk", rows, max(each["date"] for each in rows) + timedelta(days=days_later))
 
 
-def parsed(text: str) -> Data:
+def parse_json(text: str) -> Data:
     data: Data = json.loads(text, parse_float=Decimal)
     return data
 
@@ -75,7 +75,7 @@ def codes(data: Data) -> list[str]:
 def sound_business() -> list[Row]:
     """Return a year of daily takings and costs, no debt, a comfortable balance."""
     rows = [each for day in range(365) for each in _trading_day(day)]
-    return checked(chained(rows, opening="30000"))
+    return mark_balances(add_balances(rows, opening="30000"))
 
 
 def _trading_day(day: int) -> list[Row]:
@@ -140,7 +140,9 @@ def test_old_data_lower_the_confidence_and_give_a_code() -> None:
 
 def overdrawn(limit: Decimal | None) -> Data:
     rows = [row(day, "-1", kind="cost_of_sales/suppliers", credit_limit=limit) for day in range(100)]
-    return risk(chained([*rows, row(100, "200", kind="revenue/card_settlement", credit_limit=limit)], opening=-100))
+    return risk(
+        add_balances([*rows, row(100, "200", kind="revenue/card_settlement", credit_limit=limit)], opening=-100)
+    )
 
 
 def test_an_approved_overdraft_is_no_distress() -> None:
@@ -183,7 +185,7 @@ def test_an_answer_of_the_model_counts_if_it_is_sure() -> None:
 def expecting(rows: Sequence[Row], *names: str) -> Data:
     portfolio = ClientPortfolio(frozenset({1}), expected=Expected.of(names))
     as_of = max(each["date"] for each in rows)
-    return parsed(risk_report(Facts(transactions(rows).collect(), as_of, Context([portfolio])))["data"].item())
+    return parse_json(risk_report(Facts(transactions(rows).collect(), as_of, Context([portfolio])))["data"].item())
 
 
 def test_evidence_that_is_not_expected_costs_no_points() -> None:
@@ -316,7 +318,7 @@ def test_shuffled_rows_and_other_customers_change_nothing(rows: list[Row], rando
 def changes(readings_: Readings, scorecard: Scorecard = DEFAULT, coverage: Readings | None = None) -> list[Data]:
     scored = add_rating(scorecard.score(frame(readings_, coverage=coverage)), scorecard, pl.DataFrame(schema=CEILINGS))
     listed = as_data(sensitivity(scored, scorecard))["data"]
-    return [change for data in listed for change in parsed(data)["sensitivity"]]
+    return [change for data in listed for change in parse_json(data)["sensitivity"]]
 
 
 @examples(3)
@@ -382,11 +384,11 @@ def test_a_figure_with_too_many_digits_is_rounded_within_its_band() -> None:
 # Peers, and a client's own scorecard
 
 
-def seen_among(peers: pl.DataFrame | None = None, scorecard: Scorecard | None = None) -> tuple[Facts, Data]:
+def report_among(peers: pl.DataFrame | None = None, scorecard: Scorecard | None = None) -> tuple[Facts, Data]:
     portfolio = ClientPortfolio(frozenset({1}), peers, scorecard)
     rows = transactions(with_ids(sound_business())).collect()
     seen = Facts(rows, max(rows["date"]), Context([portfolio]))
-    return seen, parsed(risk_report(seen)["data"].item())
+    return seen, parse_json(risk_report(seen)["data"].item())
 
 
 def with_ids(rows: Sequence[Row]) -> list[Row]:
@@ -396,7 +398,7 @@ def with_ids(rows: Sequence[Row]) -> list[Row]:
 def test_a_reading_has_a_percentile_among_the_clients_customers() -> None:
     quantiles = [Decimal(each) for each in range(0, 202, 2)]
     peers = pl.DataFrame([("buffer_days_180d", quantiles)], schema=PEERS, orient="row")
-    seen, data = seen_among(peers)
+    seen, data = report_among(peers)
     place = next(n for n, each in enumerate(data["drivers"]) if each["metric"] == "buffer_days_180d")
     buffer = data["drivers"][place]
     assert buffer["reading"] is not None
@@ -405,7 +407,7 @@ def test_a_reading_has_a_percentile_among_the_clients_customers() -> None:
     path = ("drivers", str(place), "peerPercentile")
     assert explain_risk(seen, data, path).value == buffer["peerPercentile"]
     with pytest.raises(NotFound):
-        explain_risk(seen_among()[0], data, path)
+        explain_risk(report_among()[0], data, path)
 
 
 def a_fitted_scorecard() -> Scorecard:
@@ -415,7 +417,7 @@ def a_fitted_scorecard() -> Scorecard:
 
 
 def test_a_clients_own_scorecard_scores_its_customers_and_says_so() -> None:
-    seen, data = seen_among(scorecard=a_fitted_scorecard())
+    seen, data = report_among(scorecard=a_fitted_scorecard())
     assert [each["metric"] for each in data["drivers"]] == ["buffer_days_180d"]
     assert data["model"] == {"name": "fitted", "version": "abc", "calibration": "client"}
     assert codes(data) == []
@@ -456,7 +458,7 @@ def a_business_with_troubles() -> list[Row]:
         for amount, kind, every in kinds
         if day % every == 0
     ]
-    return with_ids(checked(chained(rows, opening=500)))
+    return with_ids(mark_balances(add_balances(rows, opening=500)))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from pipelines.reports import REPORTS
 from pipelines.reports.aggregate.cash_flow import CASH_FLOW
 from pipelines.vocabulary.errors import NotFound
 from tests.conftest import examples
-from tests.pipelines.reports.examples import LOAN, Row, any_row, chained, facts, posted_rows, report, reports, row
-from tests.pipelines.reports.test_aggregate import generated
+from tests.pipelines.reports.examples import LOAN, Row, add_balances, any_row, facts, posted_rows, report, reports, row
+from tests.pipelines.reports.test_aggregate import generate_rows
 
 AS_OF = date(2027, 1, 1)
 UNPROVED: Row = {"statement_verdict": "unreconciled", "statement_proved": False}
@@ -39,14 +39,14 @@ def shares_by_path(data: Mapping[str, Any]) -> dict[Path, Decimal]:
     }
 
 
-def identified(rows: Iterable[Row]) -> list[Row]:
+def add_ids(rows: Iterable[Row]) -> list[Row]:
     return [{**each, "transaction_id": nth.to_bytes(16, "big")} for nth, each in enumerate(rows)]
 
 
 def of_statements(rows: Iterable[Row], seed: int) -> list[Row]:
     """Give some rows a statement that proves them, some a statement that doesn't, and some none."""
     chance = Random(seed)
-    return identified({**each, **chance.choice(({}, PROVED, UNPROVED))} for each in rows)
+    return add_ids({**each, **chance.choice(({}, PROVED, UNPROVED))} for each in rows)
 
 
 def round_share(share: Decimal) -> Decimal:
@@ -56,7 +56,7 @@ def round_share(share: Decimal) -> Decimal:
 def test_a_figures_share_is_the_contribution_of_unreconciled_rows() -> None:
     sold = {"kind": "revenue/card_settlement"}
     rows = [row(0, "30", **sold, **UNPROVED), row(1, "70", **sold), row(2, "-20", **UNPROVED)]
-    described = shares_by_path(report("aggregate", identified(rows), AS_OF))
+    described = shares_by_path(report("aggregate", add_ids(rows), AS_OF))
     first = ("tables", "monthly_cash_flow", "values", "0")
     assert {path[-1]: str(share) for path, share in described.items() if path[:4] == first} == {
         "moneyIn": "0.3000",
@@ -69,14 +69,14 @@ def test_a_figures_share_is_the_contribution_of_unreconciled_rows() -> None:
 
 
 def test_every_report_states_the_share_of_unreconciled_rows() -> None:
-    rows = identified([row(0, "30", **UNPROVED), row(1, "70"), row(2, "-20", **UNPROVED), row(3, "-80")])
+    rows = add_ids([row(0, "30", **UNPROVED), row(1, "70"), row(2, "-20", **UNPROVED), row(3, "-80")])
     for kind in REPORTS:
         described = report(kind, rows, AS_OF)["unreconciled"]
         assert [described[name] for name in SUMMARY] == [2, 50, Decimal("0.5"), Decimal("0.25")]
 
 
 def test_no_figure_has_a_share_without_unreconciled_rows() -> None:
-    rows = identified([row(0, "30", **PROVED), row(1, "70"), row(2, "5", status="pending", **UNPROVED)])
+    rows = add_ids([row(0, "30", **PROVED), row(1, "70"), row(2, "5", status="pending", **UNPROVED)])
     none = {"rows": 0, "amount": 0, "shareOfRows": 0, "shareOfAmount": 0, "figures": []}
     for kind in REPORTS:
         assert report(kind, rows, AS_OF)["unreconciled"] == none
@@ -85,8 +85,8 @@ def test_no_figure_has_a_share_without_unreconciled_rows() -> None:
 
 
 def test_a_balance_rests_on_the_row_that_states_it() -> None:
-    rows = chained([row(0, "5"), row(40, "5", **UNPROVED), row(80, "5")])
-    described = shares_by_path(report("aggregate", identified(rows), AS_OF))
+    rows = add_balances([row(0, "5"), row(40, "5", **UNPROVED), row(80, "5")])
+    described = shares_by_path(report("aggregate", add_ids(rows), AS_OF))
     closing = {
         path[3]: share for path, share in described.items() if path[1::3] == ("monthly_cash_flow", "closingBalance")
     }
@@ -96,7 +96,7 @@ def test_a_balance_rests_on_the_row_that_states_it() -> None:
 def test_the_share_of_the_risk_figure_is_weighted_by_points() -> None:
     kinds = ("revenue/card_settlement", "cost_of_sales/suppliers", "debt_service/term_loan_repayment")
     taken = (row(nth, "90" if nth % 3 == 0 else "-20", kind=kinds[nth % 3]) for nth in range(240))
-    data = report("risk", of_statements(chained(taken), seed=3), AS_OF)
+    data = report("risk", of_statements(add_balances(taken), seed=3), AS_OF)
     described = shares_by_path(data)
     weighed = whole = Decimal(0)
     for nth, driver in enumerate(data["drivers"]):
@@ -113,7 +113,7 @@ def test_the_share_of_the_risk_figure_is_weighted_by_points() -> None:
 @st.composite
 def some_rows(draw: st.DrawFn) -> list[Row]:
     rows = draw(st.lists(any_row(90), max_size=12))
-    return identified({**each, **draw(st.sampled_from(({}, PROVED, UNPROVED)))} for each in rows)
+    return add_ids({**each, **draw(st.sampled_from(({}, PROVED, UNPROVED)))} for each in rows)
 
 
 def shares_by_month(rows: list[Row]) -> dict[tuple[str, str], Decimal]:
@@ -188,7 +188,7 @@ def figures(node: Any, path: Path = ()) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def customer() -> Facts:
     loan = {"account_id": LOAN, "account_type": "loan", "balance": Decimal(-900)}
-    rows = [*generated(Random(2), 50), row(0, "-100", **loan), row(30, "-100", **loan)]
+    rows = [*generate_rows(Random(2), 50), row(0, "-100", **loan), row(30, "-100", **loan)]
     return facts(of_statements(rows, seed=2), AS_OF)
 
 
@@ -241,7 +241,7 @@ def test_an_unlisted_share_is_not_found(customer: Facts, bundle: Bundle) -> None
 
 
 def test_customers_together_have_the_same_shares_as_alone() -> None:
-    each = {1: of_statements(generated(Random(1), 6), 1), 2: identified([row(0, "1")])}
+    each = {1: of_statements(generate_rows(Random(1), 6), 1), 2: add_ids([row(0, "1")])}
     ids = {number: bytes([number]) * 8 for number in each}
     together = [
         {**line, "customer_number": number, "transaction_id": ids[number] + line["transaction_id"][8:]}

@@ -18,14 +18,14 @@ from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.scorecard import COVERAGE_OF
 from tests.conftest import examples
-from tests.pipelines.reports.completeness_examples import identified
+from tests.pipelines.reports.completeness_examples import add_ids
 from tests.pipelines.reports.examples import (
     SAVINGS,
     START,
     Row,
+    add_balances,
     any_row,
-    chained,
-    checked,
+    mark_balances,
     posted_rows,
     row,
     transactions,
@@ -37,7 +37,7 @@ D = Decimal
 
 def score_rows(rows: Sequence[Row], expected: Expected = EVERYTHING) -> dict[str, Any]:
     as_of = START + timedelta(days=800)
-    read = readings(Facts(transactions(identified(rows)).collect(), as_of), SLUGS, expected=expected)
+    read = readings(Facts(transactions(add_ids(rows)).collect(), as_of), SLUGS, expected=expected)
     [one] = DEFAULT.score(read).to_dicts()
     return one
 
@@ -88,15 +88,15 @@ def test_the_smaller_share_of_rows_and_money_counts() -> None:
 def test_an_unproven_day_counts_half_and_a_proven_one_in_full() -> None:
     rows = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)]
     assert coverage(rows, "collector_payments_180d") == D("0.5000")
-    assert coverage(chained(rows), "collector_payments_180d") == 1
+    assert coverage(add_balances(rows), "collector_payments_180d") == 1
     assert coverage(rows, "collector_payments_180d", Expected.of(["words", "months"])) == 1
     assert coverage(rows, "buffer_days_180d") == 0
 
 
 def test_silence_is_seen_if_balances_agree_across_it() -> None:
     rows = [row(day, "-1", kind="cost_of_sales/suppliers") for day in (0, 399)]
-    assert coverage(chained(rows), "buffer_days_180d") == 1
-    broken = [chained(rows)[0], {**chained(rows)[1], "balance": D(5)}]
+    assert coverage(add_balances(rows), "buffer_days_180d") == 1
+    broken = [add_balances(rows)[0], {**add_balances(rows)[1], "balance": D(5)}]
     assert coverage(broken, "buffer_days_180d") == 0
     seen = coverage(without_balances(rows), "collector_payments_180d", Expected.of(["words", "months"]))
     assert seen == (D(ALLOWED_SILENCE) / 180).quantize(D("0.0001"))
@@ -105,41 +105,43 @@ def test_silence_is_seen_if_balances_agree_across_it() -> None:
 def test_balances_prove_nothing_after_a_silence_that_is_improbable() -> None:
     busy = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)]
     silent = [each for each in busy if not 250 <= (each["date"] - START).days < 280]
-    assert coverage(chained(silent), "buffer_days_180d") == (D(250 - 220) / 180).quantize(D("0.0001"))
-    assert coverage(chained(silent), "collector_payments_180d") == (D(30 + 150 / D(2)) / 180).quantize(D("0.0001"))
+    assert coverage(add_balances(silent), "buffer_days_180d") == (D(250 - 220) / 180).quantize(D("0.0001"))
+    assert coverage(add_balances(silent), "collector_payments_180d") == (D(30 + 150 / D(2)) / 180).quantize(D("0.0001"))
     now_and_then = [each for each in silent if (each["date"] - START).days % 14 == 0]
-    assert coverage(chained(now_and_then), "buffer_days_180d") == 1
+    assert coverage(add_balances(now_and_then), "buffer_days_180d") == 1
 
 
 def test_a_row_that_is_missing_may_be_one_that_a_count_counts() -> None:
-    rows = chained([row(day, "-100", kind="cost_of_sales/suppliers") for day in range(400)])
-    missing = checked([*rows[:390], *rows[391:]])
+    rows = add_balances([row(day, "-100", kind="cost_of_sales/suppliers") for day in range(400)])
+    missing = mark_balances([*rows[:390], *rows[391:]])
     assert coverage(missing, "inflow_to_outflow_180d") == (D(179) / 180).quantize(D("0.0001"))
     assert coverage(missing, "collector_payments_180d") == D("0.5000")
-    assert coverage(checked([*rows[:100], *rows[101:]]), "collector_payments_180d") == 1  # before the period
+    assert coverage(mark_balances([*rows[:100], *rows[101:]]), "collector_payments_180d") == 1  # before the period
     fee = [{**each, "balance": each["balance"] - 41} for each in rows[390:]]
-    by_days = coverage(checked([*rows[:390], *fee]), "collector_payments_180d")
+    by_days = coverage(mark_balances([*rows[:390], *fee]), "collector_payments_180d")
     assert by_days == D("0.9972")  # too small to be a finding
 
 
 def test_a_text_that_contradicts_its_row_may_hide_one_that_a_count_counts() -> None:
-    def paid(every: int) -> Decimal | None:
+    def coverage_of_payments(every: int) -> Decimal | None:
         rows = (row(day, "-400", kind="operating/software") for day in range(200, 400, every))
-        return coverage(chained([row(0, "9000"), *rows]), "collector_payments_180d")
+        return coverage(add_balances([row(0, "9000"), *rows]), "collector_payments_180d")
 
-    assert paid(every=7) == D("0.5000")
-    assert paid(every=30) == 1
+    assert coverage_of_payments(every=7) == D("0.5000")
+    assert coverage_of_payments(every=30) == 1
 
 
 def test_an_account_that_begins_at_zero_is_new() -> None:
-    old = chained([row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)])
+    old = add_balances([row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)])
     new = [row(day, "1", kind="cost_of_sales/suppliers", account_id=SAVINGS) for day in range(310, 400)]
-    assert coverage([*old, *chained(new, opening=0)], "buffer_days_180d") == 1
-    assert coverage([*old, *chained(new, opening=500)], "buffer_days_180d") == D("0.7500")
+    assert coverage([*old, *add_balances(new, opening=0)], "buffer_days_180d") == 1
+    assert coverage([*old, *add_balances(new, opening=500)], "buffer_days_180d") == D("0.7500")
 
 
 def test_an_account_that_a_transfer_names_is_expected() -> None:
-    rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", account_number="00112233") for day in range(400)])
+    rows = add_balances(
+        [row(day, "-1", kind="cost_of_sales/suppliers", account_number="00112233") for day in range(400)]
+    )
     named = {"description": "TFR TO 99887766", "other_account": "7766", "kind": "transfer/own_transfer"}
     last = row(399, "-5", account_number="00112233", balance=rows[-1]["balance"] - 5, **named)
     both = [*rows, last]
@@ -154,18 +156,20 @@ def test_an_account_counts_by_how_much_the_supplied_ones_rely_on_it() -> None:
     for by_it, by_others, accounts in (("0", "100", 1), ("25", "100", 1.25), ("300", "100", 4), ("5", "-1", 10),
                                        ("-99", "100", 1.5), ("-9999", "100", 10)):  # fmt: skip
         both = [row(398, by_it, **named), row(399, by_others, **sales)]
-        rows = chained([*spent, *both], opening=20_000)
+        rows = add_balances([*spent, *both], opening=20_000)
         seen = (D(1) / D(1 + accounts)).quantize(D("0.0001"))
         assert coverage(rows, "collector_payments_180d") == seen, (by_it, by_others)
         assert coverage(rows, "buffer_days_180d") == D("0.5000"), (by_it, by_others)
 
 
 def test_three_own_transfers_of_a_year_without_another_side_mention_one_account() -> None:
-    rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(500)])
+    rows = add_balances([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(500)])
     own = {"kind": "transfer/own_transfer", "description": "TRANSFER"}
 
     def with_transfers(days: Sequence[int]) -> list[Row]:
-        return chained([row(day, "-1", **own) if day in days else {**rows[day], "balance": None} for day in range(500)])
+        return add_balances(
+            [row(day, "-1", **own) if day in days else {**rows[day], "balance": None} for day in range(500)]
+        )
 
     assert coverage(with_transfers([300, 310, 320]), "buffer_days_180d") == D("0.5000")
     assert coverage(with_transfers([10, 310, 320]), "buffer_days_180d") == 1
@@ -173,7 +177,7 @@ def test_three_own_transfers_of_a_year_without_another_side_mention_one_account(
 
 
 def test_rows_without_words_might_name_an_account() -> None:
-    rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(400)])
+    rows = add_balances([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(400)])
     assert coverage(rows, "buffer_days_180d") == 1
     assert coverage(without_words(rows), "buffer_days_180d") == D("0.5000")
     a_half = [each if day % 2 else without_words([each])[0] for day, each in enumerate(rows)]

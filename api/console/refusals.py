@@ -26,6 +26,7 @@ LABELS: Final[Mapping[str, str]] = {  # of fields whose label is not the member 
     "webhookUrl": "Address",
 }
 SENTENCES: Final[Mapping[str, str]] = {
+    "reason is needed to close.": "Write why the alert is closed.",
     "scopes must be a non-empty list of distinct scopes.": "Choose at least one thing that the key allows.",
 }
 _RULE: Final = re.compile(r"(?P<member>[a-z][\w.-]*) (?P<rule>(?:must be|is) .+)", re.DOTALL)

@@ -101,6 +101,8 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "percent": _exact(wording.percent),
     "score": _exact(wording.score),
     "abn": wording.abn,
+    "bsb": wording.bsb,
+    "masked": wording.masked,
     "day": wording.day,
     "words": wording.spell_out,
     "account": account_name,

@@ -76,10 +76,10 @@ def describe_statement(caller: Caller, customer_id: str, statement_id: UUID) -> 
     """Return the fields of `WholeStatementView`: a statement, the signals of its file, and its rows."""
     with caller.reading() as r:
         statement = statements.get(r, caller.customer(r, customer_id), statement_id)
-        signals = statements.get_file(r, statement.file_id).signals
+        file = statements.get_file(r, statement.file_id)
         rows = statements.read_rows(r, caller.store.lake, statement)
     shown = rows.drop("statement_id").rename({"position": "index"}).with_columns(repeated=pl.col("index").is_null())
-    return {**vars(statement), "signals": signals, "rows": shown.to_dicts()}
+    return {**vars(statement), "had_password": file.had_password, "signals": file.signals, "rows": shown.to_dicts()}
 
 
 def draw_page(caller: Caller, customer_id: str, statement_id: str, page: str, row: int | None) -> bytes:

@@ -18,9 +18,12 @@ DECISIONS: Mapping[str, str] = {
     "conditional": "We have not made a final decision on your application. Someone will look at it and contact you.",
     "blocked": "We are not able to approve your application.",
 }
-OFFERS: Mapping[str, str] = {
-    "proceed": "You can borrow up to these amounts. The terms follow separately.",
-    "conditional": "If we approve your application, you can borrow up to these amounts. The terms follow separately.",
+OFFERS: Mapping[str, tuple[str, str]] = {  # heading and words
+    "proceed": ("What we offer", "You can borrow up to these amounts. The terms follow separately."),
+    "conditional": (
+        "What we could offer",
+        "If we approve your application, you can borrow up to these amounts. The terms follow separately.",
+    ),
 }
 
 
@@ -49,10 +52,11 @@ def letter(answer: Mapping[str, Any], policy: Policy, overridden: Outcome | None
 def letter_content(answer: Mapping[str, Any], policy: Policy, overridden: Outcome | None, about: About) -> Page:
     outcome = overridden or answer["verdict"]["outcome"]
     addressee = (("To", about.name), ("ABN", abn(about.abn)), ("Reference", about.reference), ("Date", day(about.on)))
+    heading, words = OFFERS.get(outcome, ("", ""))
     sections = (
         Section("decision", "Our decision", (Paragraph(DECISIONS[outcome]),)),
         Section("reasons", "Main reasons", tuple(_reasons(answer["verdict"], outcome))),
-        Section("offer", "What we offer", tuple(_offer(answer, policy, outcome))),
+        Section("offer", heading, tuple(_offer(answer, policy, outcome, words))),
     )
     return Page(
         about.lender,
@@ -71,7 +75,7 @@ def _reasons(verdict: Mapping[str, Any], outcome: str) -> Iterator[Part]:
         yield Points("", tuple(Point(each) for each in verdict["principalReasons"]))
 
 
-def _offer(answer: Mapping[str, Any], policy: Policy, outcome: str) -> Iterator[Part]:
+def _offer(answer: Mapping[str, Any], policy: Policy, outcome: str, words: str) -> Iterator[Part]:
     """Yield the amounts above zero of the products that the policy offers with this outcome."""
     offered = {limit.product for limit in policy.limits if outcome in limit.outcomes}
     products = {each["productId"]: each["name"] for each in answer["products"] if each["slug"] in offered}
@@ -80,6 +84,6 @@ def _offer(answer: Mapping[str, Any], policy: Policy, outcome: str) -> Iterator[
         for limit in answer["computedLimits"]
         if limit["productId"] in products and limit.get("amount")
     ]
-    if rows and outcome in OFFERS:
-        yield Paragraph(OFFERS[outcome])
+    if rows and words:
+        yield Paragraph(words)
         yield Grid.of("Amounts", ["Product", *number_columns("Up to")], rows)

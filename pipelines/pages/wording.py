@@ -136,6 +136,18 @@ def abn(digits: str) -> str:
     return re.sub(r"^(\d{2})(\d{3})(\d{3})(\d{3})$", r"\1 \2 \3 \4", digits)
 
 
+def bsb(digits: str | None) -> str:
+    """Write `081-691`; anything but six digits stays as it is."""
+    return re.sub(r"^(\d{3})(\d{3})$", r"\1-\2", digits or "")
+
+
+def masked(number: str | None) -> str:
+    """Write an account's number with its last four characters only, as lists of transactions do: `xxxxx4522`."""
+    compact = re.sub(r"[\s-]", "", number or "").upper()
+    hidden = len(compact) - (4 if len(compact) > 4 else 0)
+    return "x" * hidden + compact[hidden:]
+
+
 def spell_out(code: str) -> str:
     """Write a code as words: `Merchant cash advance` for `merchant_cash_advance`, `Money in` for `moneyIn`; other text
     stays as it is.

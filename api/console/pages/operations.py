@@ -5,14 +5,9 @@ from starlette.responses import Response
 
 from api.console.routes import PageRoute
 from api.console.visits import SignedIn
-from pipelines.pages.wording import spell_out
-from storage.core.models import Flow, JobStatus
 
 router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
 ROWS = 50  # of a table on one page
-WORDS = {name: spell_out(name[0].lower() + name[1:]) for name in (*Flow, *JobStatus)}
-FLOWS = [("", "All"), *((flow, WORDS[flow]) for flow in Flow)]
-STATUSES = [("", "All"), *((status, WORDS[status]) for status in JobStatus)]
 
 
 @router.get("/jobs")
@@ -23,8 +18,7 @@ async def show_jobs(page: SignedIn) -> Response:
     found = await page.get("jobs", **filters, page=asked.get("page", 1), count=ROWS)
     named = {job["customerId"] for job in found["jobs"]} - {None}
     customers = {customer_id: await page.get("customer", customer_id) for customer_id in named}
-    shown = {"found": found, "filters": filters, "customers": customers}
-    return page.show("admin-jobs.html", statuses=STATUSES, flows=FLOWS, words=WORDS, **shown)
+    return page.show("admin-jobs.html", found=found, filters=filters, customers=customers)
 
 
 @router.get("/health")

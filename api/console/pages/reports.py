@@ -111,7 +111,7 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
     """
     customer = await page.get("customer", customer_id)
     moment = read_moment(page, MOMENT)
-    reports, about = await _bundle(page, customer_id, moment), About(zone=find_zone(page))
+    reports, about = await _bundle(page, customer_id, moment), About(zone=find_zone(page), names_zone=False)
     content = page_content(reports, about, only={SUMMARY, CHARTS} if section_id == SUMMARY else {section_id})
     listed = [each for each in content.sections if each.id != CHARTS]
     chosen = section_id if any(each.id == section_id for each in listed) else SUMMARY

@@ -1,6 +1,6 @@
 """What waits for people: the queue, and an alert with what its rules read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -98,11 +98,13 @@ async def _alert_page(page: Page, match_id: str, refusal: Refused | None = None)
     alert = await page.get("alerts", match_id)
     notes = await page.get("customer", alert["customerId"], "notes", matchId=match_id)
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    shown = {"alert": alert, "notes": notes["notes"], "snoozes": SNOOZES.items(), "fault": fault, "here": place(page)}
+    faults: Mapping[str, str] = {} if refusal is None else refusal.faults
+    shown = {"alert": alert, "notes": notes["notes"], "snoozes": SNOOZES.items(), "here": place(page)}
     acted = (each[who] for each in alert["history"] for who in ("madeBy", "assignee"))
     noted = (each[who] for each in notes["notes"] for who in ("createdBy", "deletedBy"))
     names = await page.names([alert["assignee"], *acted, *noted])
-    return page.show("alert.html", status, names=names, assignees=await list_assignees(page), **shown)
+    shown |= {"names": names, "assignees": await list_assignees(page), "fault": fault, "faults": faults}
+    return page.show("alert.html", status, **shown)
 
 
 async def list_assignees(page: Page) -> Sequence[tuple[str, str]]:

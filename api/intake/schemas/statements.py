@@ -88,6 +88,9 @@ class StatementRowView(View):
 
 
 class WholeStatementView(StatementView):
+    had_password: bool = Field(
+        description="Whether a password was sent with the file. It is not stored: a page that needs it can't be drawn."
+    )
     signals: Sequence[SignalView] = Field(description="Signals of the whole file.")
     rows: Sequence[StatementRowView]
 

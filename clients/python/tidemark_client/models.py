@@ -2844,6 +2844,7 @@ class WholeStatementView(TypedDict):
     lastPage: int
     readByOcr: bool
     dateExtracted: str
+    hadPassword: bool
     signals: list[SignalView]
     rows: list[StatementRowView]
 

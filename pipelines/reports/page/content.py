@@ -66,6 +66,7 @@ class About:
     reference: str | None = None
     customer_id: str | None = None
     zone: tzinfo = UTC  # of the times on the page
+    names_zone: bool = True  # False where all times have this zone, as in the console
 
 
 _CALIBRATIONS = {
@@ -271,7 +272,8 @@ def _identity(bundle: Mapping[str, Member], about: About) -> Iterator[tuple[str,
     yield "Data through", day(_latest(bundle, "data_through"))
     computed = [each.generated_at for each in bundle.values() if each.generated_at is not None]
     if computed:
-        yield "Computed", f"{moment(local := max(computed).astimezone(about.zone))} {local:%Z}"
+        local = max(computed).astimezone(about.zone)
+        yield "Computed", f"{moment(local)} {local:%Z}" if about.names_zone else moment(local)
     versions = sorted({each.data_version for each in bundle.values() if each.data_version is not None})
     if versions:
         yield "Data version", ", ".join(map(str, versions))

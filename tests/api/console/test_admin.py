@@ -14,6 +14,7 @@ from api.console.pages.access import ROWS, SCOPES_IN_WORDS
 from storage.access.keys import SCOPES
 from storage.access.roles import Role
 from storage.core import audit
+from storage.core.models import Flow, JobStatus
 from storage.core.store import Store
 from tests.api.conftest import Client, belongings, new_client
 from tests.api.console.visitor import Visitor, new_user, visit_as
@@ -136,7 +137,12 @@ def test_delivery_and_job_are_listed(lender: Lender, ids: dict[str, str]) -> Non
     assert "Due" in admin.get(path).text
     resent = admin.send(f"{path}/deliveries/{ids['deliveryId']}/resend", {"csrf": admin.csrf})
     assert resent.status_code == 409, "it is due already"
+    for text in ("Subscription: Job completed (job.completed)", "Without those of samples."):
+        assert text in admin.get(path).text
+    assert "Job completed (job.completed)" in admin.get("/admin/webhooks").text
     jobs = admin.get("/admin/jobs?flow=Enrichment").text
+    assert '<td class="short">Transactions</td>' in jobs
+    assert all(f'<option value="{each}"' in jobs for each in (*Flow, *JobStatus))
     assert f"/customers/{ids['customerId']}" in jobs
     assert "No job matches these filters." in admin.get("/admin/jobs?flow=Enrichment&status=Failed").text
     trail = admin.get("/admin/audit?action=Subscription.Created").text

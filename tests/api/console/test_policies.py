@@ -153,12 +153,12 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     assert {f"Coverage of version {nth}" for nth in (1, 2)} <= set(
         re.findall(r"Coverage of version \d", read_words(done))
     )
-    assert "1 decision;" in read_words(done)
+    assert "1 decision. " in read_words(done)
     assert re.search(r'<bdi>[^<]+ [^<]+</bdi> <code>[A-Z_]+</code> <span class="badge warn">Never matched<', done.text)
     assert "Backtest of a decision policy" in read_words(analyst.get(f"{address}/page"))
     assert "version 2 with version 1" in read_words(analyst.get(path))
     for version in (1, 2):
-        assert "1 decision;" in read_words(analyst.get(f"/policies/{SLUG}?version={version}"))
+        assert "1 decision. " in read_words(analyst.get(f"/policies/{SLUG}?version={version}"))
 
 
 def test_roles_see_what_the_api_lets_them(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """Uploading files in the console, following their jobs, and seeing what was read."""
 
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -41,12 +42,14 @@ def analyst(store: Store, base_url: str, client: Client) -> Visitor:
     return visit_as(store, base_url, client.client_id, Role.ANALYST)
 
 
-def upload(visitor: Visitor, customer_id: str, *files: File, csrf: str | None = None, **more: Any) -> requests.Response:
+def upload(
+    visitor: Visitor, customer_id: str, *files: File, csrf: str | None = None, password: str = "", **more: Any
+) -> requests.Response:
     """Send the form of the upload page."""
     parts = [("file", (name, content, "application/octet-stream")) for name, content in files]
     token = visitor.csrf if csrf is None else csrf
     return visitor.send(
-        f"/customers/{customer_id}/upload?csrf={token}", files=[*parts, ("password", (None, ""))], **more
+        f"/customers/{customer_id}/upload?csrf={token}", files=[*parts, ("password", (None, password))], **more
     )
 
 
@@ -72,7 +75,17 @@ def test_one_file_leads_to_its_job(store: Store, analyst: Visitor, customer_id: 
     assert "june.pdf" in analyst.get(f"/customers/{customer_id}/statements").text
     page = analyst.get(link).text
     assert f'src="{link}/pages/1.png"' in page
+    assert "password" not in page
     assert f'src="{link}/pages/1.png?row=1"' in analyst.get(f"{link}?row=1").text
+
+
+def test_statement_of_a_file_with_a_password_says_that_it_is_not_stored(
+    store: Store, analyst: Visitor, customer_id: str
+) -> None:
+    upload(analyst, customer_id, ("june.pdf", pdf("june")), password="sesame")
+    end_extractions(store)
+    [link] = set(re.findall(f"/customers/{customer_id}/statements/[0-9a-f-]+", statements_page(analyst, customer_id)))
+    assert "The file was sent with a password, which is not stored" in unescape(analyst.get(link).text)
 
 
 def test_pages_of_a_statement_are_pictures(

@@ -102,10 +102,12 @@ def test_an_alert_is_worked_on(desk: Desk) -> None:
     answer = desk.analyst.post(desk.alert, action="acknowledge", back="/work?kind=alert")
     assert "The alert is acknowledged." in answer.text
     assert answer.url.endswith("/work?kind=alert")
+    assert '<span class="badge warn">Acknowledged</span>' in answer.text
     assert "The alert is snoozed." in desk.analyst.post(desk.alert, action="snooze", days="7").text
     assert "Spent" not in desk.analyst.get("/work").text
     refused = desk.analyst.post(desk.alert, action="close")
     assert (refused.status_code, 'role="alert"' in refused.text) == (400, True)
+    assert '<span class="fault" id="reason-fault">Write why the alert is closed.</span>' in refused.text
     assert "The alert is closed." in desk.analyst.post(desk.alert, action="close", reason="Repaid.").text
     assert "Repaid." in desk.admin.get(desk.alert).text
     assert "Reopen" in desk.admin.get(desk.alert).text

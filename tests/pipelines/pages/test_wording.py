@@ -7,11 +7,13 @@ import pytest
 
 from pipelines.pages.wording import (
     abn,
+    bsb,
     change,
     day,
     dollars,
     extent,
     label,
+    masked,
     money,
     month,
     percent,
@@ -87,6 +89,12 @@ from pipelines.pages.wording import (
         (spell_out("card_settlement"), "Card settlement"),
         (spell_out("2026 Q1"), "2026 Q1"),
         (abn("51824753556"), "51 824 753 556"),
+        (bsb("081691"), "081-691"),
+        (bsb("081-691"), "081-691"),
+        (bsb(None), ""),
+        (masked("510 366-948"), "xxxxx6948"),
+        (masked("6948"), "xxxx"),
+        (masked(None), ""),
     ],
 )
 def test_figures_are_written_as_people_do(written: str, expected: str) -> None:

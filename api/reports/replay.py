@@ -61,8 +61,7 @@ DEFAULT_FIGURES = {  # by report; the figure to explain if none is named
     "aggregate": "/tables/monthly_cash_flow/values/0/revenue",
     METRICS: "/months_of_history",
 }
-# Most entries in the caches (our judgement). A report has up to some 200 kB, as has a comparison of one report.
-REPORTS_CACHED, DIFFS_CACHED = 150, 50
+CACHED = 150  # most entries in each cache: 50 moments (our judgement); a report or comparison has up to some 400 kB
 NO_ROWS = f"The transactions themselves are not shown: this key lacks the scope {' or '.join(READING_ROWS)}."
 
 log = logging.getLogger("tidemark.api")
@@ -109,9 +108,9 @@ class Basis:
 class Cache:
     """What a process computed last for past moments: reports by state and kind, and comparisons of two states."""
 
-    reports: Recent[tuple[State, str], ReportView] = field(default_factory=lambda: Recent(REPORTS_CACHED))
+    reports: Recent[tuple[State, str], ReportView] = field(default_factory=lambda: Recent(CACHED))
     diffs: Recent[tuple[State, State, tuple[str, ...]], Mapping[str, Any]] = field(
-        default_factory=lambda: Recent(DIFFS_CACHED)
+        default_factory=lambda: Recent(CACHED)
     )
 
 

@@ -1,9 +1,8 @@
 """A customer's reports, as of any moment, and what is behind each figure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -20,15 +19,13 @@ TRANSACTIONS_PER_PAGE: Final = 50
 SUMMARY, CHARTS = "summary", "charts"  # sections of the report page
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/customers/{customer_id}/reports")
 
 
-@dataclass(frozen=True)
-class BundledReport:
+class BundledReport(msgspec.Struct, frozen=True, rename="camel"):
     """A report from the API's bundle, with the attributes that `page_content` reads."""
 
     status: str
@@ -38,20 +35,16 @@ class BundledReport:
     data_through: date | None
     data_version: int | None
     report_version: int | None
-    data_json: str | None
+    data: msgspec.Raw  # null before the first
 
-    @classmethod
-    def of(cls, sent: Mapping[str, Any]) -> Self:
-        return cls(
-            sent["status"],
-            sent["failed"],
-            sent["generatedAt"] and datetime.fromisoformat(sent["generatedAt"]),
-            sent["asOf"] and date.fromisoformat(sent["asOf"]),
-            sent["dataThrough"] and date.fromisoformat(sent["dataThrough"]),
-            sent["dataVersion"],
-            sent["reportVersion"],
-            None if sent["data"] is None else _encode(sent["data"]).decode(),
-        )
+    @property
+    def data_json(self) -> str | None:
+        text = bytes(self.data).decode()
+        return None if text == "null" else text
+
+
+class _Response(msgspec.Struct):
+    data: dict[str, BundledReport]
 
 
 @router.get("")
@@ -124,5 +117,5 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
 
 
 async def _bundle(page: Page, customer_id: str, moment: Mapping[str, str]) -> Mapping[str, BundledReport]:
-    bundle = await page.get("customer", customer_id, "reports", **moment)
-    return {kind: BundledReport.of(each) for kind, each in bundle.items()}
+    response = await page.calls.request("GET", ("customer", customer_id, "reports"), moment)
+    return msgspec.json.decode(response.content, type=_Response).data

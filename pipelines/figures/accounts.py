@@ -13,9 +13,14 @@ DETAILS = ("account_identified", "account_name", "account_number", "bank_name", 
 
 
 def describe_accounts(posted: pl.LazyFrame) -> pl.LazyFrame:
-    """Return one row per account: its keys and DETAILS, as stated by the submission received last."""
-    newest = pl.col("received_seq") == pl.col("received_seq").max()
-    return posted.group_by(BY_ACCOUNT).agg(pl.col(DETAILS).filter(newest).max())
+    """Return one row per account: its keys and DETAILS, each as stated by the last submission that states it.
+
+    A submission may leave details out, and many do: a daily feed, or a statement that doesn't print the limit. So a
+    detail that is left out is as it was; a limit that has ended is stated as 0.
+    """
+    seq = pl.col("received_seq")
+    stated = (pl.col(name).filter(seq == seq.filter(pl.col(name).is_not_null()).max()).max() for name in DETAILS)
+    return posted.group_by(BY_ACCOUNT).agg(stated)
 
 
 @cache

@@ -254,14 +254,12 @@ def closings_by_day(facts: Facts) -> pl.DataFrame:
 
 
 def _described_by_day(facts: Facts) -> pl.DataFrame:
-    """Return the details of each account's day and the `received_seq` that they come from, sorted by customer and day.
+    """Return the details that each submission states on each account's day, sorted by customer and day.
 
     `describe_accounts` gives the same result for these as for the rows themselves.
     """
-    newest = pl.col("received_seq") == pl.col("received_seq").max()
-    by_day = facts.rows.lazy().group_by(*BY_ACCOUNT, "date")
-    described_day = by_day.agg(pl.col("received_seq").max(), pl.col(DETAILS).filter(newest).max())
-    return described_day.sort(BY_CUSTOMER, "date").collect(engine="in-memory")
+    by_day = facts.rows.lazy().group_by(*BY_ACCOUNT, "date", "received_seq")
+    return by_day.agg(pl.col(DETAILS).max()).sort(BY_CUSTOMER, "date").collect(engine="in-memory")
 
 
 def find_spans(rows: pl.DataFrame, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:

@@ -270,7 +270,9 @@ def _nonzero_digits(name: str) -> pl.Expr:
 
 
 def _mostly_negative(plain: pl.Series) -> bool:
-    return 2 * int(plain.str.starts_with("-").sum()) > len(plain.drop_nulls())
+    """Return whether most amounts have a minus. Zero counts as empty: banks print it on the rows of the other side."""
+    moved = plain.filter(plain.str.contains("[1-9]"))
+    return 2 * int(moved.str.starts_with("-").sum()) > len(moved)
 
 
 def _is_footer() -> pl.Expr:

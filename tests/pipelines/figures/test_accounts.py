@@ -61,3 +61,11 @@ def test_an_account_is_described_by_the_last_submission() -> None:
     rows = [row(9, "1", account_name="Zebra"), row(0, "1", account_name="Able", received_seq=2)]
     details = describe_accounts(transactions(rows)).select("account_id", "account_name").collect()
     assert details.rows() == [(MAIN, "Able")]
+
+
+def test_a_detail_that_the_last_submission_leaves_out_is_as_stated_before() -> None:
+    stated = {"account_type": "credit_card", "credit_limit": Decimal(5000)}
+    silent = {"account_type": None, "credit_limit": None, "account_name": "Able", "received_seq": 2}
+    rows = transactions([row(0, "1", **stated), row(1, "1", **silent)])
+    details = describe_accounts(rows).select("account_name", "account_type", "credit_limit").collect()
+    assert details.rows() == [("Able", "credit_card", Decimal(5000))]

@@ -139,3 +139,8 @@ def test_signs_of_several_accounts_in_a_file_are_decided_separately() -> None:
     visa, cheque = read_export(text).statements
     assert visa.rows["amount"].to_list() == ["-84.50", "-20.00"]
     assert cheque.rows["amount"].to_list() == ["500.00", "-90.00"]
+
+
+def test_zeros_of_the_other_side_don_t_decide_the_sign_of_debits() -> None:
+    rows = "2026-01-13,PAY,0.00,500.00\n2026-01-14,RENT,-84.50,0.00\n2026-01-15,PAY,0.00,500.00\n"
+    assert amounts(read_export("Date,Description,Debit,Credit\n" + rows)) == ["500.00", "-84.50", "500.00"]

@@ -67,7 +67,7 @@ def _row(chance: random.Random, number: int, nth: int, place: int, day: int, amo
         "transaction_id": (number * 100_000 + nth).to_bytes(16, "big"),
         "account_id": ACCOUNTS[place],
         "account_type": TYPES[place],
-        "credit_limit": LIMITS[place],
+        "credit_limit": LIMITS[place] if nth % 2 == place % 2 else None,  # one of two submissions states it
         "received_seq": 1 + nth % 2,
         "position": nth,
         "status": chance.choice(("posted",) * 12 + ("pending",)),

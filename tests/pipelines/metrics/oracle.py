@@ -248,10 +248,7 @@ class Customer:
             accounts[row["account_id"]].append(row)
         stated = {}
         for account, rows in accounts.items():
-            newest = max(row["received_seq"] for row in rows)
-            details = [row for row in rows if row["received_seq"] == newest]
-            types = {row["account_type"] for row in details} - {None}
-            limits = {row["credit_limit"] for row in details} - {None}
+            types, limits = (_last_stated(rows, name) for name in ("account_type", "credit_limit"))
             by_day = dict(_ends_of_days(rows))
             if (types or {None}) <= CASH and any(balance is not None for balance in by_day.values()):
                 stated[account] = by_day, -max(limits, default=Decimal(0))
@@ -406,6 +403,13 @@ def _contributions(row: Row, measure: str) -> Iterator[Decimal]:
             yield from [-amount] if amount < 0 else []
         case _:
             yield amount
+
+
+def _last_stated(rows: Sequence[Row], name: str) -> set[Any]:
+    """Return the account's details in the last submission that states any."""
+    stating = [row for row in rows if row[name] is not None]
+    last = max((row["received_seq"] for row in stating), default=0)
+    return {row[name] for row in stating if row["received_seq"] == last}
 
 
 def _ends_of_days(rows: Sequence[Row]) -> Iterator[tuple[date, Decimal | None]]:

@@ -68,9 +68,10 @@ def most_often(values: Iterable[str]) -> str | None:
 
 
 def newest(rows: Sequence[Row], name: str) -> Any:
-    """Return an account's detail as stated by the submission received last."""
-    last = max(r["received_seq"] for r in rows)
-    return max((r[name] for r in rows if r["received_seq"] == last and r[name] is not None), default=None)
+    """Return an account's detail as stated by the last submission that states it."""
+    stating = [r for r in rows if r[name] is not None]
+    last = max((r["received_seq"] for r in stating), default=None)
+    return max((r[name] for r in stating if r["received_seq"] == last), default=None)
 
 
 def group_by(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:

@@ -175,7 +175,7 @@ def _signed_by_type() -> pl.Expr:
 
 def _mark_conflicts(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Add `conflicting`: whether a row of the same submission has the same transactionId and different content."""
-    content = pl.struct("date", "value_date", "description", "description_digest", "amount", "balance")
+    content = pl.struct("date", "value_date", "description", "description_digest", "amount", "balance", "status")
     several = content.n_unique().over("job_id", "client_transaction_id", "client_transaction_id_digest") > 1
     return rows.with_columns(conflicting=pl.col("client_transaction_id").is_not_null() & several)
 

@@ -167,8 +167,9 @@ def test_a_positive_amount_takes_its_sign_from_the_type() -> None:
 
 
 def test_rows_with_the_same_id_and_different_content_are_refused() -> None:
-    first, second = {**RENT, "transactionId": "T1"}, {**RENT, "transactionId": "T1", "amount": "-1"}
-    assert fault(second, first) == fault(first, second) == ("transactionId", "IdConflict")
+    first = {**RENT, "transactionId": "T1"}
+    for second in ({**first, "amount": "-1"}, {**first, "status": "pending"}):
+        assert fault(second, first) == fault(first, second) == ("transactionId", "IdConflict")
     assert fault(first, first) is None
 
 

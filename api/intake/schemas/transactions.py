@@ -94,7 +94,7 @@ class Submission(Received):
                     {"type": "string", "pattern": r"^([0-9]{1,13}(\.[0-9]{1,2})?)?$"},
                     {"type": "null"},
                 ],
-                "description": "Approved limit, in AUD.",
+                "description": "Approved limit, in AUD. If left out, the one stated before stays; 0 ends it.",
             },
         ),
     ] = None

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -14,23 +15,28 @@ from starlette.types import Receive, Scope, Send
 from api.console.refusals import SEVERAL, reword
 from storage.access.keys import Principal
 
+NO_CODES: Mapping[str, str] = MappingProxyType({})
 OWN_ADDRESS = "http://console"  # never sent anywhere
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Refused(Exception):
-    """The API refused a call. `faults` has a message for each faulty member of the body, by JSON pointer.
+    """The API refused a call. `faults` has a message for each faulty member of the body, by JSON pointer, and `codes`
+    the code of each.
 
     Messages are in the words of forms.
     """
 
-    def __init__(self, status: int, code: str, detail: str, faults: Mapping[str, str]) -> None:
+    def __init__(
+        self, status: int, code: str, detail: str, faults: Mapping[str, str], codes: Mapping[str, str] = NO_CODES
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
         self.faults = faults
+        self.codes = codes
 
     @property
     def is_about_access(self) -> bool:
@@ -104,8 +110,10 @@ def _text(value: object) -> str | list[str]:
 
 def _refusal(response: httpx.Response) -> Refused:
     problem = _decode(response.content)
-    faults = {fault["pointer"]: reword(fault["message"]) for fault in problem.get("errors", ())}
+    errors = problem.get("errors", ())
+    faults = {fault["pointer"]: reword(fault["message"]) for fault in errors}
+    codes = {fault["pointer"]: fault["code"] for fault in errors}
     detail = reword(problem["detail"])
     if detail.startswith(SEVERAL):
         detail = " ".join(dict.fromkeys(faults.values()))
-    return Refused(response.status_code, problem["code"], detail, faults)
+    return Refused(response.status_code, problem["code"], detail, faults, codes)

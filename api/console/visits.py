@@ -18,6 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from api.access.schemas import MAX_ACTORS
 from api.console import rendering
 from api.console.calls import Calls
+from api.console.file_names import PassingForm
 from api.core.limits import Limits
 from pipelines.pages import wording
 from pipelines.vocabulary.errors import Forbidden, TooLarge
@@ -85,8 +86,11 @@ class Page:
         """Return the whole response of a route that returns a file."""
         return await self.calls.request("GET", segments, query)
 
-    async def pass_on(self, *segments: object) -> httpx.Response:
+    async def pass_on(self, *segments: object, form: PassingForm | None = None) -> httpx.Response:
         """Send the body of this request, unchanged, to `POST /v1/{segments}`.
+
+        Args:
+            form: the body, for a page that needs the names of its files.
 
         Raises:
             Forbidden: the query has no valid CSRF token, or another site's page sent the request.
@@ -95,7 +99,7 @@ class Page:
         self._check_token(self.request.query_params.get("csrf", ""))
         described = ("content-type", "content-length")
         headers = {name: value for name in described if (value := self.request.headers.get(name)) is not None}
-        return await self.calls.request("POST", segments, {}, self.request.stream(), headers)
+        return await self.calls.request("POST", segments, {}, form or self.request.stream(), headers)
 
     async def form(self) -> FormData:
         """Return the fields of the form that was sent.

@@ -1,7 +1,7 @@
 """Upload files of a customer, follow how they are read, and see where a statement's rows are on its pages."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console.calls import Refused
+from api.console.file_names import PassingForm
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.vocabulary.codes import catalogue
@@ -30,24 +31,42 @@ async def show_upload(page: SignedIn, customer_id: str, number: PageOfList = "1"
     return await _upload_page(page, customer_id, number)
 
 
-async def _upload_page(page: Page, customer_id: str, number: str = "1", refused: Refused | None = None) -> Response:
-    """Show the form, and what was submitted before. While a job runs, the list fetches itself again."""
+async def _upload_page(
+    page: Page, customer_id: str, number: str = "1", refused: Refused | None = None, names: Sequence[str] = ()
+) -> Response:
+    """Show the form, what was submitted before, and why nothing was accepted of the files with these names.
+
+    While a job runs, the list fetches itself again.
+    """
     customer = await page.get("customer", customer_id)
     jobs = await page.get("jobs", customerId=customer_id, page=number, count=LISTED)
     running = [job for job in jobs["jobs"] if job["status"] in RUNNING]
-    status = 200 if refused is None else refused.status
-    return page.show("upload.html", status, customer=customer, jobs=jobs, running=len(running), refused=refused)
+    shown = {"customer": customer, "jobs": jobs, "running": len(running)}
+    if refused is None:
+        return page.show("upload.html", problem="", refused=(), **shown)
+    files = list(_list_refused(refused, names))
+    return page.show("upload.html", refused.status, problem=refused.detail, refused=files, **shown)
+
+
+def _list_refused(refused: Refused, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the files that can't be read, each with why and what to do."""
+    numbered = {f"/files/{place}": name for place, name in enumerate(names)}
+    for pointer, name in numbered.items():
+        if pointer in refused.faults:
+            message, remedy = refused.faults[pointer], remedy_of(refused.codes[pointer])
+            yield {"name": name or "File without a name", "message": message, "remedy": remedy}
 
 
 @router.post("/customers/{customer_id}/upload")
 async def upload_files(page: SignedIn, customer_id: str) -> Response:
     """Pass the files on, and lead to the job; to the list of jobs if there are several."""
+    form = PassingForm(page.request)
     try:
-        response = await page.pass_on("customer", customer_id, "uploads")
+        response = await page.pass_on("customer", customer_id, "uploads", form=form)
     except Refused as refused:
         if refused.status == 404:
             raise
-        return await _upload_page(page, customer_id, refused=refused)
+        return await _upload_page(page, customer_id, refused=refused, names=form.file_names)
     jobs = msgspec.json.decode(response.content)["data"]["jobs"]
     if len(jobs) == 1:
         return page.to(f"/customers/{customer_id}/uploads/{jobs[0]['jobId']}")

@@ -21,6 +21,7 @@ from tests.api.intake.test_uploads import CHEQUE, NEWEST_FIRST, WORKBOOK, read_h
 from tests.api.worker import end_extractions, end_submissions
 from tests.conftest import open_store
 from tests.papers import pdf
+from tests.pipelines.pages.documents import parse_html
 
 File = tuple[str, bytes]
 PNG = b"\x89PNG\r\n\x1a\n and so on"
@@ -155,16 +156,33 @@ def test_job_says_what_was_refused_and_what_to_do(store: Store, analyst: Visitor
         assert text in page
 
 
-def test_refused_upload_is_explained_beside_the_form(analyst: Visitor, customer_id: str) -> None:
-    answer = upload(analyst, customer_id, ("a.xlsx", WORKBOOK), ("b.csv", b""))
+def test_refused_upload_says_of_each_file_why_and_what_to_do(analyst: Visitor, customer_id: str) -> None:
+    answer = upload(analyst, customer_id, (MARKUP, WORKBOOK), ("b 4111111111111111.csv", b""), ("", b""))
     assert answer.status_code == 400
+    listed = parse_html(answer.text.partition('role="alert"')[2].partition("</div>")[0]).text
     for text in (
-        "None of the files can be read.",
-        "File 1: The file is an Excel workbook",
-        "File 2: The file is empty.",
+        "no file can be read",
+        "<script>alert(1)</script>&.pdf: The file is an Excel workbook: save it as CSV. Export it as CSV.",
+        "b 411111xxxxxx1111.csv: The file is empty. Export it again.",
+        "File without a name: The file is empty.",
     ):
-        assert text in answer.text
+        assert text in listed, listed
     assert 'type="file"' in answer.text
+    alone = upload(analyst, customer_id, ("a.xlsx", WORKBOOK)).text
+    assert "a.xlsx</bdi></b>: The file is an Excel workbook: save it as CSV. Export it as CSV." in alone
+
+
+def test_refused_upload_without_a_readable_file_is_explained(analyst: Visitor, customer_id: str) -> None:
+    too_many = upload(analyst, customer_id, *[("a.csv", b"")] * 21)
+    assert (too_many.status_code, "Send 1 to 20 files." in too_many.text) == (400, True)
+    path = f"/customers/{customer_id}/upload?csrf={analyst.csrf}"
+    for kind in (
+        "multipart/form-data",
+        "multipart/form-data; boundary=" + "b" * 300,
+        "multipart/form-data; boundary=b",
+    ):
+        answer = analyst.call("POST", path, data=b"--c\r\n", headers={"origin": analyst.base_url, "content-type": kind})
+        assert (answer.status_code, 'role="alert"' in answer.text) == (400, True), kind
 
 
 def test_submission_is_retracted_by_a_form(store: Store, analyst: Visitor, customer_id: str) -> None:

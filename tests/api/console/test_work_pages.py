@@ -127,7 +127,9 @@ def test_a_decision_is_taken_from_the_queue(desk: Desk) -> None:
     assert me is not None
     answer = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee=me[1], back="/work?kind=decision")
     assert "The assignment is changed." in answer.text
-    assert evaluation_id in desk.analyst.get("/work?assignee=me").text
+    mine = desk.analyst.get("/work?assignee=me").text
+    assert evaluation_id in mine
+    assert '<summary class="printed"><bdi>Ada, analyst</bdi>' in mine
     decision = desk.analyst.get(f"/evaluations/{evaluation_id}").text
     assert "Assigned to <bdi>Ada, analyst</bdi>." in decision
     assert re.search(rf'<option value="{me[1]}" selected>', decision)

@@ -1,17 +1,19 @@
 """Infer facilities from what payments do, whoever the lender is: money comes in, and debits pay it back.
 
 A **dealing** is all payments of a customer that share a party, or a number (of a mandate or contract) printed in both
-the credit and the debits. It is debt if a credit is followed by at least MIN_DEBITS regular debits of one amount
-that can repay it in time, and not much more. Advances on invoices are repaid one by one: a debit with the number of a
-credit is the same small factor larger, at least MIN_DEBITS times. That both sides share a party or a number
-distinguishes debt from a rent after a deposit, or wages after a customer's payment. Equal payments to a tax office, a
-month or less apart, pay off a debt: activity statements differ from month to month.
+the credit and the debits. It is debt if a credit is followed by at least MIN_DEBITS debits that repay it and not much
+more: regular ones of one amount that can do so in time, or ones that are each the same share of the takings since the
+debit before. Advances on invoices are repaid one by one: a debit with the number of a credit is the same small factor
+larger, at least MIN_DEBITS times. That both sides share a party or a number distinguishes debt from a rent after a
+deposit, or wages after a customer's payment. Equal payments to a tax office, a month or less apart, pay off a debt:
+activity statements differ from month to month.
 
 Otherwise categories that corrections, lists or words decided are never overruled, but the model's are. What is
 inferred exists only in the list of facilities: the rows keep their category and `facility_id`, so no metric, event,
 score, rule or policy can read it.
 """
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -34,6 +36,11 @@ CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and 
 TAX_CATEGORIES = ("bas", "payg_instalment")  # what a payment to a tax office is, unless its words say more
 MAX_PRINTED = 4  # rows on a side that print an invoice's number: a number on more is the customer's or the funder's
 MAX_STREAMS = 50  # of a dealing: a lender's debits have few amounts, and each is compared with every credit
+CARD_TAKINGS = ("card_settlement", "platform_payout")
+TAKINGS_SHARE = (0.03, 0.6)  # that a lender takes, of takings
+SHARE_TOLERANCE = 0.01  # of the usual share: it is computed to the cent, from takings that may not all be shown
+ALIKE_SHARE = 0.75  # share of the debits that must be within this tolerance
+SAME_SIZE_SHARE = 0.5  # from this share of debits of the same size on, nothing shows that they follow the takings
 MONTH_DAYS = 33  # most days between the instalments of a plan: instalments of income tax are quarterly
 MONTHLY_SHARE = 0.7  # share of the gaps between instalments that must not be longer than MONTH_DAYS
 SURE = 0.9  # confidence from which a category is not overruled
@@ -109,7 +116,9 @@ def _infer_facilities(posted_rows: pl.DataFrame) -> pl.DataFrame:
     candidates = payments.filter("is_candidate")
     advances = _find_advances(candidates)
     dealt = _find_dealings(candidates.join(advances, on="row", how="anti") if advances.height else candidates)
-    kinds = (_find_loans(dealt), advances, _find_tax_plans(payments.filter("to_tax_office")))
+    loans = _find_loans(dealt)
+    sharing = _find_takings_shares(dealt.join(loans, on="row", how="anti") if loans.height else dealt, posted_rows)
+    kinds = (loans, sharing, advances, _find_tax_plans(payments.filter("to_tax_office")))
     found = [each.select(_BORROWED) for each in kinds if each.height]
     if not found:
         return posted_rows.clear().select("row", member_of="facility_id", product=pl.lit(None, pl.String()))
@@ -307,6 +316,83 @@ def _likeliest_product() -> pl.Expr:
         .then(pl.lit("asset_finance"))
         .otherwise(pl.lit("term_loan"))
     )
+
+
+# -- cash advances, repaid by a share of the takings -----------------------------------------------------------------
+
+
+def _find_takings_shares(dealt: pl.DataFrame, posted_rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of dealings whose debits are one share of the customer's takings, with their `product`.
+
+    A dealing begins with its credit: a supplier, a franchisor or an acquirer takes its share before it pays anything.
+    """
+    if dealt.is_empty():
+        return dealt
+    day, funds, size = pl.col("date"), pl.col("funds"), pl.col("size").cast(pl.Float64)
+    drawn, first = day.filter("funds").min(), day.filter(~funds).min()
+    sums = dealt.group_by(_DEALING).agg(
+        days=day.filter(~funds).n_unique(),
+        draws=funds.sum(),
+        lent=size.filter("funds").sum(),
+        repaid=size.filter(~funds).sum(),
+        after=(first - drawn).dt.total_days(),
+    )
+    funded = sums.filter(
+        pl.col("days") > MIN_DEBITS,  # what the first debit is a share of is not known
+        pl.col("days") >= 2 * pl.col("draws"),
+        pl.col("lent") >= MIN_FUNDING,
+        pl.col("repaid") <= MAX_REPAID * pl.col("lent"),
+        pl.col("after").is_between(0, FUNDING_TO_REPAYMENT_DAYS),
+    ).select(_DEALING)
+    if funded.is_empty():  # true of many customers
+        return dealt.clear()
+    debits = dealt.filter(~funds).join(funded, on=_DEALING).group_by(*_DEALING, "date").agg(pl.col("size").sum())
+    sharing = [_select_alike(debits, taken, lag) for taken in _sum_takings(posted_rows) for lag in (0, 1)]
+    return dealt.join(pl.concat(sharing), on=_DEALING, how="semi").with_columns(product=pl.lit("cash_advance"))
+
+
+def _sum_takings(posted_rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield running sums of card takings, and of all: `customer_number`, `date`, and `taken` up to the day's end."""
+    revenue = posted_rows.filter(
+        pl.col("category_group") == "revenue", pl.col("amount") > 0, pl.col("is_transfer").ne_missing(True)
+    )
+    for takings in (revenue.filter(pl.col("category").is_in(CARD_TAKINGS)), revenue):
+        by_day = takings.group_by("customer_number", "date").agg(taken=pl.col("amount").cast(pl.Float64).sum())
+        yield by_day.sort("customer_number", "date").with_columns(pl.col("taken").cum_sum().over("customer_number"))
+
+
+def _select_alike(debits: pl.DataFrame, taken: pl.DataFrame, lag: int) -> pl.DataFrame:
+    """Return the dealings most of whose debits (`alike`, 0–1) are one share of the takings since the debit before.
+
+    Args:
+        debits: of dealings, one row for each day.
+        taken: from `_sum_takings`.
+        lag: days from the takings to the debit.
+    """
+    until = debits.with_columns(until=pl.col("date") - pl.duration(days=lag)).sort("until")
+    known = until.join_asof(
+        taken.sort("date"), left_on="until", right_on="date", by="customer_number", check_sortedness=False
+    ).sort(*_DEALING, "until")
+    since = pl.col("taken").diff().over(_DEALING)
+    size, share = pl.col("size").cast(pl.Float64), pl.col("share")
+    return (
+        known.with_columns(share=pl.when(since > 0).then(size / since))
+        .group_by(_DEALING)
+        .agg(
+            usual=share.median(),
+            alike=_is_usual(share).sum() / (pl.len() - 1),
+            same_size=_is_usual(size).mean(),
+        )
+        .filter(
+            pl.col("usual").is_between(*TAKINGS_SHARE),
+            pl.col("alike") >= ALIKE_SHARE,
+            pl.col("same_size") < SAME_SIZE_SHARE,
+        )
+    )
+
+
+def _is_usual(value: pl.Expr) -> pl.Expr:
+    return (value / value.median() - 1).abs() <= SHARE_TOLERANCE
 
 
 # -- advances on invoices, repaid one by one -------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Facilities are inferred from what payments do; rent, leases, wages, premiums, bonds and tax are not mistaken."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -138,6 +138,42 @@ def test_an_advance_that_is_not_repaid_yet_counts_as_funding() -> None:
     assert (finance["repayment_count"], finance["funding_amount"]) == (5, Decimal(6 * 5000 + 15 * 700))
 
 
+def takings(days: Sequence[date]) -> dict[date, Decimal]:
+    """Return takings of each day that seem random: from AUD 500 to 2,500."""
+    return {day: Decimal(500 + 797 * nth % 2_001) for nth, day in enumerate(days)}
+
+
+def settled(taken: Mapping[date, Decimal]) -> list[Row]:
+    settlement = columns_of_category("card_settlement", "revenue")
+    return [row(day, str(amount), "SETTLEMENT", "acquirer", **settlement) for day, amount in taken.items()]
+
+
+def share(taken: Mapping[date, Decimal], percent: int, **fields: Any) -> list[Row]:
+    """Return a debit for each day after the first: the share of what was taken on the day with takings before."""
+    sizes = [(amount * percent / 100).quantize(Decimal("0.01")) for amount in taken.values()]
+    return [row(day, str(-size), **fields) for day, size in zip([*taken][1:], sizes, strict=False)]
+
+
+def test_debits_that_are_a_share_of_the_takings_repay_an_advance() -> None:
+    taken = takings(working_days(MONDAY, 40))
+    debits = share(taken, 12)
+    advance = summarise_only(row(MONDAY, "9000"), *settled(taken), *debits)
+    assert (advance["product"], advance["inferred"], advance["funding_amount"]) == ("cash_advance", True, Decimal(9000))
+    assert (advance["repayment_count"], advance["repaid_total"]) == (39, -sum(each["amount"] for each in debits))
+
+
+def test_a_weekly_share_of_the_takings_repays_an_advance() -> None:
+    taken = takings(working_days(MONDAY, 60))
+    weeks = [MONDAY + timedelta(days=7 * nth) for nth in range(1, 12)]
+    collected = {
+        day: sum((amount for at, amount in taken.items() if day - timedelta(days=7) <= at < day), Decimal(0))
+        for day in weeks
+    }
+    debits = [row(day, str((-amount / 10).quantize(Decimal("0.01")))) for day, amount in collected.items()]
+    advance = summarise_only(row(MONDAY, "9000"), *settled(taken), *debits)
+    assert (advance["product"], advance["repayment_count"]) == ("cash_advance", 11)
+
+
 def test_equal_monthly_payments_to_a_tax_office_are_a_payment_plan() -> None:
     office = {"category": "bas", "category_group": "tax", "category_source": "counterparty", "confidence": 0.9}
     plan = summarise_only(*monthly(8, "-1500", text="TAX OFFICE", party="tax-office", **office))
@@ -180,6 +216,7 @@ def columns_of_category(category: str, group: str) -> Row:
     return {"category": category, "category_group": group, "category_source": "pattern", "confidence": 0.95}
 
 
+DAYS_TAKEN = takings(working_days(MONDAY, 40))
 NEAR_MISSES = {
     "rent after a deposit of somebody else": [
         row(MONDAY, "20000", "DEPOSIT 9911", "acme"),
@@ -250,6 +287,27 @@ NEAR_MISSES = {
     "a party that is paid many amounts, each regularly": [
         row(MONDAY, "30000", party="acme"),
         *(each for nth in range(51) for each in weekly(4, str(-100 - nth), party="acme")),
+    ],
+    "fees that are a share of the takings": [*settled(DAYS_TAKEN), *share(DAYS_TAKEN, 6, text="FEE", party="acquirer")],
+    "royalties of a franchise that once paid for advertising": [
+        *settled(DAYS_TAKEN),
+        *share(DAYS_TAKEN, 6, party="franchisor"),
+        row([*DAYS_TAKEN][20], "6000", party="franchisor"),
+    ],
+    "debits of different amounts beside takings": [
+        row(MONDAY, "9000"),
+        *settled(DAYS_TAKEN),
+        *(row(day, str(-60 - 331 * nth % 200)) for nth, day in enumerate([*DAYS_TAKEN][1:])),
+    ],
+    "wages that vary as little as the takings beside them": [
+        row(MONDAY, "9000", party="worker"),
+        *settled({day: amount / 200 + 1_500 for day, amount in DAYS_TAKEN.items()}),
+        *(row(day, str(-150 - Decimal(nth) / 100), party="worker") for nth, day in enumerate([*DAYS_TAKEN][1:])),
+    ],
+    "a share of the takings that is far more than the credit": [
+        row(MONDAY, "1000"),
+        *settled(DAYS_TAKEN),
+        *share(DAYS_TAKEN, 12),
     ],
     "refunds of sales at a price of their own": [
         *advances(3),

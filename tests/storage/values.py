@@ -139,5 +139,5 @@ class InterruptedLake(Lake):
         return stored
 
 
-def interrupted(store: Store, then: Callable[[], object]) -> Store:
+def interrupt_after_write(store: Store, then: Callable[[], object]) -> Store:
     return replace(store, lake=InterruptedLake(store.lake, then))

@@ -29,7 +29,7 @@ def a_ruleset(*rules: Mapping[str, Any], slug: str = "early-warning", **also: An
     return Ruleset.model_validate(reported)
 
 
-def created(store: Store, client_id: UUID, ruleset: Ruleset, now: datetime) -> StoredRuleset:
+def create_ruleset(store: Store, client_id: UUID, ruleset: Ruleset, now: datetime) -> StoredRuleset:
     with store.db.writing() as w:
         return rulesets.create(w, client_id, ruleset, "test", now)
 
@@ -40,7 +40,7 @@ class Observation:
 
     unrecordable: frozenset[int]
 
-    def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
+    def describe_firings(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
         if customer_number in self.unrecordable:
             raise ArithmeticError("this customer's values can't be recorded")
         return {"rules": [{"code": rule, "customer": customer_number} for rule in rules]}
@@ -86,6 +86,6 @@ def _observation(unrecordable: Sequence[Customer]) -> Observation:
     return Observation(frozenset(each.number for each in unrecordable))
 
 
-def applied(store: Store, evaluated: RulesetEvaluation, now: datetime) -> Decision:
+def apply_evaluation(store: Store, evaluated: RulesetEvaluation, now: datetime) -> Decision:
     with store.db.writing() as w:
         return rule_matches.apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), now)

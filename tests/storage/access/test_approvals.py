@@ -21,7 +21,7 @@ def a_request(version: int = 1, subject_id: str = "loan", kind: ApprovalKind = P
     return Request(kind, subject_id, {"slug": subject_id}, {"version": version})
 
 
-def requested(store: Store, client_id: UUID, asked: Request, now: datetime, who: str = "first") -> Approval:
+def request(store: Store, client_id: UUID, asked: Request, now: datetime, who: str = "first") -> Approval:
     with store.db.writing() as w:
         return approvals.request(w, client_id, asked, who, now)[0]
 
@@ -55,7 +55,7 @@ def test_a_client_needs_approvals_for_the_actions_that_are_set(store: Store, now
 
 def test_a_request_is_stored_as_it_was_made(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    made = requested(store, client_id, a_request(), now)
+    made = request(store, client_id, a_request(), now)
     assert read_approval(store, made) == made
     assert (made.status, made.requested_by, made.requested_at) == (ApprovalStatus.PENDING, "first", now)
     assert (made.decided_by, made.decided_at, made.reason) == (None, None, None)
@@ -65,13 +65,13 @@ def test_a_request_is_stored_as_it_was_made(store: Store, now: datetime) -> None
 
 def test_an_equal_request_is_the_same_and_another_one_supersedes_it(store: Store, now: datetime) -> None:
     client_id, later = a_client(store, now), now + timedelta(hours=1)
-    made = requested(store, client_id, a_request(), now)
+    made = request(store, client_id, a_request(), now)
     others = [
-        requested(store, client_id, a_request(subject_id="overdraft"), now),
-        requested(store, client_id, a_request(kind=ACTIVATE), now),
-        requested(store, a_client(store, now), a_request(), now),
+        request(store, client_id, a_request(subject_id="overdraft"), now),
+        request(store, client_id, a_request(kind=ACTIVATE), now),
+        request(store, a_client(store, now), a_request(), now),
     ]
-    assert requested(store, client_id, a_request(), later, "second") == made
+    assert request(store, client_id, a_request(), later, "second") == made
     with store.db.writing() as w:
         newer, superseded = approvals.request(w, client_id, a_request(version=2), "second", later)
     assert superseded == read_approval(store, made)
@@ -84,7 +84,7 @@ def test_an_equal_request_is_the_same_and_another_one_supersedes_it(store: Store
 def test_another_one_than_the_requester_decides_and_only_once(store: Store, now: datetime) -> None:
     client_id, later = a_client(store, now), now + timedelta(hours=1)
     for nth, decided in enumerate((ApprovalStatus.APPROVED, ApprovalStatus.DECLINED)):
-        made = requested(store, client_id, a_request(subject_id=f"p-{nth}"), now)
+        made = request(store, client_id, a_request(subject_id=f"p-{nth}"), now)
         with store.db.writing() as w:
             assert refusal(lambda made=made: approvals.approve(w, made, "first", later)) == "Approval.SamePerson"
             assert refusal(lambda made=made: approvals.decline(w, made, "No", "first", later)) == "Approval.SamePerson"
@@ -98,11 +98,11 @@ def test_another_one_than_the_requester_decides_and_only_once(store: Store, now:
         with store.db.writing() as w:
             assert refusal(lambda made=made: approvals.approve(w, made, "third", later)) == "Approval.Decided"
             assert refusal(lambda made=made: approvals.decline(w, made, "No", "third", later)) == "Approval.Decided"
-        assert requested(store, client_id, a_request(subject_id=f"p-{nth}"), later) != made  # decided: no longer equal
+        assert request(store, client_id, a_request(subject_id=f"p-{nth}"), later) != made  # decided: no longer equal
 
 
 def test_of_two_approvers_at_once_one_decides(store: Store, now: datetime) -> None:
-    made = requested(store, a_client(store, now), a_request(), now)
+    made = request(store, a_client(store, now), a_request(), now)
 
     def approve(who: str) -> str:
         try:
@@ -119,7 +119,7 @@ def test_of_two_approvers_at_once_one_decides(store: Store, now: datetime) -> No
 
 def test_the_requester_withdraws_a_pending_request(store: Store, now: datetime) -> None:
     client_id, later = a_client(store, now), now + timedelta(hours=1)
-    made = requested(store, client_id, a_request(), now)
+    made = request(store, client_id, a_request(), now)
     with store.db.writing() as w:
         assert refusal(lambda: approvals.withdraw(w, made, "second", later)) == "Approval.OtherPerson"
         approvals.withdraw(w, made, "first", later)
@@ -129,7 +129,7 @@ def test_the_requester_withdraws_a_pending_request(store: Store, now: datetime) 
         assert refusal(lambda: approvals.withdraw(w, made, "first", later)) == "Approval.Decided"
         assert refusal(lambda: approvals.approve(w, made, "second", later)) == "Approval.Decided"
         assert refusal(lambda: approvals.decline(w, made, "No", "second", later)) == "Approval.Decided"
-    again = requested(store, client_id, a_request(), later)
+    again = request(store, client_id, a_request(), later)
     assert again.approval_id != made.approval_id
     with store.db.writing() as w:
         approvals.approve(w, again, "second", later)
@@ -139,7 +139,7 @@ def test_the_requester_withdraws_a_pending_request(store: Store, now: datetime) 
 def test_of_a_withdrawal_and_approvals_at_once_one_succeeds(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     for nth in range(5):
-        made = requested(store, client_id, a_request(subject_id=f"p-{nth}"), now)
+        made = request(store, client_id, a_request(subject_id=f"p-{nth}"), now)
 
         def decide(who: str, made: Approval = made) -> str:
             act = approvals.withdraw if who == "first" else approvals.approve
@@ -158,7 +158,7 @@ def test_of_a_withdrawal_and_approvals_at_once_one_succeeds(store: Store, now: d
 def test_of_two_requests_at_once_one_is_pending(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda nth: requested(store, client_id, a_request(version=nth), now), range(8)))
+        list(threads.map(lambda nth: request(store, client_id, a_request(version=nth), now), range(8)))
     with store.db.reading() as r:
         assert approvals.find(r, client_id, status=ApprovalStatus.PENDING).total == 1
         assert approvals.find(r, client_id).total == 8
@@ -166,10 +166,10 @@ def test_of_two_requests_at_once_one_is_pending(store: Store, now: datetime) -> 
 
 def test_approvals_are_found_newest_first_by_kind_and_status(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    requested(store, a_client(store, now), a_request(), now)
-    one = requested(store, client_id, a_request(), now)
-    two = requested(store, client_id, a_request(kind=OVERRIDE), now)
-    three = requested(store, client_id, a_request(subject_id="overdraft"), now)
+    request(store, a_client(store, now), a_request(), now)
+    one = request(store, client_id, a_request(), now)
+    two = request(store, client_id, a_request(kind=OVERRIDE), now)
+    three = request(store, client_id, a_request(subject_id="overdraft"), now)
     with store.db.writing() as w:
         one = approvals.approve(w, one, "second", now)
     with store.db.reading() as r:

@@ -150,7 +150,7 @@ def test_an_unknown_and_an_ended_key_cost_the_same_queries(store: Store, client_
     ways = []
     for text in (unknown_text, ended_text):
         asked: list[str] = []
-        with watched(store, asked), pytest.raises(Unauthenticated):
+        with record_statements(store, asked), pytest.raises(Unauthenticated):
             authenticate(store, text, now)
         ways.append(asked)
     assert ways[0] == ways[1]
@@ -158,7 +158,7 @@ def test_an_unknown_and_an_ended_key_cost_the_same_queries(store: Store, client_
 
 
 @contextmanager
-def watched(store: Store, asked: list[str]) -> Iterator[None]:
+def record_statements(store: Store, asked: list[str]) -> Iterator[None]:
     """Collect the text of every SQL statement."""
 
     def note(_connection: object, _cursor: object, statement: str, *_others: object) -> None:

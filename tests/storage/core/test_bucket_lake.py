@@ -21,7 +21,7 @@ from storage.operations import backup, health, integrity, resealing, retention
 from storage.operations.integrity import Problem
 from storage.operations.retention import ORPHAN_AGE, sweep
 from tests.conftest import open_store
-from tests.object_store import CUT, LOST, SLOW, SLOW_S, Emulator, Fault, emulated
+from tests.object_store import CUT, LOST, SLOW, SLOW_S, Emulator, Fault, emulate_bucket
 from tests.papers import COFFEE, RENT, Shelf, extract, extraction, statement, submit_files
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer
@@ -34,7 +34,7 @@ LARGE = bytes(ONE_REQUEST_BYTES + 1)
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[Emulator]:
-    with emulated() as running:
+    with emulate_bucket() as running:
         yield running
 
 

@@ -82,7 +82,7 @@ def line(server: redis.Redis) -> Iterator[Network]:
         yield made
 
 
-def shared(prefix: str, port: int, clock: Clock) -> SharedCounters:
+def connect(prefix: str, port: int, clock: Clock) -> SharedCounters:
     return SharedCounters(f"redis://127.0.0.1:{port}/0", prefix, clock)
 
 
@@ -94,7 +94,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_two_processes_count_together(server: redis.Redis, prefix: str, clock: Clock) -> None:
-    one, other = (shared(prefix, REDIS[1], clock) for _ in range(2))
+    one, other = (connect(prefix, REDIS[1], clock) for _ in range(2))
     assert [counters.add("key", 60).number for counters in (one, other, one)] == [1, 2, 3]
     assert one.local_count("key", 60).number == 3
     assert other.local_count("key", 60).number == 2  # what it saw last
@@ -106,7 +106,7 @@ def test_two_processes_count_together(server: redis.Redis, prefix: str, clock: C
 @pytest.mark.usefixtures("patient")
 def test_count_without_expiry_gets_one(server: redis.Redis, prefix: str, clock: Clock) -> None:
     server.set(f"{prefix}key", 7)
-    counters = shared(prefix, REDIS[1], clock)
+    counters = connect(prefix, REDIS[1], clock)
     assert counters.add("key", 60) == Count(8, 60)
     assert server.pttl(f"{prefix}key") > 0
     counters.close()
@@ -115,7 +115,7 @@ def test_count_without_expiry_gets_one(server: redis.Redis, prefix: str, clock: 
 def test_lost_redis_is_logged_once_and_processes_count_alone_until_it_returns(
     line: Network, prefix: str, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    counters = shared(prefix, line.port, clock)
+    counters = connect(prefix, line.port, clock)
 
     def counts_together_again() -> bool:
         """Try once more: on a busy machine Redis may take longer than TIMEOUT_S although the line is mended."""
@@ -139,6 +139,6 @@ def test_lost_redis_is_logged_once_and_processes_count_alone_until_it_returns(
 
 def test_processes_count_alone_if_redis_returns_errors(server: redis.Redis, prefix: str, clock: Clock) -> None:
     server.lpush(f"{prefix}key", "no number")
-    counters = shared(prefix, REDIS[1], clock)
+    counters = connect(prefix, REDIS[1], clock)
     assert counters.add("key", 60) == Count(1, 60)
     counters.close()

@@ -24,16 +24,16 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     seen: list[tuple[str, Path]] = []
     fsync, link = os.fsync, os.link
 
-    def synced(descriptor: int) -> None:
+    def record_sync(descriptor: int) -> None:
         seen.append(("sync", Path(f"/proc/self/fd/{descriptor}").readlink()))
         fsync(descriptor)
 
-    def named(source: Path, target: Path, **options: Any) -> None:
+    def record_link(source: Path, target: Path, **options: Any) -> None:
         seen.append(("name", target))
         link(source, target, **options)
 
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "link", named)
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "link", record_link)
     return seen
 
 
@@ -106,7 +106,7 @@ def test_removed_folder_is_created_again(tmp_path: Path) -> None:
     assert (tmp_path / "landing").is_dir()
 
 
-def broken_disk(monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool], failure: int) -> None:
+def break_disk(monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool], failure: int) -> None:
     """Make syncs of such files fail from now on."""
     fsync = os.fsync
 
@@ -124,7 +124,7 @@ def test_file_that_could_not_be_synced_does_not_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool], failure: int
 ) -> None:
     durable.make_folder(tmp_path / "landing")
-    broken_disk(monkeypatch, is_broken, failure)
+    break_disk(monkeypatch, is_broken, failure)
     with pytest.raises(OSError, match=os.strerror(failure)):
         Lake(tmp_path).put("landing/rows.parquet", b"rows")
     assert list((tmp_path / "landing").iterdir()) == []
@@ -134,7 +134,7 @@ def test_folder_that_could_not_be_synced_is_synced_by_the_next_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, Path]]
 ) -> None:
     with monkeypatch.context() as broken:
-        broken_disk(broken, stat.S_ISDIR, errno.EIO)
+        break_disk(broken, stat.S_ISDIR, errno.EIO)
         with pytest.raises(OSError, match=os.strerror(errno.EIO)):
             durable.make_folder(tmp_path / "landing")
     steps.clear()
@@ -159,7 +159,7 @@ def test_replacement_that_cannot_be_synced_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool]
 ) -> None:
     durable.replace(tmp_path / "settings", b"old")
-    broken_disk(monkeypatch, is_broken, errno.EIO)
+    break_disk(monkeypatch, is_broken, errno.EIO)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         durable.replace(tmp_path / "settings", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["settings"]

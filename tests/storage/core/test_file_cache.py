@@ -82,13 +82,13 @@ def test_copies_in_use_stay(tmp_path: Path) -> None:
 def test_a_copy_that_is_being_written_stays_until_it_is_abandoned(tmp_path: Path) -> None:
     slow, other = FileCache(tmp_path, 2**20), FileCache(tmp_path, len(CONTENT) // 2)
 
-    def trimmed_meanwhile() -> Iterator[bytes]:
+    def trim_meanwhile() -> Iterator[bytes]:
         yield CONTENT
         (draft,) = tmp_path.iterdir()
         os.utime(draft, times=(time.time() - 2 * IN_USE_S,) * 2)
         other.trim()
 
-    assert slow.fill("a", trimmed_meanwhile(), digest(CONTENT))
+    assert slow.fill("a", trim_meanwhile(), digest(CONTENT))
     assert slow.holds("a", digest(CONTENT))
     abandoned = tmp_path / ".abandoned"
     abandoned.write_bytes(CONTENT)

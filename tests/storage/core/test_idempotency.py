@@ -33,7 +33,7 @@ def _answer(store: Store, claim: Claim, at: datetime, fingerprint: bytes = BODY)
         return idempotency.claim(w, claim, fingerprint, at)
 
 
-def _claimed(store: Store, client_id: UUID, at: datetime) -> Claim:
+def _claim(store: Store, client_id: UUID, at: datetime) -> Claim:
     claim = Claim.to(client_id, "key")
     assert _answer(store, claim, at) is None
     return claim
@@ -45,13 +45,13 @@ def _keep(store: Store, claim: Claim) -> None:
 
 
 def test_stored_answer_is_repeated_for_24_hours(store: Store, client_id: UUID, now: datetime) -> None:
-    _keep(store, _claimed(store, client_id, now))
+    _keep(store, _claim(store, client_id, now))
     assert _answer(store, Claim.to(client_id, "key"), now + RETAINED_FOR - MOMENT) == RESPONSE
-    assert _claimed(store, client_id, now + RETAINED_FOR)
+    assert _claim(store, client_id, now + RETAINED_FOR)
 
 
 def test_key_in_flight_is_refused_also_with_another_body(store: Store, client_id: UUID, now: datetime) -> None:
-    _claimed(store, client_id, now)
+    _claim(store, client_id, now)
     with pytest.raises(Conflict) as in_flight:
         _answer(store, Claim.to(client_id, "key"), now)
     with pytest.raises(Unprocessable) as reused:
@@ -60,26 +60,26 @@ def test_key_in_flight_is_refused_also_with_another_body(store: Store, client_id
 
 
 def test_answered_key_with_another_body_is_refused(store: Store, client_id: UUID, now: datetime) -> None:
-    _keep(store, _claimed(store, client_id, now))
+    _keep(store, _claim(store, client_id, now))
     with pytest.raises(Unprocessable, match="another request"):
         _answer(store, Claim.to(client_id, "key"), now, OTHER_BODY)
 
 
 def test_clients_do_not_share_keys(store: Store, client_id: UUID, now: datetime) -> None:
-    _keep(store, _claimed(store, client_id, now))
-    assert _claimed(store, _client(store, now), now)
+    _keep(store, _claim(store, client_id, now))
+    assert _claim(store, _client(store, now), now)
 
 
 def test_released_key_is_free(store: Store, client_id: UUID, now: datetime) -> None:
-    first = _claimed(store, client_id, now)
+    first = _claim(store, client_id, now)
     with store.db.writing() as w:
         idempotency.release(w, first)
-    assert _claimed(store, client_id, now)
+    assert _claim(store, client_id, now)
 
 
 def test_release_after_the_answer_was_stored_changes_nothing(store: Store, client_id: UUID, now: datetime) -> None:
     """The commit succeeded, although the client received an error."""
-    claim = _claimed(store, client_id, now)
+    claim = _claim(store, client_id, now)
     _keep(store, claim)
     with store.db.writing() as w:
         idempotency.release(w, claim)
@@ -87,8 +87,8 @@ def test_release_after_the_answer_was_stored_changes_nothing(store: Store, clien
 
 
 def test_request_whose_claim_expired_cannot_commit(store: Store, client_id: UUID, now: datetime) -> None:
-    slow = _claimed(store, client_id, now)
-    quick = _claimed(store, client_id, now + CLAIMED_FOR)
+    slow = _claim(store, client_id, now)
+    quick = _claim(store, client_id, now + CLAIMED_FOR)
     with pytest.raises(Conflict):
         _keep(store, slow)
     with store.db.writing() as w:
@@ -98,7 +98,7 @@ def test_request_whose_claim_expired_cannot_commit(store: Store, client_id: UUID
 
 
 def test_sweep_deletes_keys_that_are_a_day_old(store: Store, client_id: UUID, now: datetime) -> None:
-    _keep(store, _claimed(store, client_id, now))
+    _keep(store, _claim(store, client_id, now))
     with store.db.writing() as w:
         assert idempotency.sweep(w, now + RETAINED_FOR - MOMENT, 9) == 0
         assert idempotency.sweep(w, now + RETAINED_FOR, 9) == 1
@@ -118,7 +118,7 @@ def test_sweep_deletes_a_limited_number_oldest_first(store: Store, client_id: UU
 
 @on_postgresql
 def test_key_claimed_again_during_a_sweep_stays(store: Store, client_id: UUID, now: datetime) -> None:
-    _keep(store, _claimed(store, client_id, now))
+    _keep(store, _claim(store, client_id, now))
 
     def sweep() -> int:
         with store.db.writing() as w:

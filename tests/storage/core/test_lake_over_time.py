@@ -19,7 +19,7 @@ from storage.enrichment.transactions import Location
 from storage.operations import integrity, retention
 from tests.conftest import examples
 from tests.storage import values
-from tests.storage.values import BUCKET, content, customers_of_a_bucket, interrupted, place_of
+from tests.storage.values import BUCKET, content, customers_of_a_bucket, interrupt_after_write, place_of
 
 CUSTOMERS = 4
 
@@ -69,7 +69,7 @@ def compaction_during(inner: Step) -> Step:
     def step(world: World) -> None:
         read = dict(world.versions)
         with suppress(Unavailable):  # by the model's clock the file may be old enough for a sweep to take it
-            done = compact(interrupted(world.store, lambda: inner(world)), BUCKET, lambda: world.now)
+            done = compact(interrupt_after_write(world.store, lambda: inner(world)), BUCKET, lambda: world.now)
             got_new_values = [number for number in world.versions if world.versions[number] != read.get(number)]
             assert done.skipped <= len(got_new_values), "only who moved is skipped"
 

@@ -24,7 +24,7 @@ def line(form: Line, message: str, *arguments: object, logger: str = "tidemark.a
     return form.format(record)
 
 
-def raised(error: Exception, cause: Exception | None = None) -> object:
+def raise_and_catch(error: Exception, cause: Exception | None = None) -> object:
     try:
         raise error from cause
     except Exception:
@@ -77,7 +77,7 @@ def test_request_id_is_not_masked_as_an_abn(form: Line) -> None:
 
 @each_form
 def test_foreign_error_is_logged_with_type_and_place_only(form: Line) -> None:
-    error = raised(ValueError("COFFEE at Nora's"), cause=KeyError("12345678"))
+    error = raise_and_catch(ValueError("COFFEE at Nora's"), cause=KeyError("12345678"))
     written = line(form, "failed", exc_info=error)
     assert "ValueError < KeyError" in written
     assert "test_logs.py" in written
@@ -87,9 +87,11 @@ def test_foreign_error_is_logged_with_type_and_place_only(form: Line) -> None:
 
 @each_form
 def test_our_own_and_system_errors_are_logged_in_full(form: Line) -> None:
-    ours = raised(Corrupt("Lake.ChecksumMismatch", "The data file a.parquet is not what was written."))
+    ours = raise_and_catch(Corrupt("Lake.ChecksumMismatch", "The data file a.parquet is not what was written."))
     assert "Lake.ChecksumMismatch: The data file a.parquet" in line(form, "failed", exc_info=ours)
-    assert "No space left on device" in line(form, "failed", exc_info=raised(OSError(28, "No space left on device")))
+    assert "No space left on device" in line(
+        form, "failed", exc_info=raise_and_catch(OSError(28, "No space left on device"))
+    )
 
 
 @each_form

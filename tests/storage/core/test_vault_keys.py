@@ -97,7 +97,7 @@ def a_lender(store: Store, now: datetime) -> Lender:
 
 
 @contextmanager
-def started(settings: Settings) -> Iterator[Store]:
+def open_another(settings: Settings) -> Iterator[Store]:
     """Yield the store of another process."""
     store = Store.open(Settings(**dict(settings)))
     try:
@@ -119,17 +119,17 @@ def test_new_master_key_opens_everything_and_the_old_one_nothing(lender: Lender,
     before = (store.settings.home / "master.key").read_text()
     rotated = vault_keys.rotate_master_key(store.db, store.settings, now)
     assert (rotated.resumed, rotated.now) == (False, key_in(store.settings))
-    assert rotated.before == fingerprint(given(store, before).given_key("master_key") or b"")
+    assert rotated.before == fingerprint(with_master_key(store, before).given_key("master_key") or b"")
     assert lender.opens(store), "a process that runs goes on"
-    with started(store.settings) as another:
+    with open_another(store.settings) as another:
         assert lender.opens(another)
     with pytest.raises(WrongMasterKey, match=rotated.now):
-        Store.open(given(store, before))
+        Store.open(with_master_key(store, before))
     assert files_of_keys(store) == ["master.key"]
     assert (store.settings.home / "master.key").stat().st_mode & 0o777 == 0o600
 
 
-def given(store: Store, key: str | bytes, new: str | bytes = "") -> Settings:
+def with_master_key(store: Store, key: str | bytes, new: str | bytes = "") -> Settings:
     """Return the settings with the master key from the environment."""
     keys: dict[str, Any] = {name: SecretStr(text if isinstance(text, str) else b64encode(text).decode())
             for name, text in (("master_key", key), ("new_master_key", new))}  # fmt: skip
@@ -141,21 +141,21 @@ def test_a_master_key_from_the_environment_is_replaced(store: Store, now: dateti
     with store.db.writing() as w:
         w.execute(vault_keys_table.delete())
     old, new = b"o" * 32, b"n" * 32
-    with started(given(store, old)) as running:
+    with open_another(with_master_key(store, old)) as running:
         lender = a_lender(running, now)
         with pytest.raises(SettingsError, match="TIDEMARK_NEW_MASTER_KEY is missing"):
             vault_keys.rotate_master_key(running.db, running.settings, now)
         with pytest.raises(SettingsError, match="nothing would be replaced"):
-            vault_keys.rotate_master_key(running.db, given(store, old, old), now)
+            vault_keys.rotate_master_key(running.db, with_master_key(store, old, old), now)
         for resumed in (False, True):
-            rotated = vault_keys.rotate_master_key(running.db, given(store, old, new), now)
+            rotated = vault_keys.rotate_master_key(running.db, with_master_key(store, old, new), now)
             assert (rotated.now, rotated.resumed) == (fingerprint(new), resumed)
         running.vault.refresh()  # as a process does before sealing, if it has not read the keys for a while
         assert running.vault.open(running.vault.seal(b"sealed since", b"of"), b"of") == b"sealed since"
         assert lender.opens(running)
         with pytest.raises(WrongMasterKey, match="TIDEMARK_MASTER_KEY is not"):
-            Store.open(given(store, old))
-        with started(given(store, new)) as restarted:
+            Store.open(with_master_key(store, old))
+        with open_another(with_master_key(store, new)) as restarted:
             assert lender.opens(restarted)
             resealing.reseal(restarted, lambda: now)
         with pytest.raises(Unavailable):  # the process must be started again; nothing is damaged
@@ -177,7 +177,7 @@ def test_a_database_lost_after_a_wrong_master_key_is_unavailable(store: Store, m
 
 
 def test_key_file_is_not_replaced_by_a_key_from_the_environment(lender: Lender, now: datetime) -> None:
-    settings = given(lender.store, "", b"n" * 32)
+    settings = with_master_key(lender.store, "", b"n" * 32)
     with pytest.raises(SettingsError, match="unset it"):
         vault_keys.rotate_master_key(lender.store.db, settings, now)
 
@@ -207,7 +207,7 @@ class Steps:
         event.remove(store.db.engine, "commit", self._step)
 
 
-def killed_at(monkeypatch: pytest.MonkeyPatch, store: Store, nth: int, work: Callable[[], object]) -> bool:
+def kill_at(monkeypatch: pytest.MonkeyPatch, store: Store, nth: int, work: Callable[[], object]) -> bool:
     """Kill the work before the n-th step; return False if it has fewer steps."""
     with monkeypatch.context() as patched:
         steps = Steps(patched, store, nth)
@@ -230,8 +230,8 @@ def test_rotation_of_the_master_key_may_be_killed_before_any_step(
 
     for nth in count(1):
         before = key_in(store.settings)
-        killed = killed_at(monkeypatch, store, nth, rotate)
-        with started(store.settings) as another:
+        killed = kill_at(monkeypatch, store, nth, rotate)
+        with open_another(store.settings) as another:
             assert lender.opens(another), f"killed before step {nth}"
         with store.db.reading() as r:
             there = vault_keys.find_master_key_fingerprint(r)
@@ -251,12 +251,12 @@ def test_resealing_may_be_killed_before_any_step(
     store = lender.store
     used = {key(store)}
     for nth in count(1):
-        killed = killed_at(monkeypatch, store, nth, lambda: resealing.reseal(store, lambda: now))
-        with started(store.settings) as another:
+        killed = kill_at(monkeypatch, store, nth, lambda: resealing.reseal(store, lambda: now))
+        with open_another(store.settings) as another:
             assert lender.opens(another), f"killed before step {nth}"
             resealing.reseal(another, lambda: now)
             assert lender.opens(another)
-        assert sealed(store) == {key(store): Sealed(1, 1, 1)}
+        assert count_sealed_values(store) == {key(store): Sealed(1, 1, 1)}
         used.add(key(store))
         if not killed:
             break
@@ -274,7 +274,7 @@ def key(store: Store) -> int:
     return store.vault.refresh().current
 
 
-def sealed(store: Store) -> dict[int, Sealed]:
+def count_sealed_values(store: Store) -> dict[int, Sealed]:
     with store.db.reading() as r:
         return vault_keys.count_sealed(r)
 
@@ -298,7 +298,7 @@ def test_value_that_cannot_be_opened_is_reported_and_keeps_its_key(lender: Lende
         w.execute(update(statement_files).values(password=(first).to_bytes(4, "big") + bytes(40)))
     done = resealing.reseal(store, lambda: now)
     assert done.unreadable == [f"password of statement file {lender.file_id}", path]
-    assert sealed(store) == {first: Sealed(0, 1, 1), done.data_key: Sealed(1, 0, 0)}
+    assert count_sealed_values(store) == {first: Sealed(0, 1, 1), done.data_key: Sealed(1, 0, 0)}
     assert vault_keys.delete_unused_keys(store.db, now + timedelta(days=365)) == []
 
 
@@ -314,7 +314,7 @@ def test_old_file_of_an_original_stays_for_readers_and_is_swept_a_day_later(lend
     assert statements.open_original(store, looked_up) == PDF
     retention.sweep(store, lambda: written + timedelta(hours=25))
     assert not old.exists()
-    with started(store.settings) as another:
+    with open_another(store.settings) as another:
         assert lender.opens(another)
 
 
@@ -337,7 +337,7 @@ def test_data_key_copied_to_another_id_opens_nothing(lender: Lender, now: dateti
 
 
 def test_running_process_finds_a_key_that_another_created(lender: Lender, now: datetime) -> None:
-    with started(lender.store.settings) as running:
+    with open_another(lender.store.settings) as running:
         assert lender.opens(running)
         resealing.reseal(lender.store, lambda: now)
         assert lender.opens(running)
@@ -348,7 +348,7 @@ def test_pseudonyms_stay_over_all_rotations(lender: Lender, now: datetime) -> No
     before = store.vault.pseudonym("127.0.0.1")
     vault_keys.rotate_master_key(store.db, store.settings, now)
     resealing.reseal(store, lambda: now)
-    with started(store.settings) as another:
+    with open_another(store.settings) as another:
         assert another.vault.pseudonym("127.0.0.1") == before
 
 
@@ -368,7 +368,7 @@ def test_concurrent_rotations_take_turns(lender: Lender, now: datetime) -> None:
         rotated = list(threads.map(lambda _: vault_keys.rotate_master_key(store.db, store.settings, now), range(12)))
     assert files_of_keys(store) == ["master.key"]
     assert key_in(store.settings) in {each.now for each in rotated}
-    with started(store.settings) as another:
+    with open_another(store.settings) as another:
         assert lender.opens(another)
 
 
@@ -388,7 +388,7 @@ def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: L
         secrets[made.subscription_id] = decode_secret(secret)
 
     def work(index: int) -> None:
-        with started(store.settings) as running:
+        with open_another(store.settings) as running:
             for turn in count(index):
                 if over.wait(0.005):
                     return
@@ -410,7 +410,7 @@ def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: L
         for each in working:
             each.result()
     resealing.reseal(store, lambda: now)
-    with started(store.settings) as another, another.db.reading() as r:
+    with open_another(store.settings) as another, another.db.reading() as r:
         query = select(subscriptions_table.c.subscription_id, subscriptions_table.c.secret)
         for subscription_id, text in r.execute(query):
             assert subscriptions.open_secret(another.vault, subscription_id, text) == secrets[subscription_id]
@@ -429,7 +429,7 @@ def test_process_that_starts_during_a_rotation_finds_its_keys(
         return keys
 
     monkeypatch.setattr(vault_keys, "read_data_keys", read_before_a_rotation)
-    with started(store.settings) as another:
+    with open_another(store.settings) as another:
         assert lender.opens(another)
     assert next(rotations, None) is None
 
@@ -440,7 +440,7 @@ def test_store_without_its_master_key_says_which_one_it_needs(lender: Lender) ->
     with pytest.raises(WrongMasterKey, match=fingerprint(store.settings.key_in(retained) or b"")):
         Store.open(Settings(**dict(store.settings)))
     retained.rename(store.settings.key_file)
-    with started(store.settings) as another:
+    with open_another(store.settings) as another:
         assert lender.opens(another)
 
 
@@ -450,7 +450,7 @@ def test_lost_master_key_is_abandoned_and_the_service_works(lender: Lender, now:
         vault_keys.abandon(store.db, store.settings, now)
     store.settings.key_file.unlink()
     vault_keys.abandon(store.db, store.settings, now)
-    with started(store.settings) as another:
+    with open_another(store.settings) as another:
         with pytest.raises(Corrupt):
             lender.opens(another)
         with another.db.writing() as w:

@@ -45,7 +45,7 @@ from storage.work.items import Action, ItemAction
 from tests.storage.decisions.test_policies import save_a_draft
 from tests.storage.examples import ABN, a_client, a_submission
 from tests.storage.values import commit, on_postgresql, on_sqlite, plans_of
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
+from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 STEPS: Final = 30
 NAMES: Final = (
@@ -68,7 +68,8 @@ class Lender:
         self.client_id = a_client(store, now)
         self.version = save_a_draft(store, self.client_id, now, "loan")
         self.rulesets = [
-            created(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B"), slug=slug), now) for slug in ("x", "y")
+            create_ruleset(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B"), slug=slug), now)
+            for slug in ("x", "y")
         ]
         self.customers: list[Customer] = []
         self.create()
@@ -157,7 +158,7 @@ class Lender:
         holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {
             each: self.drawn.choice((True, True, False, None)) for each in chosen
         }
-        applied(self.store, an_evaluation(self.store, self.now, holds), self.now)
+        apply_evaluation(self.store, an_evaluation(self.store, self.now, holds), self.now)
 
     def settle(self) -> None:
         """Replace a ruleset by one without its second rule, which forgets that rule's states, and back."""
@@ -261,9 +262,9 @@ def test_an_alert_is_open_until_somebody_acts_on_it_and_again_after_a_snooze(sto
     holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {
         (customer, each, "A"): True for each in lender.rulesets
     }
-    one, other = (match.match_id for match in applied(store, an_evaluation(store, now, holds), now).matches)
+    one, other = (match.match_id for match in apply_evaluation(store, an_evaluation(store, now, holds), now).matches)
 
-    def shown(at: datetime) -> int:
+    def count_open_alerts(at: datetime) -> int:
         with store.db.writing() as w:
             if items.has_ended_snoozes(w, at):
                 items.end_snoozes(w, at)
@@ -273,19 +274,19 @@ def test_an_alert_is_open_until_somebody_acts_on_it_and_again_after_a_snooze(sto
     def act(item_id: UUID, action: ItemAction, until: datetime | None = None) -> int:
         with store.db.writing() as w:
             items.act(w, lender.client_id, item_id, Action(action, until), "dana", now)
-        return shown(now)
+        return count_open_alerts(now)
 
     later = now + timedelta(hours=1)
-    assert shown(now) == 2
+    assert count_open_alerts(now) == 2
     assert act(one, ItemAction.ASSIGN) == 2
     assert act(one, ItemAction.ACKNOWLEDGE) == 1
     assert act(other, ItemAction.SNOOZE, later) == 0
-    assert shown(later - timedelta(seconds=1)) == 0
-    assert shown(later) == 1
+    assert count_open_alerts(later - timedelta(seconds=1)) == 0
+    assert count_open_alerts(later) == 1
     assert act(other, ItemAction.CLOSE) == 0
     assert act(one, ItemAction.REOPEN) == 1
-    applied(store, an_evaluation(store, now, dict.fromkeys(holds, False)), now)
-    assert shown(now) == 1  # that the rule was reset doesn't close its alert
+    apply_evaluation(store, an_evaluation(store, now, dict.fromkeys(holds, False)), now)
+    assert count_open_alerts(now) == 1  # that the rule was reset doesn't close its alert
 
 
 def test_snoozes_end_while_people_act(store: Store, now: datetime) -> None:
@@ -295,7 +296,7 @@ def test_snoozes_end_while_people_act(store: Store, now: datetime) -> None:
     holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {
         (customer, each, "A"): True for customer in lender.customers for each in lender.rulesets
     }
-    alerts = [match.match_id for match in applied(store, an_evaluation(store, now, holds), now).matches]
+    alerts = [match.match_id for match in apply_evaluation(store, an_evaluation(store, now, holds), now).matches]
     for each in alerts:
         with store.db.writing() as w:
             items.act(w, lender.client_id, each, Action(ItemAction.SNOOZE, now), "dana", now)
@@ -350,10 +351,10 @@ def test_lists_have_the_order_and_the_customers_that_were_asked_for(
                     found, _ = summary_listing.find_page(r, lender.client_id, wanted, order, page)
                     assert found.items == right[page.offset : page.offset + page.count], (wanted, order, most)
                     assert (found.total, found.has_more) == (min(most, len(right)), len(right) > most)
-                assert walked(r, lender.client_id, wanted, order) == right, (wanted, order, most)
+                assert walk(r, lender.client_id, wanted, order) == right, (wanted, order, most)
 
 
-def walked(r: Reading, client_id: UUID, wanted: Filter, order: Order) -> list[Summary]:
+def walk(r: Reading, client_id: UUID, wanted: Filter, order: Order) -> list[Summary]:
     """Return what a reader finds that goes from place to place."""
     found, place = summary_listing.find_page(r, client_id, wanted, order, Page(1, 3))
     every = [*found.items]

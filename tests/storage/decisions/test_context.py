@@ -83,11 +83,11 @@ def test_refused_and_repeated_rows_are_counted_up_to_the_version(store: Store, n
         for row in rows:
             w.execute(insert(jobs).values(row))
 
-    def counted(data_version: int) -> tuple[int, int]:
+    def read_counts(data_version: int) -> tuple[int, int]:
         [(_, repeated, refused)] = read_context(store, customer, now + timedelta(days=1), data_version).intake.rows()
         return repeated, refused
 
-    assert [counted(version) for version in (0, 1, 2, 3)] == [(0, 0), (3, 2), (6, 4), (3, 2)]
+    assert [read_counts(version) for version in (0, 1, 2, 3)] == [(0, 0), (3, 2), (6, 4), (3, 2)]
 
 
 def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store, now: datetime) -> None:
@@ -105,10 +105,10 @@ def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store,
         taken_back = submission(customer, now, 5, 0, flow=Flow.RETRACTION, retracts=submitted["gone"])
         w.execute(insert(jobs).values(taken_back))
 
-    def reported(data_version: int) -> list[str]:
+    def read_file_names(data_version: int) -> list[str]:
         return read_context(store, customer, now, data_version).statements["file_name"].to_list()
 
-    assert [reported(version) for version in (1, 2, 3, 4, 5)] == [
+    assert [read_file_names(version) for version in (1, 2, 3, 4, 5)] == [
         [],
         ["new.pdf"],
         ["new.pdf", "known.pdf"],

@@ -14,7 +14,7 @@ from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.decisions import evaluations, policies
 from storage.decisions.evaluations import Evaluation, NewEvaluation, Override
-from tests.storage.decisions.test_policies import save_a_draft, stored
+from tests.storage.decisions.test_policies import get_policy, save_a_draft
 from tests.storage.examples import a_client, a_customer
 
 RECORD = b'{"outcome":"blocked","of":"\xc3\xa9"}'
@@ -73,7 +73,7 @@ def test_evaluations_are_found_by_customer_and_policy_newest_first(store: Store,
     three = make_evaluation(store, second, now)
     shadow = make_evaluation(store, second, now, slug="overdraft", of=three.evaluation_id)
     make_evaluation(store, a_customer(store, a_client(store, now), now), now)
-    overdraft = stored(store, client_id, "overdraft")
+    overdraft = get_policy(store, client_id, "overdraft")
     with store.db.reading() as r:
         assert evaluations.find(r, client_id).items == [three, two, one]
         assert evaluations.find(r, client_id, customer=first).items == [two, one]
@@ -131,7 +131,7 @@ def test_evaluation_must_name_an_existing_version(store: Store, now: datetime) -
     customer = a_customer(store, a_client(store, now), now)
     retained = make_evaluation(store, customer, now)
     with store.db.reading() as r:
-        version = policies.version(r, stored(store, customer.client_id), retained.version)
+        version = policies.version(r, get_policy(store, customer.client_id), retained.version)
     new = NewEvaluation(
         uuid4(), customer.client_id, customer.number, version.policy_id, 9, now, "a key", False, "proceed", 3,
         date(2026, 11, 20), RECORD,

@@ -36,7 +36,7 @@ def save_a_draft(
         return policies.save_draft(w, client_id, a_policy(slug, notes, **kinds), [WARNING], "a key", now)
 
 
-def published(
+def publish(
     store: Store, client_id: UUID, now: datetime, slug: str = "loan", notes: str = "", **kinds: str
 ) -> PolicyVersion:
     save_a_draft(store, client_id, now, slug, notes, **kinds)
@@ -44,7 +44,7 @@ def published(
         return policies.publish(w, policies.get(w, client_id, slug), None, "another key", now)
 
 
-def stored(store: Store, client_id: UUID, slug: str = "loan") -> StoredPolicy:
+def get_policy(store: Store, client_id: UUID, slug: str = "loan") -> StoredPolicy:
     with store.db.reading() as r:
         return policies.get(r, client_id, slug)
 
@@ -84,9 +84,9 @@ def test_saving_equal_content_returns_the_same_version(store: Store, now: dateti
 
 def test_published_version_is_the_last_one_published(store: Store, now: datetime) -> None:
     client_id, later = a_client(store, now), now + timedelta(days=1)
-    first = published(store, client_id, now)
+    first = publish(store, client_id, now)
     assert (first.published_at, first.published_by, first.retired_at) == (now, "another key", None)
-    second = published(store, client_id, later, notes="Stricter.")
+    second = publish(store, client_id, later, notes="Stricter.")
     assert states(store, client_id) == {2: "published", 1: "retired"}
     with store.db.writing() as w:
         policy = policies.get(w, client_id, "loan")
@@ -96,14 +96,14 @@ def test_published_version_is_the_last_one_published(store: Store, now: datetime
         with pytest.raises(Conflict) as refused:
             policies.publish(w, policy, 1, "a key", later)
     assert refused.value.code == "DecisionPolicy.VersionRetired"
-    again = published(store, client_id, later)
+    again = publish(store, client_id, later)
     assert (again.version, again.fingerprint) == (3, first.fingerprint)
 
 
 def test_content_of_a_retired_version_can_be_saved_as_a_new_one(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     save_a_draft(store, client_id, now)
-    published(store, client_id, now, notes="Second.")
+    publish(store, client_id, now, notes="Second.")
     with store.db.writing() as w:
         policies.publish(w, policies.get(w, client_id, "loan"), 1, "a key", now)
     assert states(store, client_id) == {1: "published", 2: "retired"}
@@ -125,9 +125,9 @@ def test_a_policy_without_a_published_version_is_not_found(store: Store, now: da
 def test_lists_are_by_slug_without_archived_policies(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     for slug in ("overdraft", "advance", "loan"):
-        published(store, client_id, now, slug)
+        publish(store, client_id, now, slug)
     save_a_draft(store, client_id, now, "never-published")
-    published(store, a_client(store, now), now, "of-another")
+    publish(store, a_client(store, now), now, "of-another")
     with store.db.writing() as w:
         assert policies.archive(w, policies.get(w, client_id, "loan")).is_archived
     assert list_slugs(store, client_id) == ["advance", "overdraft"]
@@ -143,7 +143,7 @@ def test_lists_are_by_slug_without_archived_policies(store: Store, now: datetime
 
 def test_archived_policy_cannot_be_changed_until_it_is_unarchived(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    published(store, client_id, now)
+    publish(store, client_id, now)
     with store.db.writing() as w:
         policies.archive(w, policies.get(w, client_id, "loan"))
     with store.db.writing() as w:
@@ -161,7 +161,7 @@ def test_archived_policy_cannot_be_changed_until_it_is_unarchived(store: Store, 
 
 def test_challenger_is_a_draft_until_it_is_published(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    published(store, client_id, now)
+    publish(store, client_id, now)
     save_a_draft(store, client_id, now, notes="Second.")
     with store.db.writing() as w:
         policy = policies.get(w, client_id, "loan")
@@ -171,16 +171,16 @@ def test_challenger_is_a_draft_until_it_is_published(store: Store, now: datetime
         with pytest.raises(NotFound):
             policies.set_challenger(w, policy, 3, 10)
         assert policies.set_challenger(w, policy, 2, 10).challenger == Challenger(2, 10)
-    published(store, client_id, now, notes="Third.")
-    assert stored(store, client_id).challenger == Challenger(2, 10)
+    publish(store, client_id, now, notes="Third.")
+    assert get_policy(store, client_id).challenger == Challenger(2, 10)
     with store.db.writing() as w:
         policies.publish(w, policies.get(w, client_id, "loan"), 2, "a key", now)
-    assert stored(store, client_id).challenger is None
+    assert get_policy(store, client_id).challenger is None
 
 
 def test_challenger_may_only_need_inputs_of_the_published_version(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    published(store, client_id, now)
+    publish(store, client_id, now)
     save_a_draft(store, client_id, now, term="decimal")
     with store.db.writing() as w, pytest.raises(Unprocessable, match="term") as refused:
         policies.set_challenger(w, policies.get(w, client_id, "loan"), 2, 10)
@@ -189,14 +189,14 @@ def test_challenger_may_only_need_inputs_of_the_published_version(store: Store, 
 
 def test_publishing_removes_a_challenger_whose_inputs_are_no_longer_sent(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    published(store, client_id, now, term="decimal")
+    publish(store, client_id, now, term="decimal")
     save_a_draft(store, client_id, now, term="decimal", notes="Second.")
     with store.db.writing() as w:
         policies.set_challenger(w, policies.get(w, client_id, "loan"), 2, 10)
-    published(store, client_id, now, term="decimal", notes="Third.")
-    assert stored(store, client_id).challenger == Challenger(2, 10)
-    published(store, client_id, now, term="string")
-    assert stored(store, client_id).challenger is None
+    publish(store, client_id, now, term="decimal", notes="Third.")
+    assert get_policy(store, client_id).challenger == Challenger(2, 10)
+    publish(store, client_id, now, term="string")
+    assert get_policy(store, client_id).challenger is None
 
 
 def test_challenger_can_be_removed(store: Store, now: datetime) -> None:
@@ -225,7 +225,7 @@ def test_another_clients_policy_is_not_found(store: Store, now: datetime) -> Non
     with store.db.reading() as r, pytest.raises(NotFound):
         policies.get(r, second, "loan")
     save_a_draft(store, second, now, notes="Another's.")
-    assert stored(store, first).policy_id != stored(store, second).policy_id
+    assert get_policy(store, first).policy_id != get_policy(store, second).policy_id
 
 
 def test_too_many_policies_are_refused(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def require_equal(store: Store, client_id: UUID, held: Held) -> None:
             assert found.total == len(expected)
             assert rows_of_frames(found.slices()) == expected[page.offset : page.offset + count]
     for count in (3, max(len(expected), 1)):
-        assert walked(store, client_id, Cursor(), count) == expected
+        assert walk(store, client_id, Cursor(), count) == expected
     with store.db.reading() as r:
         found = client_listing.list_everything(r, store.lake, client_id)
     assert (found.total, rows_of_frames(found.slices())) == (len(expected), expected)
@@ -112,12 +112,12 @@ def require_the_rows(store: Store, client_id: UUID, held: Held) -> None:
         found = client_listing.read_page(store, client_id, page := Page(number, PAGE))
         assert found.total == len(expected)
         assert rows_of_frames(found.slices()) == expected[page.offset : page.offset + PAGE]
-    assert walked(store, client_id, Cursor(), PAGE) == expected
+    assert walk(store, client_id, Cursor(), PAGE) == expected
     with store.db.reading() as r:
         assert rows_of_frames(client_listing.list_everything(r, store.lake, client_id).slices()) == expected
 
 
-def walked(store: Store, client_id: UUID, cursor: Cursor | None, count: int) -> list[Row]:
+def walk(store: Store, client_id: UUID, cursor: Cursor | None, count: int) -> list[Row]:
     rows: list[Row] = []
     while cursor is not None:
         found, cursor = client_listing.read_page_after(store, client_id, cursor, count)
@@ -259,7 +259,7 @@ def test_a_cursor_stays_at_its_place_while_rows_come_and_go(store: Store, now: d
     assert cursor is not None
     held |= commit(store, sorted(held)[::2], Random(8), now)
     expected = sorted(row for rows in held.values() for row in rows if row > seen[-1])
-    assert walked(store, client_id, cursor, 4) == expected
+    assert walk(store, client_id, cursor, 4) == expected
 
 
 def test_a_client_without_transactions_has_empty_pages(store: Store, now: datetime) -> None:

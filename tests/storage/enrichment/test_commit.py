@@ -50,7 +50,7 @@ def fresh(store: Store, customer: Customer) -> Customer:
         return customers.get(r, customer.client_id, customer.customer_id)
 
 
-def enriched(store: Store, now: datetime) -> Customer:
+def an_enriched_customer(store: Store, now: datetime) -> Customer:
     customer = a_customer(store, a_client(store, now), now)
     job = a_submission(store, customer, now)
     commit(store, claim(store, now), customer, job, now)
@@ -91,7 +91,7 @@ def test_jobs_are_committed_in_order_of_receipt(
     store: Store, now: datetime, second: Callable[[Store, Customer, datetime], Job]
 ) -> None:
     """Overlaps are found against what was received before, so that must be visible when the later one is enriched."""
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
             first = submit(w, store, customer, now)
@@ -122,7 +122,7 @@ def test_a_submission_does_not_wait_for_a_commit(store: Store, now: datetime) ->
 
 
 def test_the_job_of_a_superseded_customer_goes_back_to_the_queue(store: Store, now: datetime) -> None:
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     job = a_submission(store, customer, now)
     committed = commit(store, claim(store, now), customer, job, now, base=0)  # but the customer has version 1
     assert committed.superseded == {customer.number}
@@ -152,7 +152,7 @@ def test_a_refresh_needs_enriched_transactions(store: Store, now: datetime) -> N
 
 
 def test_the_database_lets_one_live_refresh_per_customer_exist(store: Store, now: datetime) -> None:
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     with store.db.writing() as w:
         jobs.request_refresh(w, customer, now)
     with pytest.raises(Conflict), store.db.writing() as w:
@@ -178,7 +178,7 @@ def risk_status(store: Store, customer: Customer) -> tuple[ReportStatus, bool]:
 
 
 def test_a_report_is_pending_then_ready_then_stale(store: Store, now: datetime) -> None:
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     assert risk_status(store, customer) == (ReportStatus.PENDING, False)
     refresh(store, customer, now)
     assert risk_status(store, customer) == (ReportStatus.READY, False)
@@ -189,7 +189,7 @@ def test_a_report_is_pending_then_ready_then_stale(store: Store, now: datetime) 
 
 
 def test_a_batch_without_jobs_leaves_customers_to_their_unfinished_submissions(store: Store, now: datetime) -> None:
-    waited_for, other = enriched(store, now), enriched(store, now)
+    waited_for, other = an_enriched_customer(store, now), an_enriched_customer(store, now)
     a_submission(store, waited_for, now)
     both = {waited_for.number: 1, other.number: 1}
     with store.db.writing() as w:
@@ -201,7 +201,7 @@ def test_a_batch_without_jobs_leaves_customers_to_their_unfinished_submissions(s
 
 
 def test_a_submission_of_nothing_new_leaves_the_report_ready(store: Store, now: datetime) -> None:
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     refresh(store, customer, now)
     job = a_submission(store, customer, now)
     token = claim(store, now)
@@ -212,7 +212,7 @@ def test_a_submission_of_nothing_new_leaves_the_report_ready(store: Store, now: 
 
 
 def test_a_failed_attempt_keeps_the_last_good_data(store: Store, now: datetime) -> None:
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     refresh(store, customer, now)
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.REFRESH, now.date(), store.settings, now)
@@ -223,7 +223,7 @@ def test_a_failed_attempt_keeps_the_last_good_data(store: Store, now: datetime) 
 
 
 def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now: datetime) -> None:
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.REFRESH, now.date(), store.settings, now)
         reports.save_failures(w, token, "risk", [customer.number])
@@ -231,7 +231,7 @@ def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now:
 
 
 def test_a_run_whose_batch_was_released_can_store_no_report(store: Store, now: datetime) -> None:
-    customer = enriched(store, now)
+    customer = an_enriched_customer(store, now)
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.REFRESH, now.date(), store.settings, now)
         batches.release(w, token, store.settings, now)

@@ -32,7 +32,7 @@ from tests.storage.values import (
     commit,
     content,
     customers_of_a_bucket,
-    interrupted,
+    interrupt_after_write,
     on_postgresql,
     on_sqlite,
     place_of,
@@ -44,7 +44,7 @@ def files_of_bucket(store: Store) -> set[str]:
         return {place.path for place in transactions.current_locations_in_bucket(r, BUCKET)}
 
 
-def scattered(store: Store, now: datetime, files: int = LOOSE_FILES + 1) -> list[int]:
+def create_scattered(store: Store, now: datetime, files: int = LOOSE_FILES + 1) -> list[int]:
     """Create customers of one bucket, each in a file of its own."""
     numbers = customers_of_a_bucket(store, files, now)
     for number in numbers:
@@ -53,7 +53,7 @@ def scattered(store: Store, now: datetime, files: int = LOOSE_FILES + 1) -> list
 
 
 def test_scattered_customers_are_brought_together_and_keep_their_rows(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
+    numbers = create_scattered(store, now)
     done = compact(store, BUCKET, lambda: now)
     assert (done.moved, done.skipped, done.files) == (len(numbers), 0, 1)
     assert done.bytes_written > 0
@@ -65,7 +65,7 @@ def test_scattered_customers_are_brought_together_and_keep_their_rows(store: Sto
 
 @on_sqlite
 def test_compacting_again_moves_no_customer(store: Store, now: datetime) -> None:
-    scattered(store, now)
+    create_scattered(store, now)
     compact(store, BUCKET, lambda: now)
     before = files_of_bucket(store)
     assert compact(store, BUCKET, lambda: now).moved == 0
@@ -74,7 +74,7 @@ def test_compacting_again_moves_no_customer(store: Store, now: datetime) -> None
 
 @on_sqlite
 def test_a_few_loose_files_are_left_alone(store: Store, now: datetime) -> None:
-    scattered(store, now, files=LOOSE_FILES)
+    create_scattered(store, now, files=LOOSE_FILES)
     assert compact(store, BUCKET, lambda: now).moved == 0
 
 
@@ -90,15 +90,15 @@ def test_a_file_of_mostly_dead_rows_is_rewritten_at_once(store: Store, now: date
 
 @on_sqlite
 def test_rows_are_sorted_by_customer_in_the_new_file(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
+    numbers = create_scattered(store, now)
     compact(store, BUCKET, lambda: now)
     (path,) = files_of_bucket(store)
     assert pl.read_parquet(store.lake.root / path)["customer_number"].unique(maintain_order=True).to_list() == numbers
 
 
 def test_a_customer_that_got_a_new_value_meanwhile_is_skipped(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
-    racing = interrupted(store, lambda: commit(store, {numbers[0]: 5}, now))
+    numbers = create_scattered(store, now)
+    racing = interrupt_after_write(store, lambda: commit(store, {numbers[0]: 5}, now))
     done = compact(racing, BUCKET, lambda: now)
     assert (done.moved, done.skipped) == (len(numbers) - 1, 1)
     assert values.read_place(store, place_of(store, numbers[0])) == content(numbers[0], 2, 5)
@@ -107,15 +107,15 @@ def test_a_customer_that_got_a_new_value_meanwhile_is_skipped(store: Store, now:
 
 
 def test_of_two_compactions_at_once_the_later_moves_no_customer(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
-    done = compact(interrupted(store, lambda: compact(store, BUCKET, lambda: now)), BUCKET, lambda: now)
+    numbers = create_scattered(store, now)
+    done = compact(interrupt_after_write(store, lambda: compact(store, BUCKET, lambda: now)), BUCKET, lambda: now)
     assert (done.moved, done.skipped, done.files) == (0, len(numbers), 0)
     on_disk = {found.path for found in store.lake.files(f"transactions/bucket-{BUCKET:02}")}
     assert on_disk == files_of_bucket(store), "the loser removes its own file"
 
 
 def test_a_batch_that_read_the_old_place_commits_all_the_same(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
+    numbers = create_scattered(store, now)
     before = values.read_versions(store, numbers)
     compact(store, BUCKET, lambda: now)
     assert commit(store, {numbers[0]: 4}, now, read=before).replaced == {numbers[0]}
@@ -136,7 +136,7 @@ class Naming(Lake):
 
 @on_postgresql
 def test_a_submission_does_not_wait_for_compaction(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
+    numbers = create_scattered(store, now)
     with store.db.reading() as r:
         client_id, customer_id = r.execute(select(customers.c.client_id, customers.c.customer_id).limit(1)).one()
         customer = get(r, client_id, customer_id)
@@ -150,7 +150,7 @@ def test_a_submission_does_not_wait_for_compaction(store: Store, now: datetime) 
 
 @on_sqlite
 def test_a_reader_can_read_the_place_that_it_looked_up(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
+    numbers = create_scattered(store, now)
     looked_up = place_of(store, numbers[0])
     compact(store, BUCKET, lambda: now)
     commit(store, {numbers[0]: 9}, now)
@@ -163,25 +163,25 @@ def test_places_swept_since_the_run_began_are_not_read(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bucket may take longer than replaced versions are kept."""
-    numbers = scattered(store, now)
+    numbers = create_scattered(store, now)
     monkeypatch.setattr(compaction, "FILE_CUSTOMERS", len(numbers) - 1)
     monkeypatch.setattr(retention, "ORPHAN_AGE", timedelta(days=365))  # the new file is of today, by the disk's clock
     last = numbers[-1]
     later = now + store.settings.retention + timedelta(hours=1)
 
-    def replaced_and_swept() -> None:
+    def replace_and_sweep() -> None:
         if place_of(store, last).data_version == 1:
             commit(store, {last: 5}, now)
             assert retention.sweep(store, lambda: later, confirmed=True).versions == 1
 
-    done = compact(interrupted(store, replaced_and_swept), BUCKET, lambda: now)
+    done = compact(interrupt_after_write(store, replace_and_sweep), BUCKET, lambda: now)
     assert (done.moved, done.skipped, done.unreadable, done.files) == (len(numbers) - 1, 1, 0, 1)
     assert values.read_place(store, place_of(store, last)) == content(last, 2, 5)
 
 
 @on_sqlite
 def test_a_customer_without_rows_moves_too(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now, files=LOOSE_FILES + 2)
+    numbers = create_scattered(store, now, files=LOOSE_FILES + 2)
     commit(store, dict.fromkeys(numbers[:2], 0), now)
     assert compact(store, BUCKET, lambda: now).moved == len(numbers)
     assert values.read_place(store, place_of(store, numbers[0])) == []
@@ -189,7 +189,7 @@ def test_a_customer_without_rows_moves_too(store: Store, now: datetime) -> None:
 
 @on_sqlite
 def test_a_damaged_file_does_not_stop_other_customers(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now, files=LOOSE_FILES + 2)
+    numbers = create_scattered(store, now, files=LOOSE_FILES + 2)
     damaged = place_of(store, numbers[0])
     (store.lake.root / damaged.path).write_bytes(b"rot")
     done = compact(store, BUCKET, lambda: now)
@@ -199,7 +199,7 @@ def test_a_damaged_file_does_not_stop_other_customers(store: Store, now: datetim
 
 @on_sqlite
 def test_a_file_deleted_as_an_orphan_is_never_committed(store: Store, now: datetime) -> None:
-    numbers = scattered(store, now)
+    numbers = create_scattered(store, now)
     places = [place_of(store, number) for number in numbers]
 
     def collect() -> None:
@@ -207,7 +207,7 @@ def test_a_file_deleted_as_an_orphan_is_never_committed(store: Store, now: datet
             store.lake.discard(found.path)
 
     with pytest.raises(Unavailable):
-        compact(interrupted(store, collect), BUCKET, lambda: now)
+        compact(interrupt_after_write(store, collect), BUCKET, lambda: now)
     assert [place_of(store, number) for number in numbers] == places
 
 

@@ -19,7 +19,7 @@ from tests.storage.values import commit
 TEA = NewCorrection(words="tea", category="meals")
 
 
-def settled(store: Store, customer: Customer, new: NewCorrection) -> tuple[StoredRows, Reach]:
+def read_reach(store: Store, customer: Customer, new: NewCorrection) -> tuple[StoredRows, Reach]:
     with store.db.reading() as r:
         on = corrections.read_stored_rows(r, store.lake, customer, client_wide=new.client_wide)
     return on, corrections.measure_reach(store.lake, on, new)
@@ -28,7 +28,7 @@ def settled(store: Store, customer: Customer, new: NewCorrection) -> tuple[Store
 def make_correction(
     store: Store, customer: Customer, new: NewCorrection, now: datetime, on: tuple[StoredRows, Reach] | None = None
 ) -> tuple[corrections.Correction, Job]:
-    on = on or settled(store, customer, new)
+    on = on or read_reach(store, customer, new)
     with store.db.writing() as w:
         return corrections.make(w, customer, new, on, "a key", now)
 
@@ -39,7 +39,7 @@ def live(store: Store, *of: Customer) -> list[dict[str, Any]]:
     return found.sort("customer_number", "position").to_dicts()
 
 
-def queued_for(store: Store, client_id: UUID) -> set[int]:
+def find_queued(store: Store, client_id: UUID) -> set[int]:
     with store.db.reading() as r:
         return {job.customer_number for job in jobs.find(r, client_id, flow=Flow.CORRECTION).items}
 
@@ -79,33 +79,33 @@ def test_making_and_revoking_change_the_knowledge_version(
 ) -> None:
     neighbour = a_customer(store, client_id, now)
 
-    def known() -> list[int]:
+    def read_knowledge_versions() -> list[int]:
         with store.db.reading() as r:
             versions = customers.knowledge_versions(r, [customer.number, neighbour.number])
         return [versions[customer.number], versions[neighbour.number]]
 
     own, _ = make_correction(store, customer, TEA, now)
-    assert known() == [1, 0]
+    assert read_knowledge_versions() == [1, 0]
     make_correction(store, customer, NewCorrection(words="tea", category="rent", client_wide=True), now)
-    assert known() == [2, 1]
+    assert read_knowledge_versions() == [2, 1]
     with store.db.writing() as w:
         corrections.revoke(w, customer, own, None, "a key", now)
-    assert known() == [3, 1]
+    assert read_knowledge_versions() == [3, 1]
 
 
 def test_a_correction_and_its_job_are_one_commit(
     store: Store, client_id: UUID, customer: Customer, now: datetime
 ) -> None:
-    on = settled(store, customer, TEA)
+    on = read_reach(store, customer, TEA)
 
-    def interrupted() -> None:
+    def make_and_fail() -> None:
         with store.db.writing() as w:
             corrections.make(w, customer, TEA, on, "a key", now)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        interrupted()
-    assert (live(store, customer), queued_for(store, client_id)) == ([], set())
+        make_and_fail()
+    assert (live(store, customer), find_queued(store, client_id)) == ([], set())
 
 
 def test_customers_whose_rows_changed_since_reading_are_recomputed_too(
@@ -113,11 +113,11 @@ def test_customers_whose_rows_changed_since_reading_are_recomputed_too(
 ) -> None:
     neighbour, idle = (a_customer(store, client_id, now) for _ in range(2))
     wide = NewCorrection(words="tea", category="meals", client_wide=True)
-    on = settled(store, customer, wide)
+    on = read_reach(store, customer, wide)
     commit(store, {neighbour.number: 2}, now)
     make_correction(store, customer, wide, now, on)
-    assert queued_for(store, client_id) == {customer.number, neighbour.number}
-    assert idle.number not in queued_for(store, client_id)
+    assert find_queued(store, client_id) == {customer.number, neighbour.number}
+    assert idle.number not in find_queued(store, client_id)
 
 
 @pytest.mark.parametrize("part_rows", [1, 3, 1_000])

@@ -32,7 +32,7 @@ def paths(store: Store) -> list[str]:
     return sorted(found.path for folder in ("statements", "landing") for found in store.lake.files(folder))
 
 
-def aged(store: Store, now: datetime) -> None:
+def age_files(store: Store, now: datetime) -> None:
     """Make every file very old."""
     for path in paths(store):
         os.utime(store.lake.root / path, times=((now - LONG_AGO).timestamp(),) * 2)
@@ -44,7 +44,7 @@ def test_originals_and_rows_are_never_swept(store: Store, now: datetime) -> None
     extract(store, READ)
     before = paths(store)
     assert len(before) == 3  # the original, the rows with their positions, the landing file
-    aged(store, now)
+    age_files(store, now)
     retention.sweep(store, lambda: now)
     assert paths(store) == before
 
@@ -52,7 +52,7 @@ def test_originals_and_rows_are_never_swept(store: Store, now: datetime) -> None
 @on_sqlite
 def test_an_unnamed_original_is_swept(store: Store, now: datetime) -> None:
     store.lake.put("statements/2026-06-01/a.pdf.sealed", b"its request died")
-    aged(store, now)
+    age_files(store, now)
     assert retention.sweep(store, lambda: now).orphans == 1
     assert paths(store) == []
 

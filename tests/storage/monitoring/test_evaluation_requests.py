@@ -26,7 +26,7 @@ def client_id(store: Store, now: datetime) -> UUID:
     return a_client(store, now)
 
 
-def numbered(store: Store, client_id: UUID, numbers: list[int], now: datetime) -> None:
+def create_numbered(store: Store, client_id: UUID, numbers: list[int], now: datetime) -> None:
     """Create customers of the client with these numbers."""
     shared = {"client_id": client_id, "abn": ABN, "abn_checksum_valid": True, "created_at": now}
     with store.db.writing() as w:
@@ -38,7 +38,7 @@ def list_requests(store: Store, bucket: int = BUCKET) -> list[int]:
         return find_unanswered(r, bucket)
 
 
-def concerned(store: Store, bucket: int = BUCKET) -> list[int]:
+def find_requested(store: Store, bucket: int = BUCKET) -> list[int]:
     with store.db.reading() as r:
         query = select(customers.c.number).where(evaluation_requests.has_request(bucket)).order_by(customers.c.number)
         return list(r.execute(query).scalars())
@@ -55,13 +55,13 @@ def do(store: Store, change: Callable[[Writing], None]) -> None:
 
 
 def test_a_request_concerns_its_customer_or_all_of_its_client(store: Store, client_id: UUID, now: datetime) -> None:
-    numbered(store, client_id, [7, 8, 71], now)
+    create_numbered(store, client_id, [7, 8, 71], now)
     other = a_client(store, now)
-    numbered(store, other, [135, 199, 200], now)
+    create_numbered(store, other, [135, 199, 200], now)
     do(store, lambda w: request_for_customers(w, [199], now))
-    assert concerned(store) == [199]
+    assert find_requested(store) == [199]
     do(store, lambda w: request_for_client(w, client_id, now))
-    assert (concerned(store), concerned(store, 8)) == ([7, 71, 199], [8])
+    assert (find_requested(store), find_requested(store, 8)) == ([7, 71, 199], [8])
 
 
 @pytest.mark.parametrize("of", ["a customer", "a client"])
@@ -74,7 +74,7 @@ def test_a_repeated_request_stays_when_the_first_is_answered(
             lambda w: request_for_customers(w, [7], at) if of == "a customer" else request_for_client(w, client_id, at),
         )
 
-    numbered(store, client_id, [7], now)
+    create_numbered(store, client_id, [7], now)
     ask(now)
     [read] = list_requests(store)
     ask(now + SECOND)
@@ -88,7 +88,7 @@ def test_a_repeated_request_stays_when_the_first_is_answered(
 
 def test_numbers_of_requests_are_never_reused(store: Store, client_id: UUID, now: datetime) -> None:
     """Otherwise a slow run could delete a later request that has the same number as the one that it read."""
-    numbered(store, client_id, [7, 71], now)
+    create_numbered(store, client_id, [7, 71], now)
     seen = list[int]()
     for number in (7, 71, 7):
         with store.db.writing() as w:
@@ -100,7 +100,7 @@ def test_numbers_of_requests_are_never_reused(store: Store, client_id: UUID, now
 
 
 def test_the_longest_waiting_bucket_comes_first(store: Store, client_id: UUID, now: datetime) -> None:
-    numbered(store, client_id, [7, 8], now)
+    create_numbered(store, client_id, [7, 8], now)
     do(store, lambda w: request_for_customers(w, [7], now))
     do(store, lambda w: request_for_customers(w, [8], now - SECOND))
     assert [(each.bucket, each.since) for each in waiting(store)] == [(8, now - SECOND), (7, now)]
@@ -110,17 +110,17 @@ def test_a_client_with_many_customers_gets_a_request_in_every_bucket(
     store: Store, client_id: UUID, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation_requests, "MANY", 3)
-    numbered(store, client_id, [7, 8], now)
+    create_numbered(store, client_id, [7, 8], now)
     do(store, lambda w: request_for_client(w, client_id, now))
     assert sorted(each.bucket for each in waiting(store)) == [7, 8]
-    numbered(store, client_id, [7 + BUCKETS, 7 + 2 * BUCKETS], now)
+    create_numbered(store, client_id, [7 + BUCKETS, 7 + 2 * BUCKETS], now)
     do(store, lambda w: request_for_client(w, client_id, now))
     assert sorted(each.bucket for each in waiting(store)) == list(ALL)
 
 
 @on_postgresql
 def test_a_request_made_while_a_run_ends_stays(store: Store, client_id: UUID, now: datetime) -> None:
-    numbered(store, client_id, [7], now)
+    create_numbered(store, client_id, [7], now)
     do(store, lambda w: request_for_customers(w, [7], now))
     read = list_requests(store)
     with ThreadPoolExecutor(1) as pool:
@@ -136,10 +136,10 @@ def test_a_request_made_while_a_run_ends_stays(store: Store, client_id: UUID, no
 @on_postgresql
 def test_requests_and_answers_do_not_deadlock(store: Store, client_id: UUID, now: datetime) -> None:
     numbers = [7 + BUCKETS * nth for nth in range(20)]
-    numbered(store, client_id, numbers, now)
+    create_numbered(store, client_id, numbers, now)
     backwards = numbers[::-1]
 
-    def changed(nth: int) -> None:
+    def change(nth: int) -> None:
         for _ in range(10):
             if nth % 2:
                 do(store, lambda w: request_for_customers(w, backwards if nth > 2 else numbers, now))
@@ -147,6 +147,6 @@ def test_requests_and_answers_do_not_deadlock(store: Store, client_id: UUID, now
                 do(store, lambda w: evaluation_requests.delete_answered(w, find_unanswered(w, BUCKET)))
 
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(changed, range(6)))
+        list(pool.map(change, range(6)))
     do(store, lambda w: request_for_customers(w, numbers, now))
     assert len(list_requests(store)) == len(numbers)

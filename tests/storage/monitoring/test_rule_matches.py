@@ -22,7 +22,7 @@ from storage.monitoring.rule_matches import Count, Match
 from storage.webhooks import subscriptions
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite, plans_of
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
+from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 DAY = timedelta(days=1)
 
@@ -34,15 +34,15 @@ class Watched:
         self.store = store
         self.client_id = a_client(store, now)
         self.one, self.other = a_customer(store, self.client_id, now), a_customer(store, self.client_id, now)
-        self.ruleset = created(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
+        self.ruleset = create_ruleset(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
 
-    def evaluated(
+    def evaluate(
         self, at: datetime, one: dict[str, bool | None], other: dict[str, bool | None] | None = None
     ) -> Decision:
         """Apply an evaluation with these outcomes of rules for the two customers."""
         holds = {(self.one, self.ruleset, rule): value for rule, value in one.items()}
         holds |= {(self.other, self.ruleset, rule): value for rule, value in (other or {}).items()}
-        return applied(self.store, an_evaluation(self.store, at, holds), at)
+        return apply_evaluation(self.store, an_evaluation(self.store, at, holds), at)
 
     @property
     def matches(self) -> list[Match]:
@@ -68,7 +68,7 @@ def watched(store: Store, now: datetime) -> Watched:
 
 def test_a_trigger_is_reported_once_however_often_it_is_evaluated(watched: Watched, now: datetime) -> None:
     for nth in range(3):
-        assert len(watched.evaluated(now + nth * DAY, {"A": True}).matches) == (nth == 0)
+        assert len(watched.evaluate(now + nth * DAY, {"A": True}).matches) == (nth == 0)
     [match] = watched.matches
     assert (match.rules, match.customer_id, match.at, match.cause) == (["A"], watched.one.customer_id, now, Cause.DATA)
     assert watched.states == {(watched.one.number, "A"): match.match_id}
@@ -77,16 +77,16 @@ def test_a_trigger_is_reported_once_however_often_it_is_evaluated(watched: Watch
 
 def test_a_reset_rule_triggers_again(watched: Watched, now: datetime) -> None:
     for value, reported in ((True, 1), (False, 1), (False, 1), (True, 2), (True, 2)):
-        watched.evaluated(now, {"A": value})
+        watched.evaluate(now, {"A": value})
         assert len(watched.matches) == reported
     assert len(watched.states) == 1
-    watched.evaluated(now, {"A": False})
+    watched.evaluate(now, {"A": False})
     assert watched.states == {}
 
 
 def test_an_unknown_condition_changes_nothing(watched: Watched, now: datetime) -> None:
     for value in (None, True, None, True):
-        watched.evaluated(now, {"A": value})
+        watched.evaluate(now, {"A": value})
     assert len(watched.matches) == 1
     with watched.store.db.reading() as r:
         assert rule_matches.sum_counts(r, watched.ruleset, now.date()) == [Count("A", 4, 2, 2, 1)]
@@ -97,26 +97,26 @@ def test_a_rule_that_stays_true_triggers_again_after_the_stated_days(watched: Wa
     for day in range(8):
         at = now + day * DAY - day * timedelta(seconds=1)  # evaluations don't run at exactly the same time every night
         evaluated = an_evaluation(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, repeat_after_days=3)
-        reported.append(len(applied(watched.store, evaluated, at).matches))
+        reported.append(len(apply_evaluation(watched.store, evaluated, at).matches))
     assert reported == [1, 0, 0, 1, 0, 0, 1, 0]
     assert watched.states == {(watched.one.number, "A"): watched.matches[0].match_id}
 
 
 def test_rules_of_one_ruleset_that_fire_together_are_one_match_per_customer(watched: Watched, now: datetime) -> None:
-    made = watched.evaluated(now, {"A": True, "B": True}, {"A": False, "B": True})
+    made = watched.evaluate(now, {"A": True, "B": True}, {"A": False, "B": True})
     assert (len(made.matches), len(made.matched)) == (2, 2)
     assert {match.customer_number: list(match.rules) for match in watched.matches} == {
         watched.one.number: ["A", "B"],
         watched.other.number: ["B"],
     }
-    watched.evaluated(now, {}, {"A": True, "B": True})
+    watched.evaluate(now, {}, {"A": True, "B": True})
     assert list(watched.matches[0].rules) == ["A"], "B had fired already"
 
 
 def test_rules_of_two_rulesets_have_their_own_states(watched: Watched, store: Store, now: datetime) -> None:
-    second = created(store, watched.client_id, a_ruleset(a_rule("A"), slug="second"), now)
+    second = create_ruleset(store, watched.client_id, a_ruleset(a_rule("A"), slug="second"), now)
     evaluated = an_evaluation(store, now, {(watched.one, each, "A"): True for each in (watched.ruleset, second)})
-    assert len(applied(store, evaluated, now).matches) == 2
+    assert len(apply_evaluation(store, evaluated, now).matches) == 2
     assert {match.slug for match in watched.matches} == {"early-warning", "second"}
     with store.db.reading() as r:
         assert [m.slug for m in rule_matches.find(r, watched.client_id, ruleset=second).items] == ["second"]
@@ -124,7 +124,7 @@ def test_rules_of_two_rulesets_have_their_own_states(watched: Watched, store: St
 
 
 def test_the_event_has_the_matchs_id_and_exactly_the_contracts_fields(watched: Watched, now: datetime) -> None:
-    watched.evaluated(now, {"A": True})
+    watched.evaluate(now, {"A": True})
     [match], [event] = watched.matches, watched.events()
     assert json.loads(event.body) == {
         "eventType": "monitoring.rule.triggered",
@@ -143,7 +143,7 @@ def test_subscriptions_get_events_only_of_customers_in_their_scope(
     scopes = {"all": [], "one": [watched.one.customer_id], "other": [watched.other.customer_id]}
     ids = {name: subscription(store, watched.client_id, scope, now) for name, scope in scopes.items()}
     subscription(store, a_client(store, now), [], now)
-    watched.evaluated(now, {"A": True})
+    watched.evaluate(now, {"A": True})
     with store.db.reading() as r:
         due = set(r.execute(select(deliveries.c.subscription_id)).scalars())
     assert due == {ids["all"], ids["one"]}
@@ -158,7 +158,7 @@ def subscription(store: Store, client_id: UUID, customer_ids: list[UUID], now: d
 
 
 def test_the_record_states_the_observation_and_what_was_evaluated(watched: Watched, now: datetime) -> None:
-    watched.evaluated(now, {"A": True})
+    watched.evaluate(now, {"A": True})
     [match] = watched.matches
     with watched.store.db.reading() as r:
         reported = json.loads(rule_matches.read_record(r, match))
@@ -178,14 +178,14 @@ def test_the_record_states_the_observation_and_what_was_evaluated(watched: Watch
 
 
 def test_a_match_is_never_changed(watched: Watched, now: datetime) -> None:
-    watched.evaluated(now, {"A": True})
+    watched.evaluate(now, {"A": True})
     with pytest.raises(IntegrityError), watched.store.db.writing() as w:
         w.execute(update(matches_table).values(record=b"{}"))
 
 
 @on_sqlite
 def test_a_record_that_was_changed_is_refused(watched: Watched, now: datetime) -> None:
-    watched.evaluated(now, {"A": True})
+    watched.evaluate(now, {"A": True})
     with watched.store.db.writing() as w:
         w.exec_driver_sql("DROP TRIGGER rule_matches_rows_are_never_changed")
         w.execute(update(matches_table).values(record=b"{}"))
@@ -194,18 +194,18 @@ def test_a_record_that_was_changed_is_refused(watched: Watched, now: datetime) -
 
 
 def test_matches_are_found_by_customer_and_time_newest_first(watched: Watched, now: datetime) -> None:
-    watched.evaluated(now, {"A": True})
-    watched.evaluated(now + DAY, {}, {"A": True})
-    watched.evaluated(now + 2 * DAY, {"B": True})
+    watched.evaluate(now, {"A": True})
+    watched.evaluate(now + DAY, {}, {"A": True})
+    watched.evaluate(now + 2 * DAY, {"B": True})
 
-    def found(**by: Any) -> list[datetime]:
+    def find_times(**by: Any) -> list[datetime]:
         with watched.store.db.reading() as r:
             return [match.at for match in rule_matches.find(r, watched.client_id, **by).items]
 
-    assert found() == [now + 2 * DAY, now + DAY, now]
-    assert found(customer=watched.one) == [now + 2 * DAY, now]
-    assert found(created_after=now, created_before=now + 2 * DAY) == [now + DAY]
-    assert found(page=Page(2, 2)) == [now]
+    assert find_times() == [now + 2 * DAY, now + DAY, now]
+    assert find_times(customer=watched.one) == [now + 2 * DAY, now]
+    assert find_times(created_after=now, created_before=now + 2 * DAY) == [now + DAY]
+    assert find_times(page=Page(2, 2)) == [now]
     with watched.store.db.reading() as r:
         assert rule_matches.find(r, watched.client_id, page=Page(1, 1)).total == 3
 
@@ -220,7 +220,7 @@ def test_matches_since_a_time_are_found_by_index(watched: Watched, now: datetime
 
 
 def test_another_clients_match_is_not_found(watched: Watched, now: datetime) -> None:
-    watched.evaluated(now, {"A": True})
+    watched.evaluate(now, {"A": True})
     [match] = watched.matches
     other = a_client(watched.store, now)
     with watched.store.db.reading() as r:
@@ -233,7 +233,7 @@ def test_another_clients_match_is_not_found(watched: Watched, now: datetime) -> 
 
 def test_evaluations_are_counted_by_day(watched: Watched, now: datetime) -> None:
     for at, value in ((now, True), (now, True), (now + DAY, False), (now + 2 * DAY, None)):
-        watched.evaluated(at, {"A": value}, {"A": True})
+        watched.evaluate(at, {"A": value}, {"A": True})
     with watched.store.db.reading() as r:
         assert rule_matches.sum_counts(r, watched.ruleset, now.date()) == [Count("A", 8, 6, 1, 2)]
         assert rule_matches.sum_counts(r, watched.ruleset, (now + DAY).date()) == [Count("A", 4, 2, 1, 0)]
@@ -247,7 +247,7 @@ def test_an_evaluation_of_older_transactions_changes_nothing(watched: Watched, s
     evaluated = an_evaluation(store, now, {(each, watched.ruleset, "A"): True for each in (watched.one, watched.other)})
     with store.db.writing() as w:
         w.execute(update(customers).where(customers.c.number == watched.one.number).values(data_version=1))
-    made = applied(store, evaluated, now)
+    made = apply_evaluation(store, evaluated, now)
     assert (made.matched, made.superseded) == ({watched.other.number}, {watched.one.number})
     assert watched.matches[0].customer_number == watched.other.number
 
@@ -256,7 +256,7 @@ def test_an_evaluation_of_older_attributes_changes_nothing(watched: Watched, sto
     evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         attributes.put(w, watched.one, {"score": NewAttribute(Decimal(1))}, "test", now)
-    made = applied(store, evaluated, now)
+    made = apply_evaluation(store, evaluated, now)
     assert (made.matched, made.superseded) == (set(), {watched.one.number})
     assert (watched.matches, watched.states) == ([], {})
 
@@ -265,7 +265,7 @@ def test_an_attribute_that_no_ruleset_reads_supersedes_nothing(watched: Watched,
     evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         attributes.put(w, watched.one, {"branch_office": NewAttribute("x")}, "test", now)
-    made = applied(store, evaluated, now)
+    made = apply_evaluation(store, evaluated, now)
     assert (made.matched, made.superseded) == ({watched.one.number}, set())
 
 
@@ -279,14 +279,14 @@ def test_an_evaluation_by_a_changed_ruleset_changes_nothing(
             rulesets.archive(w, watched.ruleset, now)
         else:
             rulesets.replace(w, watched.ruleset, a_ruleset(a_rule("A")), "test", now)
-    assert applied(store, evaluated, now).matches == []
+    assert apply_evaluation(store, evaluated, now).matches == []
     assert (watched.matches, watched.states) == ([], {})
 
 
 def test_evaluations_at_once_report_a_trigger_once(watched: Watched, store: Store, now: datetime) -> None:
     evaluations = [an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True}) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda evaluated: len(applied(store, evaluated, now).matches), evaluations))
+        made = list(pool.map(lambda evaluated: len(apply_evaluation(store, evaluated, now).matches), evaluations))
     assert sorted(made) == [0] * 7 + [1]
     assert len(watched.matches) == len(watched.events()) == 1
     with store.db.reading() as r:
@@ -295,12 +295,12 @@ def test_evaluations_at_once_report_a_trigger_once(watched: Watched, store: Stor
 
 def test_a_match_that_cannot_be_recorded_stops_no_other_customer(watched: Watched, store: Store, now: datetime) -> None:
     holds = {(each, watched.ruleset, "A"): True for each in (watched.one, watched.other)}
-    made = applied(store, an_evaluation(store, now, holds, unrecordable=[watched.one]), now)
+    made = apply_evaluation(store, an_evaluation(store, now, holds, unrecordable=[watched.one]), now)
     assert (made.matched, made.failed) == ({watched.other.number}, {watched.one.number})
     assert watched.states.keys() == {(watched.other.number, "A")}
     with store.db.reading() as r:
         assert rule_matches.sum_counts(r, watched.ruleset, now.date()) == [Count("A", 1, 1, 0, 1)]
-    assert len(applied(store, an_evaluation(store, now, holds), now).matches) == 1, (
+    assert len(apply_evaluation(store, an_evaluation(store, now, holds), now).matches) == 1, (
         "the next evaluation finds the state unchanged"
     )
 
@@ -316,22 +316,22 @@ STEPS = ("_reset", "_fire", "_count")
 def test_an_interruption_at_any_step_undoes_all_and_repeating_applies_once(
     watched: Watched, now: datetime, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
-    watched.evaluated(now, {"B": True})
+    watched.evaluate(now, {"B": True})
     done = getattr(rule_matches, step)
 
-    def interrupted(*arguments: Any) -> None:
+    def interrupt(*arguments: Any) -> None:
         if when == "after":
             done(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(rule_matches, step, interrupted)
+        patch.setattr(rule_matches, step, interrupt)
         with pytest.raises(KeyboardInterrupt):
-            watched.evaluated(now + DAY, {"A": True, "B": False})
+            watched.evaluate(now + DAY, {"A": True, "B": False})
     assert watched.states.keys() == {(watched.one.number, "B")}
     assert len(watched.matches) == len(watched.events()) == 1
     for _ in range(2):
-        watched.evaluated(now + DAY, {"A": True, "B": False})
+        watched.evaluate(now + DAY, {"A": True, "B": False})
         assert watched.states.keys() == {(watched.one.number, "A")}
         assert [list(match.rules) for match in watched.matches] == [["A"], ["B"]]
     assert len(watched.events()) == 2

@@ -21,7 +21,7 @@ from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_postgresql, on_sqlite
-from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, an_evaluation, applied, created
+from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 LATER = timedelta(hours=1)
 
@@ -59,7 +59,7 @@ def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
 
 def test_a_created_ruleset_is_read_back_unchanged(store: Store, now: datetime) -> None:
     said = a_ruleset(a_rule("LONG", repeatAfterDays=7), notes="Nightly.", active=False)
-    stored = created(store, a_client(store, now), said, now)
+    stored = create_ruleset(store, a_client(store, now), said, now)
     with store.db.reading() as r:
         again = rulesets.get(r, stored.client_id, stored.ruleset_id)
         assert rulesets.with_slug(r, stored.client_id, "early-warning") == again == stored
@@ -68,7 +68,7 @@ def test_a_created_ruleset_is_read_back_unchanged(store: Store, now: datetime) -
 
 
 def test_another_clients_ruleset_is_not_found(store: Store, now: datetime) -> None:
-    stored = created(store, a_client(store, now), a_ruleset(), now)
+    stored = create_ruleset(store, a_client(store, now), a_ruleset(), now)
     other = a_client(store, now)
     with store.db.reading() as r:
         for ruleset_id in (stored.ruleset_id, uuid4()):
@@ -80,12 +80,12 @@ def test_another_clients_ruleset_is_not_found(store: Store, now: datetime) -> No
 
 def test_a_slug_belongs_to_one_ruleset_of_a_client_even_if_it_is_archived(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    stored = created(store, client_id, a_ruleset(), now)
+    stored = create_ruleset(store, client_id, a_ruleset(), now)
     with store.db.writing() as w:
         rulesets.archive(w, stored, now)
-    assert refusal(lambda: created(store, client_id, a_ruleset(), now)) == "Ruleset.SlugTaken"
-    created(store, a_client(store, now), a_ruleset(), now)
-    other = created(store, client_id, a_ruleset(slug="other"), now)
+    assert refusal(lambda: create_ruleset(store, client_id, a_ruleset(), now)) == "Ruleset.SlugTaken"
+    create_ruleset(store, a_client(store, now), a_ruleset(), now)
+    other = create_ruleset(store, client_id, a_ruleset(slug="other"), now)
     with store.db.writing() as w:
         assert refusal(lambda: rulesets.replace(w, other, a_ruleset(), "test", now)) == "Ruleset.SlugTaken"
 
@@ -102,8 +102,8 @@ def test_the_number_of_a_clients_rulesets_is_limited(
     monkeypatch.setattr(rulesets, "MAX_RULESETS", 2)
     client_id = a_client(store, now)
     for slug in ("one", "two"):
-        created(store, client_id, a_ruleset(slug=slug), now)
-    assert refusal(lambda: created(store, client_id, a_ruleset(slug="three"), now)) == "Ruleset.TooMany"
+        create_ruleset(store, client_id, a_ruleset(slug=slug), now)
+    assert refusal(lambda: create_ruleset(store, client_id, a_ruleset(slug="three"), now)) == "Ruleset.TooMany"
     with store.db.reading() as r:
         assert [each.slug for each in rulesets.find(r, client_id).items] == ["one", "two"]
 
@@ -114,15 +114,15 @@ def test_rulesets_created_at_once_do_not_exceed_the_limit(
     monkeypatch.setattr(rulesets, "MAX_RULESETS", 3)
     client_id = a_client(store, now)
 
-    def refused(nth: int) -> bool:
+    def is_refused(nth: int) -> bool:
         try:
-            created(store, client_id, a_ruleset(slug=f"of-{nth}"), now)
+            create_ruleset(store, client_id, a_ruleset(slug=f"of-{nth}"), now)
         except Conflict:
             return True
         return False
 
     with ThreadPoolExecutor(8) as at_once:
-        assert sum(at_once.map(refused, range(8))) == 5
+        assert sum(at_once.map(is_refused, range(8))) == 5
 
 
 def test_listed_customers_must_be_the_clients_own(store: Store, now: datetime) -> None:
@@ -130,14 +130,14 @@ def test_listed_customers_must_be_the_clients_own(store: Store, now: datetime) -
     mine, strangers = a_customer(store, client_id, now), a_customer(store, a_client(store, now), now)
     only = {"customers": [str(mine.customer_id), str(strangers.customer_id), str(uuid4())]}
     with pytest.raises(InvalidRequest) as raised:
-        created(store, client_id, a_ruleset(appliesTo=only), now)
+        create_ruleset(store, client_id, a_ruleset(appliesTo=only), now)
     assert raised.value.code == "Ruleset.UnknownCustomer"
     assert [fault.pointer for fault in raised.value.faults] == ["/appliesTo/customers/1", "/appliesTo/customers/2"]
 
 
 def test_replacing_makes_a_version_and_keeps_the_older_ones(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    stored = created(store, client_id, a_ruleset(), now)
+    stored = create_ruleset(store, client_id, a_ruleset(), now)
     with store.db.writing() as w:
         same = rulesets.replace(w, stored, a_ruleset(), "test", now + LATER)
         renamed = rulesets.replace(w, stored, a_ruleset(slug="renamed"), "test", now + LATER)
@@ -151,7 +151,7 @@ def test_replacing_makes_a_version_and_keeps_the_older_ones(store: Store, now: d
 
 
 def test_versions_can_neither_be_rewritten_nor_removed(store: Store, now: datetime) -> None:
-    created(store, a_client(store, now), a_ruleset(), now)
+    create_ruleset(store, a_client(store, now), a_ruleset(), now)
     for change in (update(monitoring_ruleset_versions).values(document="{}"), delete(monitoring_ruleset_versions)):
         with pytest.raises(IntegrityError), store.db.writing() as w:
             w.execute(change)
@@ -159,7 +159,7 @@ def test_versions_can_neither_be_rewritten_nor_removed(store: Store, now: dateti
 
 @on_sqlite
 def test_a_document_that_was_changed_is_not_read(store: Store, now: datetime) -> None:
-    stored = created(store, a_client(store, now), a_ruleset(), now)
+    stored = create_ruleset(store, a_client(store, now), a_ruleset(), now)
     with store.db.writing() as w:
         w.exec_driver_sql("DROP TRIGGER monitoring_ruleset_versions_rows_are_never_changed")
         changed = stored.document.replace('"30"', '"31"')
@@ -172,8 +172,8 @@ def test_a_document_that_was_changed_is_not_read(store: Store, now: datetime) ->
 def test_archived_and_inactive_rulesets_do_not_watch(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
-    stored = created(store, client_id, a_ruleset(), now)
-    created(store, client_id, a_ruleset(slug="off", active=False), now)
+    stored = create_ruleset(store, client_id, a_ruleset(), now)
+    create_ruleset(store, client_id, a_ruleset(slug="off", active=False), now)
     assert watching(store, customer) == [("early-warning", 1)]
     with store.db.writing() as w:
         archived = rulesets.archive(w, stored, now + LATER)
@@ -193,14 +193,14 @@ def test_archived_and_inactive_rulesets_do_not_watch(store: Store, now: datetime
 
 
 def test_another_clients_customers_are_not_watched(store: Store, now: datetime) -> None:
-    created(store, a_client(store, now), a_ruleset(), now)
+    create_ruleset(store, a_client(store, now), a_ruleset(), now)
     assert watching(store, with_transactions(store, a_client(store, now), now)) == []
 
 
 def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     one, _ = with_transactions(store, client_id, now), with_transactions(store, client_id, now)
-    created(store, client_id, a_ruleset(appliesTo={"customers": [str(one.customer_id)]}), now)
+    create_ruleset(store, client_id, a_ruleset(appliesTo={"customers": [str(one.customer_id)]}), now)
     with store.db.reading() as r:
         [watched] = rulesets.load_active(r, rulesets.find_active(r, [one.number]))
     assert watched.customers == frozenset({one.number})
@@ -213,7 +213,7 @@ def test_a_change_of_the_watching_rulesets_requests_a_ruleset_evaluation(store: 
     with_transactions(store, a_client(store, now), now)  # another client's customer
     off, on = a_ruleset(active=False), a_ruleset()
 
-    stored = created(store, client_id, off, now)
+    stored = create_ruleset(store, client_id, off, now)
     assert evaluations_requested(store) == set()
     steps: list[tuple[object, set[int]]] = [
         (lambda w: rulesets.replace(w, stored, on, "test", now), theirs),
@@ -236,9 +236,9 @@ def test_a_rule_with_the_same_code_keeps_its_state_until_the_ruleset_stops_watch
     customer = with_transactions(store, client_id, now)
 
     def fire(stored: StoredRuleset, *codes: str) -> None:
-        applied(store, an_evaluation(store, now, {(customer, stored, code): True for code in codes}), now)
+        apply_evaluation(store, an_evaluation(store, now, {(customer, stored, code): True for code in codes}), now)
 
-    stored = created(store, client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
+    stored = create_ruleset(store, client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
     fire(stored, "A", "B")
     with store.db.writing() as w:
         stored = rulesets.replace(
@@ -261,7 +261,7 @@ def test_a_rule_with_the_same_code_keeps_its_state_until_the_ruleset_stops_watch
 def test_a_change_of_an_attribute_that_is_read_requests_a_ruleset_evaluation(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
-    created(store, client_id, a_ruleset(a_rule("LOW", LOW_SCORE), attributes=[SCORE]), now)
+    create_ruleset(store, client_id, a_ruleset(a_rule("LOW", LOW_SCORE), attributes=[SCORE]), now)
     all_answered(store)
     for name, value, asked in (
         ("unread", Decimal(1), set()),
@@ -281,7 +281,7 @@ def test_a_change_of_a_ruleset_waits_for_evaluations_by_it(store: Store, now: da
     """Otherwise a ruleset evaluation could write states that archiving has just deleted."""
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
-    stored = created(store, client_id, a_ruleset(), now)
+    stored = create_ruleset(store, client_id, a_ruleset(), now)
 
     def archive() -> None:
         with store.db.writing() as w:
@@ -299,8 +299,10 @@ def test_a_change_of_a_ruleset_waits_for_evaluations_by_it(store: Store, now: da
 
 def test_the_versions_that_watch_now_are_locked(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    replaced, retained = (created(store, client_id, a_ruleset(slug=slug), now) for slug in ("replaced", "retained"))
-    created(store, client_id, a_ruleset(slug="off", active=False), now)
+    replaced, retained = (
+        create_ruleset(store, client_id, a_ruleset(slug=slug), now) for slug in ("replaced", "retained")
+    )
+    create_ruleset(store, client_id, a_ruleset(slug="off", active=False), now)
     with store.db.writing() as w:
         rulesets.replace(w, replaced, a_ruleset(a_rule("OTHER"), slug="replaced"), "test", now)
         assert rulesets.lock_watching(w, {client_id}) == {(replaced.ruleset_id, 2), (retained.ruleset_id, 1)}
@@ -309,7 +311,7 @@ def test_the_versions_that_watch_now_are_locked(store: Store, now: datetime) -> 
 @on_sqlite
 def test_a_client_may_have_more_rulesets_than_a_statement_takes_parameters(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    made = {(created(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id, 1) for nth in range(6)}
+    made = {(create_ruleset(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id, 1) for nth in range(6)}
     with store.db.writing() as w:
         driver = w.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
@@ -321,7 +323,7 @@ def test_a_client_may_have_more_rulesets_than_a_statement_takes_parameters(store
 @on_postgresql
 def test_a_slug_reserved_by_an_open_transaction_is_refused(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    renamed = created(store, client_id, a_ruleset(slug="old"), now)
+    renamed = create_ruleset(store, client_id, a_ruleset(slug="old"), now)
 
     def rename() -> str:
         with store.db.writing() as w:
@@ -346,14 +348,14 @@ def test_rulesets_used_last_stay_cached_and_others_are_read_again(
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
     for slug in ("a", "b", "c"):
-        created(store, client_id, a_ruleset(slug=slug), now)
+        create_ruleset(store, client_id, a_ruleset(slug=slug), now)
     read, version = list[UUID](), rulesets.read_version
 
-    def counted(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
+    def note_and_read(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
         read.append(ruleset_id)
         return version(r, ruleset_id, number)
 
-    monkeypatch.setattr(rulesets, "read_version", counted)
+    monkeypatch.setattr(rulesets, "read_version", note_and_read)
     monkeypatch.setattr(rulesets, "CACHED", 2)
     with store.db.reading() as r:
         a, b, c = rulesets.find_active(r, [customer.number])
@@ -367,7 +369,7 @@ def test_of_rulesets_created_at_once_one_gets_the_slug(store: Store, now: dateti
 
     def create(_nth: int) -> str:
         try:
-            created(store, client_id, a_ruleset(), now)
+            create_ruleset(store, client_id, a_ruleset(), now)
         except Conflict as conflict:
             return conflict.code
         return "created"

@@ -25,7 +25,7 @@ def ruleset(**also: object) -> Ruleset:
     return found.ruleset
 
 
-def created(store: Store) -> StoredRuleset:
+def create_ruleset(store: Store) -> StoredRuleset:
     client_id = a_client(store, NOW)
     with store.db.writing() as w:
         return rulesets.create(w, client_id, ruleset(), "test", NOW)
@@ -45,7 +45,7 @@ def test_a_request_is_read_back_unchanged(of: Request) -> None:
 
 
 def test_the_document_in_the_request_is_simulated_else_the_stored_version(store: Store) -> None:
-    of, text = created(store), ruleset(name="Other").model_dump_json(by_alias=True)
+    of, text = create_ruleset(store), ruleset(name="Other").model_dump_json(by_alias=True)
     jobs = [
         request_simulation(store, of, Request(DAY, DAY, None, text)),
         request_simulation(store, of, Request(DAY, DAY)),
@@ -57,7 +57,7 @@ def test_the_document_in_the_request_is_simulated_else_the_stored_version(store:
 
 
 def test_only_customers_that_are_named_and_listed_are_simulated(store: Store) -> None:
-    of, (one, other, third) = created(store), (UUID(int=1), UUID(int=2), UUID(int=3))
+    of, (one, other, third) = create_ruleset(store), (UUID(int=1), UUID(int=2), UUID(int=3))
     everybody, named = (
         request_simulation(store, of, Request(DAY, DAY)),
         request_simulation(store, of, Request(DAY, DAY, (one, other))),
@@ -69,7 +69,7 @@ def test_only_customers_that_are_named_and_listed_are_simulated(store: Store) ->
 
 
 def test_customers_without_transactions_are_not_simulated(store: Store) -> None:
-    of = created(store)
+    of = create_ruleset(store)
     customer = a_customer(store, of.client_id, NOW)
     job = request_simulation(store, of, Request(DAY, DAY, (customer.customer_id,)))
     with store.db.reading() as r:

@@ -112,7 +112,7 @@ def wait_for_ended_jobs(store: Store, how_many: int) -> None:
     raise AssertionError("the load makes no progress")
 
 
-def restored(store: Store, folder: Path, home: Path, new_database: Callable[[], str]) -> Store:
+def restore(store: Store, folder: Path, home: Path, new_database: Callable[[], str]) -> Store:
     """Restore a backup as docs/how-to/operations.md says, and open it."""
     home.mkdir()
     shutil.copytree(folder / "lake", home / "lake")
@@ -148,7 +148,7 @@ def test_a_backup_taken_under_load_passes_the_invariants(
             wait_for_ended_jobs(store, 10 * (more + 1))
             done = backup.back_up(store, tmp_path / "backup")
             assert done.damages == []
-    again = restored(store, tmp_path / "backup", tmp_path / "restored", new_database)
+    again = restore(store, tmp_path / "backup", tmp_path / "restored", new_database)
     assert integrity.check(again, clock).damages == []
     ended = ended_jobs(again)
     with again.db.reading() as r:

@@ -21,7 +21,7 @@ from storage.operations.doctor import Finding, Severity, examine
 from storage.webhooks import subscriptions
 from tests.conftest import migrated_file, prepare_home
 from tests.storage.examples import a_client, a_customer, a_submission
-from tests.storage.operations.test_sqlite_check import flip, left_open, with_flipped_pages
+from tests.storage.operations.test_sqlite_check import flip, leave_open, with_flipped_pages
 from tests.storage.values import commit, customers_of_a_bucket, on_postgresql, on_sqlite, place_of
 
 
@@ -76,7 +76,7 @@ def test_flipped_pages_of_the_database_are_found(tmp_path: Path, now: datetime) 
 
 def test_a_damaged_log_is_found_before_the_database_is_opened(tmp_path: Path, now: datetime) -> None:
     settings = Settings(home=tmp_path / "home").prepare()
-    left_open(tmp_path, 10)
+    leave_open(tmp_path, 10)
     flip(tmp_path / "killed.db-wal", 10_000)
     for end in ("", "-wal"):
         shutil.copy(tmp_path / f"killed.db{end}", settings.home / f"tidemark.db{end}")

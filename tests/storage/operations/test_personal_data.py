@@ -26,7 +26,7 @@ from storage.operations.personal_data import Finding, Trace, find
 from storage.work import attachments
 from tests.brokers import RABBITMQ, REDIS, broker, waiting
 from tests.conftest import open_store
-from tests.object_store import Emulator, emulated
+from tests.object_store import Emulator, emulate_bucket
 from tests.papers import submit_files
 from tests.patience import until
 from tests.storage.examples import a_client, a_customer, a_submission
@@ -38,7 +38,7 @@ STATED = pl.DataFrame({"description": [f"PAY {NAME.upper()}"]})
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[Emulator]:
-    with emulated() as running:
+    with emulate_bucket() as running:
         yield running
 
 

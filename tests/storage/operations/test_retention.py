@@ -21,7 +21,7 @@ from storage.operations.retention import ORPHAN_AGE, sweep
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.values import BUCKET, commit, content, customers_of_a_bucket, on_sqlite, place_of
-from tests.storage.watching import a_ruleset, created
+from tests.storage.watching import a_ruleset, create_ruleset
 
 HOUR = timedelta(hours=1)
 
@@ -41,7 +41,7 @@ def counts(store: Store) -> tuple[int, int]:
     return both[0], both[1]
 
 
-def aged(store: Store, path: str, written: datetime) -> str:
+def set_age(store: Store, path: str, written: datetime) -> str:
     """Set a file's time of modification, and return its path."""
     os.utime(store.lake.root / path, (written.timestamp(), written.timestamp()))
     return path
@@ -106,7 +106,7 @@ def test_after_a_kill_the_next_sweep_removes_the_files(store: Store, now: dateti
         sweep(replace(store, lake=Killed(store.lake.root)), lambda: later, confirmed=True)
     assert counts(store) == (1, 1)
     for path in on_disk(store):
-        aged(store, path, now)
+        set_age(store, path, now)
     assert sweep(store, lambda: later).orphans == 1
     assert on_disk(store) == {place_of(store, number).path}
 
@@ -115,7 +115,7 @@ def test_after_a_kill_the_next_sweep_removes_the_files(store: Store, now: dateti
 def test_landing_files_and_outcomes_are_kept(store: Store, now: datetime) -> None:
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
     assert job.landing_path is not None
-    aged(store, job.landing_path, now - timedelta(days=900))
+    set_age(store, job.landing_path, now - timedelta(days=900))
     sweep(store, lambda: now + 10 * retained_for(store))
     assert on_disk(store) == {job.landing_path}
 
@@ -124,8 +124,8 @@ def test_landing_files_and_outcomes_are_kept(store: Store, now: datetime) -> Non
 def test_an_old_unnamed_file_is_removed_and_a_new_one_kept(store: Store, now: datetime) -> None:
     old = store.lake.put(f"landing/{uuid4()}.parquet", b"nobody was promised this")
     young = store.lake.put(f"transactions/{uuid4()}.parquet", b"somebody may be about to name this")
-    aged(store, old.path, now - ORPHAN_AGE - HOUR)
-    aged(store, young.path, now - HOUR)
+    set_age(store, old.path, now - ORPHAN_AGE - HOUR)
+    set_age(store, young.path, now - HOUR)
     swept = sweep(store, lambda: now)
     assert (swept.orphans, swept.bytes_freed) == (1, old.size)
     assert on_disk(store) == {young.path}
@@ -134,7 +134,7 @@ def test_an_old_unnamed_file_is_removed_and_a_new_one_kept(store: Store, now: da
 @on_sqlite
 def test_an_unfinished_draft_is_removed(store: Store, now: datetime) -> None:
     draft = store.lake.put(f"outcomes/.a.parquet.{uuid4().hex}", b"half a fi")
-    aged(store, draft.path, now - ORPHAN_AGE - HOUR)
+    set_age(store, draft.path, now - ORPHAN_AGE - HOUR)
     assert sweep(store, lambda: now).orphans == 1
 
 
@@ -143,18 +143,18 @@ def test_a_batch_whose_file_was_collected_cannot_commit(store: Store, now: datet
 
     def collect() -> None:
         for path in on_disk(store):
-            aged(store, path, now - ORPHAN_AGE - HOUR)
+            set_age(store, path, now - ORPHAN_AGE - HOUR)
         assert sweep(store, lambda: now).orphans == 1
 
     with pytest.raises(Unavailable, match="not stored in time"):
-        commit(values.interrupted(store, collect), {number: 2}, now)
+        commit(values.interrupt_after_write(store, collect), {number: 2}, now)
     assert counts(store) == (0, 0)
 
 
 @on_sqlite
 def test_files_in_other_folders_are_not_touched(store: Store, now: datetime) -> None:
     theirs = store.lake.put("papers/a.pdf", b"not ours to judge")
-    aged(store, theirs.path, now - timedelta(days=900))
+    set_age(store, theirs.path, now - timedelta(days=900))
     sweep(store, lambda: now)
     assert (store.lake.root / theirs.path).exists()
 
@@ -162,7 +162,7 @@ def test_files_in_other_folders_are_not_touched(store: Store, now: datetime) -> 
 def test_the_sweep_waits_for_a_transaction_that_names_a_file(store: Store, now: datetime) -> None:
     """It waits for a lock in the database, so it can't check too early, however slow the other is."""
     segment = store.lake.put(f"transactions/{uuid4()}.parquet", b"written a day ago")
-    aged(store, segment.path, now - ORPHAN_AGE - HOUR)
+    set_age(store, segment.path, now - ORPHAN_AGE - HOUR)
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
             register(w, store.lake, (segment, 1), now)
@@ -193,7 +193,7 @@ def test_idempotency_keys_are_deleted_in_slices(store: Store, now: datetime, mon
     deleted: list[int] = []
 
     @event.listens_for(store.db.engine, "after_cursor_execute")
-    def executed(_c: object, cursor: Any, statement: str, *_rest: object) -> None:
+    def note_deleted(_c: object, cursor: Any, statement: str, *_rest: object) -> None:
         if statement.startswith("DELETE FROM idempotency_keys"):
             deleted.append(cursor.rowcount)
 
@@ -217,7 +217,7 @@ def test_daily_counts_of_rules_are_deleted_after_their_time(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "SLICE", 2)
-    ruleset = created(store, a_client(store, now), a_ruleset(), now)
+    ruleset = create_ruleset(store, a_client(store, now), a_ruleset(), now)
     oldest_retained = (now - retention.COUNTS_RETAINED).date()
     row = {"ruleset_id": ruleset.ruleset_id, "rule": "LONG", "observed": 1, "held": 0, "unknown": 0, "fired": 0}
     days = [oldest_retained + timedelta(days=nth) for nth in range(-5, 2)]
@@ -288,9 +288,9 @@ def test_with_another_database_nothing_is_removed_without_confirmation(store: St
     customer = a_customer(store, a_client(store, now), now)
     named = [a_submission(store, customer, now) for _ in range(20)]
     assert len(on_disk(store)) >= len(named)
-    one = aged(store, store.lake.put("landing/one", b"").path, now)
+    one = set_age(store, store.lake.put("landing/one", b"").path, now)
     sweep(store, lambda: now + ORPHAN_AGE + HOUR)  # one unnamed file needs no confirmation
     assert one not in on_disk(store)
     for number in range(3):
-        aged(store, store.lake.put(f"landing/{number}", b"").path, now)
+        set_age(store, store.lake.put(f"landing/{number}", b"").path, now)
     assert_refused(store, now + ORPHAN_AGE + HOUR)

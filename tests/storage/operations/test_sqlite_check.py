@@ -53,7 +53,7 @@ def test_a_database_that_was_not_closed_is_recognised_by_its_log(store: Store, t
     assert (was_left_open(killed), was_left_open(file)) == (True, False)
 
 
-def left_open(folder: Path, commits: int) -> Path:
+def leave_open(folder: Path, commits: int) -> Path:
     """Write a database with that many transactions in its log, as it is after its process was killed."""
     folder.mkdir(exist_ok=True)
     with closing(sqlite3.connect(folder / "open.db", isolation_level=None)) as connection:
@@ -86,7 +86,7 @@ IN_THE_LOG = {
 def test_commits_behind_a_damaged_page_of_the_log_are_missed(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for place, (at, dropped, found) in IN_THE_LOG.items():
         with subtests.test(place):
-            database = left_open(tmp_path / place, 10)
+            database = leave_open(tmp_path / place, 10)
             flip(tmp_path / place / "killed.db-wal", at)
             assert count_lost_commits(database) == found
             assert quick_check(database, 30) == QuickCheck(complete=True)  # it doesn't see the log
@@ -100,7 +100,7 @@ def flip(file: Path, at: int) -> None:
 
 
 def test_an_intact_or_unfinished_log_has_lost_nothing(tmp_path: Path) -> None:
-    database, log = left_open(tmp_path, 10), tmp_path / "killed.db-wal"
+    database, log = leave_open(tmp_path, 10), tmp_path / "killed.db-wal"
     assert count_lost_commits(database) == 0
     log.write_bytes(log.read_bytes()[:-100])
     assert count_lost_commits(database) == 0
@@ -109,7 +109,7 @@ def test_an_intact_or_unfinished_log_has_lost_nothing(tmp_path: Path) -> None:
 
 
 def test_frames_of_an_earlier_round_of_the_log_are_not_lost(tmp_path: Path) -> None:
-    left_open(tmp_path, 10)
+    leave_open(tmp_path, 10)
     with closing(sqlite3.connect(tmp_path / "killed.db", isolation_level=None)) as connection:
         connection.execute("PRAGMA wal_checkpoint(RESTART)")
         connection.execute("INSERT INTO one VALUES ('first of the next round')")
@@ -122,7 +122,7 @@ def test_frames_of_an_earlier_round_of_the_log_are_not_lost(tmp_path: Path) -> N
 def test_a_damaged_log_is_kept_and_reported_before_sqlite_overwrites_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database = left_open(tmp_path, 10)
+    database = leave_open(tmp_path, 10)
     flip(tmp_path / "killed.db-wal", 32 + 2 * FRAME_BYTES + 2000)
     damaged = (tmp_path / "killed.db-wal").read_bytes()
     up.check_log(database)

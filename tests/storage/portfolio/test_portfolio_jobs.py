@@ -46,7 +46,7 @@ def request_job(store: Store, client_id: UUID, kind: Kind = BACKTEST, **also: An
         return portfolio_jobs.with_id(w, portfolio_jobs.request(w, new, "somebody", NOW).job_id)
 
 
-def begun(store: Store, client_id: UUID, *parts: list[int], kind: Kind = BACKTEST) -> PortfolioJob:
+def begin_job(store: Store, client_id: UUID, *parts: list[int], kind: Kind = BACKTEST) -> PortfolioJob:
     job = request_job(store, client_id, kind)
     with store.db.writing() as w:
         portfolio_jobs.list_slices(w, portfolio_jobs.begin(w, job.job_id, NOW), parts)
@@ -95,7 +95,7 @@ def list_numbers(store: Store, job: PortfolioJob, change: str | None = None, pag
 
 
 def test_the_newest_finished_backtest_of_a_version_is_found_on_either_side(store: Store, client_id: UUID) -> None:
-    def finished(against: Against, other: int | None, version: int = 2, **also: Any) -> UUID:
+    def finish_job(against: Against, other: int | None, version: int = 2, **also: Any) -> UUID:
         wanted = Request(against, other, (NOW.date(),), Knowledge.NOW, {})
         job = request_job(store, client_id, request=wanted.as_json(), version=version, **also)
         return end(store, job, {}).job_id
@@ -104,12 +104,12 @@ def test_the_newest_finished_backtest_of_a_version_is_found_on_either_side(store
         with store.db.reading() as r:
             return backtests.latest_of_version(r, SUBJECT, version)
 
-    both = finished(Against.VERSION, 1)
-    finished(Against.CHALLENGER, None)
-    finished(Against.VERSION, 1, subject_id=UUID(int=8))
+    both = finish_job(Against.VERSION, 1)
+    finish_job(Against.CHALLENGER, None)
+    finish_job(Against.VERSION, 1, subject_id=UUID(int=8))
     request_job(store, client_id, request=Request(Against.VERSION, 1, (NOW.date(),), Knowledge.NOW, {}).as_json())
     assert [latest(version) for version in (1, 2, 3, 12)] == [both, both, None, None]
-    newer = finished(Against.RECORDED, None)
+    newer = finish_job(Against.RECORDED, None)
     assert [latest(version) for version in (1, 2)] == [both, newer]
 
 
@@ -149,7 +149,7 @@ def test_a_job_is_found_only_by_its_client_kind_and_subject(store: Store, client
 def test_jobs_are_listed_newest_first_and_wait_in_order_of_receipt(store: Store, client_id: UUID) -> None:
     first, second = request_job(store, client_id), request_job(store, client_id)
     request_job(store, client_id, subject_id=UUID(int=8))
-    begun(store, client_id)
+    begin_job(store, client_id)
     with store.db.reading() as r:
         found = portfolio_jobs.find(r, SUBJECT, Page(2, 1))
         assert ([each.job_id for each in found.items], found.total) == ([second.job_id], 3)
@@ -158,7 +158,7 @@ def test_jobs_are_listed_newest_first_and_wait_in_order_of_receipt(store: Store,
 
 
 def test_slices_are_listed_once(store: Store, client_id: UUID) -> None:
-    job = begun(store, client_id, [3, 5], [8])
+    job = begin_job(store, client_id, [3, 5], [8])
     with store.db.writing() as w:
         portfolio_jobs.list_slices(w, portfolio_jobs.begin(w, job.job_id, NOW + timedelta(hours=1)), [[3], [5], [9]])
         again = portfolio_jobs.with_id(w, job.job_id)
@@ -167,7 +167,7 @@ def test_slices_are_listed_once(store: Store, client_id: UUID) -> None:
 
 
 def test_a_job_without_customers_has_one_empty_slice(store: Store, client_id: UUID) -> None:
-    job = begun(store, client_id)
+    job = begin_job(store, client_id)
     assert (job.customers_total, slice_of(store, job)) == (0, Slice(job, 0, 0, 0))
 
 
@@ -182,7 +182,7 @@ def test_a_slice_holds_the_clients_customers_of_its_range(store: Store, client_i
 
 
 def test_of_two_runs_the_first_records_a_slice(store: Store, client_id: UUID) -> None:
-    job = begun(store, client_id, [1, 2, 3, 4], [5, 6])
+    job = begin_job(store, client_id, [1, 2, 3, 4], [5, 6])
     slice_ = slice_of(store, job)
     assert slice_ is not None
     for failed in (1, 0):
@@ -195,7 +195,7 @@ def test_of_two_runs_the_first_records_a_slice(store: Store, client_id: UUID) ->
 
 
 def test_tallies_come_back_in_order_and_are_removed_with_the_result(store: Store, client_id: UUID) -> None:
-    job = begun(store, client_id, [1, 4], [5])
+    job = begin_job(store, client_id, [1, 4], [5])
     record_all(store, job)
     with store.db.reading() as r:
         tallies = [each["counts"] for each in portfolio_jobs.read_tallies(r, job)]
@@ -210,7 +210,7 @@ def test_tallies_come_back_in_order_and_are_removed_with_the_result(store: Store
 
 def test_a_job_ends_once(store: Store, client_id: UUID) -> None:
     """A run that was presumed dead must not change the result."""
-    job = begun(store, client_id, [1, 2])
+    job = begin_job(store, client_id, [1, 2])
     record_all(store, job, failed=1)
     done = end(store, job, {"events": 3})
     assert done.status is JobStatus.COMPLETED_WITH_ERRORS
@@ -222,7 +222,7 @@ def test_a_job_ends_once(store: Store, client_id: UUID) -> None:
 
 
 def test_a_failed_job_has_its_error(store: Store, client_id: UUID) -> None:
-    job = begun(store, client_id)
+    job = begin_job(store, client_id)
     error = {"code": "Backtest.Stopped", "message": "The run was stopped."}
     with store.db.writing() as w:
         portfolio_jobs.fail(w, job, error, NOW)
@@ -231,7 +231,7 @@ def test_a_failed_job_has_its_error(store: Store, client_id: UUID) -> None:
 
 
 def test_rows_are_listed_from_several_files_and_filtered_by_change(store: Store, client_id: UUID) -> None:
-    job = begun(store, client_id, [1, 4], [11, 12], [21, 21], [31, 34])
+    job = begin_job(store, client_id, [1, 4], [11, 12], [21, 21], [31, 34])
     record_all(store, job)
     assert list_numbers(store, job) == [2, 3, 4, 12, 32, 33, 34]
     assert list_numbers(store, job, "limits") == [3, 33]
@@ -242,7 +242,7 @@ def test_rows_are_listed_from_several_files_and_filtered_by_change(store: Store,
 def test_no_more_rows_are_listed_than_the_kind_allows(
     store: Store, client_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = begun(store, client_id, [1, 3], [11, 13], kind=SIMULATION)
+    job = begin_job(store, client_id, [1, 3], [11, 13], kind=SIMULATION)
     record_all(store, job)
     assert list_numbers(store, job) == [1, 2, 3, 11, 12, 13]
     few = Kind(Flow.RULESET_SIMULATION, "simulation", None, 4)
@@ -255,7 +255,7 @@ def test_no_more_rows_are_listed_than_the_kind_allows(
 
 
 def test_a_damaged_file_is_reported(store: Store, client_id: UUID) -> None:
-    job = begun(store, client_id, [1, 3])
+    job = begin_job(store, client_id, [1, 3])
     record_all(store, job)
     with store.db.reading() as r:
         [(path, _, _)] = portfolio_jobs.read_listing(r, job).files

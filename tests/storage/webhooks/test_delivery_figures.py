@@ -14,7 +14,7 @@ from storage.webhooks.outbox import Attempt, Ended
 from storage.webhooks.subscriptions import Subscription
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.webhooks.test_outbox import ME, an_event, claim, enqueue
-from tests.storage.webhooks.test_retries import subscribed
+from tests.storage.webhooks.test_retries import subscribe
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
@@ -50,7 +50,7 @@ def load(store: Store, now: datetime) -> Load:
 
 
 def test_a_summary_counts_attempts_by_outcome(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now)
+    subscription = subscribe(store, customer, now)
     recent = [(now - n * MINUTE, 100 * n, 200, None) for n in range(1, 8)]
     failed = [
         (now - 20 * HOUR, 1_000, None, "timeout"),
@@ -69,7 +69,7 @@ def test_a_summary_counts_attempts_by_outcome(store: Store, customer: Customer, 
 
 
 def test_a_summary_without_attempts_has_no_durations(store: Store, customer: Customer, now: datetime) -> None:
-    found = summary(store, subscribed(store, customer, now), now)
+    found = summary(store, subscribe(store, customer, now), now)
     assert (found.waiting, found.retrying, found.oldest_waiting_at) == (0, 0, None)
     assert [(each.attempts, each.duration_p50_ms, each.duration_p95_ms) for each in found.periods] == [
         (0, None, None),
@@ -80,20 +80,20 @@ def test_a_summary_without_attempts_has_no_durations(store: Store, customer: Cus
 def test_a_summary_counts_waiting_deliveries_without_tests_and_other_subscriptions(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    subscription = subscribed(store, customer, now, max_retries=3)
+    subscription = subscribe(store, customer, now, max_retries=3)
     record_attempts(store, customer, [(now - MINUTE, 5, 500, None)])
-    subscribed(store, customer, now)
+    subscribe(store, customer, now)
     enqueue(store, an_event(customer, now - MINUTE), an_event(customer, now))
     with store.db.writing() as w:
         outbox.enqueue_test(w, an_event(customer, now), subscription.subscription_id)
         w.execute(update(attempts).where(attempts.c.is_test).values(duration_ms=1))
     found = summary(store, subscription, now)
     assert (found.waiting, found.retrying, found.oldest_waiting_at) == (3, 1, now - MINUTE)
-    tried(store, now)
+    try_all(store, now)
     assert [each.attempts for each in summary(store, subscription, now).periods] == [3, 3]
 
 
-def tried(store: Store, now: datetime) -> None:
+def try_all(store: Store, now: datetime) -> None:
     while claimed := claim(store, now):
         ends = [
             Ended(each.delivery_id, DeliveryStatus.DELIVERED, Attempt(uuid4(), now, 1, 200, None, b""))
@@ -106,13 +106,13 @@ def tried(store: Store, now: datetime) -> None:
 def test_the_load_counts_open_deliveries_and_attempts_of_the_last_hour(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    subscribed(store, customer, now, max_retries=1)
+    subscribe(store, customer, now, max_retries=1)
     record_attempts(
         store,
         customer,
         [(now - 2 * HOUR, 1, 200, None), (now - 50 * MINUTE, 1, 200, None), (now - MINUTE, 1, 500, None)],
     )
-    paused = subscribed(store, customer, now)
+    paused = subscribe(store, customer, now)
     enqueue(store, *(an_event(customer, now - n * MINUTE) for n in range(3)))
     claim(store, now, limit=1)
     with store.db.writing() as w:

@@ -32,7 +32,7 @@ def customer(store: Store, now: datetime) -> Customer:
     return a_customer(store, a_client(store, now), now)
 
 
-def subscribed(
+def subscribe(
     store: Store, customer: Customer, now: datetime, max_retries: int = 0, pause_after: int | None = None
 ) -> Subscription:
     on_failure = FailureHandling(max_retries, pause_after)
@@ -46,7 +46,7 @@ def read_subscription(store: Store, subscription: Subscription) -> Subscription:
         return subscriptions.get(r, None, subscription.subscription_id)
 
 
-def ended(claimed: Claimed, at: datetime, status_code: int | None = 500, error: str | None = None) -> Ended:
+def end_attempt(claimed: Claimed, at: datetime, status_code: int | None = 500, error: str | None = None) -> Ended:
     fine = status_code is not None and 200 <= status_code <= 299 and error is None
     status = DeliveryStatus.DELIVERED if fine else DeliveryStatus.FAILED
     return Ended(claimed.delivery_id, status, Attempt(uuid4(), at, 0, status_code, error, None))
@@ -73,11 +73,11 @@ def waiting(store: Store) -> Delivery:
 
 
 def test_by_default_a_failure_is_only_recorded(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now)
+    subscription = subscribe(store, customer, now)
     enqueue(store, an_event(customer, now))
     for _ in range(3):
         [claimed] = claim(store, now)
-        assert record(store, [ended(claimed, now)]) == []
+        assert record(store, [end_attempt(claimed, now)]) == []
         assert log(store)[0].status is DeliveryStatus.FAILED
         assert make_retries_due(store, now + timedelta(days=400)) == 0
         with store.db.writing() as w:
@@ -89,11 +89,11 @@ def test_by_default_a_failure_is_only_recorded(store: Store, customer: Customer,
 def test_a_failure_is_retried_by_the_schedule_with_the_same_bytes(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    subscribed(store, customer, now, max_retries=3)
+    subscribe(store, customer, now, max_retries=3)
     enqueue(store, an_event(customer, now))
     at = now
     [first] = claim(store, at)
-    record(store, [ended(first, at)])
+    record(store, [end_attempt(first, at)])
     for wait in SCHEDULE[:3]:
         retry_at = waiting(store).retry_at
         assert retry_at is not None
@@ -103,19 +103,19 @@ def test_a_failure_is_retried_by_the_schedule_with_the_same_bytes(
         at = retry_at
         assert make_retries_due(store, at) == 1
         assert claim(store, at) == [first]
-        record(store, [ended(first, at)])
+        record(store, [end_attempt(first, at)])
     (delivery,) = log(store)
     assert (delivery.status, delivery.retry_at, len(delivery.attempts)) == (DeliveryStatus.FAILED, None, 4)
 
 
 def test_a_successful_retry_ends_the_delivery(store: Store, customer: Customer, now: datetime) -> None:
-    subscribed(store, customer, now, max_retries=MAX_RETRIES)
+    subscribe(store, customer, now, max_retries=MAX_RETRIES)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
-    record(store, [ended(claimed, now)])
+    record(store, [end_attempt(claimed, now)])
     make_retries_due(store, now + timedelta(minutes=1))
     claim(store, now)
-    record(store, [ended(claimed, now, 204)])
+    record(store, [end_attempt(claimed, now, 204)])
     assert log(store)[0].status is DeliveryStatus.DELIVERED
     assert make_retries_due(store, now + timedelta(days=400)) == 0
 
@@ -124,10 +124,10 @@ def test_a_successful_retry_ends_the_delivery(store: Store, customer: Customer, 
 def test_failures_that_can_not_succeed_are_not_retried(
     store: Store, customer: Customer, now: datetime, status_code: int | None, error: str | None
 ) -> None:
-    subscribed(store, customer, now, max_retries=MAX_RETRIES)
+    subscribe(store, customer, now, max_retries=MAX_RETRIES)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
-    record(store, [ended(claimed, now, status_code, error)])
+    record(store, [end_attempt(claimed, now, status_code, error)])
     assert log(store)[0].status is DeliveryStatus.FAILED
 
 
@@ -136,12 +136,12 @@ def test_a_clock_that_is_set_back_does_not_delay_a_retry(
     store: Store, customer: Customer, now: datetime, tries: int
 ) -> None:
     """A retry planned by a clock that was ahead waits no longer than any other."""
-    subscribed(store, customer, now, max_retries=MAX_RETRIES)
+    subscribe(store, customer, now, max_retries=MAX_RETRIES)
     enqueue(store, an_event(customer, now))
     ahead = now + timedelta(days=400)
     for _ in range(tries):
         [claimed] = claim(store, ahead)
-        record(store, [ended(claimed, ahead)])
+        record(store, [end_attempt(claimed, ahead)])
         if _ < tries - 1:
             make_retries_due(store, ahead + longest_wait(MAX_RETRIES))
     assert make_retries_due(store, now) == 1
@@ -150,26 +150,26 @@ def test_a_clock_that_is_set_back_does_not_delay_a_retry(
 def test_a_clock_set_back_by_two_hours_does_not_delay_a_short_wait(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    subscribed(store, customer, now, max_retries=1)
+    subscribe(store, customer, now, max_retries=1)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
-    record(store, [ended(claimed, now)])
+    record(store, [end_attempt(claimed, now)])
     assert make_retries_due(store, now - timedelta(hours=2)) == 1
 
 
 def test_a_clock_set_ahead_makes_retries_due(store: Store, customer: Customer, now: datetime) -> None:
-    subscribed(store, customer, now, max_retries=1)
+    subscribe(store, customer, now, max_retries=1)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
-    record(store, [ended(claimed, now)])
+    record(store, [end_attempt(claimed, now)])
     assert make_retries_due(store, now + timedelta(days=400)) == 1
 
 
 def test_an_end_that_is_recorded_twice_counts_once(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now, max_retries=2, pause_after=2)
+    subscription = subscribe(store, customer, now, max_retries=2, pause_after=2)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
-    end = ended(claimed, now)
+    end = end_attempt(claimed, now)
     for _ in range(3):
         assert record(store, [end]) == []
     assert read_subscription(store, subscription).failure_streak == 1
@@ -177,12 +177,12 @@ def test_an_end_that_is_recorded_twice_counts_once(store: Store, customer: Custo
 
 
 def test_an_end_from_a_late_sender_neither_retries_nor_counts(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now, max_retries=2, pause_after=1)
+    subscription = subscribe(store, customer, now, max_retries=2, pause_after=1)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
     with store.db.writing() as w:
         outbox.release_expired(w, now + timedelta(seconds=LEASE_S))
-    assert record(store, [ended(claimed, now)]) == []
+    assert record(store, [end_attempt(claimed, now)]) == []
     (delivery,) = log(store)
     assert (delivery.status, len(delivery.attempts)) == (DeliveryStatus.DUE, 1)
     assert read_subscription(store, subscription).failure_streak == 0
@@ -190,24 +190,24 @@ def test_an_end_from_a_late_sender_neither_retries_nor_counts(store: Store, cust
 
 def test_retries_end_with_their_subscription(store: Store, customer: Customer, now: datetime) -> None:
     """A waiting retry is cancelled, and a delivery in progress fails without a retry."""
-    subscription = subscribed(store, customer, now, max_retries=5)
+    subscription = subscribe(store, customer, now, max_retries=5)
     enqueue(store, an_event(customer, now), an_event(customer, now))
     waits, under_way = claim(store, now)
-    record(store, [ended(waits, now)])
+    record(store, [end_attempt(waits, now)])
     with store.db.writing() as w:
         subscriptions.delete(w, customer.client_id, subscription.subscription_id)
-    record(store, [ended(under_way, now)])
+    record(store, [end_attempt(under_way, now)])
     by_id = {each.delivery_id: each.status for each in log(store)}
     assert by_id == {waits.delivery_id: DeliveryStatus.CANCELLED, under_way.delivery_id: DeliveryStatus.FAILED}
     assert make_retries_due(store, now + timedelta(days=400)) == 0
 
 
 def test_a_manual_resend_has_all_retries_again(store: Store, customer: Customer, now: datetime) -> None:
-    subscribed(store, customer, now, max_retries=1)
+    subscribe(store, customer, now, max_retries=1)
     enqueue(store, an_event(customer, now))
     for _ in range(2):
         [claimed] = claim(store, now)
-        record(store, [ended(claimed, now)])
+        record(store, [end_attempt(claimed, now)])
         waiting(store)
         with store.db.writing() as w:  # a resend needn't wait for the retry
             delivery_log.resend(w, None, claimed.delivery_id, now)
@@ -217,22 +217,22 @@ def test_many_retries_become_due_in_parts(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "RETRIES_AT_ONCE", 3)
-    subscribed(store, customer, now, max_retries=1)
+    subscribe(store, customer, now, max_retries=1)
     enqueue(store, *(an_event(customer, now) for _ in range(4)))
-    record(store, [ended(each, now) for each in claim(store, now)])
+    record(store, [end_attempt(each, now) for each in claim(store, now)])
     later = now + timedelta(minutes=1)
     assert [make_retries_due(store, later) for _ in range(3)] == [3, 1, 0]
 
 
 def test_a_streak_of_failures_pauses_and_a_success_ends_it(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now, pause_after=3)
+    subscription = subscribe(store, customer, now, pause_after=3)
     enqueue(store, *(an_event(customer, now) for _ in range(6)))
     one, two, three, four = claim(store, now)
-    assert record(store, [ended(one, now), ended(two, now)]) == []
-    assert record(store, [ended(three, now + SECOND, 200)]) == []
+    assert record(store, [end_attempt(one, now), end_attempt(two, now)]) == []
+    assert record(store, [end_attempt(three, now + SECOND, 200)]) == []
     reported = read_subscription(store, subscription)
     assert (reported.failure_streak, reported.last_failed_at, reported.last_delivered_at) == (0, now, now + SECOND)
-    failures = [ended(each, now + n * SECOND) for n, each in enumerate([four, *claim(store, now)])]
+    failures = [end_attempt(each, now + n * SECOND) for n, each in enumerate([four, *claim(store, now)])]
     [pause] = record(store, failures)
     assert pause == Pause(subscription.subscription_id, customer.client_id, 3, now + 2 * SECOND)
     reported = read_subscription(store, subscription)
@@ -247,31 +247,31 @@ def test_a_streak_of_failures_pauses_and_a_success_ends_it(store: Store, custome
 def test_a_pause_reports_its_failures_even_if_a_success_followed(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    subscription = subscribed(store, customer, now, pause_after=2)
+    subscription = subscribe(store, customer, now, pause_after=2)
     enqueue(store, *(an_event(customer, now) for _ in range(3)))
     codes = (500, 500, 200)
-    ends = [ended(each, now + n * SECOND, codes[n]) for n, each in enumerate(claim(store, now))]
+    ends = [end_attempt(each, now + n * SECOND, codes[n]) for n, each in enumerate(claim(store, now))]
     [pause] = record(store, ends)
     assert (pause.failures, pause.paused_at) == (2, now + SECOND)
     assert read_subscription(store, subscription).failure_streak == 0
 
 
 def test_tests_and_our_own_failures_do_not_count(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now, max_retries=2, pause_after=1)
-    sampled(store, customer, subscription, now)
+    subscription = subscribe(store, customer, now, max_retries=2, pause_after=1)
+    send_test(store, customer, subscription, now)
     [sample] = claim(store, now)
-    assert record(store, [ended(sample, now)]) == []
+    assert record(store, [end_attempt(sample, now)]) == []
     assert [each.status for each in log(store)] == [DeliveryStatus.FAILED]  # without a retry
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
-    assert record(store, [ended(claimed, now, None, "secret")]) == []
+    assert record(store, [end_attempt(claimed, now, None, "secret")]) == []
     assert read_subscription(store, subscription).failure_streak == 0
 
 
 def test_while_a_subscription_is_paused_nothing_is_sent_or_lost(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    paused, other = subscribed(store, customer, now), subscribed(store, customer, now)
+    paused, other = subscribe(store, customer, now), subscribe(store, customer, now)
     earlier, later = an_event(customer, now), an_event(customer, now)
     enqueue(store, earlier)
     with store.db.writing() as w:
@@ -290,7 +290,7 @@ def test_while_a_subscription_is_paused_nothing_is_sent_or_lost(
 def test_deleting_a_paused_subscription_cancels_waiting_deliveries(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    subscription = subscribed(store, customer, now)
+    subscription = subscribe(store, customer, now)
     enqueue(store, an_event(customer, now))
     with store.db.writing() as w:
         subscriptions.pause(w, None, subscription.subscription_id, "operator", now)
@@ -299,7 +299,7 @@ def test_deleting_a_paused_subscription_cancels_waiting_deliveries(
 
 
 def test_pausing_and_resuming_twice_changes_nothing(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now)
+    subscription = subscribe(store, customer, now)
     mine = (customer.client_id, subscription.subscription_id)
     with store.db.writing() as w:
         first, changed = subscriptions.pause(w, *mine, "client", now)
@@ -317,34 +317,34 @@ def test_pausing_and_resuming_twice_changes_nothing(store: Store, customer: Cust
 
 def test_many_paused_queues_do_not_delay_others(store: Store, customer: Customer, now: datetime) -> None:
     for _ in range(30):
-        paused = subscribed(store, customer, now)
+        paused = subscribe(store, customer, now)
         with store.db.writing() as w:
             subscriptions.pause(w, None, paused.subscription_id, "operator", now)
-    healthy = subscribed(store, customer, now)
+    healthy = subscribe(store, customer, now)
     enqueue(store, *(an_event(customer, now) for _ in range(5)))
     assert [each.subscription_id for each in claim(store, now)] == [healthy.subscription_id] * PER_SUBSCRIPTION
 
 
-def sampled(store: Store, customer: Customer, subscription: Subscription, now: datetime) -> Delivery:
+def send_test(store: Store, customer: Customer, subscription: Subscription, now: datetime) -> Delivery:
     event = an_event(customer, now)
     with store.db.writing() as w:
         return delivery_log.get(w, None, outbox.enqueue_test(w, event, subscription.subscription_id))
 
 
 def test_a_test_is_sent_even_while_paused_and_one_at_a_time(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now)
+    subscription = subscribe(store, customer, now)
     enqueue(store, an_event(customer, now))
     with store.db.writing() as w:
         subscriptions.pause(w, None, subscription.subscription_id, "operator", now)
-    made = sampled(store, customer, subscription, now)
+    made = send_test(store, customer, subscription, now)
     assert made.is_test
     with pytest.raises(Conflict, match="not ended"):
-        sampled(store, customer, subscription, now)
+        send_test(store, customer, subscription, now)
     [claimed] = claim(store, now)
     assert claimed.delivery_id == made.delivery_id
-    record(store, [ended(claimed, now, 200)])
+    record(store, [end_attempt(claimed, now, 200)])
     assert claim(store, now) == []
-    assert sampled(store, customer, subscription, now).delivery_id != made.delivery_id
+    assert send_test(store, customer, subscription, now).delivery_id != made.delivery_id
 
 
 def test_tests_count_towards_the_clients_limit(
@@ -352,25 +352,25 @@ def test_tests_count_towards_the_clients_limit(
 ) -> None:
     monkeypatch.setattr(outbox, "PER_CLIENT", 3)
     for _ in range(4):
-        subscription = subscribed(store, customer, now)
+        subscription = subscribe(store, customer, now)
         with store.db.writing() as w:
             subscriptions.pause(w, None, subscription.subscription_id, "operator", now)
-        sampled(store, customer, subscription, now)
+        send_test(store, customer, subscription, now)
     assert len(claim(store, now)) == 3
 
 
-def failed_at(store: Store, customer: Customer, times: Sequence[datetime]) -> list[UUID]:
+def fail_at(store: Store, customer: Customer, times: Sequence[datetime]) -> list[UUID]:
     """Create deliveries at these times, let them fail, and return their ids in that order."""
     for at in times:
         enqueue(store, an_event(customer, at))
     while taken := claim(store, times[0]):
-        record(store, [ended(each, times[0]) for each in taken])
+        record(store, [end_attempt(each, times[0]) for each in taken])
     return [each.delivery_id for each in sorted(log(store), key=lambda each: each.created_at)]
 
 
 def test_all_failed_deliveries_since_a_time_are_resent_once(store: Store, customer: Customer, now: datetime) -> None:
-    subscription = subscribed(store, customer, now)
-    ids = failed_at(store, customer, [now + n * SECOND for n in range(4)])
+    subscription = subscribe(store, customer, now)
+    ids = fail_at(store, customer, [now + n * SECOND for n in range(4)])
     since, until = now + SECOND, now + 3 * SECOND
     for expected in ((2, False), (0, False)):
         with store.db.writing() as w:
@@ -384,12 +384,12 @@ def test_all_failed_deliveries_since_a_time_are_resent_once(store: Store, custom
 
 
 def test_only_the_selected_failed_deliveries_are_resent(store: Store, customer: Customer, now: datetime) -> None:
-    mine, gone = subscribed(store, customer, now), subscribed(store, customer, now)
+    mine, gone = subscribe(store, customer, now), subscribe(store, customer, now)
     neighbour = a_customer(store, customer.client_id, now)
     enqueue(store, an_event(customer, now), an_event(neighbour, now))
-    record(store, [ended(each, now) for each in claim(store, now)])
-    made = sampled(store, customer, mine, now)
-    record(store, [ended(each, now) for each in claim(store, now)])
+    record(store, [end_attempt(each, now) for each in claim(store, now)])
+    made = send_test(store, customer, mine, now)
+    record(store, [end_attempt(each, now) for each in claim(store, now)])
     later = now + SECOND
     with store.db.writing() as w:
         subscriptions.delete(w, customer.client_id, gone.subscription_id)
@@ -406,8 +406,8 @@ def test_one_request_resends_a_bounded_number(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
-    subscribed(store, customer, now)
-    failed_at(store, customer, [now] * 5)
+    subscribe(store, customer, now)
+    fail_at(store, customer, [now] * 5)
     for expected in ((3, True), (2, False), (0, False)):
         with store.db.writing() as w:
             assert delivery_log.resend_all(w, now, now + SECOND) == expected
@@ -417,28 +417,28 @@ def test_deliveries_that_failed_again_are_resent_last(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
-    subscribed(store, customer, now)
-    failed_at(store, customer, [now] * 5)
+    subscribe(store, customer, now)
+    fail_at(store, customer, [now] * 5)
     tried = set[UUID]()
     for order in (1, 2):
         with store.db.writing() as w:
             assert delivery_log.resend_all(w, now, now + order * SECOND) == (3, True)
         claimed = claim(store, now)
         tried |= {each.delivery_id for each in claimed}
-        record(store, [ended(each, now) for each in claimed])
+        record(store, [end_attempt(each, now) for each in claimed])
     assert len(tried) == 5
 
 
 def test_a_delivery_that_fails_again_is_not_resent_by_the_same_request(
     store: Store, customer: Customer, now: datetime
 ) -> None:
-    subscribed(store, customer, now)
-    failed_at(store, customer, [now])
+    subscribe(store, customer, now)
+    fail_at(store, customer, [now])
     ordered_at = now + SECOND
     for expected in (1, 0):
         with store.db.writing() as w:
             assert delivery_log.resend_all(w, now, ordered_at)[0] == expected
-        record(store, [ended(each, now) for each in claim(store, now)])
+        record(store, [end_attempt(each, now) for each in claim(store, now)])
 
 
 @pytest.mark.slow  # compares times, which a busy machine changes
@@ -448,7 +448,7 @@ def test_the_cost_of_a_claim_does_not_depend_on_the_queue_length(
     store: Store, customer: Customer, now: datetime, status: DeliveryStatus, rows: int
 ) -> None:
     """The time to check and claim with many undelivered rows is a small multiple of that with 100."""
-    subscription = subscribed(store, customer, now, max_retries=5)
+    subscription = subscribe(store, customer, now, max_retries=5)
     numbers = count()
 
     def flood(more: int) -> None:

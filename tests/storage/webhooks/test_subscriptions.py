@@ -71,7 +71,7 @@ def test_concurrent_creations_can_not_exceed_the_limit(
     monkeypatch.setattr(subscriptions, "MAX_SUBSCRIPTIONS", 3)
     client = a_client(store, now)
 
-    def refused(_: int) -> bool:
+    def is_refused(_: int) -> bool:
         try:
             subscribe(store, client, now)
         except Conflict:
@@ -79,7 +79,7 @@ def test_concurrent_creations_can_not_exceed_the_limit(
         return False
 
     with ThreadPoolExecutor(8) as at_once:
-        assert sum(at_once.map(refused, range(8))) == 5
+        assert sum(at_once.map(is_refused, range(8))) == 5
 
 
 def test_rotation_replaces_the_secret_at_once(store: Store, now: datetime) -> None:

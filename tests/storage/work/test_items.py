@@ -20,7 +20,7 @@ from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemS
 from tests.storage.decisions.test_policies import save_a_draft
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite, plans_of
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
+from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 HOUR = timedelta(hours=1)
 
@@ -32,13 +32,13 @@ class Team:
         self.store, self.now = store, now
         self.client_id = a_client(store, now)
         self.one, self.other = (a_customer(store, self.client_id, now) for _ in range(2))
-        self.ruleset = created(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
+        self.ruleset = create_ruleset(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
         self.policy = save_a_draft(store, self.client_id, now, "loan")
 
     def alert(self, customer: Customer, rule: str = "A") -> UUID:
         """Let a rule fire for a customer, and return the id of the match."""
         holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {(customer, self.ruleset, rule): True}
-        [match] = applied(self.store, an_evaluation(self.store, self.now, holds), self.now).matches
+        [match] = apply_evaluation(self.store, an_evaluation(self.store, self.now, holds), self.now).matches
         return match.match_id
 
     def decision(self, customer: Customer, outcome: str, *, what_if: bool = False, of: UUID | None = None) -> UUID:

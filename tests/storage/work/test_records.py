@@ -30,13 +30,13 @@ def a_note(store: Store, customer: Customer, now: datetime, new: NewNote | None 
         return notes.add(w, customer, new or NewNote("Rang the owner."), "dana", now)
 
 
-def attached(store: Store, customer: Customer, now: datetime) -> Attachment:
+def add_attachment(store: Store, customer: Customer, now: datetime) -> Attachment:
     new = attachments.seal(store, uuid4(), "loan.docx", b"of the file".ljust(32), CONTENT, now)
     with store.db.writing() as w:
         return attachments.add(w, store.lake, customer, new, "dana", now)
 
 
-def deleted(store: Store, customer: Customer, attachment_id: UUID, now: datetime) -> str | None:
+def delete_attachment(store: Store, customer: Customer, attachment_id: UUID, now: datetime) -> str | None:
     with store.db.writing() as w:
         return attachments.delete(w, customer, attachment_id, "kim", now)
 
@@ -71,12 +71,12 @@ def test_notes_are_found_by_what_they_are_about(store: Store, now: datetime) -> 
 
 
 def test_an_attachment_is_sealed_and_its_file_goes_with_it(store: Store, customer: Customer, now: datetime) -> None:
-    made = attached(store, customer, now)
+    made = add_attachment(store, customer, now)
     assert made.path is not None
     assert CONTENT not in (store.lake.root / made.path).read_bytes()
     assert attachments.open_content(store, made) == CONTENT
-    assert deleted(store, customer, made.attachment_id, now) == made.path
-    assert deleted(store, customer, made.attachment_id, now) is None
+    assert delete_attachment(store, customer, made.attachment_id, now) == made.path
+    assert delete_attachment(store, customer, made.attachment_id, now) is None
     with store.db.reading() as r:
         [gone] = attachments.find(r, customer).items
         assert list(integrity.find_all_named(r)) == []
@@ -86,19 +86,19 @@ def test_an_attachment_is_sealed_and_its_file_goes_with_it(store: Store, custome
 
 
 def test_attachments_are_another_customers(store: Store, customer: Customer, now: datetime) -> None:
-    made, other = attached(store, customer, now), a_customer(store, customer.client_id, now)
+    made, other = add_attachment(store, customer, now), a_customer(store, customer.client_id, now)
     with store.db.reading() as r:
         assert attachments.find(r, other).items == []
         with pytest.raises(NotFound):
             attachments.get(r, other, made.attachment_id)
     with pytest.raises(NotFound):
-        deleted(store, other, made.attachment_id, now)
+        delete_attachment(store, other, made.attachment_id, now)
 
 
 def test_backup_integrity_and_sweep_know_attachments(
     store: Store, customer: Customer, now: datetime, subtests: pytest.Subtests
 ) -> None:
-    made = attached(store, customer, now)
+    made = add_attachment(store, customer, now)
     assert made.path is not None
     later = now + timedelta(days=3650)
     with subtests.test("a backup has the file"):
@@ -112,7 +112,7 @@ def test_backup_integrity_and_sweep_know_attachments(
         [damage] = integrity.check(store, lambda: now).damages
         assert (damage.path, damage.customers) == (made.path, [customer.customer_id])
     with subtests.test("a deleted one that was not removed is an orphan"):
-        deleted(store, customer, made.attachment_id, now)
+        delete_attachment(store, customer, made.attachment_id, now)
         assert retention.sweep(store, lambda: later, confirmed=True).orphans == 1
         assert integrity.check(store, lambda: now).damages == []
 
@@ -120,7 +120,7 @@ def test_backup_integrity_and_sweep_know_attachments(
 def test_attachments_are_resealed_and_their_keys_are_kept(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = attached(store, customer, now)
+    made = add_attachment(store, customer, now)
     monkeypatch.setattr(resealing.vault, "FRESH_FOR_S", 0)
     with store.db.reading() as r:
         [before] = count_sealed(r)

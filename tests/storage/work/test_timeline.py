@@ -72,7 +72,7 @@ def _places(r: Any, customer: Customer) -> Iterator[Place]:
     yield Place(customer.created_at, EntryKind.CREATED, customer.number)
 
 
-def lived(store: Store, now: datetime) -> Team:
+def a_busy_team(store: Store, now: datetime) -> Team:
     """Return a team whose customers have random entries of every kind, many at the same moment."""
     chance, team = random.Random(3), Team(store, now)
     customer_numbers = (team.one.number, team.other.number)
@@ -137,7 +137,7 @@ def pages_of(store: Store, customer: Customer, chance: random.Random) -> Iterato
 
 
 def test_pages_of_any_length_are_the_timeline_of_the_oracle(store: Store, now: datetime) -> None:
-    team = lived(store, now)
+    team = a_busy_team(store, now)
     for customer in (team.one, team.other):
         expected = entries_of(store, customer)
         assert {place.kind for place in expected} == set(EntryKind)
@@ -147,7 +147,7 @@ def test_pages_of_any_length_are_the_timeline_of_the_oracle(store: Store, now: d
 
 
 def test_entries_that_are_added_meanwhile_neither_repeat_nor_hide_older_ones(store: Store, now: datetime) -> None:
-    team = lived(store, now)
+    team = a_busy_team(store, now)
     expected = entries_of(store, team.one)
     seen = list[Place]()
     for page in pages_of(store, team.one, random.Random(1)):
@@ -159,7 +159,7 @@ def test_entries_that_are_added_meanwhile_neither_repeat_nor_hide_older_ones(sto
 
 def test_a_page_reads_no_more_than_its_length_from_each_source(store: Store, now: datetime) -> None:
     """So the cost of a page doesn't grow with the timeline."""
-    team = lived(store, now)
+    team = a_busy_team(store, now)
     statements_run = list[str]()
     event.listen(store.db.engine, "before_cursor_execute", lambda *run: statements_run.append(run[2]))
     with store.db.reading() as r:

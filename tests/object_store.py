@@ -128,7 +128,7 @@ def _first_half(content: bytes) -> Iterator[bytes]:
 
 
 @contextmanager
-def emulated(*, is_unreliable: bool = False) -> Iterator[Emulator]:
+def emulate_bucket(*, is_unreliable: bool = False) -> Iterator[Emulator]:
     emulator = Emulator(is_unreliable=is_unreliable)
     try:
         yield emulator

@@ -21,7 +21,7 @@ def tool(name: str) -> str:
 
 
 @cache
-def built_clients() -> None:
+def build_clients() -> None:
     """Build the client libraries of this code."""
     tool("npm")
     subprocess.run(["make", "clients"], cwd=ROOT, check=True)

@@ -13,7 +13,7 @@ OWN: dict[str, Any] = {"category": "own_transfer", "is_transfer": False, "accoun
 LABELS = {"true_category": pl.String, "true_transfer_pair": pl.UInt32, "true_facility": pl.UInt32}
 
 
-def judged(missing: str, *rows: tuple[dict[str, Any], tuple[str, int | None, int | None]]) -> Named:
+def judge(missing: str, *rows: tuple[dict[str, Any], tuple[str, int | None, int | None]]) -> Named:
     """Judge rows with labels: category, transfer pair, facility. All lone sides belong to the account `missing`."""
     facts = held_rows(*({**OWN, **row} for row, _ in rows))
     labels = pl.DataFrame([label for _, label in rows], LABELS, orient="row")
@@ -27,7 +27,7 @@ SUPPLIER, LOAN = ("supplies", None, None), ("term_loan_repayment", None, 2)
 
 
 def test_an_account_named_by_its_digits_is_found() -> None:
-    mentions = judged("77005678", ({"other_account": "5678"}, LONE))
+    mentions = judge("77005678", ({"other_account": "5678"}, LONE))
     assert (mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height) == (
         1,
         1,
@@ -47,22 +47,22 @@ def test_an_account_named_by_its_digits_is_found() -> None:
 def test_a_named_account_without_support_in_labels_is_wrong(
     row: dict[str, Any], label: tuple[str, int | None, None]
 ) -> None:
-    mentions = judged("77005678", (row, label))
+    mentions = judge("77005678", (row, label))
     assert (mentions.matches().height, mentions.count_right(), mentions.named.height) == (0, 0, 1)
 
 
 def test_a_named_account_of_two_real_ones_is_wrong() -> None:
     saver = {"clean_description": "SAVER"}
-    assert judged("77005678", (saver, LONE), (saver, SUPPLIER)).count_right() == 0
+    assert judge("77005678", (saver, LONE), (saver, SUPPLIER)).count_right() == 0
 
 
 def test_an_account_named_twice_is_right_once() -> None:
-    mentions = judged("77005678", ({"other_account": "5678"}, LONE), ({"clean_description": "SAVER"}, LONE))
+    mentions = judge("77005678", ({"other_account": "5678"}, LONE), ({"clean_description": "SAVER"}, LONE))
     assert (mentions.matches().height, mentions.count_right(), mentions.named.height) == (1, 1, 2)
 
 
 def test_a_loan_account_is_missing_by_its_label_and_is_not_an_own_account() -> None:
-    mentions = judged("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
+    mentions = judge("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
     assert (mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height) == (
         0,
         0,

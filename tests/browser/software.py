@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.browser.house import House
 from tests.root import ROOT
-from tests.tools import built_clients
+from tests.tools import build_clients
 
 
 def works(house: House, key: str) -> bool:
@@ -20,7 +20,7 @@ def works(house: House, key: str) -> bool:
 
 def ask_service(house: House, question: str, key: str | None = None, **ids: str) -> Any:
     """Return the service's answer to a question of `lender.mjs`."""
-    built_clients()
+    build_clients()
     service = {"TIDEMARK_BASE_URL": house.service.base_url, "TIDEMARK_KEY": key or house.key}
     command = ["node", ROOT / "tests" / "browser" / "lender.mjs", question]
     asked = subprocess.run(

@@ -22,7 +22,7 @@ NEW_CUSTOMER = 40  # a business that the house doesn't have
 POLICY = "working-capital-loan"
 
 
-def written_exports(folder: Path) -> list[Path]:
+def write_exports(folder: Path) -> list[Path]:
     """Write a business's accounts as a bank would export them, a CSV file each."""
     files = []
     for nth, account in enumerate(submissions(business(NEW_CUSTOMER, MONTHS, SEED, last_day()))):
@@ -61,7 +61,7 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     assert ask_service(house, "customer", customerId=customer_id)["name"] == "Story Bakery"
 
     page.get_by_role("link", name="Upload", exact=True).click()
-    files = written_exports(tmp_path)
+    files = write_exports(tmp_path)
     page.locator("input[name=file]").set_input_files(files)
     page.get_by_role("button", name="Upload").click()
     expect(page.locator("#jobs").get_by_text("Completed")).to_have_count(len(files))  # without reloading the page

@@ -146,7 +146,7 @@ def test_a_remark_of_the_service_is_logged(caplog: pytest.LogCaptureFixture) -> 
     assert caplog.messages == ["GET /v1/jobs: Unknown field: amuont"]
 
 
-def paged(total: int) -> Callable[[httpx.Request], httpx.Response]:
+def paged_service(total: int) -> Callable[[httpx.Request], httpx.Response]:
     """Return a service with a list of `total` numbers, in pages."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -159,7 +159,10 @@ def paged(total: int) -> Callable[[httpx.Request], httpx.Response]:
 
 def test_pages_have_every_item_once(subtests: pytest.Subtests) -> None:
     for total in (0, 1, 3, 4, 6):
-        with subtests.test(str(total)), Client("key", URL, transport=httpx.MockTransport(paged(total))) as client:
+        with (
+            subtests.test(str(total)),
+            Client("key", URL, transport=httpx.MockTransport(paged_service(total))) as client,
+        ):
             items: list[Any] = list(client.pages(operations.list_customers(), count=3))
             assert items == list(range(total))
 
@@ -199,7 +202,7 @@ def test_the_asynchronous_client_does_the_same(pauses: list[float]) -> None:
     async def use() -> None:
         async with AsyncClient("key", URL, transport=httpx.MockTransport(script)) as client:
             assert (await client.wait("j"))["status"] == "Completed"
-        async with AsyncClient("key", URL, transport=httpx.MockTransport(paged(4))) as client:
+        async with AsyncClient("key", URL, transport=httpx.MockTransport(paged_service(4))) as client:
             items: list[Any] = [item async for item in client.pages(operations.list_customers(), count=3)]
             assert items == [0, 1, 2, 3]
 

@@ -137,7 +137,7 @@ class SystemCalls(Fault):
     def breaks(self) -> None:
         self._log = self.world.folder / f"strace-{uuid4().hex[:8]}.log"
         options = ["-e", f"trace={self.calls}", "-e", f"inject={self.calls}:{self.how}"]
-        self._strace = traced(self.world.process(self.part), self._log, *options)
+        self._strace = attach_strace(self.world.process(self.part), self._log, *options)
 
     def was_observed(self) -> bool:
         text = self._log.read_text(errors="replace")
@@ -182,7 +182,7 @@ def need_strace() -> None:
         pytest.skip("needs strace, and root to attach it to another process tree")
 
 
-def traced(process: psutil.Process, log: Path, *options: str) -> subprocess.Popen[bytes]:
+def attach_strace(process: psutil.Process, log: Path, *options: str) -> subprocess.Popen[bytes]:
     """Attach strace to all threads of a running process, or skip the test where that isn't possible."""
     need_strace()
     command = ["strace", "-f", "-qq", "-o", str(log), *options, "-p", str(process.pid)]
@@ -268,7 +268,7 @@ class Limited(Fault):
     def breaks(self) -> None:
         self._process = self.world.process(self.part)
         self._log = self.world.folder / f"strace-{uuid4().hex[:8]}.log"
-        self._strace = traced(self._process, self._log, "-e", f"trace={self.calls}", "-Z")
+        self._strace = attach_strace(self._process, self._log, "-e", f"trace={self.calls}", "-Z")
         self._before = self._process.rlimit(self.limit)
         self._process.rlimit(self.limit, (self.most(self._process), self._before[1]))
 

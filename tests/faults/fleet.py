@@ -29,7 +29,7 @@ from storage.core.store import Store
 from tests.conftest import END_OTHERS
 from tests.flows.service import Client, Service, command_of
 from tests.network import Network, network
-from tests.object_store import Emulator, emulated
+from tests.object_store import Emulator, emulate_bucket
 from tests.patience import until
 
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # of Debian; its command in the path needs another user
@@ -194,7 +194,7 @@ class Fleet:
 
 @contextmanager
 def running(folder: Path, database_url: str) -> Iterator[Fleet]:
-    with emulated() as store:
+    with emulate_bucket() as store:
         broker = Broker(folder / "broker")
         broker.start()
         fleet = Fleet(folder, database_url, broker, store)
@@ -220,11 +220,11 @@ def survives(fleet: Fleet, drawn: random.Random, harm: Callable[[], None]) -> fl
     submitted.append(_submit(client))
     fleet.heal()
     for customer, job in submitted:
-        ended = _ended(client, job)
+        ended = _wait_for_end(client, job)
         assert (ended["status"], ended["enrichedCount"]) == ("Completed", len(ROWS)), ended
         ids = [
             row["transactionId"]
-            for row in _repeated(client, "GET", f"/v1/customer/{customer}/transactions")["transactions"]
+            for row in _call_until_answered(client, "GET", f"/v1/customer/{customer}/transactions")["transactions"]
         ]
         assert len(ids) == len(set(ids)) == len(ROWS)
     return time.monotonic() - harmed_at
@@ -232,22 +232,22 @@ def survives(fleet: Fleet, drawn: random.Random, harm: Callable[[], None]) -> fl
 
 def _submit(client: Client) -> tuple[str, str]:
     """Create a customer and submit its rows; return the ids of the customer and of the job."""
-    customer = _repeated(client, "POST", "/v1/customer", {"abn": "51824753556"})["customerId"]
+    customer = _call_until_answered(client, "POST", "/v1/customer", {"abn": "51824753556"})["customerId"]
     body = {"bsb": "062000", "accountNumber": "12345678", "transactions": ROWS}
-    return customer, _repeated(client, "POST", f"/v1/customer/{customer}/transactions", body)["jobId"]
+    return customer, _call_until_answered(client, "POST", f"/v1/customer/{customer}/transactions", body)["jobId"]
 
 
-def _ended(client: Client, job: str) -> dict[str, Any]:
+def _wait_for_end(client: Client, job: str) -> dict[str, Any]:
     deadline = time.monotonic() + ENDS_WITHIN_S
     while time.monotonic() < deadline:
-        state: dict[str, Any] = _repeated(client, "GET", f"/v1/jobs/{job}/status")
+        state: dict[str, Any] = _call_until_answered(client, "GET", f"/v1/jobs/{job}/status")
         if state["status"] not in ("Queued", "Running"):
             return state
         time.sleep(0.1)
     raise AssertionError(f"job {job} has not ended: {state}")
 
 
-def _repeated(client: Client, method: str, path: str, body: object = None) -> Any:
+def _call_until_answered(client: Client, method: str, path: str, body: object = None) -> Any:
     """Call until the service answers, with one idempotency key, as a client does."""
     headers = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}
     deadline = time.monotonic() + ENDS_WITHIN_S

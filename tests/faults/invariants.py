@@ -78,15 +78,15 @@ def always(check: Check) -> Check:
 
 def violations(after: Aftermath) -> list[str]:
     """Return all violations, each with the name of its check."""
-    return [f"{name}: {found}" for name, check in CHECKS.items() for found in _found_by(check, after)]
+    return [f"{name}: {found}" for name, check in CHECKS.items() for found in _find_violations(check, after)]
 
 
 def violations_now(story: Aftermath) -> list[str]:
     """Return the violations of invariants that hold at every moment."""
-    return [f"{name}: {found}" for name, check in AT_ANY_MOMENT.items() for found in _found_by(check, story)]
+    return [f"{name}: {found}" for name, check in AT_ANY_MOMENT.items() for found in _find_violations(check, story)]
 
 
-def _found_by(check: Check, after: Aftermath) -> list[str]:
+def _find_violations(check: Check, after: Aftermath) -> list[str]:
     """Return the violations that a check finds. An answer that the check can't interpret is one too."""
     try:
         return list(check(after))
@@ -203,11 +203,11 @@ def each_event_has_one_delivery_per_subscription(after: Aftermath) -> Iterator[s
             for event_id in r.execute(due).scalars():
                 if (event_id, UUID(subscription.subscription_id)) not in rows:
                     yield f"event {event_id} has no delivery for {subscription.subscription_id}"
-        yield from _unattempted(r)
-        yield from _misdirected(r)
+        yield from _unattempted_deliveries(r)
+        yield from _misdirected_deliveries(r)
 
 
-def _misdirected(r: Reading) -> Iterator[str]:
+def _misdirected_deliveries(r: Reading) -> Iterator[str]:
     """Yield deliveries to a subscription of another event type or client."""
     sent = select(events.c.event_id, events.c.event_type, subscriptions.c.subscription_id).where(
         deliveries.c.event_id == events.c.event_id,
@@ -218,7 +218,7 @@ def _misdirected(r: Reading) -> Iterator[str]:
         yield f"event {event_id} ({event_type}) has a delivery for {subscription_id}, which did not ask for it"
 
 
-def _unattempted(r: Reading) -> Iterator[str]:
+def _unattempted_deliveries(r: Reading) -> Iterator[str]:
     tried = select(attempts.c.delivery_id)
     ended = deliveries.c.status.in_((DeliveryStatus.DELIVERED, DeliveryStatus.FAILED))
     for delivery_id in r.execute(select(deliveries.c.delivery_id).where(ended, deliveries.c.delivery_id.not_in(tried))):
@@ -286,13 +286,13 @@ def requests_with_a_key_were_done_once(after: Aftermath) -> Iterator[str]:
     """Each customer, submission and refresh that a lender requested with a key exists once, despite repetitions."""
     if not after.lender.sends_keys:
         return
-    asked, done = after.lender.ledger.count_keys_by_path(), _done(after)
+    asked, done = after.lender.ledger.count_keys_by_path(), _count_done(after)
     for path in sorted(asked | done):
         if asked[path] != done[path]:
             yield f"{path} was asked for under {asked[path]} keys and done {done[path]} times"
 
 
-def _done(after: Aftermath) -> Counter[str]:
+def _count_done(after: Aftermath) -> Counter[str]:
     """Count the client's resources by the path that creates them."""
     mine = select(func.count()).where(_mine(after, customers.c.client_id))
     by_flow = select(customers.c.customer_id, jobs.c.flow, func.count()).join_from(jobs, customers)

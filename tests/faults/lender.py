@@ -100,11 +100,11 @@ class Lender(Client):
         """Refresh a customer. If the answer is lost, that refresh continues, so request another when it has ended."""
         path = f"/v1/customer/{customer_id}/reports/refresh"
 
-        def accepted() -> requests.Response | None:
+        def try_once() -> requests.Response | None:
             answer = self.call("POST", path)
             return None if answer.status_code == 409 else answer
 
-        job_id: str = data_of(self._until_answered(accepted))["jobId"]
+        job_id: str = data_of(self._until_answered(try_once))["jobId"]
         return job_id
 
     def retract_everything(self, customer_id: str) -> None:
@@ -117,24 +117,24 @@ class Lender(Client):
     def _retract(self, path: str) -> None:
         """Retract a submission, and repeat it until the retraction succeeds."""
 
-        def done() -> requests.Response | None:
+        def try_retract() -> requests.Response | None:
             answer = self.call("DELETE", path)
             return (
                 answer if super(Lender, self).wait_for_job(data_of(answer)["jobId"])["status"] == "Completed" else None
             )
 
-        self._until_answered(done)
+        self._until_answered(try_retract)
 
     def subscribe(self, event_type: str) -> str:
         """Subscribe to an event type. Each attempt uses its own path, so that the receiver can distinguish them."""
         before, url = len(self.ledger.job_ids()), ""
 
-        def subscribed() -> requests.Response | None:
+        def try_subscribe() -> requests.Response | None:
             nonlocal url
             url = f"{self.receiver.url}{next(_paths)}"
             return self.send_once("POST", "/v1/webhooks/subscriptions", {"eventType": event_type, "webhookUrl": url})
 
-        created = data_of(self._until_answered(subscribed))
+        created = data_of(self._until_answered(try_subscribe))
         subscription = Subscription(
             created["webhookSubscriptionId"], event_type, urlsplit(url).path, created["secret"], before
         )

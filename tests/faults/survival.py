@@ -24,7 +24,7 @@ def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
     """Run an experiment. Return whether the fault was injected; fail with scenario, fault and seed on a violation."""
     lender = world.lender(seed)
     TRIED[fault.kind] += 1
-    with watched(Aftermath(world, lender)) as seen, fault:
+    with watch_for_violations(Aftermath(world, lender)) as seen, fault:
         scenario(lender)
         world.drain()
     if fault.injected:
@@ -42,7 +42,7 @@ def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
 
 
 @contextmanager
-def watched(story: Aftermath) -> Iterator[set[str]]:
+def watch_for_violations(story: Aftermath) -> Iterator[set[str]]:
     """Collect violations while the block runs. While the database is unavailable, nothing is checked."""
     seen = set[str]()
 

@@ -68,16 +68,16 @@ def test_the_documented_commands_restore_a_postgresql_backup(receiver: Receiver,
             world.drain()
             assert run(world, "backup", str(folder)) is not None
         database.execute(f"DROP DATABASE {DATABASE}", "postgres")
-        make_home, _copy_sqlite, copy_lake, install_key, *_ = documented("Into an empty home")
+        make_home, _copy_sqlite, copy_lake, install_key, *_ = read_documented_commands("Into an empty home")
         install_key = install_key.replace("/path/to/kept", str(world.home))
-        commands = [make_home, *documented("PostgreSQL, the same with this"), copy_lake, install_key]
+        commands = [make_home, *read_documented_commands("PostgreSQL, the same with this"), copy_lake, install_key]
         environment = {"HOME_DIR": str(home), "BACKUP": str(folder), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
         to_the_server = {"PGHOST": "127.0.0.1", "PGPORT": str(database.port), "PGUSER": USER}
         subprocess.run(["bash", "-euc", "\n".join(commands)], env=os.environ | environment | to_the_server, check=True)
         assert_holds(Settings(home=home, database_url=url), lender)
 
 
-def documented(under: str) -> list[str]:
+def read_documented_commands(under: str) -> list[str]:
     """Return the lines of the first block of commands that follows these words in docs/how-to/operations.md."""
     block = OPERATIONS.read_text().split(under)[1].split("```sh\n")[1].split("```")[0]
     return block.splitlines()

@@ -23,7 +23,7 @@ ROWS = 40
 Damage = Callable[[Path, Path], None]  # damages a file, given another one
 
 
-def flipped_at(share: float) -> Damage:
+def flip_at(share: float) -> Damage:
     """Return a damage that flips one bit at this share of the file."""
 
     def flip(file: Path, _other: Path) -> None:
@@ -34,7 +34,7 @@ def flipped_at(share: float) -> Damage:
     return flip
 
 
-def truncated(file: Path, _other: Path) -> None:
+def truncate(file: Path, _other: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
 
 
@@ -46,16 +46,16 @@ def remove_file(file: Path, _other: Path) -> None:
     file.unlink()
 
 
-def swapped(file: Path, other: Path) -> None:
+def swap(file: Path, other: Path) -> None:
     shutil.copy(other, file)
 
 
 DAMAGES: Final[Mapping[str, Damage]] = {
-    **{f"flipped-{tenth}": flipped_at(tenth / 10) for tenth in range(0, 11, 2)},
-    "truncated": truncated,
+    **{f"flipped-{tenth}": flip_at(tenth / 10) for tenth in range(0, 11, 2)},
+    "truncated": truncate,
     "empty": empty,
     "missing": remove_file,
-    "swapped": swapped,
+    "swapped": swap,
 }
 
 

@@ -31,7 +31,7 @@ from tests.faults.counts import OFTEN, TRIED, never_injected
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.ledger import Entry
 from tests.faults.scenarios import submits_with_keys
-from tests.faults.survival import POLL_EVERY_S, watched
+from tests.faults.survival import POLL_EVERY_S, watch_for_violations
 from tests.faults.world import RUNS_END_WITHIN_S, World
 from tests.flows.service import Client
 
@@ -200,7 +200,7 @@ def test_a_temporary_violation_is_found_too(world: World) -> None:
     after = Aftermath(world, world.lender(seed=len(TAMPERINGS)))
     submits_with_keys(after.lender)
     world.drain()
-    with watched(after) as seen:
+    with watch_for_violations(after) as seen:
         a_second_refresh_is_live(after)
         time.sleep(5 * POLL_EVERY_S)
         end_what_is_live(world)

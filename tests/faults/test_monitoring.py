@@ -39,21 +39,23 @@ def _is_theirs(lender: Lender) -> ColumnElement[bool]:
     return customers.c.customer_id.in_([UUID(each) for each in lender.ledger.rows])
 
 
-def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, seed: int) -> tuple[bool, Counter[UUID]]:
+def run_experiment(
+    world: World, story: Callable[[Lender], None], fault: Fault, seed: int
+) -> tuple[bool, Counter[UUID]]:
     """Run an experiment. Return whether the fault was injected, and the reported matches."""
     lenders: list[Lender] = []
 
-    def noted(lender: Lender) -> None:
+    def note_lender(lender: Lender) -> None:
         lenders.append(lender)
         story(lender)
 
-    injected = survives(world, noted, fault, seed)
+    injected = survives(world, note_lender, fault, seed)
     return injected, count_matches(world, lenders[0])
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))
 def test_killed_while_a_batch_evaluates_rulesets(world: World, nth: int) -> None:
-    injected, matches = lived_through(world, is_watched, KillAtWrite(world, "enrichment", nth), seed=nth)
+    injected, matches = run_experiment(world, is_watched, KillAtWrite(world, "enrichment", nth), seed=nth)
     assert list(matches.values()) == [2], "a trigger, a reset and a trigger"
     assert injected or nth > WRITES // 3, "the scenario has fewer writes than expected: was nothing killed?"
 
@@ -68,7 +70,7 @@ def test_killed_while_the_portfolio_evaluates_rulesets(world: World, nth: int) -
         watches(lender)
         until(lambda: len(count_matches(world, lender)) == len(watched), EVALUATED_WITHIN_S)
 
-    injected, matches = lived_through(
+    injected, matches = run_experiment(
         world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm portfolio", nth), nth
     )
     assert list(matches.values()) == [1, 1]

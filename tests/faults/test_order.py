@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.faults.faults import traced, untrace
+from tests.faults.faults import attach_strace, untrace
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -27,7 +27,7 @@ class Call(NamedTuple):
 def test_the_last_sync_of_data_precedes_the_202(world: World, tmp_path: Path) -> None:
     lender = world.lender(seed=1)
     customer, rows = lender.customer(), lender.rows(200)
-    tracer = traced(world.process("api"), tmp_path / "trace", "-y", "-s", "64", "-e", f"trace={CALLS}")
+    tracer = attach_strace(world.process("api"), tmp_path / "trace", "-y", "-s", "64", "-e", f"trace={CALLS}")
     lender.submit(customer, rows)
     time.sleep(0.5)  # for the last lines of the trace
     untrace(tracer)

@@ -14,7 +14,7 @@ import pytest
 from api.webhooks.listen import Receiver
 from tests.conftest import DATABASES, SQLITE_FIRST, new_database
 from tests.flows.service import Client, Service
-from tests.object_store import emulated
+from tests.object_store import emulate_bucket
 
 on_each_database = pytest.mark.parametrize("service", DATABASES, indirect=True, scope="session")
 
@@ -32,7 +32,7 @@ def lake() -> Iterator[None]:
     if os.environ.get("STORE") != "s3":
         yield
         return
-    with emulated(is_unreliable=True) as emulator, pytest.MonkeyPatch.context() as patch:
+    with emulate_bucket(is_unreliable=True) as emulator, pytest.MonkeyPatch.context() as patch:
         for name, value in emulator.settings("flows").items():
             patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
         yield
@@ -48,12 +48,12 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> Iterator[Service]:
-    with started(tmp_path_factory.mktemp("service"), new_database(request, request.param), receiver) as running:
+    with start_service(tmp_path_factory.mktemp("service"), new_database(request, request.param), receiver) as running:
         yield running
 
 
 @contextmanager
-def started(home: Path, database_url: str, receiver: Receiver) -> Iterator[Service]:
+def start_service(home: Path, database_url: str, receiver: Receiver) -> Iterator[Service]:
     """Start a service with short leases, so that dead processes are noticed within seconds."""
     running = Service(
         home,

@@ -16,7 +16,7 @@ from tests.flows.service import Client as Lender
 from tests.flows.service import Service
 from tests.flows.unsteady import unsteady
 from tests.root import ROOT
-from tests.tools import built_clients
+from tests.tools import build_clients
 
 AMOUNTS = [Decimal("-0.10"), Decimal("-184.50"), Decimal("1000.01"), Decimal("-7.35"), Decimal("20.00")]
 ROWS: list[models.SubmissionTransactionsItem | dict[str, Any]] = [
@@ -98,7 +98,7 @@ def test_a_webhook_is_verified_and_a_forged_one_refused(tidemark: Client, receiv
 
 @pytest.mark.timeout(600)  # includes the build
 def test_the_typescript_client(service: Service, key: str) -> None:
-    built_clients()
+    build_clients()
     with unsteady(service.base_url) as url:
         addresses = {"TIDEMARK_BASE_URL": service.base_url, "TIDEMARK_UNSTEADY_URL": url, "TIDEMARK_KEY": key}
         command = ["npm", "--prefix", "clients/typescript", "test"]

@@ -9,7 +9,7 @@ import pytest
 from api.webhooks.listen import Receiver
 from pipelines.synthetic import plain_rows
 from tests.conftest import SQLITE_FIRST, new_database
-from tests.flows.conftest import started
+from tests.flows.conftest import start_service
 from tests.flows.service import Client, Service
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,7 +21,7 @@ def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> Iterator[Service]:
     """Return a service that the tests kill."""
-    with started(tmp_path_factory.mktemp("killed"), new_database(request, request.param), receiver) as running:
+    with start_service(tmp_path_factory.mktemp("killed"), new_database(request, request.param), receiver) as running:
         yield running
 
 

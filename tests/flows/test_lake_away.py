@@ -11,7 +11,7 @@ import requests
 from pipelines.synthetic import plain_rows
 from tests.flows.service import Client, Service
 from tests.network import Network, network
-from tests.object_store import Emulator, emulated
+from tests.object_store import Emulator, emulate_bucket
 from tests.patience import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -22,7 +22,7 @@ AWAY_S = 20  # several attempts
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
-    with emulated() as running:
+    with emulate_bucket() as running:
         yield running
 
 
@@ -62,11 +62,11 @@ def test_jobs_wait_for_an_object_store_that_is_away(service: Service, line: Netw
     service.wait_until_ready()
 
     emulator.faults.extend([500, 503] * 100)
-    assert client.wait_for_job(submitted_after_all(client, customer))["status"] == "Completed"
+    assert client.wait_for_job(submit_until_accepted(client, customer))["status"] == "Completed"
     assert len(client.transactions(customer)) == 3 * len(ROWS)
 
 
-def submitted_after_all(client: Client, customer: str) -> str:
+def submit_until_accepted(client: Client, customer: str) -> str:
     """Submit again and again, as a client does that is answered 503."""
     body = {"bsb": "062000", "accountNumber": "11111111", "transactions": ROWS}
     for _ in range(100):

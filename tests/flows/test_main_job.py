@@ -267,7 +267,7 @@ def test_neither_logs_nor_dagster_hold_submitted_data(service: Service, client: 
 
     canaries = ["KANARIE", "Kanarie", "7741.25", secret, str(client.http.headers["x-api-key"]), *personal.values()]
     canaries += account.values()
-    for place, content in {"log": service.log.read_bytes(), **stored_by_dagster(service)}.items():
+    for place, content in {"log": service.log.read_bytes(), **read_dagster_storage(service)}.items():
         assert not [canary for canary in canaries if canary.encode() in content], place
     announced = ("API  ", "API documentation  ", "Dagster  ", "  operator's token  ", "Ready. ")
     lines = [line for line in service.log.read_text().splitlines() if not line.startswith(announced)]
@@ -275,7 +275,7 @@ def test_neither_logs_nor_dagster_hold_submitted_data(service: Service, client: 
     assert "api" in parts
 
 
-def stored_by_dagster(service: Service) -> dict[str, bytes]:
+def read_dagster_storage(service: Service) -> dict[str, bytes]:
     """Return everything in Dagster's folder and tables, by place."""
     found = {str(path): path.read_bytes() for path in (service.home / "dagster").rglob("*") if path.is_file()}
     store = service.store()

@@ -95,7 +95,7 @@ def ask(service: Service, query: str, **variables: Any) -> Any:
     return answer["data"]
 
 
-def materialised(service: Service, *assets: str) -> dict[str, str]:
+def materialise(service: Service, *assets: str) -> dict[str, str]:
     """Materialise assets of the bucket in one run, as Dagster's pages do. Return the run's tags."""
     selector = {**REPOSITORY, "jobName": "__ASSET_JOB", "assetSelection": [{"path": [name]} for name in assets]}
     tags = [{"key": "dagster/partition", "value": f"{BUCKET:02d}"}]
@@ -124,7 +124,7 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_queue_and_l
     client.wait_for_job(client.submit(bucket[0], rows(seed=9), accountNumber="999"))
     assert report_status(client, bucket[0]) == "stale"
 
-    tags = materialised(service, "compacted_transactions", "refreshed_reports", "risk_portfolio", "metrics_portfolio")
+    tags = materialise(service, "compacted_transactions", "refreshed_reports", "risk_portfolio", "metrics_portfolio")
     assert tags["tidemark/queue"] == "portfolio"
     [process] = portfolio_processes(service)
     assert process.nice() > psutil.Process().nice()

@@ -9,7 +9,7 @@ import pytest
 from api.webhooks.listen import Received, Receiver
 from pipelines.synthetic.pdf import PrintedStatement, statement_pdf
 from tests.flows.service import Client, Service
-from tests.flows.test_main_job import stored_by_dagster
+from tests.flows.test_main_job import read_dagster_storage
 from tests.patience import until
 
 pytestmark = pytest.mark.timeout(300)
@@ -18,7 +18,7 @@ EVENTS = ("job.extraction.completed", "job.enrichment.completed", "job.completed
 FAILURES = ("job.extraction.failed", "job.failed")
 
 
-def submitted(client: Client, customer: str, *files: tuple[str, bytes], **form: str) -> str:
+def submit(client: Client, customer: str, *files: tuple[str, bytes], **form: str) -> str:
     parts = [("file", (name, content, "application/pdf")) for name, content in files]
     answer = client.http.post(
         f"{client.base_url}/v1/customer/{customer}/statements", files=parts, data=form, timeout=60
@@ -28,7 +28,7 @@ def submitted(client: Client, customer: str, *files: tuple[str, bytes], **form: 
     return job_id
 
 
-def subscribed(client: Client, receiver: Receiver, *kinds: str) -> None:
+def subscribe(client: Client, receiver: Receiver, *kinds: str) -> None:
     for kind in kinds:
         body = {"eventType": kind, "webhookUrl": receiver.url}
         receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
@@ -53,9 +53,9 @@ def printed_rows(made: PrintedStatement) -> list[tuple[str, Decimal]]:
 
 
 def test_statements_become_transactions_and_every_stage_sends_its_event(client: Client, receiver: Receiver) -> None:
-    subscribed(client, receiver, *EVENTS, *FAILURES)
+    subscribe(client, receiver, *EVENTS, *FAILURES)
     customer, made = client.customer(), statement_pdf("westpac", seed=7, pages=2)
-    job_id = submitted(client, customer, ("june.pdf", made.content), ("letter.pdf", b"%PDF-1.7 no more"))
+    job_id = submit(client, customer, ("june.pdf", made.content), ("letter.pdf", b"%PDF-1.7 no more"))
     ended = client.wait_for_job(job_id)
     assert (ended["status"], ended["flow"]) == ("CompletedWithErrors", "Extraction")
     assert [(stage["stage"], stage["status"]) for stage in ended["stages"]] == [
@@ -79,7 +79,7 @@ def test_statements_become_transactions_and_every_stage_sends_its_event(client: 
 
 def test_a_transaction_leads_back_to_its_row_on_the_page(client: Client) -> None:
     customer, made = client.customer(), statement_pdf("westpac", seed=7, pages=2)
-    client.wait_for_job(submitted(client, customer, ("june.pdf", made.content)))
+    client.wait_for_job(submit(client, customer, ("june.pdf", made.content)))
     path = f"/v1/customer/{customer}"
     [listed] = client.data("GET", f"{path}/statements")["statements"]
     whole = client.data("GET", f"{path}/statements/{listed['statementId']}")
@@ -96,9 +96,9 @@ def test_a_transaction_leads_back_to_its_row_on_the_page(client: Client) -> None
 
 
 def test_a_submission_without_a_readable_file_fails_with_a_reason(client: Client, receiver: Receiver) -> None:
-    subscribed(client, receiver, *EVENTS, *FAILURES)
+    subscribe(client, receiver, *EVENTS, *FAILURES)
     customer = client.customer()
-    job_id = submitted(client, customer, ("letter.pdf", b"%PDF-1.7 no more"))
+    job_id = submit(client, customer, ("letter.pdf", b"%PDF-1.7 no more"))
     ended = client.wait_for_job(job_id)
     assert (ended["status"], ended["error"]["code"]) == ("Failed", "Statement.Corrupt")
     assert [stage["stage"] for stage in ended["stages"]] == ["extraction"]
@@ -116,8 +116,8 @@ def test_a_row_in_both_feed_and_statement_is_stored_once(client: Client) -> None
         {"date": str(row.date), "description": row.description, "amount": str(row.amount)} for row in account.rows[:20]
     ]
     client.wait_for_job(client.submit(customer, fed, bsb=account.bsb, accountNumber=account.account_number))
-    ended = client.wait_for_job(submitted(client, customer, ("june.pdf", made.content)))
-    again = client.wait_for_job(submitted(client, customer, ("june again.pdf", made.content)))
+    ended = client.wait_for_job(submit(client, customer, ("june.pdf", made.content)))
+    again = client.wait_for_job(submit(client, customer, ("june again.pdf", made.content)))
     assert (ended["duplicateCount"], ended["enrichedCount"]) == (20, len(made.rows) - 20)
     assert (again["duplicateCount"], again["enrichedCount"]) == (len(made.rows), 0)
     assert facts(client.transactions(customer)) == printed_rows(made)
@@ -131,7 +131,7 @@ def test_neither_logs_nor_dagster_hold_the_content_of_pdfs(service: Service, cli
     """Canary values: file names, right and wrong passwords, and a statement's account."""
     customer, made = client.customer(), statement_pdf("westpac", seed=9, pages=2)
     files = [("KANARIE.pdf", made.content), ("KANARIE-2.pdf", b"%PDF-1.7 KANARIENVOGEL")]
-    client.wait_for_job(submitted(client, customer, *files, password="KANARIE-PASSWORD"))
+    client.wait_for_job(submit(client, customer, *files, password="KANARIE-PASSWORD"))
     path = f"{client.base_url}/v1/customer/{customer}/statements"
     for form in ({"password": ["KANARIE-PASSWORD"] * 3}, {"password": "KANARIE" * 500}):
         refused = client.http.post(path, files=[("file", files[0])], data=form, timeout=60)
@@ -141,13 +141,13 @@ def test_neither_logs_nor_dagster_hold_the_content_of_pdfs(service: Service, cli
 
     account = made.accounts[0]
     canaries = ("KANARIE", account.account_number, account.account_name, made.rows[0].description)
-    for place, content in {"log": service.log.read_bytes(), **stored_by_dagster(service)}.items():
+    for place, content in {"log": service.log.read_bytes(), **read_dagster_storage(service)}.items():
         assert not [canary for canary in canaries if canary.encode() in content], place
 
 
 def test_a_kill_while_pdfs_are_read_loses_and_duplicates_nothing(service: Service, client: Client) -> None:
     customer, made = client.customer(), statement_pdf("westpac", seed=8, pages=60)
-    job_id = submitted(client, customer, ("long.pdf", made.content))
+    job_id = submit(client, customer, ("long.pdf", made.content))
     until(lambda: client.data("GET", f"/v1/jobs/{job_id}/status")["status"] == "Running")
     for process in service.processes("assets.dagster_internals.warm"):
         if "extraction" in process.cmdline():

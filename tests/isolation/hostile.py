@@ -177,7 +177,7 @@ def with_header_at(content: bytes, at: int) -> bytes:
     return b"\n".rjust(at, b"%") + content
 
 
-def locked(content: bytes, *, owner: str, user: str = "") -> bytes:
+def encrypt_pdf(content: bytes, *, owner: str, user: str = "") -> bytes:
     """Encrypt the file. Without a user password anybody may read it; only changes need the owner's."""
     encrypted = io.BytesIO()
     with pikepdf.open(io.BytesIO(content)) as opened:

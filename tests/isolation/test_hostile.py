@@ -115,7 +115,7 @@ def test_a_file_that_is_not_a_pdf_is_corrupt(content: bytes) -> None:
 
 
 def test_a_file_with_only_an_owner_password_is_read(expected_rows: Rows) -> None:
-    locked = hostile.locked(STATEMENT, owner="of the bank")
+    locked = hostile.encrypt_pdf(STATEMENT, owner="of the bank")
     assert rows(extract_without_bug(locked)) == expected_rows
     assert rows(extract_without_bug(locked, "one that isn't needed")) == expected_rows
 
@@ -125,7 +125,7 @@ SLOW_PASSWORDS = (pytest.param(password, marks=pytest.mark.slow) for password in
 
 @pytest.mark.parametrize("password", ["pass word ü", *SLOW_PASSWORDS])
 def test_the_user_password_opens_a_file(expected_rows: Rows, password: str) -> None:
-    locked = hostile.locked(STATEMENT, owner="of the bank", user=password)
+    locked = hostile.encrypt_pdf(STATEMENT, owner="of the bank", user=password)
     assert extract_without_bug(locked).refusal is Refusal.ENCRYPTED
     assert extract_without_bug(locked, "").refusal in (Refusal.ENCRYPTED, Refusal.WRONG_PASSWORD)
     assert extract_without_bug(locked, password[::-1] + "!").refusal is Refusal.WRONG_PASSWORD
@@ -133,7 +133,7 @@ def test_the_user_password_opens_a_file(expected_rows: Rows, password: str) -> N
 
 
 def test_an_impossible_password_is_wrong() -> None:
-    locked = hostile.locked(STATEMENT, owner="of the bank", user="19850612")
+    locked = hostile.encrypt_pdf(STATEMENT, owner="of the bank", user="19850612")
     for password in ("\0", " ", "x" * 1_000, "\ud800"):
         assert extract_without_bug(locked, password).refusal in (Refusal.WRONG_PASSWORD, Refusal.ENCRYPTED)
 

@@ -15,14 +15,14 @@ pytestmark = pytest.mark.service  # each test starts child processes
 MADE = statement_pdf("westpac", 7, pages=2)
 
 
-def drawn(png: bytes | None) -> Image.Image:
+def read_picture(png: bytes | None) -> Image.Image:
     assert png is not None
     return Image.open(io.BytesIO(png)).convert("RGB")
 
 
 def test_only_the_given_area_is_highlighted() -> None:
-    plain = drawn(draw_page(MADE.content, None, 2))
-    marked = drawn(draw_page(MADE.content, None, 2, [Box(2, 100, 200, 300, 220), Box(1, 10, 10, 20, 20)]))
+    plain = read_picture(draw_page(MADE.content, None, 2))
+    marked = read_picture(draw_page(MADE.content, None, 2, [Box(2, 100, 200, 300, 220), Box(1, 10, 10, 20, 20)]))
     changed = ImageChops.difference(plain, marked).getbbox()
     assert changed is not None
     scale = plain.width / 595
@@ -35,7 +35,7 @@ def test_a_missing_page_is_none(page: int) -> None:
 
 
 def test_a_file_that_can_not_be_opened_is_none() -> None:
-    locked = hostile.locked(MADE.content, owner="of the bank", user="19850612")
+    locked = hostile.encrypt_pdf(MADE.content, owner="of the bank", user="19850612")
     assert draw_page(locked, None, 1) is None
     assert draw_page(locked, "wrong", 1) is None
     assert draw_page(locked, "\ud800", 1) is None
@@ -46,13 +46,16 @@ def test_a_file_that_can_not_be_opened_is_none() -> None:
 @pytest.mark.parametrize("kind", ["image_bomb", "endless_page", "billion_forms", "compression_bomb"])
 def test_a_hostile_page_is_drawn_within_limits_or_not_at_all(kind: str) -> None:
     png = draw_page(hostile.BOMBS[kind](), None, 1)
-    assert png is None or max(drawn(png).size) <= 6_000
+    assert png is None or max(read_picture(png).size) <= 6_000
 
 
 def test_every_page_is_explained() -> None:
     pictures = dict(draw_explained_pages(MADE.content, None))
     assert list(pictures) == [1, 2]
-    assert ImageChops.difference(drawn(pictures[1]), drawn(draw_page(MADE.content, None, 1))).getbbox() is not None
+    assert (
+        ImageChops.difference(read_picture(pictures[1]), read_picture(draw_page(MADE.content, None, 1))).getbbox()
+        is not None
+    )
 
 
 def test_explaining_ends_when_closed_or_out_of_time() -> None:

@@ -139,7 +139,7 @@ def test_a_refused_file_does_not_affect_the_others() -> None:
 
 
 def test_a_password_from_a_file() -> None:
-    name = file("locked.pdf", hostile.locked(MADE.content, owner="of the bank", user="19850612"))
+    name = file("locked.pdf", hostile.encrypt_pdf(MADE.content, owner="of the bank", user="19850612"))
     Path("password").write_text("19850612\n")
     Path("other").write_text("19850613\n")
     assert extract_as_json(name, status=1)[0]["refusal"] == "encrypted"
@@ -148,7 +148,7 @@ def test_a_password_from_a_file() -> None:
 
 
 def test_a_password_is_asked_for_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = file("locked.pdf", hostile.locked(MADE.content, owner="of the bank", user="19850612"))
+    name = file("locked.pdf", hostile.encrypt_pdf(MADE.content, owner="of the bank", user="19850612"))
     monkeypatch.setattr("api.intake.commands.statements._is_interactive", lambda: True)
     result = ran(name, "--csv", given="19850612\n")
     assert result.exit_code == 0

@@ -17,7 +17,7 @@ from storage.webhooks.outbox import Attempt, Ended
 from storage.webhooks.subscriptions import Subscription
 from tests.storage.examples import a_client, a_customer
 from tests.storage.webhooks.test_outbox import an_event, claim, enqueue
-from tests.storage.webhooks.test_retries import subscribed
+from tests.storage.webhooks.test_retries import subscribe
 
 NOW = datetime.now(UTC)
 
@@ -32,7 +32,7 @@ def store(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
 def subscription(store: Store) -> Subscription:
     """A subscription with two failed deliveries."""
     customer = a_customer(store, a_client(store, NOW), NOW)
-    made = subscribed(store, customer, NOW)
+    made = subscribe(store, customer, NOW)
     enqueue(store, an_event(customer, NOW), an_event(customer, NOW))
     failures = [
         Ended(each.delivery_id, DeliveryStatus.FAILED, Attempt(uuid4(), NOW, 7, 500, None, b""))

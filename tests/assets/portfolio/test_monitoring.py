@@ -46,7 +46,7 @@ from storage.webhooks import outbox
 from tests.assets.conftest import FillStore
 from tests.assets.lender import Lender
 from tests.storage.values import renumber
-from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
+from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, create_ruleset
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
 
@@ -62,7 +62,7 @@ class Borrower(Lender):
     """A lender whose customer may be watched, by default for a history of more than 30 days."""
 
     def watch(self, *rules: Any, **also: Any) -> StoredRuleset:
-        return created(self.store, self.customer.client_id, a_ruleset(*rules, **also), datetime.now(UTC))
+        return create_ruleset(self.store, self.customer.client_id, a_ruleset(*rules, **also), datetime.now(UTC))
 
     def trigger(self) -> Any:
         """Submit rows that make the history longer than 30 days."""

@@ -10,7 +10,7 @@ from storage.customers import summary_listing
 from storage.work import items
 from storage.work.items import Action, ItemAction
 from tests.storage.examples import a_client, a_customer
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
+from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 
 def test_alerts_are_counted_again_after_their_snooze(store: Store) -> None:
@@ -18,8 +18,8 @@ def test_alerts_are_counted_again_after_their_snooze(store: Store) -> None:
     for until, counted in ((now - timedelta(seconds=1), 1), (now + timedelta(hours=1), 0)):
         client_id = a_client(store, now)
         customer = a_customer(store, client_id, now)
-        ruleset = created(store, client_id, a_ruleset(a_rule("A")), now)
-        [match] = applied(store, an_evaluation(store, now, {(customer, ruleset, "A"): True}), now).matches
+        ruleset = create_ruleset(store, client_id, a_ruleset(a_rule("A")), now)
+        [match] = apply_evaluation(store, an_evaluation(store, now, {(customer, ruleset, "A"): True}), now).matches
         with store.db.writing() as w:
             items.act(w, client_id, match.match_id, Action(ItemAction.SNOOZE, until), "dana", now)
         ended_snoozes_sensor(build_sensor_context(resources={"store": store}))

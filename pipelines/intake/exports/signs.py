@@ -57,10 +57,9 @@ def decide_signs(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
         held = rows.with_columns(amount=negated_where(pl.lit(value=declared == "-"))).pipe(_add_evidence)
         return _balances_as_held(held, pl.col("mirrored"), Signs.DECLARED, ())
     if split:
-        return _balances_as_held(rows.pipe(_add_evidence), pl.col("mirrored"), Signs.STATED, ())
+        return _sign_as_stated(rows)
     if (outgoing := _stated_negations(rows)) is not None:
-        stated = rows.with_columns(amount=negated_where(outgoing)).pipe(_add_evidence)
-        return _balances_as_held(stated, pl.col("mirrored"), Signs.STATED, ())
+        return _sign_as_stated(rows.with_columns(amount=negated_where(outgoing)))
     return _sign_by_evidence(*_sign_by_movement(rows))
 
 
@@ -100,6 +99,28 @@ def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
         return pl.lit(value=False)
     bare_are_debits = credited and not minus and amounts.select(suffix.is_null().any()).item()
     return suffix.is_null() if bare_are_debits else None
+
+
+def _sign_as_stated(rows: pl.DataFrame) -> Signed:
+    """Read debits as money out, as banks mean them, unless balances that rise with debits show a business's own books.
+
+    There a debit to the bank's account is money in. Such balances are also those of a card on which they are owed. What
+    decides is the account's type, then whether the balances are below zero or the words are those of charges.
+    """
+    judged = rows.pipe(_add_evidence)
+    contrary = pl.col("mirrored") & ~pl.col("owing")
+    stated = judged.with_columns(turned=contrary & (~pl.col("owed") | pl.col("charged")), contrary=contrary)
+    notes = []
+    if stated["turned"].any():
+        notes.append(
+            "Signs are assumed: balances rise with debits, so these are money in, as in a business's own books."
+        )
+    if stated.select((pl.col("contrary") & ~pl.col("turned")).any()).item():
+        where = "as on a card or in a business's own books"
+        notes.append(f"Signs are assumed: balances rise with debits, {where}. Debits were read as money out.")
+    read = stated.with_columns(amount=negated_where(pl.col("turned")))
+    signs = Signs.ASSUMED if notes else Signs.STATED
+    return _balances_as_held(read, pl.col("mirrored") & ~pl.col("turned"), signs, tuple(notes))
 
 
 def _sign_by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...], bool]:

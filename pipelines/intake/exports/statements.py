@@ -17,7 +17,7 @@ from pipelines.intake.exports.columns import Columns
 from pipelines.intake.exports.currency import stated_beside
 from pipelines.intake.exports.headings import synonyms
 from pipelines.intake.exports.layout import Layout
-from pipelines.intake.exports.sheet import Sheet, transactions
+from pipelines.intake.exports.sheet import Sheet, refusal, transactions
 from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, balance_steps, decide_signs
 from pipelines.intake.exports.values import (
     day,
@@ -70,6 +70,7 @@ _TYPE_WORDS = {
     r"(?i)(?:\b|_)(?:loan|mortgage)(?:\b|_)": "loan",
 }
 _BSB_AND_NUMBER = r"^([0-9]{3}-?[0-9]{3})[ /-]+([0-9xX*][0-9xX* -]{3,})$"
+_SHORTENED = r"^[0-9](?:\.[0-9]+)?[eE]\+[0-9]{2}$"
 _NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
 _ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "account_type")
 _CARD_HEADINGS = r"(?i)^card(?: ?(?:no\.?|number|member|holder)|holder name)?$"
@@ -131,11 +132,16 @@ def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None
     Args:
         name: of the file; it may show the type of account.
         digest: applied to ids and descriptions where masking changes them. None: nothing is masked.
+
+    Raises:
+        InvalidRequest: a spreadsheet has shortened account numbers, so that several may look the same.
     """
     preamble = sheet.cells.head(columns.preamble)
     body = sheet.cells.slice(columns.first_row)
     repeats_heading = _is_heading(columns)
     rows = body.filter(~repeats_heading).pipe(_select_roles, columns)
+    if rows["account"].str.contains(_SHORTENED).any():
+        raise refusal("ShortenedNumber", "has account numbers that a spreadsheet has shortened, such as 1.2E+11")
     month_first, dates_note = _month_first(rows)
     read = rows.pipe(_read_values, columns, month_first=month_first).with_columns(
         known_type=_known_type(_stated_type(name, preamble, columns))
@@ -157,7 +163,7 @@ def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None
         headings=(columns.heading is not None) + body.filter(repeats_heading).height,
         lines=sheet.cells.height + len(sheet.blank),
         signs=stated.signs,
-        notes=tuple(note for note in (*columns.notes, dates_note, *stated.notes) if note),
+        notes=tuple(note for note in (*columns.notes, dates_note, _fees_note(read), *stated.notes) if note),
         layout=columns.layout,
     )
 
@@ -231,6 +237,7 @@ def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> 
     }
     read = rows.with_columns(
         plain_date=day(pl.col("date"), month_first=month_first),
+        plain_fee=money(pl.col("fee"), decimal_comma=columns.decimal_comma),
         **{f"plain_{name}": expression for name, expression in plain.items()},
     )
     debit, credit = (_nonzero_digits(f"plain_{name}") for name in ("debit", "credit"))
@@ -245,6 +252,14 @@ def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> 
         stated_currency=pl.coalesce(*(stated_beside(pl.col(name)) for name in ("amount", "debit", "credit"))),
         both=(debit.is_not_null() & credit.is_not_null()),
         ambiguous=pl.lit(value=not columns.decimal_comma) & _may_group_by_points(plain),
+    )
+
+
+def _fees_note(read: pl.DataFrame) -> str:
+    """Return a note if the file has a column of fees: only a balance shows whether amounts include them."""
+    has_fees = read["plain_fee"].str.contains("[1-9]").any()
+    return (
+        "The file has fees in a column of their own: amounts are as printed, with or without them." if has_fees else ""
     )
 
 

@@ -466,3 +466,16 @@ def test_doubts_of_statements_extract_are_read_and_its_proofs_are_not() -> None:
         ("unreconciled", False),
         (None, None),
     ]
+
+
+def test_account_numbers_that_a_spreadsheet_has_shortened_are_refused() -> None:
+    text = "Account Number,Date,Description,Amount\n7.33E+11,13/01/2026,A,-1.00\n7.33E+11,14/01/2026,B,-2.00\n"
+    with pytest.raises(InvalidRequest) as caught:
+        read("x.csv", text.encode())
+    assert caught.value.code == "Export.ShortenedNumber"
+
+
+def test_fees_in_a_column_of_their_own_are_noted() -> None:
+    text = "Date,Description,Amount,Fee,Balance\n13/01/2026,A,50.00,{},50.00\n14/01/2026,B,-5.00,0.00,45.00\n"
+    assert "fees in a column of their own" in notes_of(text.format("2.50"))
+    assert "fees" not in notes_of(text.format("0.00"))

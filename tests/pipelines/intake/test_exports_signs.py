@@ -144,3 +144,24 @@ def test_signs_of_several_accounts_in_a_file_are_decided_separately() -> None:
 def test_zeros_of_the_other_side_don_t_decide_the_sign_of_debits() -> None:
     rows = "2026-01-13,PAY,0.00,500.00\n2026-01-14,RENT,-84.50,0.00\n2026-01-15,PAY,0.00,500.00\n"
     assert amounts(read_export("Date,Description,Debit,Credit\n" + rows)) == ["500.00", "-84.50", "500.00"]
+
+
+BOOKS = (
+    "Date,Description,Debit,Credit,Balance\n2026-01-13,{},500.00,,1500.00\n2026-01-14,{},,84.50,1415.50\n"
+    "2026-01-15,{},200.00,,1615.50\n"
+)
+
+
+def test_debits_of_a_business_s_own_books_are_money_in() -> None:
+    contents = read_export(BOOKS.format("TAKINGS", "EFTPOS PURCHASE BUNNINGS", "TAKINGS"))
+    assert amounts(contents) == ["500.00", "-84.50", "200.00"]
+    assert contents.statements[0].rows["balance"].to_list() == ["1500.00", "1415.50", "1615.50"]
+    assert contents.statements[0].account_type is None
+    assert contents.signs is Signs.ASSUMED
+
+
+def test_signs_are_assumed_where_balances_rise_with_debits() -> None:
+    contents = read_export(BOOKS.format("A", "B", "C"))
+    assert amounts(contents) == ["-500.00", "84.50", "-200.00"]
+    assert contents.signs is Signs.ASSUMED
+    assert read_export(BOOKS.format("A", "B", "C"), "visa.csv").signs is Signs.STATED

@@ -175,12 +175,13 @@ def _find_rows(facts: Facts, *, excludes: bool) -> pl.DataFrame:
     if detected.is_empty():  # true for most customers
         return pl.DataFrame(schema=_KEYED_ROWS)
     known = facts.rows.lazy().select("transaction_id", "date", "amount", "is_revenue")
+    rows = known.join(detected.lazy(), on="transaction_id", how="inner", validate="1:m").pipe(collect)
     counts = pl.col("is_revenue") & pl.col("resolved_on").is_null() & excludes
     # A receipt in several findings is left out of revenue once, by the first of them.
     is_first = counts & (counts.cum_sum().over("transaction_id") == 1)
     return (
-        known.join(detected.lazy(), on="transaction_id", how="inner", validate="1:m")
-        .join(_keys(facts, detected).lazy(), on=_FINDING, how="left", nulls_equal=True, validate="m:1")
+        rows.lazy()
+        .join(_keys(facts, rows).lazy(), on=_FINDING, how="left", nulls_equal=True, validate="m:1")
         .sort(_order())
         .with_columns(
             contribution=pl.col("cents").cast(pl.Decimal(38, 2)) / 100,
@@ -197,9 +198,9 @@ def _order() -> list[pl.Expr]:
     return [pl.col(BY_CUSTOMER), order, pl.col("about").fill_null(""), pl.col("date"), pl.col("transaction_id")]
 
 
-def _keys(facts: Facts, detected: pl.DataFrame) -> pl.DataFrame:
+def _keys(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
     """Return each finding's `key`, and when and why it was resolved."""
-    grouped = detected.group_by(_FINDING, maintain_order=True).agg("transaction_id")
+    grouped = rows.group_by(_FINDING, maintain_order=True).agg("transaction_id")
     keys = [make_key(code, ids) for code, ids in grouped.select("finding", "transaction_id").iter_rows()]
     of_findings = facts.context.resolutions.filter(pl.col("kind") == KIND)
     resolutions = of_findings.select(BY_CUSTOMER, "key", "resolved_on", resolution="reason")

@@ -270,12 +270,17 @@ def compare(
     caller: Caller, customer: Customer, earlier: Basis, later: Basis, kinds: Collection[str]
 ) -> Mapping[str, Any]:
     """Return the public fields of the comparison of two moments' reports of these kinds."""
+    cache = find_cache(caller)
+
+    def read_text(kind: str, facts: Facts) -> str | None:
+        basis = earlier if facts.context is earlier.context else later
+        return compute_report(kind, facts, basis, cache).data_json
 
     def compute() -> Mapping[str, Any]:
         with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
-            return describe_diff(diff(earlier.facts(caller), later.facts(caller), kinds))
+            return describe_diff(diff(earlier.facts(caller), later.facts(caller), kinds, read_text))
 
-    return find_cache(caller).diffs.get((earlier.state, later.state, tuple(kinds)), compute)
+    return cache.diffs.get((earlier.state, later.state, tuple(kinds)), compute)
 
 
 def describe_diff(found: Diff) -> dict[str, Any]:

@@ -14,9 +14,10 @@ or went in step 2, on corrected rows in step 3; else in step 3 if there are corr
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -93,11 +94,22 @@ class _Computed:
     figures: Mapping[tuple[str, ...], _Figure]
 
 
-def diff(before: Facts, after: Facts, kinds: Collection[str] = tuple(REPORTS)) -> Diff:
+def compute_text(kind: str, facts: Facts) -> str | None:
+    """Return the data of one customer's report of this kind; None if there is nothing to report on."""
+    return REPORTS[kind].compute_text(facts)
+
+
+def diff(
+    before: Facts,
+    after: Facts,
+    kinds: Collection[str] = tuple(REPORTS),
+    read_text: Callable[[str, Facts], str | None] = compute_text,
+) -> Diff:
     """Compare one customer's reports in two states, both by today's formulas.
 
     Args:
         kinds: of the reports to compare; the others are not computed.
+        read_text: returns what `compute_text` returns for `before` and `after`, for callers that may have it already.
     """
     earlier, later = before.transactions.filter(current()), after.transactions.filter(current())
     paired = _add_earlier_columns(later, earlier)
@@ -123,7 +135,9 @@ def diff(before: Facts, after: Facts, kinds: Collection[str] = tuple(REPORTS)) -
             Facts(rows_and_corrections, after.as_of, with_rows),
             Facts(later, after.as_of, after.context),
         ),
-        kinds,
+        partial(_compute, before, kinds, read_text),
+        partial(_compute, kinds=kinds, read_text=compute_text),
+        partial(_compute, after, kinds, read_text),
     )
     return Diff(
         rows_dated_between=_count_dated_between(before, after),
@@ -161,14 +175,23 @@ def _earlier_columns_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
     return [retained.get(name, pl.col(name)) for name in TRANSACTIONS]
 
 
-def _compute_each(steps: Sequence[Facts], kinds: Collection[str]) -> list[_Computed]:
+def _compute_each(
+    steps: Sequence[Facts],
+    compute_first: Callable[[], _Computed],
+    compute_between: Callable[[Facts], _Computed],
+    compute_last: Callable[[], _Computed],
+) -> list[_Computed]:
     """Return the reports of each step. A step that changes nothing has those of the step before."""
-    found: list[_Computed] = []
-    before: Facts | None = None
-    for step in steps:
-        facts = Facts(_sort(step.transactions), step.as_of, step.context)
-        found.append(found[-1] if before is not None and _are_equal(facts, before) else _compute(facts, kinds))
-        before = facts
+    sorted_steps = [Facts(_sort(step.transactions), step.as_of, step.context) for step in steps]
+    changing = [
+        nth for nth, (step, following) in enumerate(pairwise(sorted_steps), 1) if not _are_equal(step, following)
+    ]
+    found = [compute_first()]
+    for nth in range(1, len(steps)):
+        if nth not in changing:
+            found.append(found[-1])
+        else:
+            found.append(compute_last() if nth == changing[-1] else compute_between(sorted_steps[nth]))
     return found
 
 
@@ -183,11 +206,12 @@ def _are_equal(facts: Facts, other: Facts) -> bool:
     )
 
 
-def _compute(facts: Facts, kinds: Collection[str]) -> _Computed:
+def _compute(facts: Facts, kinds: Collection[str], read_text: Callable[[str, Facts], str | None]) -> _Computed:
     reports: dict[str, Mapping[str, Any]] = {}
     figures: dict[tuple[str, ...], _Figure] = {}
+    own = Facts(facts.transactions, facts.as_of, facts.context)  # what it caches is needed no longer than here
     for kind in kinds:
-        text = REPORTS[kind].compute_text(facts)
+        text = read_text(kind, own)
         if text is not None:
             reports[kind] = json.loads(text, parse_float=Decimal)
             _add_figures(figures, reports[kind], (kind,))

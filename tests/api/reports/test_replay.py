@@ -104,6 +104,25 @@ def test_a_moment_is_computed_again_only_if_something_else_is_known(
     assert count_reads(asOf="2026-06-30") == 3
 
 
+def test_a_comparison_and_the_reports_that_it_compares_share_their_computation(
+    client: Client, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[date] = []
+
+    def compute(facts: Facts) -> pl.DataFrame:
+        computed.append(facts.as_of)
+        return REPORTS["risk"].compute(facts)
+
+    monkeypatch.setattr(replay, "REPORTS", {**REPORTS, "risk": replace(REPORTS["risk"], compute=compute)})
+    data(client, path, asOf="2026-06-30")
+    for day in ("2026-05-31", "2026-04-30"):
+        data(client, f"{path}/diff", fromAsOf=day, asOf="2026-06-30", report="risk")
+    compared = client.get(path, params={"asOf": "2026-05-31"}).content
+    assert computed == [date(2026, 6, 30), date(2026, 5, 31), date(2026, 4, 30)]
+    monkeypatch.setattr(replay, "find_cache", lambda _: replay.Cache())
+    assert client.get(path, params={"asOf": "2026-05-31"}).content == compared
+
+
 def fail(_: Facts) -> pl.DataFrame:
     raise RuntimeError
 

@@ -85,7 +85,7 @@ def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
         mine.with_columns(opposite=-pl.col("amount"))
         .join(there, left_on=("customer_number", "opposite"), right_on=("customer_number", "amount"))
         .filter(days.dt.total_days().abs() <= MAX_CALENDAR_DAYS, business_days.abs() <= MAX_BUSINESS_DAYS)
-        .filter(pl.len().over("transaction_id") == 1, pl.len().over("id_there") == 1)
+        .filter(pl.len().over("transaction_id") == 1, pl.len().over("customer_number", "id_there") == 1)
         .collect()
     )
     first, second = (candidates.select(bound("transaction_id", "id_there")).to_series() for bound in _BOUNDS)

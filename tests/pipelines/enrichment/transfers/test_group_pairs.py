@@ -52,6 +52,12 @@ def test_both_sides_become_related_entity_and_are_never_revenue() -> None:
     assert (row["related_party"], row["is_transfer"]) == ("Bayside Holdings Pty Ltd", True)
 
 
+def test_customers_who_declare_the_same_company_don_t_affect_each_other() -> None:
+    other_customer = {**payment(), "customer_number": 2, "transaction_id": b"2" * 16}
+    both = pair_rows([payment(), other_customer], [other_row(), other_row(customer_number=2)])
+    assert both["is_transfer"].to_list() == [True, True]
+
+
 def test_both_sides_get_the_same_pair_id() -> None:
     here = pair_rows([payment()], [other_row()])["transfer_pair_id"].item()
     mirrored = held_rows({**payment("5000"), "transaction_id": THERE})

@@ -46,7 +46,7 @@ class Receiver:
         return f"https://127.0.0.1:{self.port}{path}"
 
     def url_that_answers(self, after_s: float = 0.0) -> str:
-        """Return a URL that gets a response after so many seconds."""
+        """Return a URL that gets a response after this many seconds."""
         return self.url(f"/answer/{after_s * 1000:.0f}")
 
     @property

@@ -153,7 +153,7 @@ def renumber(rows: pl.DataFrame, number: int) -> pl.DataFrame:
 
 
 def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
-    """Measure all reports and metrics of so many customers; return also the totals to compare with the peers."""
+    """Measure all reports and metrics of this many customers. Also return the totals to compare with the peers'."""
 
     def computed(file: Path) -> tuple[int, pl.DataFrame]:
         facts = Facts(_read_customers(file, customers), AS_OF)

@@ -20,7 +20,7 @@ from storage.core.store import Store
 
 TITLE = "A list of a million customers"
 CUSTOMERS, SLICE = 1_000_000, 10_000
-RARE = 10_000  # one customer in so many
+RARE = 10_000  # one customer in 10,000
 ON_SQLITE = """
 SELECT type, name, sql FROM sqlite_master
 WHERE tbl_name IN ('customers', 'customer_summaries') AND type IN ('index', 'trigger') AND sql IS NOT NULL

@@ -65,7 +65,7 @@ class WarmQueue:
     """Takes runs from any thread, and executes them one after another in a warm process."""
 
     def __init__(self, name: str, start: Callable[[], Child], ledger: Ledger, idle_s: float | None = None) -> None:
-        """With `idle_s`, the process starts when a run arrives and ends after so many seconds without one."""
+        """With `idle_s`, the process starts when a run arrives, and ends after `idle_s` seconds without a run."""
         self.name = name
         self._idle_s = idle_s
         self._start = start

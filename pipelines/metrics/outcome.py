@@ -1,7 +1,7 @@
 """A metric's outcome: a value, or the cause of having none. Never an exception, and never NaN or infinity.
 
 Values are decimals of four places, rounded half to even; so are the inputs of arithmetic. Values of LARGEST or more are
-refused: no statement holds so much, and products of such values exceed Polars' decimals.
+refused: no statement has values so large, and products of such values exceed Polars' decimals.
 """
 
 from collections.abc import Mapping

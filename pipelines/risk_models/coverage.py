@@ -90,7 +90,7 @@ class NeededEvidence:
         kind: days of proven `balances`, categorised `rows`, or any rows (`history`).
         side: which rows; None: both.
         account_types: the rows of which accounts; empty: all.
-        since, until: the period begins and ends so many days before the customer's last row.
+        since, until: how many days before the customer's last row the period begins and ends.
         by_meaning: the reading depends on what payments are for.
         beyond_revenue: it depends on more than which rows are revenue.
         counts_bad_rows: it counts rows of which a single one matters.

@@ -38,7 +38,8 @@ _READ = (*COLUMNS, "category_source", "description")
 SURE = ("correction", "client_rule", "counterparty", "pattern")
 
 # All numbers are our judgement.
-# Practitioners are regular clients of a business with receipts from them on so many days, over so many days in all.
+# Practitioners are regular clients of a business that received money from them on at least CLIENTS_FROM days. The first
+# and the last of these days are at least CLIENTS_FOR days apart.
 CLIENTS_FROM, CLIENTS_FOR = 6, 90
 SALES_PER_OTHER = 4  # payments for sales for each other one: people mistype a text now and then
 PAYMENTS_BEFORE, PAID_OUT = 2, 3  # a loan's last payment of at least PAID_OUT times the usual one has paid it out

@@ -101,7 +101,7 @@ def _coverage(readings: pl.DataFrame, metric: str) -> float | None:
 
 
 def _wilson_interval(share: float, cases: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share of so many cases (Wilson 1927)."""
+    """Return the 95 % interval of a share of `cases` cases (Wilson 1927)."""
     spread = _Z * _Z / cases
     middle = (share + spread / 2) / (1 + spread)
     half = _Z / (1 + spread) * sqrt(share * (1 - share) / cases + spread / (4 * cases))

@@ -128,7 +128,7 @@ def hold_if_free(db: Database, name: str) -> Iterator[bool]:
     """Hold a role unless another process holds it. Yield whether we hold it.
 
     A thread renews it, whereas the caller of `hold_or_raise` does so itself. If the process is killed, the role is free
-    after `LEASE_S` seconds. A process that fails to renew it for so long loses the role without being notified.
+    after `LEASE_S` seconds. A process that fails to renew it for that long loses the role without being notified.
     """
     holder, done = uuid4(), threading.Event()
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from storage.core.database import AnySelect, Reading
 
-MAX_COUNTED = 1_000  # items of a list that may have millions. Our judgement: so many are counted and sorted at once
+MAX_COUNTED = 1_000  # items of a list that may have millions; counting and sorting this many is fast (our judgement)
 
 T = TypeVar("T")
 

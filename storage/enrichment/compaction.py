@@ -31,7 +31,7 @@ from storage.enrichment.commit import NewValue, locate_values, move_pointers
 from storage.enrichment.transactions import Location
 
 FILE_ROWS = 150_000  # five row groups, which bounds the memory that rewriting takes; our judgement
-FILE_CUSTOMERS = 2_000  # moving so many makes SQLite's writers wait for a fraction of a second; our judgement
+FILE_CUSTOMERS = 2_000  # moving this many makes SQLite's writers wait for a fraction of a second; our judgement
 LOOSE_FILES = 8  # reading a bucket takes time for each of its files; our judgement
 HALF = 0.5
 

@@ -39,7 +39,7 @@ from storage.core.models import client_day_counts, customer_day_counts, customer
 ALL, DAYS, BLOCKS = range(3)  # levels of the tree
 BLOCK = 128  # customer numbers: a page reads a day's blocks, and the customers of one or two blocks; our judgement
 
-FOLDED_EVERY = 64  # commits; a reader may have to add up about so many changes of a day; our judgement
+FOLDED_EVERY = 64  # commits; a reader may have to add up about this many changes of a day; our judgement
 MANY_CHANGES = 1_000  # rows; our judgement
 
 K = TypeVar("K", int, tuple[int, int])

@@ -21,7 +21,7 @@ from storage.core.models import QUEUE_OF, BatchState, Flow, JobStatus, Queue, St
 from storage.core.settings import Settings
 from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
 
-SHRINK_PER_ATTEMPT = 16  # a batch is so many times smaller after each failed attempt: 2,000 jobs, then 125, then 7
+SHRINK_PER_ATTEMPT = 16  # a batch is 16 times smaller after each failed attempt: 2,000 jobs, then 125, then 7
 MAX_EXTRACTIONS = 4  # each may have twenty files; a small batch leaves the other jobs to the next free worker
 
 

@@ -20,7 +20,7 @@ from storage.core.buckets import ALL, BUCKETS, bucket_of
 from storage.core.database import Reading, Writing, insert_into
 from storage.core.models import customers, ruleset_evaluation_requests
 
-MANY = 1_000  # customers: a client with so many gets a request in every bucket, without looking up which it needs
+MANY = 1_000  # customers: a client with this many gets a request in every bucket, without looking up which it needs
 
 _ROW = ruleset_evaluation_requests.c
 

@@ -160,7 +160,7 @@ class Fleet:
             process.kill()
         psutil.wait_procs(killed, timeout=30)
 
-    def restarted_after_s(self, part: str) -> float:
+    def measure_restart_s(self, part: str) -> float:
         """Return how long after the last kill a process of the part was started."""
         until(lambda: self.processes(part))
         return min(process.create_time() for process in self.processes(part)) - self._killed_at

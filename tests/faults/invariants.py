@@ -118,7 +118,7 @@ def no_dagster_run_stays_in_progress(after: Aftermath) -> Iterator[str]:
 @invariant
 def acknowledged_resources_can_be_read_and_have_ended(after: Aftermath) -> Iterator[str]:
     """Every resource answered with 201 or 202 can be read, and every job has ended."""
-    for location in after.lender.ledger.acknowledged():
+    for location in after.lender.ledger.acknowledged_locations():
         answer = after.lender.call("GET", location)
         if answer.status_code != 200:
             yield f"{location} answers {answer.status_code}"
@@ -258,7 +258,7 @@ def no_other_client_can_read_it(after: Aftermath) -> Iterator[str]:
     """Every path that answered this client is a 404 for another client, whose own lists are empty."""
     stranger = after.world.stranger
     reached = {entry.path for entry in after.lender.ledger.entries if entry.status == 200} | set(
-        after.lender.ledger.acknowledged()
+        after.lender.ledger.acknowledged_locations()
     )
     for path in sorted(path for path in reached if _names_something(path)):
         if (status := stranger.call("GET", path).status_code) not in (404, 405):

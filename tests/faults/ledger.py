@@ -69,13 +69,13 @@ class Ledger:
         """Add a submission, which may overlap earlier ones: only rows beyond the count already held are new."""
         self.rows[customer_id][account_number] |= Counter(map(Row.of, items))
 
-    def acknowledged(self, resource: str = "") -> Iterator[str]:
+    def acknowledged_locations(self, resource: str = "") -> Iterator[str]:
         """Yield the location of each created or accepted resource once."""
         found = (entry.location for entry in self.entries if entry.acknowledged and entry.location)
         yield from dict.fromkeys(location for location in found if resource in location)
 
     def job_ids(self) -> list[str]:
-        return [location.split("/")[3] for location in self.acknowledged("/v1/jobs/")]
+        return [location.split("/")[3] for location in self.acknowledged_locations("/v1/jobs/")]
 
     def count_keys_by_path(self) -> Counter[str]:
         """Count the idempotency keys with which something was created or accepted, by path."""

@@ -48,7 +48,7 @@ def test_killed_at_random(fleet: Fleet, undisturbed_s: float, part: str, capsys:
     for _ in range(KILLS):
         until(lambda: fleet.processes(part))
         later.append(survives(fleet, drawn, partial(fleet.kill, part)) - undisturbed_s)
-        restarted.append(fleet.restarted_after_s(part))
+        restarted.append(fleet.measure_restart_s(part))
     _report(capsys, f"{part}, {KILLS} kills", restarted_after=restarted, jobs_later_by=later)
     assert max(restarted) <= RESTARTED_WITHIN_S
     assert max(later) <= NONE_LATER_S

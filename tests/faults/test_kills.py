@@ -64,7 +64,7 @@ class Kill(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether the scenario certainly has so many writes, on any machine and in any thread."""
+        """Return whether the scenario certainly has this many writes, on any machine and in any thread."""
         if self.at != MOMENT:
             return self.nth <= FIRST_CALLS
         return self.nth <= (FIRST_BY_THE_CLOCK if self.part in BY_THE_CLOCK else WRITES[self.part][MOMENT] // 3)

@@ -33,7 +33,7 @@ class Fleet(NamedTuple):
     client: Client
     elsewhere: psutil.Process  # a worker in another home
 
-    def counted(self) -> list[str]:
+    def list_holders(self) -> list[str]:
         with self.store.db.reading() as r:
             return leases.list_held(r, leases.FLEET, leases.clock(self.store.db))
 
@@ -82,7 +82,7 @@ def fleet(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
                 closing(service.store()) as store,
             ):
                 fleet = Fleet(service, store, service.client(), elsewhere)
-                until(lambda: len(fleet.counted()) == 2)
+                until(lambda: len(fleet.list_holders()) == 2)
                 yield fleet
         finally:
             service.stop()
@@ -121,9 +121,9 @@ def test_a_fleet_shares_jobs_replaces_a_killed_worker_within_ten_seconds_and_dra
     assert psutil.wait_procs(orphans, timeout=30)[1] == [], "a warm process ends with its head"
 
     head = fleet.elsewhere if fleet.elsewhere != head else fleet.service.processes("assets.service.worker")[0]
-    until(lambda: any(is_of(head, lease) for lease in fleet.counted()))
-    leaving = next(lease for lease in fleet.counted() if is_of(head, lease))
+    until(lambda: any(is_of(head, lease) for lease in fleet.list_holders()))
+    leaving = next(lease for lease in fleet.list_holders() if is_of(head, lease))
     head.terminate()
     assert psutil.wait_procs([head], timeout=30)[1] == []
-    assert leaving not in fleet.counted()
+    assert leaving not in fleet.list_holders()
     assert client.wait_for_job(client.submit(client.customer(), ROWS))["status"] == "Completed"

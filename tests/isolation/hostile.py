@@ -40,7 +40,7 @@ def page_of(contents: bytes) -> bytes:
 
 
 def compressed_stream(times: int, mebibytes: int) -> bytes:
-    """Return a stream of so many mebibytes of repeated operators, compressed `times` times in a row."""
+    """Return a stream of `mebibytes` of repeated operators, compressed `times` times in a row."""
     piece = b"0 0 m " * (1024 * 1024 // 6)
     compressor = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     # A full flush makes the block independent of what comes before it, so it can be repeated.
@@ -108,7 +108,7 @@ def page_tree_in_a_ring() -> bytes:
 
 
 def pages(count: int) -> bytes:
-    """Return a file of so many pages that are all the same object, so that the file stays small."""
+    """Return a file of this many pages that are all the same object, so that the file stays small."""
     kids = b"3 0 R " * count
     return pdf(CATALOG, b"<</Type/Pages/Kids[%b]/Count %d>>" % (kids, count), PAGE, stream(b""))
 

@@ -23,7 +23,7 @@ from pipelines.enrichment.wording.phrases import bare_words, read_together
 MIN_LETTERS = 12  # the shortest field that banks print names in
 REMITTER = 16  # letters of a remitter's name in a file of direct entries (Australian Payments Network)
 MIN_CUT = 2  # letters of the cut word: one may be the P of PTY or an initial (our judgement)
-SHORT_CUT = 3  # letters: so few are easily another word, so two whole words must precede them (our judgement)
+SHORT_CUT = 3  # letters: a cut word this short may be another word, so two whole words must precede it (our judgement)
 _OF_PEOPLE = frozenset("GSXgsxP")  # letters (`name_words`) of words that a short rest often equals by chance: LO, LI
 _LAST_NUMBERS = r"(?: [0-9][0-9A-Z]*)+$"
 _AFTER_ALL = chr(0x10FFFF)  # sorts after every letter

@@ -188,7 +188,7 @@ def _find_passed(fits: Trials, through: Integers, slots: Slots) -> tuple[Integer
 
 
 def _find_turns(payments: Payments, period: str, days: float, least: int) -> tuple[Cadences, Flags]:
-    """Return the cadences of payers that pay in most turns of this period of so many days, and which payers these are.
+    """Return the cadences of payers that pay in most periods of this length in days, and which payers these are.
 
     Turns are centred on whole periods after the first payment, so that a monthly payment has one turn each, however
     long the months are.

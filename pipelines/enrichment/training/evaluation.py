@@ -29,7 +29,7 @@ TRAINED_SHARE = 0.8
 BINS = 10
 DRAWS = 500
 MIN_CUSTOMERS = 5  # of which one is left out of training
-BASELINE_PASSES, BASELINE_ROWS = 3, 120_000  # at least so many passes over the rows, and rows seen (our judgement)
+BASELINE_PASSES, BASELINE_ROWS = 3, 120_000  # at least 3 passes over the rows and 120,000 rows seen (our judgement)
 
 
 @dataclass(frozen=True)

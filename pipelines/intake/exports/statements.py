@@ -77,7 +77,7 @@ _CARD_HEADINGS = r"(?i)^card(?: ?(?:no\.?|number|member|holder)|holder name)?$"
 _CARD_NAME = r"(?i)(?<!debit)(?:^|[^a-z])cards?(?:[^a-z]|$)"
 _DAY_ASSUMED = "No date shows whether the day or the month comes first: the day was assumed."
 _LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
-# Two exports without balances are of one account if they share at least so many rows, and nearly all of their rows on
+# Two exports without balances are of one account if they share at least this many rows, and nearly all of their rows on
 # the days that both cover. Our judgement: a single shared row is often a coincidence.
 _MIN_SHARED = 3
 

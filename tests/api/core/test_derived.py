@@ -63,7 +63,7 @@ def rent(month: int, **fields: Any) -> dict[str, Any]:
     return {"date": date(2025, month, 3), "amount": Decimal("-2200.10"), **words, **whom, **fields}
 
 
-def repaid(day: date, **fields: Any) -> dict[str, Any]:
+def repayment(day: date, **fields: Any) -> dict[str, Any]:
     lent = {"category": "term_loan_repayment", "category_group": "debt_service", "facility_id": b"f" * 16}
     lender = {"counterparty_name": "Lumi", "counterparty_lender_id": "lumi", "counterparty_kind": "lender"}
     return {"date": day, "amount": Decimal("-250.05"), **lent, **lender, **fields}
@@ -89,12 +89,12 @@ def brought(store: Store, client: Client) -> str:
         store,
         [
             *(rent(month) for month in range(1, 9)),
-            *(repaid(date(2025, month, 17)) for month in range(1, 7)),
+            *(repayment(date(2025, month, 17)) for month in range(1, 7)),
             transfer_to("4821", date=date(2025, 8, 1)),
             transfer_to("4821", date=date(2025, 8, 5), amount=Decimal("20.00"), direction="credit"),
             transfer_to("9999", superseded_seq=9),
             transfer_to("8888", status="pending"),
-            repaid(date(2025, 7, 17), superseded_seq=9),
+            repayment(date(2025, 7, 17), superseded_seq=9),
         ],
     )
     return customer_id
@@ -180,7 +180,7 @@ def test_facilities_are_as_of_the_services_own_day(tmp_path: Path, zone: str, re
         client = new_client(store, url)
         customer_id = client.new_customer()
         client.submit_transactions(customer_id)
-        end_submissions(store, [repaid(latest - timedelta(days=7)), repaid(latest)])
+        end_submissions(store, [repayment(latest - timedelta(days=7)), repayment(latest)])
         [loan] = client.get(f"/v1/customer/{customer_id}/facilities").json()["data"]["facilities"]
     store.close()
     assert loan["repaymentCount"] == repayments
@@ -213,9 +213,9 @@ def test_computing_from_the_read_columns_gives_the_same_items(enriched_year: pl.
 
 @each_list
 def test_every_read_column_is_needed(what: Derived) -> None:
-    repayments = (repaid(date(2025, month, 17)) for month in range(1, 7))
+    repayments = (repayment(date(2025, month, 17)) for month in range(1, 7))
     unseen = {"category": "cash_advance_funding", "category_group": "debt_inflow", "amount": Decimal(900)}
-    advance = repaid(date(2025, 1, 6), facility_id=b"g" * 16, **unseen)
+    advance = repayment(date(2025, 1, 6), facility_id=b"g" * 16, **unseen)
     rows = held_rows(rent(1), rent(2), transfer_to("5678"), *repayments, advance)
     for column in what.columns:
         with pytest.raises(pl.exceptions.ColumnNotFoundError):
@@ -361,7 +361,7 @@ def test_money_is_a_number_with_two_decimals() -> None:
 @each_list
 def test_amounts_at_both_ends_of_the_range_are_summed_exactly(what: Derived) -> None:
     most = Decimal("9999999999999.99")
-    rows = [repaid(date(2025, month, 17), amount=-most) for month in range(1, 13)]
+    rows = [repayment(date(2025, month, 17), amount=-most) for month in range(1, 13)]
     rows += [transfer_to("5678", amount=sign * most) for sign in (1, 1, -1)]
     found = show_items(what, what.compute(held_rows(*rows), UNTIL + timedelta(days=400)))
     if what is FACILITIES:

@@ -10,7 +10,7 @@ from storage.core.settings import Settings
 
 
 @pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def synced_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that collects the names of synced files and folders in order."""
     names: list[str] = []
     fsync = os.fsync
@@ -23,15 +23,15 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_the_settings_are_synced_to_disk(tmp_path: Path, synced: list[str]) -> None:
+def test_the_settings_are_synced_to_disk(tmp_path: Path, synced_names: list[str]) -> None:
     dagster_home.prepare(Settings(home=tmp_path))
-    assert [name for name in synced if name.startswith(".dagster.yaml.")]
-    assert synced[-1] == "dagster"
+    assert [name for name in synced_names if name.startswith(".dagster.yaml.")]
+    assert synced_names[-1] == "dagster"
     assert [path.name for path in (tmp_path / "dagster").iterdir()] == ["dagster.yaml"]
 
 
-def test_the_identity_is_synced_to_disk_and_never_changes(tmp_path: Path, synced: list[str]) -> None:
+def test_the_identity_is_synced_to_disk_and_never_changes(tmp_path: Path, synced_names: list[str]) -> None:
     first = dagster_home.worker_role(Settings(home=tmp_path))
-    assert [name for name in synced if name.startswith(".identity.")]
-    assert synced[-1] == "dagster"
+    assert [name for name in synced_names if name.startswith(".identity.")]
+    assert synced_names[-1] == "dagster"
     assert dagster_home.worker_role(Settings(home=tmp_path)) == first

@@ -34,7 +34,7 @@ RULES = {(slug, rule.code) for slug, ruleset in RULESETS.items() for rule in rul
 
 
 def row(ago: int, amount: str = "0", category: str = "bank_fees", **given: object) -> Row:
-    """Return a posted row dated so many days ago."""
+    """Return a posted row dated `ago` days ago."""
     return {
         "customer_number": CUSTOMER,
         "account_id": b"account".ljust(16),
@@ -53,7 +53,7 @@ def row(ago: int, amount: str = "0", category: str = "bank_fees", **given: objec
 
 
 def history(days: int) -> list[Row]:
-    """Return rows without effect that extend the history from so many days ago to today."""
+    """Return rows without effect that extend the history from `days` days ago to today."""
     return [row(days - 1), row(0)]
 
 
@@ -104,7 +104,7 @@ def with_balance(balance: str, outflow: str = "-3000") -> list[Row]:
 
 
 def standing(*balances: tuple[int, str]) -> list[Row]:
-    """Return rows with these balances, each from so many days ago on."""
+    """Return rows with these balances, each with the number of days ago from which it applies."""
     return [row(ago, "0.01", "interest_received", balance=Decimal(balance)) for ago, balance in balances]
 
 

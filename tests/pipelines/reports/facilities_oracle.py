@@ -42,7 +42,7 @@ def facilities(rows: Iterable[Row], as_of: date) -> list[Row]:
     posted.sort(key=lambda r: (r["date"], r["transaction_id"]))
     found = _facilities(posted)
     for each in found:
-        each.withheld = withheld(each, found, posted)
+        each.withheld = sum_withheld(each, found, posted)
     for each in found:
         each.remaining, each.method = remaining(each)
     for each in found:
@@ -336,7 +336,7 @@ def interest(payment: float, count: int) -> float:
     return low
 
 
-def withheld(facility: Facility, others: Sequence[Facility], posted: Sequence[Row]) -> Decimal:
+def sum_withheld(facility: Facility, others: Sequence[Facility], posted: Sequence[Row]) -> Decimal:
     """Return what seems to have been kept back of card takings since the customer's latest cash advance without
     repayments; zero where nothing shows it."""
     unserved = [each for each in others if each.product == "cash_advance" and not each.tried]

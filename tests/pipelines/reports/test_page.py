@@ -179,7 +179,7 @@ def aud(value: float | None) -> str:
     return ("−" if exact < 0 else "") + f"${abs(exact):,.2f}"
 
 
-def named_month(iso: str) -> str:
+def name_month(iso: str) -> str:
     return date.fromisoformat(iso).strftime("%b %Y")
 
 
@@ -188,7 +188,7 @@ def test_the_months_have_the_figures_of_the_report() -> None:
     heads, *rows = table(parse_page(data), "Monthly cash flow")
     assert heads[:5] == ["Month", "Partial", "Money in", "Money out", "Net"]
     expected = [
-        [named_month(row["month"]), "Yes" if row["partial"] else "No"]
+        [name_month(row["month"]), "Yes" if row["partial"] else "No"]
         + [aud(row[name]) for name in ("moneyIn", "moneyOut", "net", "revenue", "closingBalance", "minBalance")]
         + [str(row["negativeDays"]), str(row["dishonours"])]
         for row in data["aggregate"]["tables"][0]["values"]

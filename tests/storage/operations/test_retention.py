@@ -26,7 +26,7 @@ from tests.storage.watching import a_ruleset, create_ruleset
 HOUR = timedelta(hours=1)
 
 
-def retained_for(store: Store) -> timedelta:
+def retention_of(store: Store) -> timedelta:
     return store.settings.retention
 
 
@@ -53,7 +53,7 @@ def test_a_replaced_version_is_kept_for_the_retention_time(store: Store, now: da
     commit(store, {number: 2}, now)
     replaced = place_of(store, number)
     commit(store, {number: 3}, now)
-    assert sweep(store, lambda: now + retained_for(store)).versions == 0
+    assert sweep(store, lambda: now + retention_of(store)).versions == 0
     assert values.read_place(store, replaced) == content(number, 1, 2)
 
 
@@ -62,7 +62,7 @@ def test_after_the_retention_time_its_row_and_file_are_removed(store: Store, now
     commit(store, {number: 2}, now)
     replaced = place_of(store, number)
     commit(store, {number: 3}, now)
-    swept = sweep(store, lambda: now + retained_for(store) + HOUR, confirmed=True)
+    swept = sweep(store, lambda: now + retention_of(store) + HOUR, confirmed=True)
     assert (swept.versions, swept.files) == (1, 1)
     assert swept.bytes_freed > 0
     assert on_disk(store) == {place_of(store, number).path} != {replaced.path}
@@ -75,7 +75,7 @@ def test_a_file_is_kept_while_it_holds_any_customers_current_data(store: Store, 
     numbers = customers_of_a_bucket(store, 2, now)
     commit(store, dict.fromkeys(numbers, 2), now)
     commit(store, {numbers[0]: 3}, now)
-    swept = sweep(store, lambda: now + retained_for(store) + HOUR, confirmed=True)
+    swept = sweep(store, lambda: now + retention_of(store) + HOUR, confirmed=True)
     assert (swept.versions, swept.files) == (1, 0)
     assert values.read_place(store, place_of(store, numbers[1])) == content(numbers[1], 1, 2)
 
@@ -85,7 +85,7 @@ def test_locations_replaced_by_compaction_are_removed_too(store: Store, now: dat
     for number in numbers:
         commit(store, {number: 2}, now)
     compact(store, BUCKET, lambda: now)
-    swept = sweep(store, lambda: now + retained_for(store) + HOUR, confirmed=True)
+    swept = sweep(store, lambda: now + retention_of(store) + HOUR, confirmed=True)
     assert (swept.versions, swept.files) == (len(numbers), len(numbers))
     assert on_disk(store) == {place_of(store, numbers[0]).path}
 
@@ -101,7 +101,7 @@ def test_after_a_kill_the_next_sweep_removes_the_files(store: Store, now: dateti
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
-    later = now + retained_for(store) + HOUR
+    later = now + retention_of(store) + HOUR
     with pytest.raises(InterruptedError):
         sweep(replace(store, lake=Killed(store.lake.root)), lambda: later, confirmed=True)
     assert counts(store) == (1, 1)
@@ -116,7 +116,7 @@ def test_landing_files_and_outcomes_are_kept(store: Store, now: datetime) -> Non
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
     assert job.landing_path is not None
     set_age(store, job.landing_path, now - timedelta(days=900))
-    sweep(store, lambda: now + 10 * retained_for(store))
+    sweep(store, lambda: now + 10 * retention_of(store))
     assert on_disk(store) == {job.landing_path}
 
 
@@ -206,7 +206,7 @@ def test_a_second_sweep_changes_nothing(store: Store, now: datetime) -> None:
     numbers = customers_of_a_bucket(store, 3, now)
     for rows in range(1, 4):
         commit(store, dict.fromkeys(numbers, rows), now)
-    later = now + retained_for(store) + HOUR
+    later = now + retention_of(store) + HOUR
     assert sweep(store, lambda: later, confirmed=True).versions == 6
     after = on_disk(store), counts(store)
     assert sweep(store, lambda: later).versions == 0
@@ -260,7 +260,7 @@ def test_a_nightly_sweep_removes_what_came_due_without_confirmation(store: Store
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
-    due = now + retained_for(store)
+    due = now + retention_of(store)
     assert sweep(store, lambda: due - HOUR).versions == 0
     assert sweep(store, lambda: due + timedelta(days=1)).versions == 1
 
@@ -270,8 +270,8 @@ def test_after_two_weeks_without_a_sweep_nothing_is_removed_without_confirmation
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
-    sweep(store, lambda: now + retained_for(store) - timedelta(days=10))
-    assert_refused(store, now + retained_for(store) + timedelta(days=4))
+    sweep(store, lambda: now + retention_of(store) - timedelta(days=10))
+    assert_refused(store, now + retention_of(store) + timedelta(days=4))
 
 
 @on_sqlite

@@ -61,7 +61,7 @@ def enqueue(store: Store, *new: NewEvent) -> None:
 def claim(
     store: Store, now: datetime, holder: UUID = ME, limit: int = outbox.SLOTS, free: int = outbox.SLOTS
 ) -> list[Claimed]:
-    """Claim as a sender with so many free slots does, and check that `any_due` agrees."""
+    """Claim as a sender with this many free slots does, and check that `any_due` agrees."""
     with store.db.writing() as w:
         expected = limit > 0 and outbox.has_due(w, free)
         claimed = outbox.claim_due(w, holder, limit, LEASE_S, now, free)

@@ -22,7 +22,7 @@ _SAME_LINE = 0.32  # between the middles of neighbours
 _TALLEST_LINE = 0.62  # between the middles of the first and the last
 _DOUBLED = 0.35  # of a character's width: the same character drawn again this close is bold
 _ASKEW = 20.0  # degrees: text turned further is not part of the page's text
-_LEADER = 3  # so many full stops in a row, or more, only guide the eye
+_LEADER = 3  # this many full stops in a row, or more, only guide the eye
 
 
 @dataclass(frozen=True)

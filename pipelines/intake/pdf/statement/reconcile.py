@@ -28,7 +28,7 @@ class Posting:
 
 @dataclass(frozen=True)
 class Point:
-    """A balance that applies after so many rows (`after`)."""
+    """A balance that applies after the first `after` rows."""
 
     after: int
     balance: Decimal

@@ -143,7 +143,7 @@ def takings(days: Sequence[date]) -> dict[date, Decimal]:
     return {day: Decimal(500 + 797 * nth % 2_001) for nth, day in enumerate(days)}
 
 
-def settled(taken: Mapping[date, Decimal]) -> list[Row]:
+def settlement_rows(taken: Mapping[date, Decimal]) -> list[Row]:
     settlement = columns_of_category("card_settlement", "revenue")
     return [row(day, str(amount), "SETTLEMENT", "acquirer", **settlement) for day, amount in taken.items()]
 
@@ -157,7 +157,7 @@ def share(taken: Mapping[date, Decimal], percent: int, **fields: Any) -> list[Ro
 def test_debits_that_are_a_share_of_the_takings_repay_an_advance() -> None:
     taken = takings(working_days(MONDAY, 40))
     debits = share(taken, 12)
-    advance = summarise_only(row(MONDAY, "9000"), *settled(taken), *debits)
+    advance = summarise_only(row(MONDAY, "9000"), *settlement_rows(taken), *debits)
     assert (advance["product"], advance["inferred"], advance["funding_amount"]) == ("cash_advance", True, Decimal(9000))
     assert (advance["repayment_count"], advance["repaid_total"]) == (39, -sum(each["amount"] for each in debits))
 
@@ -170,7 +170,7 @@ def test_a_weekly_share_of_the_takings_repays_an_advance() -> None:
         for day in weeks
     }
     debits = [row(day, str((-amount / 10).quantize(Decimal("0.01")))) for day, amount in collected.items()]
-    advance = summarise_only(row(MONDAY, "9000"), *settled(taken), *debits)
+    advance = summarise_only(row(MONDAY, "9000"), *settlement_rows(taken), *debits)
     assert (advance["product"], advance["repayment_count"]) == ("cash_advance", 11)
 
 
@@ -288,25 +288,28 @@ NEAR_MISSES = {
         row(MONDAY, "30000", party="acme"),
         *(each for nth in range(51) for each in weekly(4, str(-100 - nth), party="acme")),
     ],
-    "fees that are a share of the takings": [*settled(DAYS_TAKEN), *share(DAYS_TAKEN, 6, text="FEE", party="acquirer")],
+    "fees that are a share of the takings": [
+        *settlement_rows(DAYS_TAKEN),
+        *share(DAYS_TAKEN, 6, text="FEE", party="acquirer"),
+    ],
     "royalties of a franchise that once paid for advertising": [
-        *settled(DAYS_TAKEN),
+        *settlement_rows(DAYS_TAKEN),
         *share(DAYS_TAKEN, 6, party="franchisor"),
         row([*DAYS_TAKEN][20], "6000", party="franchisor"),
     ],
     "debits of different amounts beside takings": [
         row(MONDAY, "9000"),
-        *settled(DAYS_TAKEN),
+        *settlement_rows(DAYS_TAKEN),
         *(row(day, str(-60 - 331 * nth % 200)) for nth, day in enumerate([*DAYS_TAKEN][1:])),
     ],
     "wages that vary as little as the takings beside them": [
         row(MONDAY, "9000", party="worker"),
-        *settled({day: amount / 200 + 1_500 for day, amount in DAYS_TAKEN.items()}),
+        *settlement_rows({day: amount / 200 + 1_500 for day, amount in DAYS_TAKEN.items()}),
         *(row(day, str(-150 - Decimal(nth) / 100), party="worker") for nth, day in enumerate([*DAYS_TAKEN][1:])),
     ],
     "a share of the takings that is far more than the credit": [
         row(MONDAY, "1000"),
-        *settled(DAYS_TAKEN),
+        *settlement_rows(DAYS_TAKEN),
         *share(DAYS_TAKEN, 12),
     ],
     "refunds of sales at a price of their own": [

@@ -1,7 +1,8 @@
 """Measure regular income on people whose payers and wordings are held out, and false alarms on businesses.
 
-A true payer is found if a reported one has half of its payments or more; a reported one is right if half of its
-payments or more are of one true payer. The truth knows who pays, of what kind, and how many due dates went unpaid.
+A true payer is found if a reported payer has at least half of its payments. A reported payer is right if at least half
+of its payments are of one true payer. The truth says who pays, what kind of income it is, and how many due dates went
+unpaid.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,12 +25,12 @@ TITLE = "How well regular income is recognised"
 PEOPLE, BUSINESSES, MONTHS, SEED, UNTIL = 800, 100, 12, 20_261_102, date(2026, 10, 31)
 ABOUT = (
     f"{PEOPLE:,} synthetic people over {MONTHS} months, with payers, wordings and banks that occur in no other part of "
-    "the portfolio. The evidence and its weights are judgement: they were written after looking at people of the "
-    "other parts, though by the author of the generator, who knew which kinds were confused here. How sharp "
-    "probabilities are is fitted on people of a third part, whose payers and wordings are others, too. And "
-    f"{BUSINESSES} synthetic businesses, which nobody pays wages, benefits or pensions, unless the truth says so. "
-    "After a first run on these people, one rule was added: credits that name nothing but the number of an account "
-    "are no income."
+    "the portfolio. The evidence and its weights are our judgement. They were written after looking at people of the "
+    "other parts, but the author also wrote the generator and knew which kinds were confused here. The sharpness of "
+    "the probabilities was fitted on people of a third part, with other payers and wordings. "
+    f"False alarms are counted on {BUSINESSES} synthetic businesses, which receive no wages, benefits or pensions "
+    "unless the truth says so. After a first run on these people, one rule was added: a credit whose text has only an "
+    "account number is no income."
 )
 _TRUE = ("customer_number", "true_counterparty")
 _PAY = ("wages", "benefit", "pension")
@@ -41,13 +42,18 @@ def measure() -> Sequence[Row]:
 
 def measure_people(part: Part) -> list[Row]:
     """Measure people of a part: weights are judged on `train` only."""
-    facts, payments = pay_people(part, PEOPLE, SEED)
+    facts, payments = generate_people(part, PEOPLE, SEED)
     found = match_payers(facts, payments)
     right = found.filter("is_right")
-    return [*_recalls(payments, right), *_precisions(found), *_kinds(right), *_table(found)]
+    return [
+        *_measure_recall(payments, right),
+        *_measure_precision(found),
+        *_measure_kinds(right),
+        *_tabulate_probability(found),
+    ]
 
 
-def pay_people(part: Part, number: int, seed: int) -> tuple[Facts, pl.DataFrame]:
+def generate_people(part: Part, number: int, seed: int) -> tuple[Facts, pl.DataFrame]:
     """Return the facts of synthetic people, and all payments of their true payers with kind and missed due dates."""
     made = list(people(number, MONTHS, seed, UNTIL, part))
     true = pl.concat(incomes(number, one) for number, one in enumerate(made, start=1))
@@ -114,8 +120,8 @@ def match_payers(facts: Facts, payments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _recalls(payments: pl.DataFrame, right: pl.DataFrame) -> list[Row]:
-    payers = _by_true_payer(payments, right)
+def _measure_recall(payments: pl.DataFrame, right: pl.DataFrame) -> list[Row]:
+    payers = _judge_true_payers(payments, right)
     irregular, missed = pl.col("true_period") == "irregular", pl.col("missed") / (pl.col("missed") + pl.col("due_paid"))
     groups = {
         "every due date paid": ~irregular & (missed == 0),
@@ -130,7 +136,7 @@ def _recalls(payments: pl.DataFrame, right: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _by_true_payer(payments: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+def _judge_true_payers(payments: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
     """Return the true payers: whether one is found, and whether one series has half of its payments or more."""
     whole = payments.group_by(_TRUE).agg(
         pl.col("true_kind", "true_period", "missed", "due_paid").first(), payments=pl.len()
@@ -139,13 +145,13 @@ def _by_true_payer(payments: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
         payments.drop_nulls("series_id").group_by(*_TRUE, "series_id").len().group_by(_TRUE).agg(pl.col("len").max())
     )
     most = right.group_by(_TRUE).agg(pl.col("same").max())
-    half = pl.col("payments")
+    total = pl.col("payments")
     return (
         whole.join(in_series, on=_TRUE, how="left", validate="1:1")
         .join(most, on=_TRUE, how="left", validate="1:1")
         .with_columns(
-            is_found=(pl.col("same") * 2 >= half).fill_null(value=False),
-            is_series=(pl.col("len") * 2 >= half).fill_null(value=False),
+            is_found=(pl.col("same") * 2 >= total).fill_null(value=False),
+            is_series=(pl.col("len") * 2 >= total).fill_null(value=False),
         )
     )
 
@@ -155,7 +161,7 @@ def _recall(what: str, payers: pl.DataFrame) -> Row:
     return Row(f"{what}: recall; of strict series; payers", f"{shares[0]:.3f}; {shares[1]:.3f}; {payers.height:,}")
 
 
-def _precisions(found: pl.DataFrame) -> list[Row]:
+def _measure_precision(found: pl.DataFrame) -> list[Row]:
     pay = found.filter(pl.sum_horizontal(PROBABILITIES[kind] for kind in _PAY) >= 0.5)
     is_pay = (pl.col("true_kind").is_in(_PAY) & pl.col("is_right")).fill_null(value=False)
     return [
@@ -164,7 +170,7 @@ def _precisions(found: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _kinds(right: pl.DataFrame) -> list[Row]:
+def _measure_kinds(right: pl.DataFrame) -> list[Row]:
     each = [(kind, right.filter(pl.col("true_kind") == kind)) for kind in KINDS]
     return [
         Row(f"kind is right, of {right.height:,} payers found", f"{right['is_kind'].mean():.3f}", "≥ 0.85"),
@@ -172,7 +178,7 @@ def _kinds(right: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _table(found: pl.DataFrame) -> list[Row]:
-    """Return how often the likeliest kind is right, in bins. What is no income is of no kind but `regular`."""
+def _tabulate_probability(found: pl.DataFrame) -> list[Row]:
+    """Return how often the likeliest kind is right, in bins. For payments that are no income, only `regular` is."""
     right = found.select(pl.col("is_kind") | (~pl.col("is_right") & (pl.col("kind") == "regular"))).to_series()
     return measure_calibration("probability of the likeliest kind", found["confidence"], right, "payers")

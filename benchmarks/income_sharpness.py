@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.income import MONTHS, UNTIL, match_payers, pay_people
+from benchmarks.income import MONTHS, UNTIL, generate_people, match_payers
 from pipelines.enrichment import income
 from pipelines.enrichment.income import PAYER, PAYERS, PROBABILITIES, weigh_kinds
 from pipelines.enrichment.income.kinds import CALIBRATION
@@ -30,7 +30,7 @@ payers: "{payers:,}"}}
 
 def fit_sharpness() -> tuple[float, int]:
     """Return the factor under which the true kinds are likeliest, and of how many payers."""
-    facts, payments = pay_people("calibration", PEOPLE, SEED)
+    facts, payments = generate_people("calibration", PEOPLE, SEED)
     true_kind = pl.when("is_right").then("true_kind").otherwise(pl.lit("regular"))
     true = match_payers(facts, payments).select(*PAYER, kind_true=true_kind)
     payers, rows = regular_payers(facts).select(PAYERS.names()), income_rows(facts)

@@ -52,7 +52,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             chosen = [drawn.choice(filled) for _ in range(PAGES)]
             backup.back_up(store, folder / "backup")
             local = Lake(folder / "backup" / "lake")
-            first = _first_pages(store, home.client_id, filled[:: len(filled) // 2])
+            first = _time_first_reads(store, home.client_id, filled[:: len(filled) // 2])
             page = _time_alternately(
                 lambda nth: _read_page(store, store.lake, home.client_id, chosen[nth]),
                 lambda nth: _read_page(store, local, home.client_id, chosen[nth]),
@@ -64,7 +64,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
                 lambda nth: local.put_frame(f"landing/{nth}.parquet", rows),
                 WRITES,
             )
-            intents = _times(lambda nth: file_intents.announce(store.db, f"timed/{nth}", 1, now()), WRITES)
+            intents = _time_calls(lambda nth: file_intents.announce(store.db, f"timed/{nth}", 1, now()), WRITES)
     return [
         Row("page of 20, first read of its file, which is fetched, median", milliseconds(median(first))),
         Row(f"page of 20, later reads from the local copy, p50 of {PAGES}", milliseconds(median(page[0]))),
@@ -84,22 +84,22 @@ def _read_page(store: Store, lake: Lake, client_id: UUID, customer_id: UUID) -> 
         raise RuntimeError(f"{customer_id} has no page of 20 rows")
 
 
-def _first_pages(store: Store, client_id: UUID, customer_ids: Sequence[UUID]) -> list[float]:
+def _time_first_reads(store: Store, client_id: UUID, customer_ids: Sequence[UUID]) -> list[float]:
     """Read a page of customers in different files, with an empty cache."""
     for copy in store.lake.root.iterdir():
         copy.unlink()
-    return _times(lambda nth: _read_page(store, store.lake, client_id, customer_ids[nth]), len(customer_ids))
+    return _time_calls(lambda nth: _read_page(store, store.lake, client_id, customer_ids[nth]), len(customer_ids))
 
 
 def _time_alternately(
     one: Callable[[int], object], other: Callable[[int], object], count: int
 ) -> tuple[list[float], list[float]]:
-    """Time two functions by turns, so that the machine's load is the same for both."""
-    both = _times(lambda nth: (one if nth % 2 == 0 else other)(nth // 2), 2 * count)
+    """Time two functions in turn, so that the machine's load is the same for both."""
+    both = _time_calls(lambda nth: (one if nth % 2 == 0 else other)(nth // 2), 2 * count)
     return both[::2], both[1::2]
 
 
-def _times(work: Callable[[int], object], count: int) -> list[float]:
+def _time_calls(work: Callable[[int], object], count: int) -> list[float]:
     taken: list[float] = []
     for nth in range(count):
         began = time.perf_counter()

@@ -24,7 +24,7 @@ SLICE = 500  # customers at once: a few hundred megabytes of rows (our judgement
 
 def in_use(r: Reading, client: UUID) -> Scorecard:
     """Return the scorecard in use for a client's customers."""
-    return risk_models.in_use(r, [client]).get(client, DEFAULT)
+    return risk_models.read_in_use(r, [client]).get(client, DEFAULT)
 
 
 def compare(store: Store, r: Reading, client: UUID, after: Scorecard, now: datetime) -> pl.DataFrame:

@@ -44,13 +44,13 @@ def main() -> None:
     run_ids = receive_runs(line)  # first, because an instance waits for its database, also when the parent is gone
     with capture_interrupts(), DagsterInstance.get() as instance:
         repository = warm_repository(options.module)
-        signals.free()
+        signals.report_free()
         if options.queue == Queue.ENRICHMENT:
             prepare()  # not before `free`, because a run that is sent meanwhile would need the same anyway
         while (run_id := run_ids.get()) is not None:
             pop_captured_interrupt()  # an interrupt that came too late for the previous run
             execute(instance, repository, run_id)
-            signals.free()
+            signals.report_free()
 
 
 def receive_runs(line: Connection) -> "SimpleQueue[str | None]":

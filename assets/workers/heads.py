@@ -24,13 +24,13 @@ from storage.jobs import batches
 RENEWALS_PER_LEASE = 5  # so that a few may fail before a lease expires
 POLL_AGAIN_S = 0.25  # while a queue is not warm yet
 RETRY_DATABASE_S = 1.0
-FORGOTTEN_AFTER = timedelta(hours=1)  # since a lease ended: no holder that was suspended will renew it
+FORGOTTEN_AFTER = timedelta(hours=1)  # after a lease ended; by then no holder, even a suspended one, will renew it
 
 log = logging.getLogger(__name__)
 
 
 class Head:
-    """What the heads of all workers do.
+    """The parts that the heads of all workers have in common.
 
     Args:
         lease: the name of the worker's own lease.
@@ -127,8 +127,9 @@ class HomeHead(Head):
         return taken
 
     def _clean_up(self) -> None:
-        """Release what the slot's last worker held, which is dead. This comes before the first run: its batch has the
-        same holder.
+        """Release the leases and batches of the slot's previous worker, which is dead.
+
+        This comes before the first run, because batches of this worker have the same holder.
         """
         if self._cleaned_up:
             return

@@ -46,14 +46,14 @@ class Ledger(Protocol):
 
 
 class Signals:
-    """A warm process's messages to its queue: heartbeats, from a thread of their own, and that it is free."""
+    """Messages from a warm process to its queue: that it is free, and heartbeats, which a separate thread sends."""
 
     def __init__(self, line: Connection) -> None:
         self._line = line
         self._lock = threading.Lock()
         send_heartbeats_by(partial(self._send, ALIVE))
 
-    def free(self) -> None:
+    def report_free(self) -> None:
         self._send(FREE)
 
     def _send(self, message: str) -> None:

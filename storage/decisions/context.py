@@ -75,7 +75,7 @@ def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> lis
     of_client: defaultdict[UUID, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
         of_client[client_id].add(number)
-    peer_tables, scorecards = peers.find_latest_before(r, of_client, as_of), risk_models.in_use(r, of_client)
+    peer_tables, scorecards = peers.find_latest_before(r, of_client, as_of), risk_models.read_in_use(r, of_client)
     expected = risk_models.read_expected(r, of_client)
     return [
         ClientPortfolio(frozenset(mine), peer_tables.get(client_id), scorecards.get(client_id), expected[client_id])

@@ -163,7 +163,7 @@ def pin(w: Writing, client_id: UUID, who: str, now: datetime, *, previous: bool)
         NotFound: no such client, or no previous scorecard.
     """
     require_client(w, client_id)
-    model_id = _previous(w, client_id) if previous else uses(w).get(client_id)
+    model_id = _previous(w, client_id) if previous else find_uses(w).get(client_id)
     model = add(w, DEFAULT, client_id, now) if model_id is None else get(w, model_id)
     _use(w, model.model_id, client_id, who, now)
     return model
@@ -181,20 +181,20 @@ def _previous(r: Reading, client_id: UUID) -> UUID | None:
 
 def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> UUID | None:
     """Go back to Tidemark's own scorecard. Return the one used until now."""
-    used = uses(w).get(client_id)
+    used = find_uses(w).get(client_id)
     if used is not None:
         _use(w, None, client_id, who, now)
     return used
 
 
-def uses(r: Reading) -> dict[UUID, UUID]:
+def find_uses(r: Reading) -> dict[UUID, UUID]:
     """Return the id of the scorecard in use for each client that has one."""
     return find_last_chosen(r, risk_model_uses.c.model_id)
 
 
-def in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
+def read_in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
     """Return the scorecards of the clients that have one. A scorecard that can't be read is logged and left out."""
-    used = uses(r)
+    used = find_uses(r)
     found = {}
     for client_id in client_ids:
         if client_id in used:
@@ -229,7 +229,7 @@ def _use(w: Writing, model_id: UUID | None, client_id: UUID, who: str, now: date
 
 
 def _refresh(w: Writing, client_id: UUID, now: datetime) -> None:
-    """Queue the client's customers that have a risk report for a new one."""
+    """Queue a new risk report for each of the client's customers that has one."""
     reported = select(reports.c.customer_number).where(reports.c.kind == "risk")
     concerned = select(customers.c.number).where(customers.c.client_id == client_id, customers.c.number.in_(reported))
     request_refreshes(w, client_id, concerned, now)

@@ -199,10 +199,10 @@ def _location_row(value: NewValue, segment_id: UUID, data: int, location: int, n
 
 
 def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
-    """Lock until the commit what the batch depends on, and read it.
+    """Lock the clients and customers of the batch until the commit, and read the customers' state.
 
-    Clients are locked for reading: a client's knowledge can't change, and other batches needn't wait. Customers are
-    locked without their keys, so new jobs may refer to them meanwhile.
+    Clients are locked for reading: their knowledge can't change, but other batches needn't wait. Customers are locked
+    with `FOR NO KEY UPDATE`, so new jobs can still refer to them.
     """
     mine = customers.c.number.in_(list(computed.versions))
     whose = clients.c.client_id.in_(select(customers.c.client_id).where(mine))
@@ -270,11 +270,11 @@ def _record_day_counts(w: Writing, accepted: BatchResult, locked: LockedCustomer
 def _request_evaluations(
     w: Writing, evaluated: RulesetEvaluation | None, replaced: frozenset[int], decision: Decision, now: datetime
 ) -> None:
-    """Request another ruleset evaluation of customers whose attributes changed meanwhile, or whose client has a ruleset
-    that they were not evaluated by. Customers that failed are left to the next nightly evaluation.
+    """Request another ruleset evaluation of customers whose attributes have changed since the batch read them, or whose
+    client has a ruleset that the batch did not evaluate. Customers that failed wait for the next nightly evaluation.
 
-    Only the counts by day come later, so that there is no deadlock: changes of attributes and rulesets, too, lock their
-    own rows first and the rows of requests after them.
+    To prevent deadlocks, the rows of requests are locked after all others except the counts by day. Transactions that
+    change attributes or rulesets use the same order.
     """
     used = evaluated.keys if evaluated else frozenset()
     with_new_rulesets = {each.client_id for each in rulesets.find_active(w, replaced) if each.key not in used}

@@ -41,7 +41,7 @@ from storage.enrichment.transactions import Location
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
 
-MAX_LIVE = 1_000  # corrections in force for one customer, and as many client-wide ones
+MAX_LIVE = 1_000  # corrections in force for one customer; the limit of client-wide ones is the same
 MAX_EXAMPLES = 20
 PART_ROWS = 200_000  # rows read together, to bound memory
 _SHOWN = (*REACHED_BY, "date", "amount")
@@ -119,14 +119,14 @@ class Reach:
 
 @dataclass(frozen=True)
 class Similar:
-    """The correction of similar rows that could be made instead of one of a single row, and what it would do."""
+    """A wider correction, of all rows that are similar to a single one, and what it would change."""
 
     correction: NewCorrection
     reach: Reach
 
 
 def read_stored_rows(r: Reading, lake: Lake, customer: Customer, *, client_wide: bool) -> StoredRows:
-    """Return what to read for a correction of this customer, or of all customers of its client.
+    """Return where the rows are stored that a correction may change: the customer's, or those of its whole client.
 
     For a whole client, customers whose file is damaged are left out. Their jobs will report the damage.
     """
@@ -155,11 +155,11 @@ def measure_reach(lake: Lake, on: StoredRows, new: NewCorrection) -> Reach:
 
 
 def find_row(lake: Lake, on: StoredRows, transaction_id: UUID) -> CorrectedRow | None:
-    """Return what corrections read of a single transaction; None if there is no transaction with this id."""
-    meant = pl.col("transaction_id") == transaction_id.bytes
+    """Return the columns of a transaction that corrections depend on; None if there is no transaction with this id."""
+    has_id = pl.col("transaction_id") == transaction_id.bytes
     columns = ("direction", "counterparty_name", "clean_description")
     found = [
-        rows.filter(meant).select(columns) for rows in _read_in_parts(lake, on.places, ("transaction_id", *columns))
+        rows.filter(has_id).select(columns) for rows in _read_in_parts(lake, on.places, ("transaction_id", *columns))
     ]
     return next((CorrectedRow(*rows.row(0)) for rows in found if not rows.is_empty()), None)
 
@@ -175,7 +175,7 @@ def suggest_similar(lake: Lake, on: StoredRows, new: NewCorrection, row: Correct
         return None
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
     whose = pl.Series("customer_number", [place.customer_number for place in on.places], pl.Int64)
-    # The correction of the single row goes on deciding that row, so it doesn't count as reached.
+    # The correction of the single row still decides that row. So the wider correction doesn't reach it.
     single_corrections = pl.concat([on.single_corrections, _new_as_frame(new, None, whose)])
     reached = measure_reach(lake, replace(on, single_corrections=single_corrections), wider)
     return Similar(wider, reached) if reached.decided else None

@@ -28,7 +28,7 @@ def main() -> None:
                 waiting.put(run_id if what == RUN else None)
 
     threading.Thread(target=listen, daemon=True).start()
-    signals.free()
+    signals.report_free()
     while (run_id := waiting.get()) is not None:
         if run_id.startswith("hangs"):
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -38,7 +38,7 @@ def main() -> None:
             os._exit(9)
         if run_id.startswith("long"):
             interrupted.wait(1.0 if run_id == "long" else 60.0)
-        signals.free()
+        signals.report_free()
 
 
 if __name__ == "__main__":

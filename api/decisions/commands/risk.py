@@ -225,7 +225,7 @@ def models(as_json: AsJson = False) -> None:
     Example: tidemark risk models
     """
     with opened_store() as store, store.db.reading() as r:
-        found, uses = risk_models.find(r), risk_models.uses(r)
+        found, uses = risk_models.find(r), risk_models.find_uses(r)
     for model in found:
         if model.model_id in uses.values():
             warn_of_taxonomy(model.model_id, model.facts)

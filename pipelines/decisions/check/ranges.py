@@ -17,7 +17,7 @@ from pipelines.decisions.check.findings import Finding, finding
 from pipelines.decisions.check.folding import Open, fold, upper_bound
 from pipelines.decisions.check.references import Data, entries
 from pipelines.decisions.check.spans import Box, both, exclude_each_other
-from pipelines.decisions.check.truth import ANYTHING, Truth, all_true, any_true, truth
+from pipelines.decisions.check.truth import ANYTHING, Truth, conjunction, disjunction, truth
 from pipelines.decisions.policy import OUTCOMES, AllOf, AnyOf, Between, Condition, Limit, Not, Number, Operation, Tiers
 
 _CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
@@ -86,7 +86,7 @@ def _read_step(pointer: str, step: Data, wrong_kind: Collection[str]) -> ReadSte
     listed, match = step.get("rules"), step.get("match", "any")
     rules = [_read_rule(at, rule, wrong_kind) for at, rule in entries(step, "rules", pointer)]
     whole = isinstance(listed, list) and 0 < len(rules) == len(listed)
-    together = all_true if match == "all" else any_true
+    together = conjunction if match == "all" else disjunction
     return ReadStep(pointer, match, rules, together(rule.counted for rule in rules) if whole else ANYTHING)
 
 

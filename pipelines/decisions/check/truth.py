@@ -1,7 +1,7 @@
-"""Derive when a condition can be true, and when it can be false.
+"""Derive for which values a condition can be true, and for which it can be false.
 
-Comparisons of one value with constants are covered, and comparisons of the same two values with each other. A possible
-condition is never called impossible, but not every impossible one is found.
+This covers comparisons of a value with constants, and comparisons of two values with each other. Not every impossible
+condition is found, but a possible one is never called impossible.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -46,25 +46,26 @@ class Truth:
 ANYTHING = Truth({}, {})
 
 
-def all_true(parts: Iterable[Truth]) -> Truth:
+def conjunction(parts: Iterable[Truth]) -> Truth:
     parts = list(parts)
     return Truth(all_of(each.true for each in parts), any_of(each.false for each in parts))
 
 
-def any_true(parts: Iterable[Truth]) -> Truth:
-    return all_true(each.opposite for each in parts).opposite
+def disjunction(parts: Iterable[Truth]) -> Truth:
+    return conjunction(each.opposite for each in parts).opposite
 
 
 def truth(condition: Condition) -> Truth:
+    """Return for which values the condition can be true, and for which it can be false."""
     match condition:
         case AllOf():
-            return all_true(map(truth, condition.all))
+            return conjunction(map(truth, condition.all))
         case AnyOf():
-            return any_true(map(truth, condition.any))
+            return disjunction(map(truth, condition.any))
         case Not(not_=inner):
             return truth(inner).opposite
         case Between(between=(of, low, high)):
-            return all_true([_compare("at_least", of, low), _compare("at_most", of, high)])
+            return conjunction([_compare("at_least", of, low), _compare("at_most", of, high)])
         case OneOf() | IsTrue() | IsKnown():
             return _truth_of_question(condition)
         case Operation():

@@ -78,14 +78,14 @@ class Linear:
         narrative = numbered["narrative"].to_numpy()
         scores, known = self._score_narratives(distinct)
         fact_block = len(self.vocabulary.buckets) - 1  # the last one
-        facts, _ = self.vocabulary.vectors(fact_block, build_fact_block(rows, contexts), rows.height)
+        facts, _ = self.vocabulary.vectorise(fact_block, build_fact_block(rows, contexts), rows.height)
         return scores[narrative] + facts @ self._block_weights(fact_block), known[narrative]
 
     def _score_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
         scores = np.tile(self.bias, (distinct.height, 1))
         shares = []
         for number, block in enumerate(build_narrative_blocks(distinct)):
-            vectors, known = self.vocabulary.vectors(number, block, distinct.height)
+            vectors, known = self.vocabulary.vectorise(number, block, distinct.height)
             scores += vectors @ self._block_weights(number)
             shares.append(known)
         return scores, np.column_stack(shares)

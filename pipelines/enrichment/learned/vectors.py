@@ -43,7 +43,7 @@ class Vocabulary:
     def widths(self) -> list[int]:
         return [len(known) for known in self.buckets]
 
-    def vectors(self, number: int, block: Block, height: int) -> "tuple[sparse.csr_array, Weights]":
+    def vectorise(self, number: int, block: Block, height: int) -> "tuple[sparse.csr_array, Weights]":
         """Return a block's matrix (rows × known features), and the share of each row's features that is known."""
         from scipy import sparse  # noqa: PLC0415  15 MB and a tenth of a second, only for processes that predict
 

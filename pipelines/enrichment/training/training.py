@@ -136,7 +136,7 @@ def _fit(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tupl
 
 
 def _build_matrix(known: Vocabulary, blocks: Sequence[Block], height: int) -> sparse.csr_matrix:
-    parts = [known.vectors(number, block, height)[0] for number, block in enumerate(blocks)]
+    parts = [known.vectorise(number, block, height)[0] for number, block in enumerate(blocks)]
     return sparse.csr_matrix(sparse.hstack(parts, format="csr"))
 
 

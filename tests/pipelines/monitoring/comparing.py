@@ -14,7 +14,7 @@ from pipelines.metrics.outcome import VALUE
 from pipelines.monitoring import MonitoringPlan, Observations, Ruleset, VersionedRuleset, observe_figures, plan_rulesets
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.monitoring import drawn, oracle
-from tests.pipelines.monitoring.drawn import Drawn, Who
+from tests.pipelines.monitoring.drawn import DrawnCustomer, DrawnRuleset
 from tests.pipelines.monitoring.oracle import RuleResult
 
 Key = tuple[int, UUID, str]  # a customer, a ruleset, a rule
@@ -22,8 +22,8 @@ Key = tuple[int, UUID, str]  # a customer, a ruleset, a rule
 
 @dataclass(frozen=True)
 class Case:
-    rulesets: Mapping[UUID, Drawn]
-    customers: Mapping[int, Who]
+    rulesets: Mapping[UUID, DrawnRuleset]
+    customers: Mapping[int, DrawnCustomer]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def cases(seed: int, count: int, rulesets: int, customers: int) -> Iterator[Case
         yield Case(dict(zip(ids, listed, strict=True)), dict(zip(numbers, who, strict=True)))
 
 
-def _renumber(of: Drawn, numbers: Sequence[int]) -> Drawn:
-    return Drawn(of.document, of.metrics, of.listed and frozenset(numbers[each] for each in of.listed))
+def _renumber(of: DrawnRuleset, numbers: Sequence[int]) -> DrawnRuleset:
+    return DrawnRuleset(of.document, of.metrics, of.listed and frozenset(numbers[each] for each in of.listed))
 
 
 def interpret(cases: Iterable[Case]) -> Iterator[Interpreted]:

@@ -1,5 +1,7 @@
-"""Random rulesets and customers. Names are shared on purpose: a slug stands for other metrics in other rulesets,
-an attribute is declared as different kinds, and equal definitions have different slugs.
+"""Random rulesets and customers.
+
+Rulesets share names on purpose: the same slug stands for different metrics, the same attribute is declared with
+different kinds, and equal definitions have different slugs.
 """
 
 import random
@@ -25,11 +27,11 @@ DEFINITIONS: Mapping[str, Json] = {
 OWN_SLUGS = ("own_a", "own_b")
 STARTS = ("started", "renewed")  # attributes that hold a day
 KINDS = {**drawn.KINDS, **dict.fromkeys(STARTS, "string")}
-SOMETIMES = {"age": "string", "state": "boolean"}  # declared so by other rulesets
+SOMETIMES = {"age": "string", "state": "boolean"}  # kinds that some rulesets declare instead of those in KINDS
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnRuleset:
     """A ruleset, and the definition of each of its metrics, by slug. `listed`: the customers that it lists."""
 
     document: Json
@@ -38,7 +40,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Who:
+class DrawnCustomer:
     """A customer. `metrics`: values, or causes why there is none."""
 
     metrics: Mapping[Metric, Decimal | str]
@@ -46,7 +48,7 @@ class Who:
 
 
 @dataclass
-class OfRuleset(Draft):
+class RulesetDraft(Draft):
     """A ruleset under construction. `kinds`: kinds of attributes by name; `metrics`: slugs, empty in a scope."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -59,7 +61,7 @@ class OfRuleset(Draft):
         return {"attribute": self.chance.choice([name for name, each in self.kinds.items() if each == kind])}
 
 
-def ruleset(chance: random.Random, slug: str, customers: int) -> Drawn:
+def ruleset(chance: random.Random, slug: str, customers: int) -> DrawnRuleset:
     kinds = KINDS | {name: kind for name, kind in SOMETIMES.items() if chance.random() < 0.4}
     own = dict(zip(OWN_SLUGS, chance.sample(list(DEFINITIONS), len(OWN_SLUGS)), strict=True))
     computed_from = {**{name: name for name in REGISTRY}, **own}
@@ -68,7 +70,7 @@ def ruleset(chance: random.Random, slug: str, customers: int) -> Drawn:
     if baseline is not None:
         (since,) = baseline["since"].values()
         metrics |= {each["slug"]: (metrics[each["of"]][0], since) for each in baseline["metrics"]}
-    rules, scope = OfRuleset(chance, kinds=kinds, slugs=list(metrics)), OfRuleset(chance, kinds=kinds)
+    rules, scope = RulesetDraft(chance, kinds=kinds, slugs=list(metrics)), RulesetDraft(chance, kinds=kinds)
     listed = frozenset(chance.sample(range(customers), customers // 2)) if chance.random() < 0.3 else None
     applies = chance.choice(("all", {"where": scope.condition(chance.randint(0, 2))}))
     document = {
@@ -81,7 +83,7 @@ def ruleset(chance: random.Random, slug: str, customers: int) -> Drawn:
         "baseline": baseline,
         "rules": [_rule(chance, rules, code) for code in chance.sample("ABCDEF", chance.randint(1, 4))],
     }
-    return Drawn(document, metrics, listed)
+    return DrawnRuleset(document, metrics, listed)
 
 
 def own_metric(slug: str, of: str) -> Json:
@@ -106,12 +108,13 @@ def _rule(chance: random.Random, draft: Draft, code: str) -> Json:
     }
 
 
-def customers(chance: random.Random, count: int, rulesets: Sequence[Drawn]) -> list[Who]:
+def customers(chance: random.Random, count: int, rulesets: Sequence[DrawnRuleset]) -> list[DrawnCustomer]:
     """Draw customers. Each metric has one value or cause, whatever rulesets call it."""
     read = dict.fromkeys(metric for each in rulesets for metric in each.metrics.values())
     plain = list(drawn.customers(chance, count))
     return [
-        Who({metric: _outcome(chance) for metric in read}, _draw_attributes(chance, each.attributes)) for each in plain
+        DrawnCustomer({metric: _outcome(chance) for metric in read}, _draw_attributes(chance, each.attributes))
+        for each in plain
     ]
 
 

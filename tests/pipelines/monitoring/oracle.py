@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tests.pipelines.decisions.interpreter import Customer, Reader, Seen
-from tests.pipelines.monitoring.drawn import Drawn, Who
+from tests.pipelines.monitoring.drawn import DrawnCustomer, DrawnRuleset
 
 Json = Any
 TRACED = {"atLeast", "atMost", "moreThan", "lessThan", "equals", "differs", "between", "oneOf", "isTrue", "isKnown"}
@@ -23,7 +23,7 @@ class RuleResult:
     comparisons: tuple[tuple[str, Any], ...]
 
 
-def rule_results(drawn: Drawn, number: int, who: Who, now: datetime) -> Mapping[str, RuleResult]:
+def rule_results(drawn: DrawnRuleset, number: int, who: DrawnCustomer, now: datetime) -> Mapping[str, RuleResult]:
     """Return each rule's result by its code; empty if the ruleset doesn't apply or is muted."""
     metrics = {slug: who.metrics[of] for slug, of in drawn.metrics.items()}
     reader = Reader(drawn.document, Customer(metrics, who.attributes), {}, now)

@@ -32,7 +32,7 @@ from pipelines.monitoring.transitions import OUTCOMES
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.metrics.customers import facts
 from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, engine_results, observe
-from tests.pipelines.monitoring.drawn import Who
+from tests.pipelines.monitoring.drawn import DrawnCustomer
 
 
 def test_evaluations_equal_the_oracles(evaluations: Sequence[Interpreted]) -> None:
@@ -91,9 +91,9 @@ def _without_is_known(case: Case) -> Case:
 
 
 def _with_less(case: Case, chance: random.Random) -> Case:
-    def less(who: Who) -> Who:
+    def less(who: DrawnCustomer) -> DrawnCustomer:
         metrics = {each: "stale" if chance.random() < 0.4 else value for each, value in who.metrics.items()}
-        return Who(metrics, {name: each for name, each in who.attributes.items() if chance.random() < 0.6})
+        return DrawnCustomer(metrics, {name: each for name, each in who.attributes.items() if chance.random() < 0.6})
 
     return replace(case, customers={number: less(who) for number, who in case.customers.items()})
 

@@ -86,7 +86,7 @@ def with_bounced_payment(rng: Random, business: list[Row]) -> list[Row]:
 
 
 def with_relabelled_row(rng: Random, business: list[Row]) -> list[Row]:
-    """Relabel a neutral row: wages and repayments can be rows of events themselves."""
+    """Give a neutral row an adverse category. Wages and repayments are left, because events may count them already."""
     nth = rng.choice([n for n, row in enumerate(business) if row["category"] in NEUTRAL] or [None])
     adverse = {"category": rng.choice(ADVERSE), "category_source": "pattern"}
     return [{**row, **adverse} if n == nth else row for n, row in enumerate(business)]
@@ -202,7 +202,7 @@ def test_texts_as_banks_print_them_lead_to_events() -> None:
     assert [codes.get(number, ()) for number in range(len(TEXTS_OF_EVENTS))] == list(TEXTS_OF_EVENTS)
 
 
-def test_who_sells_for_practitioners_is_excused_only_a_few_payments_that_are_not_for_sales() -> None:
+def test_a_seller_for_practitioners_may_have_only_a_few_payments_that_are_not_for_sales() -> None:
     sales = [a_row(ago, -9_000, "insolvency", description="SV PARTNERS NET PROCEEDS") for ago in range(10, 250, 30)]
     others = [a_row(ago, -2_000, "insolvency", description="SV PARTNERS PLAN PMT") for ago in (15, 45, 75)]
     assert best_ratings([[*sales, *others[:2]], [*sales, *others], [*sales[:5], others[0]]]) == ["A", "E", "C"]

@@ -55,7 +55,7 @@ def test_model_is_stored_unchanged_and_not_used(store: Store) -> None:
             a_scorecard().link,
             a_scorecard().facts,
         )
-        assert risk_models.uses(r) == {}
+        assert risk_models.find_uses(r) == {}
 
 
 def test_model_is_used_for_the_client_it_was_activated_for(store: Store) -> None:
@@ -64,12 +64,12 @@ def test_model_is_used_for_the_client_it_was_activated_for(store: Store) -> None
         first, second = a_model(w, client), a_model(w)
         risk_models.activate(w, first.model_id, client, "operator", NOW)
         risk_models.activate(w, second.model_id, client, "operator", NOW)
-        assert risk_models.uses(w) == {client: second.model_id}
-        assert {each: found.name for each, found in risk_models.in_use(w, [client, other]).items()} == {
+        assert risk_models.find_uses(w) == {client: second.model_id}
+        assert {each: found.name for each, found in risk_models.read_in_use(w, [client, other]).items()} == {
             client: "spring"
         }
         assert risk_models.deactivate(w, client, "operator", NOW) == second.model_id
-        assert risk_models.in_use(w, [client]) == {}
+        assert risk_models.read_in_use(w, [client]) == {}
         assert risk_models.deactivate(w, client, "operator", NOW) is None
 
 
@@ -135,9 +135,9 @@ def test_model_that_is_not_better_needs_a_reason(store: Store) -> None:
         with pytest.raises(Conflict, match="not better than the default: log loss") as refused:
             risk_models.activate(w, worse.model_id, client, "operator", NOW)
         assert refused.value.code == "RiskModel.NotBetter"
-        assert risk_models.uses(w) == {}
+        assert risk_models.find_uses(w) == {}
         risk_models.activate(w, worse.model_id, client, "operator", NOW, anyway="a regulator asks for it")
-        assert risk_models.uses(w) == {client: worse.model_id}
+        assert risk_models.find_uses(w) == {client: worse.model_id}
 
 
 def test_pinning_keeps_the_current_or_the_previous_scorecard(store: Store) -> None:
@@ -147,12 +147,12 @@ def test_pinning_keeps_the_current_or_the_previous_scorecard(store: Store) -> No
             risk_models.pin(w, client, "operator", NOW, previous=True)
         own = risk_models.pin(w, client, "operator", NOW, previous=False)
         assert risk_models.scorecard(w, own.model_id).features == DEFAULT.features
-        assert risk_models.in_use(w, [client])[client].calibration == "none"
+        assert risk_models.read_in_use(w, [client])[client].calibration == "none"
         fitted = a_model(w, client)
         risk_models.activate(w, fitted.model_id, client, "operator", NOW)
         assert risk_models.pin(w, client, "operator", NOW, previous=False) == fitted
         assert risk_models.pin(w, client, "operator", NOW, previous=True) == own
-        assert risk_models.uses(w) == {client: own.model_id}
+        assert risk_models.find_uses(w) == {client: own.model_id}
 
 
 def test_model_that_reads_unknown_metrics_cannot_be_activated(store: Store) -> None:
@@ -181,7 +181,7 @@ def test_damaged_model_is_not_used_and_logged(store: Store, caplog: pytest.LogCa
         risk_models.activate(w, model.model_id, client, "operator", NOW)
         w.execute(update(table).values(content=b"{}"))
         with caplog.at_level(logging.ERROR):
-            assert risk_models.in_use(w, [client]) == {}
+            assert risk_models.read_in_use(w, [client]) == {}
     assert str(model.model_id) in caplog.text
 
 

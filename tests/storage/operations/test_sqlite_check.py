@@ -67,13 +67,14 @@ def leave_open(folder: Path, commits: int) -> Path:
     return folder / "killed.db"
 
 
-def rows(database: Path) -> int:
+def count_rows(database: Path) -> int:
     with closing(sqlite3.connect(database)) as connection:
         return int(connection.execute("SELECT count(*) FROM one").fetchone()[0])
 
 
 FRAME_BYTES = PAGE_BYTES + 24
-# Place of a flipped bit, the transactions of ten that SQLite drops, and how many of them are found.
+# For each damaged place in a log of ten transactions: the offset of the flipped bit, how many transactions SQLite
+# drops, and how many of these `count_lost_commits` counts.
 IN_THE_LOG = {
     "page of the third": (32 + 2 * FRAME_BYTES + 2000, 8, 7),
     "salt of the third": (32 + 2 * FRAME_BYTES + 9, 8, 6),
@@ -90,7 +91,7 @@ def test_commits_behind_a_damaged_page_of_the_log_are_missed(tmp_path: Path, sub
             flip(tmp_path / place / "killed.db-wal", at)
             assert count_lost_commits(database) == found
             assert quick_check(database, 30) == QuickCheck(complete=True)  # it doesn't see the log
-            assert rows(database) == 10 - dropped
+            assert count_rows(database) == 10 - dropped
 
 
 def flip(file: Path, at: int) -> None:

@@ -80,7 +80,7 @@ def test_scores_are_the_sum_of_learned_weights(model: Model) -> None:
     for number, block in enumerate(
         [*build_narrative_blocks(prepare_narratives(some)), build_fact_block(some, model.contexts)]
     ):
-        vectors, _ = linear.vocabulary.vectors(number, block, some.height)
+        vectors, _ = linear.vocabulary.vectorise(number, block, some.height)
         dense = vectors.toarray()
         by_hand += dense @ linear.weights[begin : begin + dense.shape[1]]
         begin += dense.shape[1]

@@ -16,8 +16,9 @@ from pipelines.vocabulary.taxonomy import GROUPS
 # How many moved or reworded rows a reader notices, whatever their texts say; our judgement.
 MIN_SETTLEMENTS = 5  # of a processor, moved to days that have one already
 MIN_INVOICES = 3  # whose numbers were not issued yet
-MIN_INSTALMENTS = 6  # of the same sum
-INVOICE = re.compile(r"(?i)\binv(?:oice)?[ .:#-]*\d{3,}")
+MIN_INSTALMENTS = 6  # of the same sum, more often than monthly or beside rows that have such texts anyway
+LONGEST_PERIOD = 15  # days between instalments, on average; above it, they have the rhythm of a monthly bill
+INVOICE = re.compile(r"(?i)\binv(?:oice)?[ .:#-]*(\d{3,9})\b")
 Evidence = Literal["words", "balances", "accounts", "true_days", "instalments"]
 Detectability = Literal["visible", "partly", "invisible"]
 """`visible`: the supplied rows show it. `partly`: they do if what `needs` names is supplied. `invisible`: never."""
@@ -84,18 +85,41 @@ class Lookalike(Manipulation):
     resembles: str  # slug of the attack
 
 
-def _moved_rows_show_their_day(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
+def _moved_rows_show_their_day(untouched: pl.DataFrame, changed: pl.DataFrame) -> bool:
     moved = changed.filter(pl.col("touch") == "moved")
-    texts, settlements = moved["description"], moved.filter(pl.col("category") == "card_settlement")
-    numbered = sum(1 for text in texts if INVOICE.search(text))
-    return any(map(PRINTED_DAY.search, texts)) or numbered >= MIN_INVOICES or settlements.height >= MIN_SETTLEMENTS
+    settlements = _add_to_settlements(untouched, moved.filter(pl.col("category") == "card_settlement"))
+    ahead = _are_ahead(untouched, moved.filter(pl.col("amount") > 0))
+    return any(map(PRINTED_DAY.search, moved["description"])) or ahead >= MIN_INVOICES or settlements >= MIN_SETTLEMENTS
 
 
-def _has_reworded_instalments(_: pl.DataFrame, changed: pl.DataFrame) -> bool:
+def _add_to_settlements(untouched: pl.DataFrame, moved: pl.DataFrame) -> int:
+    """Return how many of the settlements come on top of one that the processor made on that day anyway."""
+    stays = untouched.join(moved, on="row", how="anti")
+    return moved.join(stays, on=["account", "counterparty", "date"], how="semi", nulls_equal=True).height
+
+
+def _are_ahead(untouched: pl.DataFrame, moved: pl.DataFrame) -> int:
+    """Return how many receipts pay invoices with numbers above all those that had been paid until then."""
+    number = pl.col("description").str.extract(INVOICE.pattern).cast(pl.Int64)
+    paid = untouched.filter(pl.col("amount") > 0).select("date", number=number).drop_nulls().sort("date")
+    highest = paid.with_columns(highest=pl.col("number").cum_max()).unique("date", keep="last").sort("date")
+    numbered = moved.select("date", number=number).drop_nulls().sort("date")
+    compared = numbered.join_asof(highest.select("date", "highest"), on="date")
+    return compared.filter(pl.col("highest").is_null() | (pl.col("number") > pl.col("highest"))).height
+
+
+def _has_reworded_instalments(untouched: pl.DataFrame, changed: pl.DataFrame) -> bool:
     group = pl.col("category").replace_strict(GROUPS, default=None, return_dtype=pl.String)
-    instalments = changed.filter(pl.col("touch") == "reworded", group == "debt_service")
-    equal = instalments.group_by("account", "amount").len()["len"]
-    return bool((equal >= MIN_INSTALMENTS).any())
+    words = pl.col("description").str.replace_all(r"\d", "")
+    instalments = changed.filter(pl.col("touch") == "reworded", group == "debt_service").sort("date")
+    usual = untouched.join(instalments, on="row", how="anti").select(words.unique()).to_series()
+    equal = instalments.group_by("account", "amount").agg(
+        pl.len(),
+        period=pl.col("date").diff().dt.total_days().mean(),
+        is_beside_others=words.is_in(usual.implode()).any(),
+    )
+    shown = (pl.col("period") <= LONGEST_PERIOD) | pl.col("is_beside_others")
+    return equal.filter(pl.col("len") >= MIN_INSTALMENTS, shown).height > 0
 
 
 # A forger who corrects the balances leaves no evidence in them.

@@ -98,20 +98,27 @@ class Wording:
         self._heads = {credit: _heads(self._rows, by) for credit, by in ((True, _TRANSFER_IN), (False, _TRANSFER_OUT))}
         self._direct_debit_heads = _heads(self._rows, _DIRECT_DEBIT)
         self._has_words = bool((ledger["description"] != "").any())
+        first_word = pl.col("description").str.extract(r"(\p{L}{2,})")
+        share = self._rows.select((first_word == first_word.str.to_uppercase()).mean()).item()
+        self._has_capitals = (share or 0) * 2 > 1
 
     def write(self, rng: Random, day: date, credit: bool, party: str, reference: str) -> str:
         """Return the text of a payment from (`credit`) or to a party."""
-        heads = self._heads[credit] or [f"Transfer {'from' if credit else 'to'} "]
+        heads = self._heads[credit] or [self._as_bank_writes(f"Transfer {'from' if credit else 'to'} ")]
         return self._after_head(rng, day, heads, f"{party} {reference}")
 
     def write_direct_debit(self, rng: Random, day: date, party: str, reference: str) -> str:
         """Return the text of a direct debit by a party."""
-        return self._after_head(rng, day, self._direct_debit_heads or ["Direct Debit "], f"{party} {reference}")
+        heads = self._direct_debit_heads or [self._as_bank_writes("Direct Debit ")]
+        return self._after_head(rng, day, heads, f"{party} {reference}")
 
     def write_like(self, rng: Random, day: date, category: str, otherwise: str) -> str:
         """Return the text of one of the account's rows of a category, with another day and other numbers."""
         texts = self._rows.filter(pl.col("category") == category, pl.col("description") != "")["description"]
-        return self._after_head(rng, day, texts.to_list() or [otherwise], "")
+        return self._after_head(rng, day, texts.to_list() or [self._as_bank_writes(otherwise)], "")
+
+    def _as_bank_writes(self, text: str) -> str:
+        return text.upper() if self._has_capitals else text
 
     def _after_head(self, rng: Random, day: date, heads: Sequence[str], tail: str) -> str:
         if not self._has_words:

@@ -43,7 +43,7 @@ _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts]
     "account_withheld": (mentions, withheld.withheld_accounts),
     "texts_blanked": (texts.odd_texts, texts.blanked_texts),
     "texts_reworded": (texts.odd_texts, texts.reworded_texts),
-    "instalments_reworded": (instalments.frequent_bills, instalments.reworded_instalments),
+    "instalments_reworded": (instalments.odd_bills, instalments.reworded_instalments),
     "receipts_moved": (moved.moved_receipts, moved.receipts_moved),
 }
 # One row per transaction of a finding. A transaction may be in several findings.

@@ -20,6 +20,7 @@ STACKING_DAYS = 60
 LENDERS = 2
 STACKED_SHARE = 0.15  # the total of all loans, as a share of a usual month's receipts
 PAID_OFF = 0.5  # share of the borrowed money that went to lenders; from this share on, it is a refinancing
+SPENT, SPENT_DAYS = 0.8, 10  # least share of a loan that one payment spends within so many days, as for a machine
 FIRST_REPAYMENT_DAYS = 35  # from the receipt, at most
 MIN_REPAYMENTS = 4  # fewer show no rhythm
 LONGEST_PERIOD, GRACE_DAYS = 15, 3  # days between repayments: daily to fortnightly
@@ -122,14 +123,18 @@ def new_loans(facts: Facts) -> pl.DataFrame:
         .lazy()
         .filter(pl.col("age").max().over(BY_CUSTOMER, lender) < STACKING_DAYS, pl.col("cents") > 0)
         .filter(pl.col("category_group") == "debt_inflow", pl.col("category") != "director_loan_in")
-        .select(BY_CUSTOMER, "transaction_id", "size", "usual", lender=lender)
+        .select(BY_CUSTOMER, "transaction_id", "date", "size", "usual", lender=lender)
         .pipe(collect)
     )
 
 
 def stacked_loans(facts: Facts) -> pl.LazyFrame:
-    """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they replaced other loans."""
-    loans, rows = facts.cached(new_loans).lazy(), facts.cached(candidates).lazy()
+    """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they replaced other loans.
+
+    A loan that bought something at once doesn't count: its money doesn't make the balance look better.
+    """
+    rows = facts.cached(candidates).lazy()
+    loans = facts.cached(new_loans).lazy().join(_spent_loans(facts), on="transaction_id", how="anti")
     repayments = rows.filter(
         pl.col("age") < STACKING_DAYS, pl.col("category_group") == "debt_service", pl.col("cents") < 0
     )
@@ -147,6 +152,21 @@ def stacked_loans(facts: Facts) -> pl.LazyFrame:
     about = pl.lit(None, pl.String)
     return loans.join(stacks, on=BY_CUSTOMER, how="semi").select(
         BY_CUSTOMER, "transaction_id", about=about, cents="size"
+    )
+
+
+def _spent_loans(facts: Facts) -> pl.LazyFrame:
+    """Return `transaction_id` of new loans that one payment spent."""
+    payments = facts.cached(candidates).lazy().filter("is_payment", pl.col("age") < STACKING_DAYS)
+    spent = payments.select(BY_CUSTOMER, spent_on="date", spent="size")
+    days = (pl.col("spent_on") - pl.col("date")).dt.total_days()
+    return (
+        facts.cached(new_loans)
+        .lazy()
+        .join(spent, on=BY_CUSTOMER)
+        .filter(days.is_between(0, SPENT_DAYS), pl.col("spent").is_between(SPENT * pl.col("size"), pl.col("size")))
+        .select("transaction_id")
+        .unique()
     )
 
 

@@ -1,7 +1,10 @@
 """Detect receipts that seem to have been moved to an earlier day.
 
 Whoever moves a receipt can correct all balances, but three things may still show its true day: the day that the text
-prints, the number of the invoice that it pays, and the gap that it leaves where a processor settles every day.
+prints, the number of the invoice that it pays, and the weekly rhythm of a processor: settlements are missing on the
+days that they left, and come on top of the usual ones on the days to which they were moved.
+
+All credits are read, however small: one that can't change a balance still shows the rhythm, or the order of numbers.
 """
 
 import polars as pl
@@ -9,32 +12,48 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity.candidates import OLDEST, candidates
+from pipelines.integrity.candidates import OLDEST
 from pipelines.vocabulary.plans import collect
 
 # All our judgement.
-MIN_ROWS = 20  # fewer printed days or numbers show no habit
-USUAL = 0.9  # least share of an account's printed days, or of a customer's invoice numbers, that are as they should be
-DAYS_APART = 12  # between the date that a text prints and the posting date
-NEIGHBOURS = 11  # invoices, by number
-DAYS_AHEAD = 60  # by which an invoice is paid before half of its neighbours
-NEIGHBOURS_DAYS, NEIGHBOURS_APART = 45, 100  # most days and numbers between them
-MIN_AHEAD = 3  # one or two may be numbers that their payers mistyped
-LAST_DAYS = 45  # in which settlements are missing
-SETTLES_DAILY = 0.85  # least share of earlier weekdays with a settlement
-MIN_MOVED = 5  # weekdays without a settlement in LAST_DAYS, and earlier days with more than one
-MAX_DOUBLED = 0.25  # share of the earlier days; from this share on, the processor settles more than once a day
+MIN_ROWS = 20  # fewer printed days, numbers or settlements show no habit
+USUAL = 0.85  # least share of an account's printed days, or of a customer's invoice numbers, that are as they should be
+DAYS_EARLY = 12  # from the posting date to a later date that the text prints
+LOWER, MIN_LOWER = 10, 5  # invoices of the next lower numbers: how many are compared, and how many there must be
+DAYS_AHEAD = 30  # by which an invoice is paid before half of them
+PAID_LATER = 0.8  # least share of them that are paid later
+MAX_SPAN = 100  # numbers in which they lie
+MIN_AHEAD = 2  # numbers; a single one may be mistyped
+LAST_WEEKS = 6  # in which settlements are missing
+MIN_WEEKS = 12  # of a processor before them: fewer show no rhythm
+MIN_MOVED = 4  # settlements that are missing, and earlier ones on top of the usual number
+MAX_SURPLUS = 0.25  # share of the earlier settlements; from this share on, the processor follows no weekly rhythm
+ABOUT = 4  # times more or fewer on top than missing
+USUAL_PAUSE = 0.95  # share of the pauses between settlements that are at most as long as usual
+ERRORS = 2  # standard errors by which the missing ones exceed chance
+_RHYTHMIC = ("card_settlement", "platform_payout")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_DAYS = 30.4  # as if all months were equally long: the error is below two days
 _DAY = rf"(?i)\b(\d{{1,2}}) ?(?:{'|'.join(_MONTHS)})(?:[^a-z]|$)"
 _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
-_INVOICE = r"(?i)\binv(?:oice)?[ .:#-]*0*(\d{3,6})\b"
+_INVOICE = r"(?i)\binv(?:oice)?(?: no)?[ .:#-]*0*(\d{3,6})\b"
 _FOUND = (*BY_ACCOUNT, "date", "transaction_id", "size")
+_STREAM = (*BY_ACCOUNT, "party")
 
 
 def moved_receipts(facts: Facts) -> pl.DataFrame:
     """Return receipts that seem to have been moved: `customer_number, account_id, date, transaction_id, size`."""
-    found = pl.concat([_far_from_printed_day(facts), _ahead_of_invoices(facts), _doubled_settlements(facts)])
-    return found.unique("transaction_id", keep="first", maintain_order=True).pipe(collect)
+    receipts, text = _receipts(facts), pl.col("description")
+    detectors = {
+        _before_printed_day: receipts.filter(text.str.contains(_DAY)),
+        _ahead_of_invoices: receipts.filter(text.str.contains("(?i)inv")),
+        _surplus_settlements: receipts.filter(pl.col("category").is_in(_RHYTHMIC)),
+    }
+    # Early: most customers have few such rows, and a query takes time even on an empty frame.
+    found = [detect(rows) for detect, rows in detectors.items() if rows.height >= MIN_ROWS]
+    if not found:
+        return receipts.select(_FOUND).clear()
+    return pl.concat(found).unique("transaction_id", keep="first", maintain_order=True).pipe(collect)
 
 
 def receipts_moved(facts: Facts) -> pl.LazyFrame:
@@ -43,50 +62,63 @@ def receipts_moved(facts: Facts) -> pl.LazyFrame:
     return found.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents="size")
 
 
-def _far_from_printed_day(facts: Facts) -> pl.LazyFrame:
-    """Return receipts that print a date far from their posting date, if the account's other receipts don't."""
-    day = pl.col("description").str.extract(_DAY).cast(pl.Int32)
-    month = pl.col("description").str.extract(_MONTH).str.to_lowercase()
-    of_year = month.replace_strict({name: nth for nth, name in enumerate(_MONTHS, 1)}, return_dtype=pl.Int32)
-    # Days of the year, as if all months were equally long: the error is below two days. Texts rarely print the year, so
-    # the distance is measured around the turn of the year, too.
-    printed = (of_year - 1) * 30.4 + day
-    posted_on = (pl.col("date").dt.month() - 1) * 30.4 + pl.col("date").dt.day()
-    apart = (printed - posted_on).abs()
+def _receipts(facts: Facts) -> pl.DataFrame:
+    """Return external credits (`_FOUND`, `description`, `age`, and `party`, the counterparty's group)."""
+    size = pl.col("amount").to_physical().cast(pl.Int64)
     return (
-        _receipts(facts)
-        .with_columns(far=pl.min_horizontal(apart, 366 - apart) > DAYS_APART)
-        .drop_nulls("far")
-        .filter(pl.len().over(BY_ACCOUNT) >= MIN_ROWS, 1 - pl.col("far").mean().over(BY_ACCOUNT) >= USUAL)
-        .filter("far")
+        facts.rows.lazy()
+        .filter(pl.col("amount") > 0, "is_external", pl.col("age") < OLDEST)
+        .select(*_FOUND[:-1], "description", "category", "age", party="counterparty_group", size=size)
+        .pipe(collect)
+    )
+
+
+def _before_printed_day(receipts: pl.DataFrame) -> pl.LazyFrame:
+    """Return receipts posted long before the date that they print, if the account's other receipts are not.
+
+    A bank that prints the day of a payment may book it late, but not early. Dates after the last row are the payer's
+    own, such as the day of a job.
+    """
+    text, months = pl.col("description"), {name: nth for nth, name in enumerate(_MONTHS)}
+    month = text.str.extract(_MONTH).str.to_lowercase().replace_strict(months, return_dtype=pl.Int32)
+    printed = month * _MONTH_DAYS + text.str.extract(_DAY).cast(pl.Int32)
+    posted = (pl.col("date").dt.month() - 1) * _MONTH_DAYS + pl.col("date").dt.day()
+    # Texts rarely print the year: the date is taken to be within half a year of the posting date.
+    days_early = (printed - posted) % (12 * _MONTH_DAYS)
+    is_early = (days_early > DAYS_EARLY) & (days_early <= pl.min_horizontal(pl.col("age") + 2, 6 * _MONTH_DAYS))
+    return (
+        receipts.lazy()
+        .filter(pl.len().over(BY_ACCOUNT) >= MIN_ROWS)
+        .with_columns(is_early=is_early)
+        .filter(1 - pl.col("is_early").mean().over(BY_ACCOUNT) >= USUAL)
+        .filter("is_early")
         .select(_FOUND)
     )
 
 
-def _ahead_of_invoices(facts: Facts) -> pl.LazyFrame:
+def _ahead_of_invoices(receipts: pl.DataFrame) -> pl.LazyFrame:
     """Return receipts for invoices that can't have been issued yet.
 
-    A business numbers its invoices in order, so invoices of neighbouring numbers are paid at about the same time. Many
-    are paid late, but hardly any is paid DAYS_AHEAD before half of its neighbours. Numbers without close neighbours, or
-    whose neighbours were paid months apart, show nothing: payers mistype, or print numbers of their own.
+    A business numbers its invoices in order, so those of lower numbers were issued before. Any of them may be paid
+    later, but hardly ever are most of them, and half of them DAYS_AHEAD later. Higher numbers are not compared: if the
+    last weeks' receipts are moved, many of them are, too. Numbers without close ones below show nothing: payers
+    mistype, or print numbers of their own.
     """
-    day, at_least = pl.col("date").dt.epoch("d"), NEIGHBOURS // 2 + 1
-    usual = day.rolling_median(NEIGHBOURS, center=True, min_samples=at_least)
-    late = day.rolling_quantile(0.9, window_size=NEIGHBOURS, center=True, min_samples=at_least)
-    number = pl.col("number")
-    apart = number.rolling_max(NEIGHBOURS, center=True, min_samples=at_least) - number.rolling_min(
-        NEIGHBOURS, center=True, min_samples=at_least
-    )
-    is_ahead = (usual - day > DAYS_AHEAD) & (late - usual <= NEIGHBOURS_DAYS) & (apart <= NEIGHBOURS_APART)
+    day, number = pl.col("date").dt.epoch("d"), pl.col("number")
+    lower = {"window_size": LOWER, "min_samples": MIN_LOWER}
+    half_paid_by = day.shift().rolling_median(**lower)
+    most_paid_after = day.shift().rolling_quantile(1 - PAID_LATER, interpolation="nearest", **lower)
+    span = number - number.shift().rolling_min(**lower)
+    is_ahead = (half_paid_by - day > DAYS_AHEAD) & (most_paid_after > day) & (span <= MAX_SPAN)
     return (
-        _receipts(facts)
+        receipts.lazy()
         .with_columns(number=pl.col("description").str.extract(_INVOICE).cast(pl.Int64))
         .drop_nulls("number")
         .filter(pl.len().over(BY_CUSTOMER) >= MIN_ROWS)
         .sort(BY_CUSTOMER, "number", "date", "transaction_id")
         .with_columns(ahead=is_ahead.over(BY_CUSTOMER).fill_null(value=False))
         .filter(
-            pl.col("ahead").sum().over(BY_CUSTOMER) >= MIN_AHEAD,
+            pl.col("number").filter("ahead").n_unique().over(BY_CUSTOMER) >= MIN_AHEAD,
             1 - pl.col("ahead").mean().over(BY_CUSTOMER) >= USUAL,
         )
         .filter("ahead")
@@ -94,53 +126,74 @@ def _ahead_of_invoices(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _receipts(facts: Facts) -> pl.LazyFrame:
-    return facts.cached(candidates).lazy().filter("is_receipt").select(*_FOUND, "description")
+def _surplus_settlements(receipts: pl.DataFrame) -> pl.LazyFrame:
+    """Return earlier settlements on top of a weekday's usual number, if the account's last weeks lack about as many.
 
-
-def _doubled_settlements(facts: Facts) -> pl.LazyFrame:
-    """Return settlements of days with more than one, if the last weeks lack about as many.
-
-    A processor that settled on nearly every weekday, once, doesn't skip days and double others weeks before.
+    A business that closes or loses trade lacks settlements, too, but none of them come on top of earlier ones.
     """
-    stream = (*BY_ACCOUNT, "party")
-    settled = (
-        facts.rows.lazy()
-        .filter(pl.col("category") == "card_settlement", pl.col("amount") > 0, pl.col("age") < OLDEST)
-        .select(
-            *(*BY_ACCOUNT, "date", "transaction_id", "age"),
-            party="counterparty_group",
-            size=pl.col("amount").to_physical().cast(pl.Int64),
-        )
-        .filter(pl.len().over(stream) >= LAST_DAYS)
-        .with_columns(of_day=pl.len().over(*stream, "date"))
-    )
-    is_recent = pl.col("age") < LAST_DAYS
-    days = settled.unique([*stream, "date"], keep="first", maintain_order=True)
-    on_weekday = pl.col("date").dt.weekday() <= 5
+    settled = receipts.lazy().filter(pl.len().over(_STREAM) >= MIN_ROWS)
+    days = _settlement_days(settled).pipe(collect).lazy()
+    is_early, count, weeks = pl.col("age") >= 7 * LAST_WEEKS, pl.col("count"), pl.col("weeks")
+    deviation = count * count / weeks - count * pl.col("of_weekday") / (weeks * weeks)
+    rate = pl.col("earlier") / weeks
+    # A pause longer than nearly all before is a closure, and explains what is missing in it.
+    longest = pl.max_horizontal(pl.col("pause").filter(~is_early).max(), pl.col("age").min() + 1)
+    closed = (longest - pl.col("pause").filter(is_early).quantile(USUAL_PAUSE)).clip(0) / 7
     streams = (
-        days.group_by(stream)
+        days.group_by(_STREAM, maintain_order=True)
         .agg(
-            oldest=pl.col("age").max(),
-            earlier=(on_weekday & ~is_recent).sum(),
-            recent=(on_weekday & is_recent).sum(),
-            doubled=((pl.col("of_day") > 1) & ~is_recent).sum(),
+            weeks.first(),
+            earlier=count.filter(is_early).sum(),
+            recent=count.filter(~is_early).sum(),
+            surplus=pl.col("surplus").sum(),
+            variance=deviation.filter(is_early).sum() * LAST_WEEKS,
+            closed=closed,
         )
-        .with_columns(
-            share=pl.col("earlier") / ((pl.col("oldest") + 1 - LAST_DAYS) * 5 / 7),
-            missing=pl.col("earlier") / (pl.col("oldest") + 1 - LAST_DAYS) * LAST_DAYS - pl.col("recent"),
-        )
+        .filter(weeks >= MIN_WEEKS, pl.col("surplus") <= MAX_SURPLUS * pl.col("earlier"))
+        .with_columns(missing=rate * (LAST_WEEKS - pl.col("closed")) - pl.col("recent"))
+    )
+    missing, surplus = pl.col("missing"), pl.col("surplus")
+    accounts = (
+        streams.group_by(BY_ACCOUNT, maintain_order=True)
+        .agg(missing.sum(), surplus.sum(), pl.col("variance").sum().clip(0))
         .filter(
-            pl.col("oldest") >= 3 * LAST_DAYS,
-            pl.col("share") >= SETTLES_DAILY,
-            pl.col("missing") >= MIN_MOVED,
-            pl.col("recent") >= MIN_MOVED,
-            pl.col("doubled").is_between(MIN_MOVED, MAX_DOUBLED * pl.col("earlier")),
-            pl.col("doubled") * 2 >= pl.col("missing"),
+            missing >= MIN_MOVED,
+            missing >= ERRORS * pl.col("variance").sqrt(),
+            surplus >= MIN_MOVED,
+            surplus.is_between(missing / ABOUT, missing * ABOUT),
         )
     )
     return (
-        settled.filter(~is_recent, pl.col("of_day") > 1)
-        .join(streams, on=stream, how="semi", nulls_equal=True, maintain_order="left")
+        settled.join(days.filter(surplus > 0), on=[*_STREAM, "date"], how="semi", nulls_equal=True)
+        .join(streams, on=_STREAM, how="semi", nulls_equal=True)
+        .join(accounts, on=BY_ACCOUNT, how="semi", maintain_order="left")
         .select(_FOUND)
+    )
+
+
+def _settlement_days(settled: pl.LazyFrame) -> pl.LazyFrame:
+    """Return each processor's days with settlements, by `_STREAM` and day.
+
+    Columns: `date`; `age`; `count`, the settlements of the day; `weeks` of the processor before the last LAST_WEEKS; in
+    those, `of_weekday`, the settlements of all such weekdays, and `surplus`, how many of the day's exceed the weekday's
+    usual number (0 in the last weeks); `pause`, the days since the day before (in the last weeks: since they began).
+    """
+    count, age = pl.col("count"), pl.col("age")
+    is_early = age >= 7 * LAST_WEEKS
+    alike = (*_STREAM, pl.col("date").dt.weekday(), is_early)
+    is_usual = pl.len().over(alike) * 2 >= pl.col("weeks")
+    before = age.shift().over(_STREAM)
+    usual = pl.when(is_usual).then(count.median().over(alike).floor()).otherwise(0)
+    return (
+        settled.group_by(*_STREAM, "date", "age")
+        .agg(count=pl.len().cast(pl.Int64))
+        .sort(*_STREAM, "date")
+        .with_columns(
+            weeks=(age.max().over(_STREAM) + 1 - 7 * LAST_WEEKS) / 7,
+            pause=pl.when(is_early).then(before).otherwise(before.clip(upper_bound=7 * LAST_WEEKS)) - age,
+        )
+        .with_columns(
+            of_weekday=count.sum().over(alike),
+            surplus=pl.when(is_early).then((count - usual).clip(0)).otherwise(0),
+        )
     )

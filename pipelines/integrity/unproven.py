@@ -6,54 +6,60 @@ its text or its processor's rhythm shows, and was moved there, somebody changed 
 rows don't show whether anybody did, so the balances from there on count as unproven until a person resolves the
 finding.
 
-Rows prove no count of bad rows where some of them seem to be missing or reworded: any of those may be a bad one.
+Rows prove no count of bad rows where some of them seem to be missing: any of those may be a bad one. If texts seem
+to be forged, no text of the customer proves anything: whoever changed some of them could change all.
 """
-
-from collections.abc import Iterator
 
 import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.finding import open_rows
-from pipelines.integrity.instalments import frequent_bills
+from pipelines.integrity.instalments import odd_bills
 from pipelines.integrity.moved import moved_receipts
 from pipelines.integrity.texts import odd_texts
 from pipelines.integrity.withheld import balance_jumps, silences
 
+_ROW = (*BY_ACCOUNT, "date", "transaction_id")
+
 
 def unproven_since(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, unproven_since` (a date) of each account with such an unresolved finding."""
-    columns = (*BY_ACCOUNT, "date", "transaction_id")
     found = pl.concat(
         [
-            facts.cached(silences).select(*columns, finding=pl.lit("month_withheld")),
-            facts.cached(moved_receipts).select(*columns, finding=pl.lit("receipts_moved")),
+            facts.cached(silences).select(*_ROW, finding=pl.lit("month_withheld")),
+            facts.cached(moved_receipts).select(*_ROW, finding=pl.lit("receipts_moved")),
         ]
     )
-    if not found.is_empty():
-        # Another finding may contain the same row, and says nothing about balances.
-        unresolved = open_rows(facts).select("transaction_id", "finding")
-        found = found.join(unresolved, on=["transaction_id", "finding"], how="semi")
-    return found.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())
+    return _unresolved(facts, found).group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())
 
 
 def counts_unproven_until(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, counts_unproven_until` of each account whose bad rows can't be counted.
 
-    Until that day, rows seem to be missing or to have another text than the bank's, unless a person has explained it:
-    any of them may be a bad row.
+    Until that day rows seem to be missing, unless a person has explained it: any of them may be a bad row.
     """
-    jumps = facts.cached(balance_jumps).select(*BY_ACCOUNT, "date", "transaction_id", finding=pl.lit("rows_withheld"))
-    found = pl.concat([jumps, *_reworded_rows(facts)])
-    if not found.is_empty():
-        unexplained = open_rows(facts).select("transaction_id", "finding")
-        found = found.join(unexplained, on=["transaction_id", "finding"], how="semi")
-    return found.group_by(BY_ACCOUNT).agg(counts_unproven_until=pl.col("date").max())
+    found = facts.cached(balance_jumps).select(*_ROW, finding=pl.lit("rows_withheld"))
+    return _unresolved(facts, found).group_by(BY_ACCOUNT).agg(counts_unproven_until=pl.col("date").max())
 
 
-def _reworded_rows(facts: Facts) -> Iterator[pl.DataFrame]:
-    columns = (*BY_ACCOUNT, "date", "transaction_id")
-    styles, bills = facts.cached(odd_texts).filter("is_reworded"), facts.cached(frequent_bills)
-    yield styles.select(*columns, finding=pl.lit("texts_reworded"))
-    yield bills.select(*columns, finding=pl.lit("instalments_reworded"))
+def reworded_customers(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number` of each customer with texts that seem to be forged and that nobody explained."""
+    styles, bills = facts.cached(odd_texts).filter("is_reworded"), facts.cached(odd_bills)
+    found = pl.concat(
+        [
+            styles.select(*_ROW, finding=pl.lit("texts_reworded")),
+            bills.select(*_ROW, finding=pl.lit("instalments_reworded")),
+        ]
+    )
+    return _unresolved(facts, found).select(BY_CUSTOMER).unique()
+
+
+def _unresolved(facts: Facts, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows whose `finding` nobody resolved. Another finding may contain the same row, and doesn't count."""
+    if found.is_empty():
+        return found
+    return found.join(
+        open_rows(facts).select("transaction_id", "finding"), on=["transaction_id", "finding"], how="semi"
+    )

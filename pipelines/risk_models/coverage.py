@@ -22,9 +22,10 @@ period, or from its first row if it began with a balance of zero. One more accou
 | with or near a row, but nothing is proven (`silent`) | ½; 1 if no balances expected   | 0                        |
 | any other day                                        | 0                              | 0                        |
 
-For counts of bad rows, no day of an account is proven if in the period a row is missing or seems to have another text
-than the bank's, and nobody explained it (findings `rows_withheld`, `texts_reworded`, `instalments_reworded`): that row
-may be one of them.
+For counts of bad rows, no day of an account is proven if in the period a row is missing and nobody explained it (open
+finding `rows_withheld`): that row may be one of them. If texts of a customer seem to be forged (open `texts_reworded`,
+`instalments_reworded`), no day is seen for any reading that other texts of debits would better: whoever changed some
+texts may have changed that of any bad row or repayment, in any account and period.
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 
@@ -48,7 +49,7 @@ from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributio
 from pipelines.figures.mentions import mentions
 from pipelines.figures.offsets import ROUNDING, offsets
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import counts_unproven_until, unproven_since
+from pipelines.integrity import counts_unproven_until, reworded_customers, unproven_since
 from pipelines.metrics.definition import (
     Arithmetic,
     Balances,
@@ -94,6 +95,7 @@ class NeededEvidence:
         by_meaning: the reading depends on what payments are for.
         beyond_revenue: it depends on more than which rows are revenue.
         counts_bad_rows: it counts rows of which a single one matters.
+        trusts_texts: it would be better if debits that it reads had other texts.
     """
 
     kind: Kind
@@ -104,6 +106,7 @@ class NeededEvidence:
     by_meaning: bool = False
     beyond_revenue: bool = False
     counts_bad_rows: bool = False
+    trusts_texts: bool = False
 
     def is_expected(self, expected: Expected) -> bool:
         if self.kind == "balances":
@@ -116,8 +119,12 @@ def find_needed_evidence(metric: Metric, among: Metrics) -> NeededEvidence:
     parts = list(_needs_of_inputs(metric, among))
     balances = [part for part in parts if part.kind == "balances"]
     need = reduce(_combine_needs, balances or parts)
-    counts_bad_rows = metric.unit in _COUNTED and metric.direction == "lower_is_better" and need.beyond_revenue
-    return replace(need, counts_bad_rows=counts_bad_rows)
+    reads_bad_rows = metric.direction == "lower_is_better" and need.beyond_revenue
+    return replace(
+        need,
+        counts_bad_rows=reads_bad_rows and metric.unit in _COUNTED,
+        trusts_texts=reads_bad_rows and need.side != "credit",
+    )
 
 
 def _needs_of_inputs(metric: Metric, among: Metrics) -> Iterator[NeededEvidence]:
@@ -306,7 +313,7 @@ def _ignore_meaning(need: NeededEvidence) -> NeededEvidence:
 
 def _which_rows(need: NeededEvidence) -> NeededEvidence:
     """Return what decides which rows are counted."""
-    return replace(need, counts_bad_rows=False)
+    return replace(need, counts_bad_rows=False, trusts_texts=False)
 
 
 def _which_days(need: NeededEvidence) -> NeededEvidence:
@@ -342,8 +349,8 @@ def _share(part: pl.Expr, whole: pl.Expr, *, of_nothing: int = 0) -> pl.Expr:
 
 
 def _column_name(what: str, need: NeededEvidence) -> str:
-    counts = " counts" if need.counts_bad_rows else ""
-    return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}{counts}"
+    days = f"{' counts' * need.counts_bad_rows}{' texts' * need.trusts_texts}"
+    return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}{days}"
 
 
 def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expected) -> pl.LazyFrame:
@@ -404,9 +411,9 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
 
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
     ages of its last and first day; `is_cash`; `counts_unproven`, the age of the day up to which bad rows of the account
-    can't be counted (null: none); and `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of
-    an account that was not supplied, which counts as `rows` / `all_rows` accounts, and for readings of rows as
-    `more_rows` / `all_rows` more).
+    can't be counted (null: none); `is_reworded`, whether texts of the customer seem to be forged; and `what`:
+    `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was not supplied, which
+    counts as `rows` / `all_rows` accounts, and for readings of rows as `more_rows` / `all_rows` more).
     """
     return facts.cached(_find_stretches)
 
@@ -435,11 +442,15 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
     )
     parts = pl.concat([_stretches(days), after, expected, _unsupplied_accounts(facts)], how="diagonal_relaxed")
     unproven = facts.cached(counts_unproven_until).lazy()
+    reworded = facts.cached(reworded_customers)[BY_CUSTOMER].implode()
     history = facts.history.lazy().select(BY_CUSTOMER, "data_through")
     return (
         parts.join(unproven, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
         .join(history, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
-        .with_columns(counts_unproven=(pl.col("data_through") - pl.col("counts_unproven_until")).dt.total_days())
+        .with_columns(
+            is_reworded=pl.col(BY_CUSTOMER).is_in(reworded),
+            counts_unproven=(pl.col("data_through") - pl.col("counts_unproven_until")).dt.total_days(),
+        )
         .drop("counts_unproven_until", "data_through")
         .pipe(collect)
     )
@@ -577,9 +588,11 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
     unproven = 0 if is_of_balances else 1 if expected.balances else 2
     proven: int | pl.Expr = 2
     if need.counts_bad_rows:
-        # One row that is missing or has another text may be one that counts: then proven days prove nothing.
+        # One row that is missing may be one that counts: then proven days prove nothing.
         proven = pl.when(pl.col("counts_unproven") < need.since).then(unproven).otherwise(2)
     seen = days * pl.when(what == "proven").then(proven).when(what == "silent").then(unproven).otherwise(0)
+    if need.trusts_texts:
+        seen = pl.when("is_reworded").then(0).otherwise(seen)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts
         rows = pl.col("rows") if is_of_balances else pl.col("rows") + pl.col("more_rows")

@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.attacks.attack import Applicant
-from pipelines.attacks.ledger import LEDGER, touched_rows
+from pipelines.attacks.ledger import LEDGER, as_ledger, change_texts, move_rows, touched_rows
 from pipelines.attacks.registry import attacks, load_descriptions
 from pipelines.attacks.rewriting import ADVERSE
 from tests.pipelines.attacks.business import APPLICANT, APPLIED, FIRST, LEDGER_BEFORE, MADE, list_inserted, list_touched
@@ -168,11 +168,31 @@ def test_digit_is_put_in_front_of_some_receipts() -> None:
     assert all(str(amount)[1:] == str(before[row]) for row, amount in rows.select("row", "amount").iter_rows())
 
 
-def test_moved_receipts_are_evidence_only_if_their_texts_print_a_day() -> None:
-    attack = attacks()["receipts_backdated"]
-    after = attack.apply(APPLICANT, "7")
-    printed, plain = (after.with_columns(description=pl.lit(text)) for text in ("Osko Deposit 03Mar18:25", "Inv 1234"))
-    assert [attack.leaves_evidence(LEDGER_BEFORE, each) for each in (printed, plain)] == [True, False]
+def backdated(description: pl.Expr, category: str = "customer_transfer") -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return a year of daily receipts, and the same with five of the last ones moved half a year ahead."""
+    days = [APPLIED - timedelta(days=ago) for ago in reversed(range(360))]
+    given = pl.DataFrame({"account": "1", "date": days, "amount": Decimal(100), "balance": None}).with_columns(
+        description=description, category=pl.lit(category), counterparty=pl.lit("a")
+    )
+    untouched = as_ledger(given)
+    return untouched, move_rows(untouched, {row: days[row - 180] for row in range(350, 355)})
+
+
+def test_moved_receipts_are_evidence_only_if_they_show_their_day() -> None:
+    shows = attacks()["receipts_backdated"].leaves_evidence
+    day, nth = pl.col("date").dt.strftime("%d%b"), pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
+    assert shows(*backdated("Osko Deposit " + day))
+    assert not shows(*backdated(pl.lit("Osko Deposit")))
+    assert shows(*backdated("Inv " + nth))
+    assert not shows(*backdated(pl.lit("Inv 1234")))  # had been paid before
+    assert shows(*backdated(pl.lit("Settlement"), "card_settlement"))
+
+
+def test_moved_settlements_are_evidence_only_on_days_that_have_one() -> None:
+    shows = attacks()["receipts_backdated"].leaves_evidence
+    untouched, changed = backdated(pl.lit("Settlement"), "card_settlement")
+    gone = untouched.filter(~pl.col("row").is_between(165, 180)), changed.filter(~pl.col("row").is_between(165, 180))
+    assert not shows(*gone)
 
 
 def test_inflated_amounts_are_evidence_only_if_the_printed_balances_stay() -> None:
@@ -188,3 +208,23 @@ def test_reworded_texts_are_evidence_only_if_instalments_are_among_them() -> Non
     attack = attacks()["adverse_texts_reworded"]
     left = [attack.leaves_evidence(LEDGER_BEFORE, attack.apply(APPLICANT, "7", loans=loans)) for loans in (True, False)]
     assert left == [True, False]
+
+
+def reworded(every: int, text: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return bills of 30 days and a lender's instalments, and the same with another text of the instalments."""
+    paid = [("Xero 123", "software", ago) for ago in range(1, 360, 30)]
+    paid += [("Prospa", "term_loan_repayment", ago) for ago in range(2, 360, every)]
+    given = pl.DataFrame(paid, schema=["description", "category", "ago"], orient="row").with_columns(
+        account=pl.lit("1"), date=APPLIED - pl.duration(days="ago"), amount=pl.lit(Decimal(-100)), balance=None
+    )
+    untouched = as_ledger(given.drop("ago"))
+    loans = untouched.filter(pl.col("category") == "term_loan_repayment")["row"].to_list()
+    return untouched, change_texts(untouched, dict.fromkeys(loans, text))
+
+
+def test_reworded_instalments_are_evidence_by_their_rhythm_or_beside_others_of_the_same_text() -> None:
+    shows = attacks()["adverse_texts_reworded"].leaves_evidence
+    assert [shows(*reworded(every, text)) for every in (7, 30) for text in ("Xero 456", "MYOB")] == [
+        *(True, True),
+        *(True, False),
+    ]

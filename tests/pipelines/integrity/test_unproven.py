@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from pipelines.figures.facts import Facts
-from pipelines.integrity import findings, unproven_since
+from pipelines.integrity import findings, reworded_customers, unproven_since
 from tests.pipelines.integrity.test_findings import TODAY, context_with_resolution
 from tests.pipelines.reports.completeness_examples import add_ids
 from tests.pipelines.reports.examples import START, row, transactions
@@ -33,7 +33,7 @@ def test_another_finding_at_the_row_after_a_resolved_silence_leaves_balances_pro
 
 
 def test_balances_are_unproven_from_a_moved_receipt_on() -> None:
-    posted = [(day, START + timedelta(days=day)) for day in range(40)]
+    posted = [(day, START + timedelta(days=day)) for day in range(80)]
     moved = (10, START + timedelta(days=70))
     rows = [
         row(day, "900", kind="revenue/customer_transfer", description=f"Deposit {printed:%d %b}")
@@ -45,3 +45,12 @@ def test_balances_are_unproven_from_a_moved_receipt_on() -> None:
     assert unproven_since(
         Facts(facts.transactions, TODAY, context_with_resolution(findings(facts)["key"].item()))
     ).is_empty()
+
+
+def test_texts_of_a_customer_prove_nothing_until_a_person_explains_a_forged_one() -> None:
+    bills = [row(day, "-400", kind="operating/software") for day in range(200, 300, 7)]
+    facts = Facts(transactions(add_ids([row(0, "9000"), *bills])).collect(), TODAY)
+    assert findings(facts)["finding"].to_list() == ["instalments_reworded"]
+    assert reworded_customers(facts)["customer_number"].to_list() == [1]
+    explained = Facts(facts.transactions, TODAY, context_with_resolution(findings(facts)["key"].item()))
+    assert reworded_customers(explained).is_empty()

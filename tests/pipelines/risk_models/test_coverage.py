@@ -122,13 +122,17 @@ def test_a_row_that_is_missing_may_be_one_that_a_count_counts() -> None:
     assert by_days == D("0.9972")  # too small to be a finding
 
 
-def test_a_text_that_contradicts_its_row_may_hide_one_that_a_count_counts() -> None:
-    def coverage_of_payments(every: int) -> Decimal | None:
-        rows = (row(day, "-400", kind="operating/software") for day in range(200, 400, every))
-        return coverage(add_balances([row(0, "9000"), *rows]), "collector_payments_180d")
+def test_a_forged_text_leaves_nothing_known_that_texts_of_debits_say() -> None:
+    def read(metric: str, every: int) -> Decimal | None:
+        paid = [row(day, "-400", kind="operating/software") for day in range(0, 100, every)]
+        later = [row(day, "-1", kind="cost_of_sales/suppliers", account_id=SAVINGS) for day in range(400)]
+        return coverage([*add_balances([row(0, "9000"), *paid]), *add_balances(later)], metric)
 
-    assert coverage_of_payments(every=7) == D("0.5000")
-    assert coverage_of_payments(every=30) == 1
+    of_debits = ("collector_payments_180d", "debt_service_to_revenue_180d", "stacked_running_180d")
+    assert [read(metric, every=7) for metric in of_debits] == [0, 0, 0]  # in other accounts and later, too
+    assert 0 not in [read(metric, every=30) for metric in of_debits]
+    others = ("buffer_days_180d", "income_concentration_180d", "revenue_trend_90d")
+    assert [read(metric, every=7) for metric in others] == [read(metric, every=30) for metric in others]
 
 
 def test_an_account_that_begins_at_zero_is_new() -> None:

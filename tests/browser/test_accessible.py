@@ -15,6 +15,10 @@ Colours = Literal["light", "dark"]
 WIDTHS = (1280, 390)
 COLOURS: tuple[Colours, ...] = ("light", "dark")
 MAX_BYTES = 250_000
+IS_IN_VIEW = """each => {
+    const box = each.getBoundingClientRect();
+    return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2)?.closest("th, td") === each;
+}"""
 OUTSIDE = ("/sign-in", "/sign-in/link?token=sent", "/sign-in/openid/back")
 DOCUMENTATION = ("/docs", "/docs/customers", "/docs/errors/Customer.NotFound")  # has light colours only
 
@@ -76,6 +80,39 @@ def test_sections_of_reports_are_of_bounded_size(house: House, browser: Browser,
             answer = page.goto(house.service.base_url + address)
             assert answer is not None
             assert len(answer.body()) <= MAX_BYTES
+
+
+def test_pages_are_printed_without_forms_and_links_to_other_pages(
+    house: House, browser: Browser, subtests: pytest.Subtests
+) -> None:
+    page = sign_in(house, browser.new_page(), Role.ADMIN)
+    page.emulate_media(media="print")
+    for path in ("transactions?text=a", "upload", "reports", "reports/compare", "notes"):
+        with subtests.test(path):
+            page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/{path}")
+            expect(page.locator("form, .tabs, .bar").first).to_be_attached()
+            expect(page.locator("form, .tabs, .bar").filter(visible=True)).to_have_count(0)
+            for name in ("PDF", "Compare two dates", "Show all", "a month ago"):
+                expect(page.get_by_role("link", name=name)).to_have_count(0)
+
+
+def test_a_narrow_table_scrolls_beside_what_its_rows_are_about(
+    house: House, browser: Browser, subtests: pytest.Subtests
+) -> None:
+    page = sign_in(house, new_context(browser, 390, "light").new_page(), Role.ADMIN)
+    for path in ("/customers", f"/customers/{house.ids['customer_id']}/transactions", "/admin/audit", "/admin/jobs"):
+        with subtests.test(path):
+            page.goto(house.service.base_url + path)
+            box = page.locator(".scroll").first
+            expect(box).to_have_css("background-attachment", "local, local, scroll, scroll")
+            hidden = box.evaluate(
+                "each => { each.scrollIntoView(); return each.scrollLeft = each.scrollWidth - each.clientWidth; }"
+            )
+            assert hidden > 0, "all of it fits"
+            for row in ("thead tr", "tbody tr"):
+                cells = box.locator(row).first.locator("th, td")
+                assert cells.last.evaluate(IS_IN_VIEW)
+                assert any(each.evaluate(IS_IN_VIEW) for each in cells.all()[:2])
 
 
 def new_context(browser: Browser, width: int, colours: Colours) -> BrowserContext:

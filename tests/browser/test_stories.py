@@ -4,12 +4,14 @@ import csv
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.lender import REQUESTS, known_attributes, last_day
 from benchmarks.house import MONTHS, SEED
 from pipelines.pages.wording import spell_out, title
 from pipelines.synthetic import business, submissions
+from pipelines.synthetic.pdf import statement_pdf
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from tests.browser.conftest import new_page, reload_until, sign_in
@@ -50,6 +52,7 @@ def fill_application(page: Page) -> None:
             field.fill(str(value))
 
 
+@pytest.mark.timeout(600)  # includes the start of the service
 def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path) -> None:
     sign_in(house, page, Role.ANALYST)
     page.get_by_role("link", name="Customers").click()
@@ -61,11 +64,14 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     assert ask_service(house, "customer", customerId=customer_id)["name"] == "Story Bakery"
 
     page.get_by_role("link", name="Upload", exact=True).click()
-    files = write_exports(tmp_path)
+    files = [*write_exports(tmp_path), tmp_path / "statement.pdf"]
+    files[-1].write_bytes(statement_pdf("nab", SEED, pages=1).content)
     page.locator("input[name=file]").set_input_files(files)
     page.get_by_role("button", name="Upload").click()
     expect(page.locator("#jobs").get_by_text("Completed")).to_have_count(len(files))  # without reloading the page
     expect(page.locator("#jobs-status")).to_have_text("")
+    page.get_by_role("link", name="All statements").click()
+    expect(page.get_by_role("row", name="statement.pdf")).to_contain_text("Proved by its balances")
 
     page.get_by_role("link", name="Overview").click()
     reload_until(page, page.get_by_text("Data under way"), shown=False)
@@ -83,6 +89,45 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     expect(page.get_by_role("heading", level=1)).to_contain_text(spell_out(decision["outcome"]))
     page.get_by_role("link", name="Letter", exact=True).click()
     expect(page.locator("body")).to_contain_text("Story Bakery")
+
+
+def test_faulty_filters_are_explained_while_somebody_types(house: House, page: Page) -> None:
+    sign_in(house, page, Role.VIEWER)
+    person, found = Mouse(page), page.locator("#found")
+    for path, field, faulty, words, good in (
+        ("/customers", "Search", "a", "A search must have 3 to 200 characters", "nobody at all"),
+        ("/customers/{customer_id}/transactions", "At least", "abc", "“At least” must be an amount", "0.01"),
+    ):
+        open_page(person, house, path)
+        rows = found.locator("tbody tr")
+        expect(rows.first).to_be_visible()
+        expect(found.get_by_role("link", name="Show all")).to_have_count(0)
+        page.get_by_label(field).press_sequentially(faulty)
+        page.keyboard.press("Enter")
+        expect(found.get_by_role("alert")).to_contain_text(words)
+        expect(found.locator(".empty, tbody tr")).to_have_count(0)
+        page.get_by_label(field).fill(good)
+        page.keyboard.press("Enter")
+        expect(found.get_by_role("alert")).to_have_count(0)
+        found.get_by_role("link", name="Show all").click()
+        expect(rows.first).to_be_visible()
+
+
+def test_files_are_dropped(house: House, page: Page) -> None:
+    person = Mouse(sign_in(house, page, Role.ANALYST))
+    open_page(person, house, "/customers/{read_customer_id}/upload")
+    dropped = page.evaluate_handle(
+        """() => {
+            const dropped = new DataTransfer();
+            for (const name of ["june.png", "july.png"]) dropped.items.add(new File(["PNG"], name));
+            return dropped;
+        }"""
+    )
+    page.locator(".drop").dispatch_event("drop", {"dataTransfer": dropped})
+    expect(page.locator(".chosen")).to_have_text("june.png, july.png")
+    person.follow_button("Upload")
+    for name in ("june.png", "july.png"):
+        expect(page.get_by_role("alert")).to_contain_text(f"{name}: The file has no line with a date and an amount")
 
 
 def test_approver_decides_on_a_colleagues_override(house: House, page: Page, browser: Browser) -> None:

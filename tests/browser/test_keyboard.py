@@ -12,6 +12,7 @@ from pipelines.pages.wording import title
 from pipelines.synthetic import business
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
+from tests.browser.actions import wait_until_loaded
 from tests.browser.conftest import invite, new_page, reload_until
 from tests.browser.house import House
 from tests.browser.people import Keyboard
@@ -207,6 +208,23 @@ def test_backtest_is_started_and_read(house: House, page: Page) -> None:
     keyboard.follow_button("Start the backtest")
     keyboard.follow_link("Show the whole comparison")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def test_two_days_are_compared(house: House, page: Page) -> None:
+    keyboard = enter(house, page, Role.VIEWER)
+    open_page(keyboard, house, "/customers/{customer_id}/reports")
+    keyboard.follow_link("Compare two dates")
+    keyboard.follow_link("three months ago")
+    wait_until_loaded(page)
+    headings = page.get_by_role("caption").filter(has_text="Headline figures")
+    expect(headings).to_have_text([f"Headline figures: {report}" for report in ("Risk", "Completeness", "Money")])
+    expect(page.get_by_text("Rows dated between")).to_be_visible()
+    more = page.get_by_role("link", name="changed figures of “Monthly cash flow”", exact=False)
+    keyboard.follow(more)
+    figure = page.locator("td a").first
+    written = figure.inner_text()
+    keyboard.follow(figure)
+    expect(page.get_by_role("heading", level=2)).to_contain_text(written)
 
 
 def test_submission_is_retracted(house: House, page: Page) -> None:

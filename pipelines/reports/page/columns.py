@@ -56,7 +56,7 @@ _HEADINGS: Mapping[str, str] = {
     "gst": "GST",
 }
 _SHARE = re.compile("[sS]hare|(growth|Growth|Rate|rate|[cC]overage|^covered|[mM]issingness|Withholding)$")
-_SCORE = re.compile("[sS]core$")
+_SCORE = re.compile("[sS]core$|^points(Gained)?$")
 _MONEY = re.compile("([aA]mount|[bB]alance|[tT]otal|[dD]ifference|[tT]urnover|[vV]ariance|[rR]evenue)$|^money|^total")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from pipelines.pages.wording import plain, reading, shorten, spell_out
+from pipelines.pages.wording import plain, reading, score, shorten, spell_out
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
 
@@ -37,4 +37,4 @@ def points_in_words(driver: Fields) -> str:
     points, most = driver.number("points"), driver.number("maxPoints")
     if (state := driver.text("state")) in STATES:
         return STATES[state].format(plain(most or ZERO))
-    return plain(points) if most is None else f"{plain(points)} of {plain(most)}"
+    return score(points) if most is None else f"{score(points)} of {plain(most)}"

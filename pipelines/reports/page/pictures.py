@@ -17,6 +17,7 @@ from pipelines.pages.wording import (
     percent,
     plain,
     quantity,
+    score,
     shorten,
     spell_out,
 )
@@ -232,7 +233,7 @@ def drivers(driving: Sequence[Fields]) -> Figure | None:
         )
         for each, points in rows
     ]
-    earned = plain(sum((points for _, points in rows), ZERO))
+    earned = score(sum((points for _, points in rows), ZERO))
     says = f"{quantity(len(rows), 'driver')}, together {earned} points."
     unknown = any("gap" in sizes for _, _, sizes in bars)
     key = (("solid", "earned"), ("track", "possible"), *([("gap", "unknown")] if unknown else []))

@@ -102,7 +102,7 @@ def test_changes_are_written_in_the_unit_of_their_figure(
 
 @pytest.mark.parametrize(
     ("name", "written"),
-    [("reading", ("−9.4 days", "2 days", "+11.4 days")), ("points", ("−9.4284", "2", "+11.4284"))],
+    [("reading", ("−9.4 days", "2 days", "+11.4 days")), ("points", ("−9.4284", "2.00", "+11.4284"))],
 )
 def test_readings_are_written_as_their_metric(name: str, written: tuple[str, str, str]) -> None:
     key = "metric min_balance_days_60d, name Lowest balance, last 60 days"

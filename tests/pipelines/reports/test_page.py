@@ -311,8 +311,8 @@ def test_reasons_say_what_would_resolve_them() -> None:
 
 def test_drivers_have_points_reading_and_rank_among_peers() -> None:
     _, *rows = table(whole(), "Drivers of the risk rating")
-    assert rows[0][:4] == ["Buffer days", "12.2 days", "5 of 20", "31"]
-    assert rows[2][:4] == ["Dishonours per month", "Unknown", "0 of 20", "–"]
+    assert rows[0][:4] == ["Buffer days", "12.2 days", "5.00 of 20", "31"]
+    assert rows[2][:4] == ["Dishonours per month", "Unknown", "0.00 of 20", "–"]
 
 
 def test_what_would_move_the_rating_is_said() -> None:

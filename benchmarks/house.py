@@ -46,6 +46,7 @@ def fill_console(lender: Lender) -> Mapping[str, str]:
     return {
         "customer_id": first,
         "read_customer_id": read,
+        "watched_customer_id": customer_ids[1],
         "job_id": upload,
         "statement_id": listed["statementId"],
         "page_number": "1",
@@ -74,9 +75,11 @@ def list_pages(store: Store, method: str = "GET") -> list[str]:
 
 
 def insert_ids(path: str, ids: Mapping[str, str]) -> str:
-    """Put ids into a path: of the customer whose statement was read, if the page shows what was read."""
+    """Put ids into a path: of the customer whose statement was read, or who is watched, if the page shows that."""
     if "/statements" in path or "/upload" in path:
         ids = {**ids, "customer_id": ids["read_customer_id"]}
+    if path.endswith("/monitoring"):
+        ids = {**ids, "customer_id": ids["watched_customer_id"]}
     return re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], path)
 
 

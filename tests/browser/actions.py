@@ -1,4 +1,4 @@
-"""Pages that only an action shows: forms with faults, refusals, previews, and secrets that are shown once."""
+"""Pages that only an action shows: forms with faults, refusals, previews, rare states, secrets that are shown once."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from playwright.sync_api import Page, expect
 
+from pipelines.synthetic.pdf import statement_pdf
 from tests.browser.house import House
 
 Action = Callable[[House, Page], None]
@@ -126,6 +127,35 @@ def _password(house: House, page: Page) -> None:
     _press(page, "Save the password")
 
 
+def _running_job(house: House, page: Page) -> None:
+    """Show a job that runs: the file is new each time, because one that was read is not read again."""
+    long = statement_pdf("nab", uuid4().int % 1_000_000, pages=30)
+    job_id = house.lender.upload(house.ids["read_customer_id"], "year.pdf", long.content)
+    _open(house, page, f"/customers/{{read_customer_id}}/uploads/{job_id}")
+    expect(page.locator("#job[hx-trigger='every 1s']")).to_be_visible()
+
+
+def _marked_row(house: House, page: Page) -> None:
+    _open(house, page, "/customers/{read_customer_id}/statements/{statement_id}?row=3")
+
+
+def _pending_override(house: House, page: Page) -> None:
+    _open(house, page, "/evaluations/{pending_evaluation_id}")
+    expect(page.get_by_role("heading", name="An override waits for a second person")).to_be_visible()
+    wait_until_loaded(page)
+
+
+def _indeterminate(house: House, page: Page) -> None:
+    _open(house, page, "/evaluations/{indeterminate_evaluation_id}")
+    expect(page.get_by_role("heading", name="What would resolve it")).to_be_visible()
+    wait_until_loaded(page)
+
+
+def _paused_webhook(house: House, page: Page) -> None:
+    _open(house, page, "/admin/webhooks/{paused_subscription_id}")
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+
+
 def _unknown_page(house: House, page: Page) -> None:
     _open(house, page, "/customer")
 
@@ -141,6 +171,11 @@ ACTIONS: Final[Mapping[str, Action]] = {  # by a name for files
     "customers-customer-transactions-fault": _transactions,
     "customers-customer-upload-fault": _upload,
     "customers-customer-transactions-correction": _correction,
+    "customers-customer-uploads-running": _running_job,
+    "customers-customer-statements-row": _marked_row,
+    "evaluations-evaluation-pending": _pending_override,
+    "evaluations-evaluation-indeterminate": _indeterminate,
+    "admin-webhooks-paused": _paused_webhook,
     "evaluations-evaluation-override-fault": _override,
     "alerts-match-fault": _closing_an_alert,
     "admin-keys-new-fault": _key_without_scope,

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, 
 from api.reports.browser import find_browser
 from storage.access import users
 from storage.access.roles import Role
-from tests.browser.house import House, seeded
+from tests.browser.house import PROVIDER, House, seeded
 from tests.flows.service import Service
 
 HINT = "install Chromium or Chrome (on Debian and Ubuntu: apt install chromium) to run the tests in a browser"
@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")  # the tests of a file rely on what is open or pending there
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    service = Service(tmp_path_factory.mktemp("console"), TIDEMARK_RATE_LIMIT="100000/1m")
+    service = Service(tmp_path_factory.mktemp("console"), TIDEMARK_RATE_LIMIT="100000/1m", **PROVIDER)
     try:
         service.start()
         yield seeded(service)

@@ -14,10 +14,25 @@ from storage.core.models import ApprovalKind
 from storage.core.settings import Settings
 from tests.flows.service import Service
 
+PROVIDER = {  # of OpenID Connect, which nobody reaches
+    "TIDEMARK_OIDC_ISSUER": "https://login.lender.example",
+    "TIDEMARK_OIDC_CLIENT_ID": "tidemark",
+    "TIDEMARK_OIDC_CLIENT_SECRET": "correct horse",
+    "TIDEMARK_PUBLIC_URL": "https://tidemark.lender.example",
+}
+CHOSEN = {  # on pages that show something only by choice
+    "/customers/{customer_id}/reports/annex": "table=Monthly%20cash%20flow",
+    "/customers/{customer_id}/reports/figure": "kind=aggregate&figure=/tables/monthly_cash_flow/values/6/revenue",
+}
+
 
 @dataclass(frozen=True)
 class House:
-    """A running service with one lender's data. `ids` has an id for each parameter of the console's addresses."""
+    """A running service with one lender's data.
+
+    `ids` has an id for each parameter of the console's addresses, and ids of what is in a rare state: a decision with a
+    pending override, an indeterminate one, and a paused subscription.
+    """
 
     service: Service
     client_id: UUID
@@ -36,18 +51,43 @@ def seeded(service: Service) -> House:
     ids = fill_console(lender)
     about = {"text": "The owner sends the June statement tomorrow.", "evaluationId": ids["evaluation_id"]}
     lender.post(f"/customer/{ids['customer_id']}/notes", about)
-    _request_override(service, client_id, lender, ids)
-    return House(service, client_id, lender, key, ids)
+    _correct(lender, ids["customer_id"])
+    rare = {
+        "pending_evaluation_id": _request_override(service, client_id, lender, ids),
+        "indeterminate_evaluation_id": lender.get("/evaluations", outcome="indeterminate")["evaluations"][0][
+            "evaluationId"
+        ],
+        "paused_subscription_id": _pause_subscription(lender),
+    }
+    return House(service, client_id, lender, key, {**ids, **rare})
 
 
-def _request_override(service: Service, client_id: UUID, lender: Lender, ids: Mapping[str, str]) -> None:
-    """Request an override, which waits for a second person, of another decision than that of `ids`."""
+def _correct(lender: Lender, customer_id: str) -> None:
+    """Correct the category of one payment, and compute the customer's reports anew."""
+    [payment] = lender.get(f"/customer/{customer_id}/transactions", direction="debit", page=1, count=1)["transactions"]
+    sent = {"transactionId": payment["transactionId"], "category": "repairs"}
+    lender.wait_for_jobs([lender.post(f"/customer/{customer_id}/transactions/corrections", sent)["jobId"]])
+    lender.refresh([customer_id])
+
+
+def _pause_subscription(lender: Lender) -> str:
+    """Subscribe to an event, pause the subscription, and return its id."""
+    sent = {"eventType": "monitoring.rule.triggered", "webhookUrl": "https://lender.example/alerts"}
+    subscription_id: str = lender.post("/webhooks/subscriptions", sent)["webhookSubscriptionId"]
+    lender.post(f"/webhooks/subscriptions/{subscription_id}/pause", {})
+    return subscription_id
+
+
+def _request_override(service: Service, client_id: UUID, lender: Lender, ids: Mapping[str, str]) -> str:
+    """Request an override, which waits for a second person, of another decision than that of `ids`; return its id."""
     decided = lender.get(f"/customer/{ids['customer_id']}/evaluations")["evaluations"]
     other = next(each for each in decided if each["evaluationId"] != ids["evaluation_id"] and not each["whatIf"])
     sent = {"outcome": "blocked", "reason": "The tax debt was not declared.", "decidedBy": "Grace Hopper"}
     _require_second_person(service, client_id, [ApprovalKind.OVERRIDE])
     lender.post(f"/evaluations/{other['evaluationId']}/override", sent)
     _require_second_person(service, client_id, [])
+    evaluation_id: str = other["evaluationId"]
+    return evaluation_id
 
 
 def _require_second_person(service: Service, client_id: UUID, kinds: Sequence[ApprovalKind]) -> None:
@@ -62,7 +102,8 @@ def addresses(house: House) -> dict[str, str]:
     store = house.service.store()
     paths = list_pages(store)
     store.close()
-    return {_name(path): insert_ids(path, house.ids) for path in paths}
+    queries = {path: f"?{query}" for path, query in CHOSEN.items()}
+    return {_name(path): insert_ids(path, house.ids) + queries.get(path, "") for path in paths}
 
 
 def _name(path: str) -> str:

@@ -13,7 +13,7 @@ from api.reports.browser import find_browser
 from storage.access.roles import Role
 from tests.browser.actions import ACTIONS, wait_until_loaded
 from tests.browser.conftest import ARGUMENTS, is_page, sign_in
-from tests.browser.house import House, addresses, seeded
+from tests.browser.house import PROVIDER, House, addresses, seeded
 from tests.flows.service import Service
 
 WIDTHS = (1280, 390)
@@ -28,7 +28,7 @@ def main(folder: Path, *wanted: str) -> None:
         if is_wanted(old.stem.rpartition("-")[0], wanted):
             old.unlink()
     with TemporaryDirectory() as home, sync_playwright() as playwright:
-        service = Service(Path(home))
+        service = Service(Path(home), **PROVIDER)
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         try:
             service.start()

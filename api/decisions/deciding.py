@@ -1,7 +1,8 @@
 """Evaluate a policy for a caller: read all inputs in one snapshot, compute or look up the figures, and decide.
 
 Plans of policies and figures of customers are cached. This is safe because a plan depends only on the policy's
-fingerprint, and figures only on the version of the customer's data, the day and the metrics' fingerprint.
+fingerprint, and figures only on the version of the customer's data, the day, the metrics' fingerprint and the findings
+that were resolved.
 """
 
 import hashlib
@@ -38,6 +39,7 @@ from pipelines.decisions.numbers import round_value
 from pipelines.decisions.policy import NAME
 from pipelines.decisions.sensitivity import Axis, numeric_leaves
 from pipelines.figures import facts
+from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts
 from pipelines.intake.masking import mask_text
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest
@@ -46,7 +48,7 @@ from storage.core.database import Reading
 from storage.core.lake import Lake
 from storage.core.models import PolicyState
 from storage.customers.customers import Customer
-from storage.decisions import policies
+from storage.decisions import context, policies
 from storage.decisions.evaluations import NewEvaluation
 from storage.decisions.policies import Challenger, PolicyVersion, StoredPolicy
 from storage.enrichment import transactions
@@ -78,6 +80,7 @@ class FigureKey:
     data_version: int
     as_of: date
     metrics_fingerprint: str
+    resolved: frozenset[str]  # keys of resolved findings
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,10 @@ class Snapshot:
     place: Location | None
     attributes: Mapping[str, StoredAttribute]
     pending_jobs: tuple[UUID, ...]
+    context: Context  # what metrics read besides transactions
 
 
-def read_snapshot(r: Reading, customer: Customer, policy: StoredPolicy, number: int | None) -> Snapshot:
+def read_snapshot(r: Reading, caller: Caller, customer: Customer, policy: StoredPolicy, number: int | None) -> Snapshot:
     """Read everything that an evaluation by a version of the policy needs; None: by the published version.
 
     Raises:
@@ -125,6 +129,7 @@ def read_snapshot(r: Reading, customer: Customer, policy: StoredPolicy, number: 
         transactions.find_location(r, customer),
         {each.name: each for each in attributes.read_current(r, customer)},
         jobs.find_unfinished_changes(r, customer.number),
+        context.read_for_metrics(r, [customer.number], caller.store.settings.zone, caller.now),
     )
 
 
@@ -196,19 +201,28 @@ def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepar
 def figures(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> pl.DataFrame:
     """Return the customer's row of the plan's figures as of the case's day, from the cache if it is there."""
     case, planned = prepared.case, prepared.planned
-    key = FigureKey(case.customer_number, case.data_version, case.as_of, planned.metrics_fingerprint)
+    resolved = frozenset(snapshot.context.resolutions["key"])
+    key = FigureKey(case.customer_number, case.data_version, case.as_of, planned.metrics_fingerprint, resolved)
     return cache(caller).figures.get(key, lambda: _compute_within_limit(caller, snapshot, key, planned.plan))
 
 
 def _compute_within_limit(caller: Caller, snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
     with caller.request.app.state.memory.reserve(caller.asker, snapshot.customer.enriched_rows * BYTES_PER_ROW):
-        return compute_figures(caller.store.lake, snapshot.place, key.customer_number, key.as_of, plan)
+        return compute_figures(
+            caller.store.lake, snapshot.place, snapshot.context, key.customer_number, key.as_of, plan
+        )
 
 
-def compute_figures(lake: Lake, place: Location | None, customer_number: int, as_of: date, plan: Plan) -> pl.DataFrame:
-    """Compute the customer's row of the plan's figures from one version of its data."""
+def compute_figures(
+    lake: Lake, place: Location | None, known: Context, customer_number: int, as_of: date, plan: Plan
+) -> pl.DataFrame:
+    """Compute the customer's row of the plan's figures from one version of its data.
+
+    Args:
+        known: what metrics read besides transactions.
+    """
     rows = _NO_ROWS if place is None or not plan.metrics else place.scan(lake).select(facts.COLUMNS).collect()
-    return decision.compute_figures(Facts(rows, as_of), plan, [customer_number])
+    return decision.compute_figures(Facts(rows, as_of, known), plan, [customer_number])
 
 
 _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUMNS})

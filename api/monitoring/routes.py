@@ -204,7 +204,8 @@ def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuer
         customer = caller.customer(r, str(found.customer_id))
         ruleset = rulesets.read_version(r, found.ruleset_id, found.version).ruleset
         fired = fired_rules(rule_matches.read_record(r, found))
-        figures = MatchFigures(ruleset, fired, replay.decision_basis(r, customer, found.data_version, found.as_of))
+        basis = replay.decision_basis(r, caller, customer, found.data_version, found.as_of, found.at)
+        figures = MatchFigures(ruleset, fired, basis)
     figure = query.figure or figures.first
     with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         trace, facts, basis = figures.trace(figure, caller)

@@ -25,7 +25,7 @@ from api.http.responses import encode, stream_list, totals
 from api.intake import transactions_json
 from api.reports.schemas.reports import Moment
 from pipelines import metrics
-from pipelines.figures.context import NO_CONTEXT, Context
+from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts, select_as_known
 from pipelines.figures.lineage import (
     CONTRIBUTIONS,
@@ -136,7 +136,8 @@ def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, k
         )
         place, known_seq = _find_version_at(r, customer, data_version, moment.known_at)
     day = as_of or caller.today
-    known = context.read(r, {customer.number: data_version}, now, day, caller.store.settings.zone)
+    zone = caller.store.settings.zone
+    known = context.read(r, {customer.number: data_version}, now, day, zone, moment.known_at)
     return Basis(place, data_version, known_seq, day, known)
 
 
@@ -161,14 +162,17 @@ def _find_version_at(
     return transactions.find_location(r, customer), jobs.find_last_received(r, customer, moment)
 
 
-def decision_basis(r: Reading, customer: Customer, data_version: int, as_of: date) -> Basis:
-    """Return the basis of an evaluation or a match. It has no context, because metrics use transactions only.
+def decision_basis(
+    r: Reading, caller: Caller, customer: Customer, data_version: int, as_of: date, at: datetime
+) -> Basis:
+    """Return the basis of an evaluation or a match made at a time. Its context has only what metrics read.
 
     Raises:
         Gone: the version is no longer stored.
     """
     place = transactions.find_location(r, customer, data_version)
-    return Basis(place, data_version, None, as_of, NO_CONTEXT)
+    known = context.read_for_metrics(r, [customer.number], caller.store.settings.zone, at)
+    return Basis(place, data_version, None, as_of, known)
 
 
 def read_reports(caller: Caller, customer: Customer, basis: Basis) -> dict[str, ReportView]:

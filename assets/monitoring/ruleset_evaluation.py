@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from assets.core.batches import isolate_failures
 from pipelines.decisions import Attribute
+from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.monitoring import (
     Cause,
@@ -33,6 +35,7 @@ from pipelines.monitoring.transitions import OUTCOMES, REPEATS
 from storage.core.database import UNREACHABLE, Reading
 from storage.core.store import Store
 from storage.customers import customers
+from storage.decisions import context
 from storage.monitoring import attributes, rulesets
 from storage.monitoring.rulesets import ActiveRuleset
 
@@ -62,18 +65,23 @@ class WatchedCustomers:
     attributes_read: Mapping[int, Set[str]]  # as in RulesetEvaluation
     attribute_changes: Mapping[int, int]  # as in RulesetEvaluation
     failed: frozenset[int]  # customers of clients with a ruleset that can't be read
+    context: Context  # what metrics read besides transactions
 
     @property
     def customers(self) -> frozenset[int]:
         return self.failed.union(*(each.customers for each in self.of_clients))
 
 
-def read_watched_customers(r: Reading, customer_numbers: Iterable[int]) -> WatchedCustomers:
-    """Read the rulesets that watch these customers. If there are none, this costs one look-up in an index."""
+def read_watched_customers(r: Reading, customer_numbers: Iterable[int], zone: ZoneInfo) -> WatchedCustomers:
+    """Read the rulesets that watch these customers. If there are none, this costs one look-up in an index.
+
+    Args:
+        zone: the service's time zone.
+    """
     numbers = sorted(customer_numbers)
     active = rulesets.find_active(r, numbers)
     if not active:
-        return WatchedCustomers([], {}, {}, frozenset())
+        return WatchedCustomers([], {}, {}, frozenset(), NO_CONTEXT)
     by_client: dict[UUID, list[ActiveRuleset]] = defaultdict(list)
     for each in active:
         by_client[each.client_id].append(each)
@@ -90,7 +98,8 @@ def read_watched_customers(r: Reading, customer_numbers: Iterable[int]) -> Watch
             log.error("a client's customers can't be evaluated: %s", type(error).__name__)
             failed.update(of_client[client_id])
     read = {number: each.plan.attributes for each in watched if each.plan.attributes for number in each.customers}
-    return WatchedCustomers(watched, read, attributes.last_changes(r, read), frozenset(failed))
+    known = context.read_for_metrics(r, numbers, zone)
+    return WatchedCustomers(watched, read, attributes.last_changes(r, read), frozenset(failed), known)
 
 
 def evaluate(
@@ -114,7 +123,9 @@ def evaluate(
         for rows in rows_of(sorted(each.customers)):
             numbers = rows["customer_number"].unique().sort().to_list()
             seen += isolate_failures(
-                partial(_evaluate_customers, each, rows.select(COLUMNS), as_of, now), numbers, failed
+                partial(_evaluate_customers, each, watched_customers.context, rows.select(COLUMNS), as_of, now),
+                numbers,
+                failed,
             )
     evaluated_customers = watched_customers.customers & versions.keys()
     return RulesetEvaluation(
@@ -144,7 +155,7 @@ def evaluate_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[i
     """
     try:
         with store.db.reading() as r:
-            watched_customers = read_watched_customers(r, versions)
+            watched_customers = read_watched_customers(r, versions, store.settings.zone)
         if not watched_customers.customers:
             return None
         return evaluate(
@@ -187,9 +198,9 @@ def _cached_plan(versions: Sequence[VersionedRuleset]) -> MonitoringPlan:
 
 
 def _evaluate_customers(
-    client: WatchedClient, rows: pl.DataFrame, as_of: date, now: datetime, numbers: Sequence[int]
+    client: WatchedClient, known: Context, rows: pl.DataFrame, as_of: date, now: datetime, numbers: Sequence[int]
 ) -> list[EvaluatedCustomers]:
     mine = rows.filter(pl.col("customer_number").is_in(list(numbers)))
     stated = {number: client.attributes[number] for number in numbers}
-    found = observe_customers(client.plan, Facts(mine, as_of), stated, now)
+    found = observe_customers(client.plan, Facts(mine, as_of, known), stated, now)
     return [EvaluatedCustomers(found, found.outcomes)]

@@ -15,7 +15,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
 from storage.core.database import Reading
 from storage.core.store import Store
-from storage.decisions import backtests, policies
+from storage.decisions import backtests, context, policies
 from storage.decisions.backtests import Against, Knowledge, Request
 from storage.jobs import jobs
 from storage.monitoring import attributes
@@ -119,8 +119,9 @@ def _compare_day(
     backtest: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]
 ) -> tuple[pl.DataFrame, Tallies]:
     known = rows if moment.known_seq is None else select_as_known(rows, moment.known_seq)
-    facts = Facts(known, moment.day)
+    by = moment.at if backtest.request.knowledge is Knowledge.THEN else None
     with backtest.store.db.reading() as r:
+        facts = Facts(known, moment.day, context.read_for_metrics(r, numbers, backtest.store.settings.zone, by))
         stated = _attributes(r, backtest, moment, numbers)
         records = _records(r, backtest, moment, numbers)
     if backtest.before is not None:

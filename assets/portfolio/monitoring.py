@@ -79,7 +79,7 @@ def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everyb
 def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> Counts:
     """Evaluate customers by their stored data, and apply the result."""
     with store.db.reading() as r:
-        watched_customers = ruleset_evaluation.read_watched_customers(r, work.customers)
+        watched_customers = ruleset_evaluation.read_watched_customers(r, work.customers, store.settings.zone)
         places = transactions.current_locations(r, watched_customers.customers)
     good, damaged = transactions.separate_damaged(store.lake, places)
     place_of = {place.customer_number: place for place in good}

@@ -41,6 +41,7 @@ from pipelines.reports import REPORTS, Report
 from storage.core.buckets import ALL
 from storage.core.settings import Settings
 from storage.core.store import Store
+from storage.decisions import context
 from storage.enrichment import compaction, transactions
 from storage.jobs import batches
 from storage.portfolio import maintenance, peers, tables
@@ -218,7 +219,7 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
     good, damaged = transactions.separate_damaged(store.lake, places)
     versions = {place.customer_number: place.data_version for place in good}
     failed: list[int] = []
-    read = each_slice(store.lake, good, partial(_readings, as_of, failed))
+    read = each_slice(store.lake, good, partial(_readings, store, as_of, failed))
     readings = pl.concat([pl.DataFrame(schema=metrics.READINGS), *chain.from_iterable(read)])
     with store.db.reading() as r:
         rows = tables.combine_metrics(r, readings, versions, as_of)
@@ -234,11 +235,13 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
     return MaterializeResult(metadata=metadata, check_results=checks.results(rows, checks.OF_METRICS))
 
 
-def _readings(as_of: date, failed: list[int], rows: pl.DataFrame) -> Sequence[pl.DataFrame]:
+def _readings(store: Store, as_of: date, failed: list[int], rows: pl.DataFrame) -> Sequence[pl.DataFrame]:
     """Read every metric of the rows' customers (READINGS). Customers whose metrics can't be computed are left out."""
 
     def compute(numbers: Sequence[int]) -> list[pl.DataFrame]:
-        return [metrics.readings(Facts(rows.filter(pl.col("customer_number").is_in(list(numbers))), as_of))]
+        with store.db.reading() as r:
+            known = context.read_for_metrics(r, numbers, store.settings.zone)
+        return [metrics.readings(Facts(rows.filter(pl.col("customer_number").is_in(list(numbers))), as_of, known))]
 
     return isolate_failures(compute, rows["customer_number"].unique().sort().to_list(), failed)
 

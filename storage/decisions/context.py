@@ -29,7 +29,14 @@ from storage.portfolio import peers
 from storage.reports import resolutions
 
 
-def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zone: ZoneInfo) -> Context:
+def read(
+    r: Reading,
+    versions: Mapping[int, int],
+    now: datetime,
+    as_of: date,
+    zone: ZoneInfo,
+    known_at: datetime | None = None,
+) -> Context:
     """Return the current data of these customers, without expired attributes.
 
     Peer percentiles are those of the last nightly computation before `as_of`, so that a report of a past day can be
@@ -38,6 +45,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zo
     Args:
         versions: customer number → data version.
         zone: the service's time zone, in which the time of a resolution is converted to a date.
+        known_at: leave out later resolutions.
     """
     numbers = list(versions)
     parties = [
@@ -57,14 +65,28 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date, zo
         attributes=pl.DataFrame(attribute_rows, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.count_repeated_and_refused(r, versions), schema=INTAKE, orient="row"),
         statements=statement_evidence.read_evidence(r, versions),
-        resolutions=_resolutions(r, numbers, zone),
+        resolutions=_resolutions(r, numbers, zone, known_at),
     )
 
 
-def _resolutions(r: Reading, customer_numbers: Iterable[int], zone: ZoneInfo) -> pl.DataFrame:
+def read_for_metrics(
+    r: Reading, customer_numbers: Iterable[int], zone: ZoneInfo, known_at: datetime | None = None
+) -> Context:
+    """Return what metrics read of these customers besides their transactions: which findings a person resolved.
+
+    Args:
+        zone: as in `read`, like the next.
+        known_at: leave out later resolutions.
+    """
+    return Context(resolutions=_resolutions(r, customer_numbers, zone, known_at))
+
+
+def _resolutions(
+    r: Reading, customer_numbers: Iterable[int], zone: ZoneInfo, known_at: datetime | None
+) -> pl.DataFrame:
     rows = [
         (number, each.kind, each.key, each.reason, each.made_at.astimezone(zone).date())
-        for number, each in resolutions.find_in_force(r, customer_numbers)
+        for number, each in resolutions.find_in_force(r, customer_numbers, known_at)
     ]
     return pl.DataFrame(rows, schema=RESOLUTIONS, orient="row")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
-from sqlalchemy import func, insert, select
+from sqlalchemy import and_, func, insert, select
 
 from pipelines.vocabulary.errors import NotFound
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
@@ -66,9 +66,12 @@ def read_current(r: Reading, customer: Customer) -> list[Resolution]:
     return [each for _, each in find_in_force(r, [customer.number])]
 
 
-def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, Resolution]]:
-    """Return the customers' resolutions in force, each with the customer's number."""
-    mine = resolutions.c.customer_number.in_(list(customer_numbers))
+def find_in_force(
+    r: Reading, customer_numbers: Iterable[int], by: datetime | None = None
+) -> list[tuple[int, Resolution]]:
+    """Return the customers' resolutions in force, now or at a time, each with the customer's number."""
+    of_them = resolutions.c.customer_number.in_(list(customer_numbers))
+    mine = of_them if by is None else and_(of_them, resolutions.c.made_at <= by)
     key = (resolutions.c.customer_number, resolutions.c.key)
     last = select(func.max(resolutions.c.number)).where(mine).group_by(*key)
     query = select(resolutions).where(resolutions.c.number.in_(last), resolutions.c.reason.is_not(None))

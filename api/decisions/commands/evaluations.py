@@ -17,8 +17,8 @@ from storage.core.database import Reading
 from storage.core.paging import Page
 from storage.core.store import Store
 from storage.customers import customers
+from storage.decisions import context, policies
 from storage.decisions import evaluations as stored_evaluations
-from storage.decisions import policies
 from storage.decisions.evaluations import Evaluation
 from storage.enrichment import transactions
 from storage.enrichment.transactions import Location
@@ -110,8 +110,9 @@ def _replay(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
         policy = policies.get(r, found.client_id, found.slug)
         planned = PlannedPolicy.of(policies.version(r, policy, found.version).policy)
         place, is_stored = _find_evaluated_location(r, found)
+        known = context.read_for_metrics(r, [found.customer_number], store.settings.zone, found.at)
     figures = (
-        deciding.compute_figures(store.lake, place, found.customer_number, found.as_of, planned.plan)
+        deciding.compute_figures(store.lake, place, known, found.customer_number, found.as_of, planned.plan)
         if is_stored
         else None
     )

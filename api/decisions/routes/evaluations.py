@@ -174,7 +174,7 @@ def explain_evaluation(
         found = caller.evaluation(r, evaluation_id)
         customer = caller.customer(r, str(found.customer_id))
         version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
-        basis = replay.decision_basis(r, customer, found.data_version, found.as_of)
+        basis = replay.decision_basis(r, caller, customer, found.data_version, found.as_of, found.at)
     plan = deciding.cache(caller).plan_version(version).plan
     figure = query.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
     with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
@@ -217,7 +217,7 @@ def _requested_override(found: Evaluation, sent: SentOverride) -> Request:
 
 def _read_snapshot(caller: Caller, customer_id: str, slug: str, version: int | None) -> Snapshot:
     with caller.reading() as r:
-        return deciding.read_snapshot(r, caller.customer(r, customer_id), caller.policy(r, slug), version)
+        return deciding.read_snapshot(r, caller, caller.customer(r, customer_id), caller.policy(r, slug), version)
 
 
 def _axes(plan: Plan, sent: SentGrid) -> tuple[Axis, Axis]:

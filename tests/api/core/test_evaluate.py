@@ -7,19 +7,25 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import requests
+from sqlalchemy import insert
 
 from pipelines.decisions import Policy
+from pipelines.figures.facts import Facts
+from pipelines.integrity import findings
 from pipelines.metrics import METRICS
 from storage.access import keys
+from storage.core.models import resolutions
 from storage.core.store import Store
+from storage.customers import customers
 from storage.decisions import policies
 from storage.decisions.policies import PolicyVersion
 from tests.api.conftest import Client, new_client, with_scopes
 from tests.api.worker import end_submissions
+from tests.pipelines.integrity.test_findings import DRESSED, TODAY
 
 SLUG = "overdraft"
 METRIC = "history_days"
@@ -722,3 +728,27 @@ def test_evaluations_during_a_commit_each_read_one_version(store: Store, client:
     seen = {(each.result()["dataVersion"], each.result()["verdict"]["outcome"]) for each in asked}
     assert seen <= {(0, "indeterminate"), (1, "blocked")}
     assert (1, "blocked") in seen
+
+
+def test_a_resolved_finding_no_longer_changes_what_a_decision_reads(store: Store, client: Client) -> None:
+    slugs = ("revenue_180d", "true_revenue_180d")
+    save_policy(store, client, WITHOUT_INPUTS | {"indicators": [{"metric": slug} for slug in slugs]})
+    customer_id = client.new_customer()
+    client.submit_transactions(customer_id)
+    columns = ("transaction_id", "date", "amount", "category", "category_group", "counterparty_group")
+    end_submissions(store, DRESSED.select(columns).to_dicts())
+
+    def figures() -> tuple[str, list[Decimal]]:
+        found = evaluate_successfully(client, customer_id, "plain")
+        return found["evaluationId"], [each["value"] for each in found["indicators"]]
+
+    earlier, (stated, true) = figures()
+    assert stated - true == Decimal("11200.11")
+    with store.db.writing() as w:
+        key = findings(Facts(DRESSED, TODAY))["key"].item()
+        number = customers.with_id(w, UUID(customer_id)).number
+        named = {"customer_number": number, "kind": "finding", "key": key, "reason": "Deposits."}
+        w.execute(insert(resolutions).values(**named, made_at=datetime.now(UTC), made_by="somebody"))
+    assert figures()[1] == [stated, stated]
+    lineage = client.get(f"/v1/evaluations/{earlier}/lineage?figure=/true_revenue_180d")
+    assert json.loads(lineage.text, parse_float=Decimal)["data"]["value"] == true

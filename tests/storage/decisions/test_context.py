@@ -150,3 +150,16 @@ def test_a_resolution_has_the_day_of_the_services_time_zone(store: Store) -> Non
         word = {"kind": "finding", "key": "a", "reason": "seen", "made_at": now, "made_by": "key"}
         w.execute(insert(resolutions).values(customer_number=customer.number, **word))
     assert read_context(store, customer, now).resolutions["resolved_on"].to_list() == [date(2026, 7, 1)]
+
+
+def test_what_was_resolved_later_is_not_known_at_an_earlier_time(store: Store, now: datetime) -> None:
+    customer, later = a_customer(store, a_client(store, now), now), now + timedelta(hours=1)
+    word = {"customer_number": customer.number, "kind": "finding", "made_by": "key"}
+    said = [("a", "seen", now), ("a", None, later), ("b", "seen", later)]
+    with store.db.writing() as w:
+        w.execute(insert(resolutions), [{**word, "key": key, "reason": why, "made_at": at} for key, why, at in said])
+    with store.db.reading() as r:
+        whose, zone = [customer.number], store.settings.zone
+        then, since = (context.read_for_metrics(r, whose, zone, at).resolutions for at in (now, later))
+        replayed = context.read(r, dict.fromkeys(whose, 1), now, now.date(), zone, now).resolutions
+    assert (then["key"].to_list(), since["key"].to_list(), replayed["key"].to_list()) == (["a"], ["b"], ["a"])

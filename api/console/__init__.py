@@ -22,7 +22,9 @@ place, and everything is recorded with the user's id. A page that needs more get
   redirects with a sentence that the next page shows. A refusal of the API ends the page with that problem as a page; to
   show it beside a form instead, catch `calls.Refused`. `names` says who is meant by the ids of responses.
 - Pages work without JavaScript. Attributes of htmx improve some: they fetch the same pages and select a part of them
-  (`hx-select`), so there are no partial templates. The content policy allows no inline script or style.
+  (`hx-select`), so there are no partial templates. Whatever such a request may show must be in that part, also faults
+  and the sentence that nothing was found. If the page is refused, the part shows the reason (`routes.IN_PLACE`). The
+  content policy allows no inline script or style.
 - `templates/layout.html` is the frame; `templates/kit.html` has the macros for forms, badges and pages of a list.
   Filters write money, days and numbers (`rendering`), the same way as the reports.
 - `routes.PageRoute` sends people to sign in, and shows refusals as pages.

@@ -380,11 +380,20 @@ def _land(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.Dat
     )
     # A repeated id identifies no row. Rows without an id don't matter, but `is_unique` takes nulls for repeated values.
     identifies = (pl.col("transactionId").is_unique() | pl.col("transactionId").is_null()).all().over(_ACCOUNT)
-    with_unique_ids = landed.with_columns(transactionId=pl.when(identifies).then("transactionId"))
+    with_unique_ids = landed.with_columns(transactionId=pl.when(identifies & ~_are_numbered()).then("transactionId"))
     if digest is None:
         absent_digests = {name: pl.lit(None, pl.Binary) for name in DIGESTS}
         return with_unique_ids.with_columns(masked=pl.lit(value=False), **absent_digests)
     return mask_rows(with_unique_ids, MASKED, digest)
+
+
+def _are_numbered() -> pl.Expr:
+    """Return whether ids only number the file's rows: 1, 2, 3 … The next export would begin at 1 again, and its rows
+    would replace this one's.
+    """
+    number = pl.col("transactionId").cast(pl.Int64, strict=False)
+    counted = (number.max() - number.min() + 1 == number.n_unique()) & (number.null_count() == 0)
+    return ((number.min() <= 1) & counted).fill_null(value=False)
 
 
 def _doubt_columns() -> dict[str, pl.Expr]:

@@ -479,3 +479,13 @@ def test_fees_in_a_column_of_their_own_are_noted() -> None:
     text = "Date,Description,Amount,Fee,Balance\n13/01/2026,A,50.00,{},50.00\n14/01/2026,B,-5.00,0.00,45.00\n"
     assert "fees in a column of their own" in notes_of(text.format("2.50"))
     assert "fees" not in notes_of(text.format("0.00"))
+
+
+@pytest.mark.parametrize(
+    ("ids", "read_as"),
+    [("12", [None, None]), ("21", [None, None]), ("10", [None, None]), ("23", ["2", "3"]), ("1x", ["1", "x"])],
+)
+def test_ids_that_only_number_the_rows_are_no_ids(ids: str, read_as: list[str | None]) -> None:
+    first, second = ids
+    text = f"Transaction ID,Date,Description,Amount\n{first},13/01/2026,A,-1.00\n{second},14/01/2026,B,-2.00\n"
+    assert only_statement(text).rows["transactionId"].to_list() == read_as

@@ -14,6 +14,7 @@ import polars as pl
 from api.http.dependencies import Caller
 from pipelines.intake.accounts import Account, Oddity, identify
 from pipelines.intake.exports import Statement, are_same_account, name_accounts
+from pipelines.intake.rows import read_date
 from pipelines.vocabulary.schemas import SORT_KEY
 from storage.customers.customers import Customer
 from storage.enrichment import transactions
@@ -52,13 +53,21 @@ def find_accounts(
     nameless = [each for each, (_, sent) in zip(named, exports, strict=True) if not sent.names_account]
     known = list(_read_known(caller, customer)) if nameless else []
     names = {each.bank_name for each in nameless}
-    found = {name: _find_known(known, [each for each in nameless if each.bank_name == name]) for name in names}
+    zone = caller.store.settings.timezone
+    compared = [_with_dates_of(zone, each) for each in nameless]
+    found = {name: _find_known(known, [each for each in compared if each.bank_name == name]) for name in names}
     return [
         _identify_named(caller, customer, each)
         if sent.names_account
         else _identify_nameless(caller, customer, each, found)
         for each, (_, sent) in zip(named, exports, strict=True)
     ]
+
+
+def _with_dates_of(zone: str, statement: Statement) -> Statement:
+    """Return the statement with the dates that its rows will be stored with."""
+    day = read_date("date", zone).dt.to_string("%Y-%m-%d")
+    return replace(statement, rows=statement.rows.with_columns(date=pl.coalesce(day, "date")))
 
 
 def _identify_named(caller: Caller, customer: Customer, statement: Statement) -> IdentifiedStatement:

@@ -84,8 +84,8 @@ def _read_values(rows: pl.LazyFrame, timezone: str) -> pl.LazyFrame:
         {name: f"sent_{name}" for name in FIELDS}
     )
     return sent.with_columns(
-        date=_as_date("sent_date", timezone),
-        value_date=_as_date("sent_valueDate", timezone),
+        date=read_date("sent_date", timezone),
+        value_date=read_date("sent_valueDate", timezone),
         description=pl.col("sent_description"),
         description_digest=pl.col("descriptionDigest"),
         client_transaction_id=pl.col("sent_transactionId"),
@@ -102,7 +102,7 @@ def _absent_if_empty(name: str) -> pl.Expr:
     return pl.when(pl.col(name) != "").then(pl.col(name))
 
 
-def _as_date(name: str, timezone: str) -> pl.Expr:
+def read_date(name: str, timezone: str) -> pl.Expr:
     """Read a date or the date of a date-time; for a date-time ending in Z, its date in the business's time zone."""
     text = pl.col(name)
     own = pl.when(text.str.contains(_DATE) | text.str.contains(_DATE_TIME)).then(text.str.head(10))

@@ -162,8 +162,9 @@ def test_export_without_an_account_continues_a_known_one(store: Store, client: C
     account = (job(store, client, first["jobId"]).submission or {})["account_id"]
     rent = {"date": date(2025, 7, 1), "description": "RENT", "amount": Decimal("-5.00"), "balance": Decimal("95.00")}
     end_submissions(store, rows=[rent | {"bank_name": "june"}])
+    in_utc = f"{HEADING}2025-06-30T23:30:00Z,RENT,-5.00,95.00\n".encode()  # the first of July in Sydney
     overlapping, other = NEWEST_FIRST, CARD_EXPORT
-    for content, is_known in ((overlapping, True), (other, False)):
+    for content, is_known in ((overlapping, True), (in_utc, True), (other, False)):
         [found] = send_accepted(client, customer_id, ("july.csv", content))["jobs"]
         facts = job(store, client, found["jobId"]).submission or {}
         assert (facts["account_id"] == account) is is_known

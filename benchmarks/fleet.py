@@ -20,7 +20,7 @@ import psutil
 from assets.workers.broker import make_app
 from benchmarks.filling import UNTIL
 from benchmarks.service import Home, Service, new_home, running
-from benchmarks.spine import IDLE_ROWS, LOAD_CLIENTS, LOAD_JOBS, LOAD_ROWS, idle_latencies, load
+from benchmarks.spine import IDLE_ROWS, LOAD_CLIENTS, LOAD_JOBS, LOAD_ROWS, measure_idle_latencies, measure_load
 from benchmarks.table import Row, milliseconds, percentile, seconds
 from pipelines.synthetic import plain_rows
 from storage.core import leases
@@ -106,9 +106,9 @@ def _measure(broker: Mapping[str, str], workers: int) -> Measured:
             running(home) as service,
             _further_workers(home, Path(folder), workers - 1) as others,
         ):
-            idle_s = idle_latencies(service)
+            idle_s = measure_idle_latencies(service)
             before_s = _cpu_s(service, others)
-            load_s = load(service)
+            load_s = measure_load(service)
             return Measured(idle_s, load_s, _cpu_s(service, others) - before_s)
 
 

@@ -18,7 +18,7 @@ from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks import reports
 from benchmarks.alone import measure_alone
 from benchmarks.many_rulesets import HARDSHIP_EVERY, attributes_of, plan_rulesets_of_rounds
-from benchmarks.peers_of_monitoring import InCel, Outcomes, conditions_of, in_python, ready
+from benchmarks.peers_of_monitoring import InCel, Outcomes, conditions_of, evaluate_in_python, prepare_customers
 from benchmarks.reports import AS_OF
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines.decisions.readings import Attributes
@@ -216,16 +216,16 @@ class Comparison:
 
 def _evaluate_in_python(files: Sequence[Path], scale: Scale) -> Comparison:
     plan, figures = _sample(files, scale)
-    conditions, customers = conditions_of(plan), ready(figures)
+    conditions, customers = conditions_of(plan), prepare_customers(figures)
     began = time.perf_counter()
-    outcomes = in_python(conditions, customers)
+    outcomes = evaluate_in_python(conditions, customers)
     return _compare(plan, figures, outcomes, time.perf_counter() - began)
 
 
 def _evaluate_in_cel(files: Sequence[Path], scale: Scale) -> Comparison:
     plan, figures = _sample(files, scale)
     peer = InCel(conditions_of(plan))
-    customers = peer.prepare(ready(figures))
+    customers = peer.prepare(prepare_customers(figures))
     began = time.perf_counter()
     outcomes = peer.outcomes(customers)
     return _compare(plan, figures, outcomes, time.perf_counter() - began)

@@ -1,8 +1,9 @@
 """Peers of a ruleset evaluation: the same conditions, customer by customer, on metrics in a dictionary per customer.
 
-In plain Python a condition is a small tree that is evaluated with exact decimals and three-valued logic; it is the
-oracle for ours. In CEL (`common-expression-language`) each rule is an expression over doubles, compiled once. An
-inequality with null is an error, which `&&` ignores if another operand decides; an equality with null is false.
+In plain Python a condition is a small tree that is evaluated with exact decimals and three-valued logic. Its results
+are also the oracle for our own evaluation. In CEL (`common-expression-language`) each rule is an expression over
+doubles, compiled once. An inequality with null is an error, which `&&` ignores if another operand decides; an equality
+with null is false.
 """
 
 import operator
@@ -29,7 +30,7 @@ Operand: TypeAlias = "Node | str | Decimal"
 
 @dataclass(frozen=True)
 class Node:
-    """A condition or a number as plain data. Operands are others of these, names or decimals."""
+    """A condition or a calculated number as plain data. Operands are nodes, names of metrics, or decimals."""
 
     operator: str
     operands: Sequence[Operand]
@@ -40,7 +41,7 @@ def conditions_of(plan: MonitoringPlan) -> list[Node]:
     return [_condition_of_rule(plan, ruleset_id, code) for ruleset_id, code in plan.rules]
 
 
-def ready(figures: pl.DataFrame) -> Sequence[Known]:
+def prepare_customers(figures: pl.DataFrame) -> Sequence[Known]:
     """Return what the conditions may read of each customer. This preparation is not measured."""
     return figures.select(pl.selectors.decimal()).to_dicts()
 
@@ -66,7 +67,7 @@ def _operand(of: Condition | Number, names: Mapping[str, str]) -> Operand:
 # In plain Python
 
 
-def in_python(conditions: Sequence[Node], customers: Sequence[Known]) -> list[Outcomes]:
+def evaluate_in_python(conditions: Sequence[Node], customers: Sequence[Known]) -> list[Outcomes]:
     return [[_holds(each, known) for each in conditions] for known in customers]
 
 

@@ -152,7 +152,7 @@ def _count_mistakes(described: Mapping[str, Sequence[Verdict]], count: int) -> M
 
 def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
     files, _ = measure_alone(reports.write_portfolio, folder, portfolio)
-    every, _ = measure_alone(reports.metrics_of_portfolio, files)
+    every, _ = measure_alone(reports.measure_metrics, files)
     read, _ = measure_alone(_measure_read_metrics, files)
     whose = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
     return [
@@ -163,7 +163,7 @@ def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
 
 
 def _measure_read_metrics(files: Sequence[Path]) -> Timed:
-    return reports.metrics_of_portfolio(files, plan_policy(ten_rules.policy()).metrics)
+    return reports.measure_metrics(files, plan_policy(ten_rules.policy()).metrics)
 
 
 def _measure_backtest(folder: Path, customers: int, rows_each: int) -> list[Row]:

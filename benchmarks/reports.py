@@ -71,17 +71,17 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 
 def _measure(folder: Path, scale: Scale) -> list[Row]:
-    one, _ = measure_alone(_one_customer, scale.repeats)
+    one, _ = measure_alone(_measure_one_customer, scale.repeats)
     files, _ = measure_alone(write_portfolio, folder, scale)
     portfolios = [
-        measure_alone(_portfolio, files[: count // CUSTOMERS_PER_FILE or 1], count) for count in scale.customers
+        measure_alone(_measure_portfolio, files[: count // CUSTOMERS_PER_FILE or 1], count) for count in scale.customers
     ]
-    measured = [measure_alone(metrics_of_portfolio, files)]
+    measured = [measure_alone(measure_metrics, files)]
     peers = [
-        measure_alone(_time, in_duckdb, files)[0],
-        measure_alone(_time, in_pandas, files[: scale.in_pandas // CUSTOMERS_PER_FILE or 1])[0],
+        measure_alone(_measure_peer, in_duckdb, files)[0],
+        measure_alone(_measure_peer, in_pandas, files[: scale.in_pandas // CUSTOMERS_PER_FILE or 1])[0],
     ]
-    floor, _ = measure_alone(_floor, files)
+    floor, _ = measure_alone(_measure_floor, files)
     (largest, totals), peak = portfolios[-1]
     _require_agreement(totals, peers[0][1])
     rates = [timed.took_s / timed.rows for (timed, _), _ in portfolios]
@@ -112,7 +112,7 @@ def _enrich(businesses: int, seed: int, months: int) -> pl.DataFrame:
     return enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
 
 
-def _one_customer(repeats: int) -> dict[str, float]:
+def _measure_one_customer(repeats: int) -> dict[str, float]:
     """Return the median seconds over `repeats` for the reports and metrics of one customer."""
     every = _enrich(8, 11, 24)
     largest = every["customer_number"].value_counts().sort("count", "customer_number")["customer_number"][-1]
@@ -152,10 +152,10 @@ def renumber(rows: pl.DataFrame, number: int) -> pl.DataFrame:
     return rows.with_columns(pl.lit(number, pl.Int64).alias("customer_number"), made)
 
 
-def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
+def _measure_portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
     """Measure all reports and metrics of this many customers. Also return the totals to compare with the peers'."""
 
-    def computed(file: Path) -> tuple[int, pl.DataFrame]:
+    def compute_file(file: Path) -> tuple[int, pl.DataFrame]:
         facts = Facts(_read_customers(file, customers), AS_OF)
         described = {kind: report.compute(facts) for kind, report in REPORTS.items()}
         facts.cached(metrics.values)
@@ -163,7 +163,7 @@ def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
 
     began = time.perf_counter()
     with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
-        each = list(pool.map(computed, files))
+        each = list(pool.map(compute_file, files))
     took = time.perf_counter() - began
     return Timed(sum(rows for rows, _ in each), took), _totals(each[0][1]["data"])
 
@@ -192,21 +192,21 @@ def _require_agreement(ours: Totals, of_first_file: Totals) -> None:
             raise AssertionError(f"The peer says {name} is {of_first_file[name]}, and we say {total}.")
 
 
-def metrics_of_portfolio(files: Sequence[Path], wanted: metrics.Metrics = metrics.METRICS) -> Timed:
+def measure_metrics(files: Sequence[Path], wanted: metrics.Metrics = metrics.METRICS) -> Timed:
     """Measure metrics, with everything that they are computed from, for every customer in the files."""
 
-    def computed(file: Path) -> int:
+    def compute_file(file: Path) -> int:
         facts = Facts(pl.read_parquet(file, columns=list(COLUMNS)), AS_OF)
         metrics.values(facts, wanted)
         return facts.rows.height
 
     began = time.perf_counter()
     with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
-        rows = sum(pool.map(computed, files))
+        rows = sum(pool.map(compute_file, files))
     return Timed(rows, time.perf_counter() - began)
 
 
-def _time(compute: Callable[[Sequence[Path]], Totals], files: Sequence[Path]) -> tuple[Timed, Totals]:
+def _measure_peer(compute: Callable[[Sequence[Path]], Totals], files: Sequence[Path]) -> tuple[Timed, Totals]:
     """Return the time for all files, and the totals of the first."""
     first = compute(files[:1])
     began = time.perf_counter()
@@ -215,7 +215,7 @@ def _time(compute: Callable[[Sequence[Path]], Totals], files: Sequence[Path]) ->
     return Timed(sum(pl.scan_parquet(file).select(pl.len()).collect().item() for file in files), took), first
 
 
-def _floor(files: Sequence[Path]) -> Timed:
+def _measure_floor(files: Sequence[Path]) -> Timed:
     rows, began = 0, time.perf_counter()
     for file in files:
         rows += pl.read_parquet(file, columns=list(COLUMNS)).height

@@ -33,10 +33,10 @@ _STATUS = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
 
 def measure(folder: Path, database: str) -> Sequence[Row]:
     with new_home(folder / "service", database) as home, running(home) as service:
-        idle = idle_latencies(service)
-        elapsed = load(service)
-    peer_idle = _peer(folder / "peer", IDLE_ROWS)
-    peer_load = _peer(folder / "peer-load", LOAD_ROWS)
+        idle = measure_idle_latencies(service)
+        elapsed = measure_load(service)
+    peer_idle = _measure_peer(folder / "peer", IDLE_ROWS)
+    peer_load = _measure_peer(folder / "peer-load", LOAD_ROWS)
     return [*_idle_rows(idle, peer_idle), *_load_rows(elapsed, peer_load)]
 
 
@@ -60,7 +60,7 @@ def _load_rows(elapsed_s: float, peers: Sequence[float]) -> list[Row]:
     ]
 
 
-def idle_latencies(service: Service) -> list[float]:
+def measure_idle_latencies(service: Service) -> list[float]:
     """Measure one job at a time on an idle system, each for a customer without history."""
     http = service.session()
     bodies = [_body(index, IDLE_ROWS) for index in range(IDLE_JOBS)]
@@ -74,18 +74,18 @@ def idle_latencies(service: Service) -> list[float]:
     return latencies
 
 
-def load(service: Service) -> float:
+def measure_load(service: Service) -> float:
     """Return the seconds from the first submission until all jobs were seen completed."""
     bodies = [_body(index, LOAD_ROWS) for index in range(LOAD_JOBS)]
     with ThreadPoolExecutor(LOAD_CLIENTS) as clients:
         customers = list(clients.map(lambda _: service.customer(service.session()), bodies))
         started = time.perf_counter()
         shares = [range(client, LOAD_JOBS, LOAD_CLIENTS) for client in range(LOAD_CLIENTS)]
-        list(clients.map(lambda share: _one_client(service, share, customers, bodies), shares))
+        list(clients.map(lambda share: _run_client(service, share, customers, bodies), shares))
     return time.perf_counter() - started
 
 
-def _one_client(service: Service, share: range, customers: list[str], bodies: list[dict[str, Any]]) -> None:
+def _run_client(service: Service, share: range, customers: list[str], bodies: list[dict[str, Any]]) -> None:
     http = service.session()
     jobs = [service.submit(http, customers[index], bodies[index]) for index in share]
     for job in jobs:
@@ -101,14 +101,14 @@ def _body(seed: int, rows: int) -> dict[str, Any]:
     return {"accountNumber": str(10_000_000 + seed), "bsb": "062000", "transactions": plain_rows(rows, seed, UNTIL)}
 
 
-def _peer(folder: Path, rows: int) -> list[float]:
+def _measure_peer(folder: Path, rows: int) -> list[float]:
     """Return the seconds from launch to SUCCESS of each stock run, one after another."""
     folder.mkdir(parents=True)
     submission_rows(rows, seed=1).write_parquet(folder / "rows.parquet")
     inputs = {"rows": str(folder / "rows.parquet"), "enriched": str(folder / "enriched.parquet")}
     config = {"ops": {"naive_transactions": {"config": inputs}}}
     with _stock_dagster(folder / "home") as url:
-        return [_one_run(url, config) for _ in range(PEER_RUNS)]
+        return [_time_run(url, config) for _ in range(PEER_RUNS)]
 
 
 @contextmanager
@@ -144,7 +144,7 @@ def _wait_until_it_answers(url: str) -> None:
     raise TimeoutError("the stock web server did not start within 60 s")
 
 
-def _one_run(url: str, config: dict[str, Any]) -> float:
+def _time_run(url: str, config: dict[str, Any]) -> float:
     started = time.perf_counter()
     launched = _graphql(url, _LAUNCH, {"config": config})["launchRun"]
     run_id = launched["run"]["runId"]

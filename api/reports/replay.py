@@ -61,7 +61,7 @@ DEFAULT_FIGURES = {  # by report; the figure to explain if none is named
     "aggregate": "/tables/monthly_cash_flow/values/0/revenue",
     METRICS: "/months_of_history",
 }
-CACHED = 150  # most entries in each cache: 50 moments (our judgement); a report or comparison has up to some 400 kB
+MAX_CACHED = 150  # entries of each cache: three reports of 50 moments (our judgement); an entry may have some 400 kB
 NO_ROWS = f"The transactions themselves are not shown: this key lacks the scope {' or '.join(READING_ROWS)}."
 
 log = logging.getLogger("tidemark.api")
@@ -108,9 +108,9 @@ class Basis:
 class Cache:
     """What a process computed last for past moments: reports by state and kind, and comparisons of two states."""
 
-    reports: Recent[tuple[State, str], ReportView] = field(default_factory=lambda: Recent(CACHED))
+    reports: Recent[tuple[State, str], ReportView] = field(default_factory=lambda: Recent(MAX_CACHED))
     diffs: Recent[tuple[State, State, tuple[str, ...]], Mapping[str, Any]] = field(
-        default_factory=lambda: Recent(CACHED)
+        default_factory=lambda: Recent(MAX_CACHED)
     )
 
 
@@ -118,7 +118,7 @@ def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, k
     """Return the basis for `moment`. If no moment is given and `kind` has a stored report, return that report's basis.
 
     Raises:
-        Gone: the version is no longer stored, and with `known_at`, the current version can't replace it (`_known`).
+        Gone: the version is no longer stored and, with `known_at`, no other can replace it (`_find_version_at`).
         NotFound: there is no such version yet.
     """
     version, as_of = moment.data_version, moment.as_of
@@ -296,7 +296,9 @@ def describe_diff(found: Diff) -> dict[str, Any]:
         "rowsCorrected": found.rows_corrected,
         "rowsReenriched": found.rows_reenriched,
         "headlines": [{"name": each.name, **_describe_compared(each)} for each in found.headlines],
-        "figures": msgspec.Raw(encode([_describe_changed(each) for each in found.figures])),  # thousands: as bytes
+        "figures": msgspec.Raw(
+            encode([_describe_changed(each) for each in found.figures])
+        ),  # bytes: there may be thousands
     }
 
 

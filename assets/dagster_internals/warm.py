@@ -41,12 +41,12 @@ def main() -> None:
     logs.log_to_stderr(f"worker {options.queue}", Settings())
     line = line_to_parent()
     signals = Signals(line)
-    run_ids = receive_runs(line)  # first, because an instance waits for its database, also when the parent is gone
+    run_ids = receive_runs(line)  # before the instance, which may wait for its database: this notices a dead parent
     with capture_interrupts(), DagsterInstance.get() as instance:
         repository = warm_repository(options.module)
         signals.report_free()
         if options.queue == Queue.ENRICHMENT:
-            prepare()  # not before `free`, because a run that is sent meanwhile would need the same anyway
+            prepare()  # after `report_free`: a run that is sent now would have to load the same itself
         while (run_id := run_ids.get()) is not None:
             pop_captured_interrupt()  # an interrupt that came too late for the previous run
             execute(instance, repository, run_id)

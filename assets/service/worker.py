@@ -23,7 +23,7 @@ from assets.webhooks.sending import tls_context
 from assets.workers.heads import FleetHead, Head, HomeHead
 from assets.workers.ledgers import BatchLedger, FleetLedger
 from assets.workers.queues import Ledger, WarmQueue
-from assets.workers.worker_calls import SLOT, answering
+from assets.workers.worker_calls import SLOT, serve_calls
 from storage.core import logs
 from storage.core.models import Queue
 from storage.core.settings import Settings, SettingsError
@@ -52,7 +52,7 @@ def _work_in_home(settings: Settings, stop: threading.Event, make_queue: Callabl
         ledger = BatchLedger(store, holder)
         queues = {queue: make_queue(queue, ledger) for queue in Queue}
         head = HomeHead(store, queues, ledger, f"{dagster_home.worker_role(settings)}/{slot}", holder)
-        with answering(settings.dagster_home, slot, head.answer):
+        with serve_calls(settings.dagster_home, slot, head.answer):
             _work(head, partial(delivery.run, store, stop, holder), queues.values(), stop)
 
 

@@ -3,10 +3,10 @@
     claim ─→ Claimed ─ sign ─→ Post ─ send ─→ Ended ─→ record
                          └──── cancelled, or no secret ───┘
 
-Commits wake the loop; without one it polls twice a second for expired leases and due retries. Many deliveries share
-one transaction: each round records all that have ended and claims as many as slots are free. A delivery is claimed only
-for a free slot, and its deadline starts then, so a long queue causes no timeouts. `storage.webhooks.outbox` decides how
-clients share the slots. If the process is killed, the leases expire and the same bytes are sent again.
+Commits wake the loop. Between commits it polls twice a second for expired leases and due retries. Many deliveries share
+one transaction: each round records all that have ended and claims one for each free slot. A delivery's deadline starts
+when it is claimed, so a long queue causes no timeouts. `storage.webhooks.outbox` decides how clients share the slots.
+If the process is killed, the leases expire and the same bytes are sent again.
 """
 
 import asyncio
@@ -170,8 +170,10 @@ class _Sender:
             log.exception("deliveries in progress could not be recorded; they are sent again when their leases expire")
 
     def _exchange(self, ended: Sequence[Ended], max_claims: int, free: int) -> list[Claimed]:
-        """Record what ended, make deliveries due whose lease has expired or whose retry has come, and claim at most
-        `max_claims` for `free` slots: all in one transaction, and in none if there is nothing to do.
+        """Record ended deliveries, and claim at most `max_claims` due ones for `free` slots.
+
+        Deliveries whose lease has expired, or whose retry is due, become due first. All this is one transaction; if
+        there is nothing to do, none is begun.
         """
         now = leases.clock(self._store.db)
         if not ended and not self._has_work(max_claims, free, now):

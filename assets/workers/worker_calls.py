@@ -21,7 +21,7 @@ from storage.core.models import Queue
 
 SLOT = "worker"
 TIMEOUT_S = 10.0  # the worker records a run in the database before it answers
-LONGEST_LINE = 4_096
+MAX_LINE_BYTES = 4_096
 
 
 class Verb(StrEnum):
@@ -103,7 +103,7 @@ def _ask(home: Path, slot: int, call: Call) -> bool:
         try:
             line.connect(str(_socket(home, slot)))
             line.sendall(json.dumps(asdict(call)).encode() + b"\n")
-            answer = line.makefile("rb").readline(LONGEST_LINE)
+            answer = line.makefile("rb").readline(MAX_LINE_BYTES)
         except (FileNotFoundError, ConnectionError) as error:
             raise NoWorkerError from error
     if not answer:
@@ -116,8 +116,8 @@ def _socket(home: Path, slot: int) -> Path:
 
 
 @contextmanager
-def answering(home: Path, slot: int, answer: Callable[[Call], bool]) -> Iterator[None]:
-    """Answer calls, each in a thread of its own, until the end of the block."""
+def serve_calls(home: Path, slot: int, answer: Callable[[Call], bool]) -> Iterator[None]:
+    """Answer calls until the end of the block, each in its own thread."""
     path = _socket(home, slot)
     path.unlink(missing_ok=True)
 
@@ -125,7 +125,7 @@ def answering(home: Path, slot: int, answer: Callable[[Call], bool]) -> Iterator
         timeout = TIMEOUT_S
 
         def handle(self) -> None:
-            fields = json.loads(self.rfile.readline(LONGEST_LINE))
+            fields = json.loads(self.rfile.readline(MAX_LINE_BYTES))
             queue = fields.pop("queue")
             call = Call(Verb(fields.pop("verb")), queue=Queue(queue) if queue else None, **fields)
             self.wfile.write(json.dumps(answer(call)).encode() + b"\n")

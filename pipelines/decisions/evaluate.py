@@ -13,7 +13,7 @@ from pipelines.decisions.nodes import LEAVES, Graph, Node
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS, NUMBER, constant, in_bands, round_down
 from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedStep
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Limit
-from pipelines.decisions.readings import CACHED, column_of
+from pipelines.decisions.readings import MAX_CACHED, column_of
 from pipelines.vocabulary.checkpoints import checkpoint
 from pipelines.vocabulary.plans import AS_WRITTEN
 
@@ -73,7 +73,7 @@ def _level(nodes: Iterable[Node]) -> Columns:
     return [_value(node).alias(node.name) for node in nodes]
 
 
-@lru_cache(CACHED)
+@lru_cache(MAX_CACHED)
 def _value(node: Node) -> pl.Expr:
     operands = [pl.col(each) for each in node.of]
     if node.operator in ARITHMETIC:

@@ -31,7 +31,7 @@ CAUSES: Mapping[str, str] = {
     WRONG_KIND: "the stored value is of another kind",
 }
 
-CACHED = 10_000  # nodes whose expressions are cached: building them takes longer than deciding one customer
+MAX_CACHED = 10_000  # nodes whose expressions are cached: building them takes longer than deciding one customer
 
 TYPES: Mapping[Kind, pl.DataType] = {"decimal": NUMBER, "boolean": pl.Boolean(), "string": pl.String()}
 
@@ -88,12 +88,12 @@ def read_leaves(
     )
 
 
-@lru_cache(CACHED)
+@lru_cache(MAX_CACHED)
 def _value_of_metric(node: Node) -> pl.Expr:
     return round_column(pl.col(node.label)).alias(column_of(node))
 
 
-@lru_cache(CACHED)
+@lru_cache(MAX_CACHED)
 def _cause_of_metric(node: Node) -> pl.Expr:
     """Return the metric's own cause, or that its value is too large to be one of a policy."""
     column = column_of(node)

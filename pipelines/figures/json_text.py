@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 
-CACHED = 64  # schemas whose expression is cached: building one takes longer than formatting a page of rows
+MAX_CACHED = 64  # schemas whose expression is cached: building one takes longer than formatting a page of rows
 
 
 def json_objects(frame: pl.DataFrame) -> pl.Series:
@@ -33,7 +33,7 @@ def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
     return _object_text(tuple(schema.items()))
 
 
-@lru_cache(CACHED)
+@lru_cache(MAX_CACHED)
 def _object_text(columns: Sequence[tuple[str, pl.DataType]]) -> pl.Expr:
     parts: list[tuple[str, pl.Expr]] = []
     for plain, together in groupby(columns, lambda column: _is_plain(column[1])):

@@ -2,10 +2,13 @@
 
 The default scorecard's points, before any ceiling, are the offset (`correction`). All of its features are weighted
 anew, shrunk towards the weights that they have, so with weak evidence the fit is near the default scorecard with a
-recalibrated link. Readings that it doesn't have can earn points in two ways. The ranks of one reading may count, in up
-to BANDS bands of about equally many cases. Or the mean of the ranks of all of them with a known direction: with few
-outcomes, equal weights predict nearly as well as fitted ones (Dawes, 1979), and they cost a single slope. What is
-unknown earns nothing, so leaving data out never helps, and a fitted scorecard is as monotone as the default one.
+recalibrated link. Readings that the default scorecard doesn't have can earn points in two ways:
+
+- by the ranks of one reading, in up to BANDS bands with about equally many cases;
+- by the mean rank of all readings with a known direction. With few outcomes, equal weights predict nearly as well as
+  fitted ones (Dawes, 1979), and they cost a single slope.
+
+What is unknown earns nothing, so leaving data out never helps. A fitted scorecard is as monotone as the default one.
 
 What is known of a feature's direction is a constraint: no weight of the default scorecard falls below 0, and a further
 reading whose outcomes contradict its known direction gets no weight. Where no direction is known, the cases decide it.
@@ -210,7 +213,7 @@ def fit(training: TrainingCases, calibration: Calibration, name: str) -> Scoreca
         Unprocessable: nothing can be learned from these cases, with the reason.
     """
     refuse_unlearnable(training)
-    weights = most_slopes(training.defaulted) - 1  # one slope is the scorecard's; folds get as many, to be judged alike
+    weights = most_slopes(training.defaulted) - 1  # one slope is the default scorecard's; every fold has as many
     fitted = _fit(training, weights)
     facts = {
         **measure_on_unseen(

@@ -22,13 +22,13 @@ from typing import Any
 from pipelines.vocabulary.errors import TidemarkError
 from storage.core.settings import LogFormat, Settings
 
-OURS = ("tidemark", "api", "assets", "isolation", "storage", "uvicorn", "__main__")  # loggers logged from INFO on
+OURS = ("tidemark", "api", "assets", "isolation", "storage", "uvicorn", "__main__")  # loggers whose level is INFO
 MAX_FRAMES = 12
 MAX_FOREIGN_CHARACTERS = 300
 MASKED = re.compile(r"tm_(?:sandbox|live)_[\w-]+|(?<![\w-])[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}(?![\w-])")
 MASK = "***"
 
-_fields_added: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
+_fields_added: ContextVar[Mapping[str, object]] = ContextVar("fields_added", default=MappingProxyType({}))
 
 log = logging.getLogger(__name__)
 

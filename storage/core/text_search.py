@@ -58,8 +58,10 @@ def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query
 
 
 def _searched_trigrams(part: str) -> list[str]:
-    """Return the texts that PostgreSQL's index is searched for: of several words, only the places where two meet. Most
-    rows that have a word's last three letters have the whole word, and each further trigram would take time.
+    """Return the texts to search PostgreSQL's index for.
+
+    For several words these are only the joints of neighbouring words: the last three letters of one and the first three
+    of the next. Most rows with a joint also have the whole words, and each further trigram would take time.
     """
     return [f"{word[-SHORTEST:]} {following[:SHORTEST]}" for word, following in pairwise(part.split(" "))] or [part]
 
@@ -68,7 +70,7 @@ def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
     """Return the condition that a row's indexed text contains the casefolded part, which is found without the index."""
     _, text = of.info[_INFO]
     find = func.strpos if r.dialect.name == "postgresql" else func.instr
-    # PostgreSQL assumes that most rows fulfil `!= 0`, and therefore reads rows by the index of their order.
+    # PostgreSQL assumes that most rows fulfil `!= 0`. Therefore it scans the index that gives the list's order.
     return find(of.c[text], part) != 0
 
 

@@ -34,7 +34,7 @@ from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
 MAX_RULESETS = 200  # of a client, including archived ones
-CACHED = 1_000  # versions per process: reading one takes longer than evaluating it
+MAX_CACHED = 1_000  # versions per process: reading one takes longer than evaluating it
 
 log = logging.getLogger(__name__)
 
@@ -306,7 +306,7 @@ def _load_cached(r: Reading, each: ActiveRuleset) -> VersionedRuleset:
     """Return a ruleset's document from the cache, which drops the least recently used one."""
     read = _loaded.pop(each.key, None) or _load_version(r, each)
     _loaded[each.key] = read
-    while len(_loaded) > CACHED:
+    while len(_loaded) > MAX_CACHED:
         _loaded.popitem(last=False)
     return read
 

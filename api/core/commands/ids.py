@@ -41,7 +41,7 @@ class Ids:
         with opened_store() as store, store.db.reading() as r:
             return self._id(r, digits)
 
-    def or_file(self, r: Reading, typed: str) -> UUID | None:
+    def find_unless_file(self, r: Reading, typed: str) -> UUID | None:
         """Return the id, or None for the name of a file.
 
         Raises:

@@ -444,7 +444,7 @@ def _save_and_print(
 
 def _read_scorecard(r: Reading, model: str) -> Scorecard:
     """Return the model with this id, or in this file."""
-    model_id = ids.RISK_MODEL.or_file(r, model)
+    model_id = ids.RISK_MODEL.find_unless_file(r, model)
     if model_id is None:
         found = scorecard_file.loads(content_of(Path(model)))
     else:
@@ -503,7 +503,7 @@ def _save(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[
 
 def _find_or_add(w: Writing, model: str, client: UUID) -> StoredModel:
     """Return the model with this id, or store the model in this file and return it."""
-    model_id = ids.RISK_MODEL.or_file(w, model)
+    model_id = ids.RISK_MODEL.find_unless_file(w, model)
     if model_id is None:
         return risk_models.add(w, scorecard_file.loads(content_of(Path(model))), client, now())
     return risk_models.get(w, model_id)

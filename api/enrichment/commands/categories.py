@@ -329,7 +329,7 @@ def _usable(r: Reading, store: "Store", model: str, client: UUID | None) -> Mode
 
 
 def _content_of(r: Reading, model: str) -> bytes:
-    model_id = ids.CATEGORY_MODEL.or_file(r, model)
+    model_id = ids.CATEGORY_MODEL.find_unless_file(r, model)
     if model_id is None:
         return content_of(Path(model))
     return category_models.read_content(r, category_models.get(r, model_id).model_id)
@@ -411,7 +411,7 @@ def _report_steps(*, as_json: bool) -> Callable[[str], None]:
 
 def _get_or_store_model(w: Writing, model: str, client: UUID | None) -> StoredModel:
     """Return the model with this id, or store the model in this file and return it."""
-    model_id = ids.CATEGORY_MODEL.or_file(w, model)
+    model_id = ids.CATEGORY_MODEL.find_unless_file(w, model)
     if model_id is None:
         content = content_of(Path(model))
         loaded = model_file.loads(content)

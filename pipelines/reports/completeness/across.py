@@ -114,7 +114,7 @@ LENDERS = Table(
 def same_days(facts: Facts) -> pl.LazyFrame:
     """Return days on which two accounts of a customer have equal numbers of rows and equal sums in and out.
 
-    `accountId` and `otherAccountId`, in the order of the ids, and `transaction_id` of a row of the first.
+    `accountId` is the smaller id of the pair, `otherAccountId` the larger; `transaction_id` is of a row of the first.
     """
     same = [BY_CUSTOMER, "day", "rows", "moved_in", "moved_out"]
     days = steps(facts).select(*same, "accountId", "transaction_id")

@@ -61,10 +61,10 @@ def test_anything_else_is_refused_in_one_sentence(typed: str, sentence: str) -> 
 def test_a_file_is_preferred_to_an_id(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with store.db.reading() as r:
-        assert ids.CLIENT.or_file(r, "2f0c81d6-1") == TWINS[0]
-        assert ids.CLIENT.or_file(r, "model.json") is None
+        assert ids.CLIENT.find_unless_file(r, "2f0c81d6-1") == TWINS[0]
+        assert ids.CLIENT.find_unless_file(r, "model.json") is None
         (tmp_path / "2f0c81d6").write_text("a model")
-        assert ids.CLIENT.or_file(r, "2f0c81d6") is None
+        assert ids.CLIENT.find_unless_file(r, "2f0c81d6") is None
 
 
 def parameters(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -34,7 +34,7 @@ def steps(attempt: Attempt) -> list[int | None]:
 
 
 def test_the_duration_of_each_step_is_measured(ca: trustme.CA, settings: Settings) -> None:
-    with receiver(slow_to_greet(ca, 0.15), after(0.2, answering("200 OK"))) as there:
+    with receiver(slow_to_greet(ca, 0.15), run_after(0.2, answering("200 OK"))) as there:
         attempt = post(settings, f"https://{NAME}:{there.port}/", Names(["127.0.0.1"], after_s=0.1))
     dns, connect, handshake, first_byte = (step or 0 for step in steps(attempt))
     assert attempt.status_code == 200
@@ -42,7 +42,7 @@ def test_the_duration_of_each_step_is_measured(ca: trustme.CA, settings: Setting
     assert dns + connect + handshake + first_byte <= attempt.duration_ms
 
 
-def after(seconds: float, script: Script) -> Script:
+def run_after(seconds: float, script: Script) -> Script:
     def later(connection: ssl.SSLSocket) -> None:
         time.sleep(seconds)
         script(connection)
@@ -62,12 +62,12 @@ def slow_to_greet(ca: trustme.CA, seconds: float) -> ssl.SSLContext:
 
 
 def test_the_time_to_the_first_byte_excludes_the_rest_of_the_head(ca: trustme.CA, settings: Settings) -> None:
-    def stammering(connection: ssl.SSLSocket) -> None:
+    def stammer(connection: ssl.SSLSocket) -> None:
         connection.sendall(b"HTTP/1.1 ")
         time.sleep(0.4)
         connection.sendall(b"204 No Content\r\n\r\n")
 
-    with receiver(tls(ca), stammering) as there:
+    with receiver(tls(ca), stammer) as there:
         attempt = post(settings, there.url)
     assert attempt.duration_ms - sum(step or 0 for step in steps(attempt)) >= 200  # of 400
 
@@ -183,7 +183,7 @@ def test_a_connection_lost_before_it_is_used_is_a_reset(
 
 
 def test_an_answer_of_two_gigabytes_costs_neither_memory_nor_time(ca: trustme.CA, settings: Settings) -> None:
-    def pouring(connection: ssl.SSLSocket) -> None:
+    def pour(connection: ssl.SSLSocket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2147483648\r\n\r\n")
         block = bytes(2**20)
         for _ in range(2_048):
@@ -191,12 +191,12 @@ def test_an_answer_of_two_gigabytes_costs_neither_memory_nor_time(ca: trustme.CA
             poured.append(len(block))
 
     poured: list[int] = []
-    with receiver(tls(ca), pouring) as there:
+    with receiver(tls(ca), pour) as there:
         before = psutil.Process().memory_info().rss
         attempt = post(settings, there.url)
         grown = psutil.Process().memory_info().rss - before
     assert (attempt.status_code, len(attempt.response_head or b"")) == (200, 16_384)
-    assert sum(poured) < 20 * 2**20, "hung up on"
+    assert sum(poured) < 20 * 2**20, "the sender closed the connection early"
     assert grown < 50 * 2**20
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from assets.core.processes import LONGEST_SOCKET_PATH, AlreadyRunningError, hold_slot, socket_path
 from assets.workers import worker_calls
-from assets.workers.worker_calls import SLOT, Call, HomeWorkers, Verb, answering
+from assets.workers.worker_calls import SLOT, Call, HomeWorkers, Verb, serve_calls
 from assets.workers.workers import NoWorkerError, Run
 from storage.core.models import Queue
 
@@ -32,7 +32,7 @@ class Worker:
 
     @contextmanager
     def running(self) -> Iterator[int]:
-        with hold_slot(self.home, SLOT) as (slot, _), answering(self.home, slot, self.answer):
+        with hold_slot(self.home, SLOT) as (slot, _), serve_calls(self.home, slot, self.answer):
             yield slot
 
     def answer(self, question: Call) -> bool:

@@ -356,7 +356,7 @@ def test_rulesets_used_last_stay_cached_and_others_are_read_again(
         return version(r, ruleset_id, number)
 
     monkeypatch.setattr(rulesets, "read_version", note_and_read)
-    monkeypatch.setattr(rulesets, "CACHED", 2)
+    monkeypatch.setattr(rulesets, "MAX_CACHED", 2)
     with store.db.reading() as r:
         a, b, c = rulesets.find_active(r, [customer.number])
         for each in (a, b, a, c, a, b):

@@ -33,7 +33,7 @@ from pipelines.enrichment.transfers.transfers import mark_transfers
 from pipelines.enrichment.wording.value_dates import add_effective_date
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, Direction
 
-ENRICHMENT_VERSION = 9
+ENRICHMENT_VERSION = 10
 MIN_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
 
 

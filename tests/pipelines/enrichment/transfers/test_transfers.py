@@ -48,6 +48,12 @@ def test_the_same_amount_out_of_one_account_and_into_another_is_a_pair() -> None
     assert pairs(out(), into()) == [(0, 1)]
 
 
+def test_an_account_has_the_type_that_was_stated_last() -> None:
+    stated = into(amount="-1", account_type="credit_card", received_seq=1)
+    silent = into(account_type=None, received_seq=2)
+    assert mark_transfers(held_rows(out(), silent, stated))["category"].to_list()[:2] == ["card_repayment"] * 2
+
+
 def test_both_sides_take_the_category_of_a_transfer() -> None:
     linked = mark_transfers(held_rows(out(), into()))
     assert linked["category"].to_list() == ["own_transfer"] * 2

@@ -14,7 +14,7 @@ from storage.core.models import DeliveryStatus
 
 router = APIRouter(route_class=PageRoute, prefix="/admin/webhooks", include_in_schema=False)
 ROWS = 50  # of a table on one page
-TYPES = {kind: f"{spell_out(kind.replace('.', '_'))} ({kind})" for kind in EVENT_TYPES}
+TYPES = [(kind, f"{spell_out(kind.replace('.', '_'))} ({kind})") for kind in EVENT_TYPES]
 STATUSES = [("", "All"), *((status, spell_out(status)) for status in DeliveryStatus)]
 FIELDS = ("eventType", "webhookUrl", "customerIds")
 HOOKS = ("webhooks", "subscriptions")
@@ -23,7 +23,7 @@ HOOKS = ("webhooks", "subscriptions")
 @router.get("")
 async def show_subscriptions(page: SignedIn) -> Response:
     found = await page.get(*HOOKS, page=page.request.query_params.get("page", 1), count=ROWS)
-    return page.show("admin-webhooks.html", found=found, types=TYPES)
+    return page.show("admin-webhooks.html", found=found)
 
 
 @router.get("/new")
@@ -50,7 +50,7 @@ async def show_subscription(page: SignedIn, subscription_id: str) -> Response:
     filters = {"status": asked.get("status", "")}
     log = await page.get(*HOOKS, subscription_id, "deliveries", **filters, page=asked.get("page", 1), count=ROWS)
     shown = {"subscription": subscription, "summary": summary, "log": log, "filters": filters}
-    return page.show("admin-webhook.html", types=TYPES, statuses=STATUSES, **shown)
+    return page.show("admin-webhook.html", statuses=STATUSES, **shown)
 
 
 @router.post("/{subscription_id}/pause")

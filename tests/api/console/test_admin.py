@@ -139,7 +139,7 @@ def test_delivery_and_job_are_listed(lender: Lender, ids: dict[str, str]) -> Non
     assert resent.status_code == 409, "it is due already"
     for text in ("<h1>Subscription: Job completed</h1>", "Without those of samples."):
         assert text in admin.get(path).text
-    assert "Job completed (job.completed)" in admin.get("/admin/webhooks").text
+    assert ">Job completed</a><br><code>job.completed</code>" in admin.get("/admin/webhooks").text
     jobs = admin.get("/admin/jobs?flow=Enrichment").text
     assert '<td class="short">Transactions</td>' in jobs
     assert all(f'<option value="{each}"' in jobs for each in (*Flow, *JobStatus))

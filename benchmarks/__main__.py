@@ -80,7 +80,9 @@ class PureModule(PartModule, Protocol):
 
 def on_databases(module: ServiceModule) -> Part:
     """Return a part that is measured on each database, in a separate folder."""
-    return Part(module.TITLE, module.ABOUT, lambda databases: {name: _in_a_folder(module, name) for name in databases})
+    return Part(
+        module.TITLE, module.ABOUT, lambda databases: {name: _run_in_folder(module, name) for name in databases}
+    )
 
 
 def by_itself(module: PureModule) -> Part:
@@ -88,7 +90,7 @@ def by_itself(module: PureModule) -> Part:
     return Part(module.TITLE, module.ABOUT, lambda _: {"measured": module.measure()})
 
 
-def _in_a_folder(module: ServiceModule, database: str) -> Sequence[Row]:
+def _run_in_folder(module: ServiceModule, database: str) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-", ignore_cleanup_errors=True) as folder:
         return module.measure(Path(folder), database)
 

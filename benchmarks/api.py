@@ -28,12 +28,12 @@ Ask = Callable[[aiohttp.ClientSession, str], Any]
 
 
 def measure(folder: Path, database: str) -> Sequence[Row]:
-    rows = _footprint(folder / "footprint", database)
+    rows = _measure_footprint(folder / "footprint", database)
     with new_home(folder / "throughput", database) as home:
-        return [*rows, *(row for processes in (1, 2) for row in _throughput(home, processes))]
+        return [*rows, *(row for processes in (1, 2) for row in _measure_throughput(home, processes))]
 
 
-def _footprint(folder: Path, database: str) -> list[Row]:
+def _measure_footprint(folder: Path, database: str) -> list[Row]:
     with new_home(folder, database) as home:
         began = time.monotonic()
         with start(home, "up", "--dagster-port", str(choose_port(0))) as everything:
@@ -59,10 +59,10 @@ def _api(home: Home, processes: int) -> Iterator[Service]:
         yield service
 
 
-def _throughput(home: Home, processes: int) -> list[Row]:
+def _measure_throughput(home: Home, processes: int) -> list[Row]:
     with _api(home, processes) as service:
-        reads = asyncio.run(_rate(service, _get_customer, 200))
-        accepted = asyncio.run(_rate(service, _submit, 202))
+        reads = asyncio.run(_measure_rate(service, _get_customer, 200))
+        accepted = asyncio.run(_measure_rate(service, _submit, 202))
     where = f"{processes} API process{'es' if processes > 1 else ''}"
     return [
         Row(f"authenticated reads of a customer, {where}", f"{reads:,.0f}/s", "≥ 800/s on two cores"),
@@ -70,7 +70,7 @@ def _throughput(home: Home, processes: int) -> list[Row]:
     ]
 
 
-async def _rate(service: Service, ask: Ask, expected: int) -> float:
+async def _measure_rate(service: Service, ask: Ask, expected: int) -> float:
     """Return responses per second. A status other than `expected` ends the benchmark."""
     answered = 0
     connector = aiohttp.TCPConnector(limit=0)

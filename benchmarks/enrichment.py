@@ -94,8 +94,8 @@ def _measure(folder: Path, scale: Scale) -> list[Row]:
         for peer, most in ((_in_pandas, scale.in_pandas), (_in_duckdb, scale.in_duckdb))
     ]
     (taken_in, held), new_peak = measure_alone(_measure_new_rows, new[: scale.held])
-    again = [measure_alone(_enriched_again, held, rows) for rows in scale.sizes]
-    floor, _ = measure_alone(_floor, held, scale.sizes[-1], folder / "floor.parquet")
+    again = [measure_alone(_measure_second_enrichment, held, rows) for rows in scale.sizes]
+    floor, _ = measure_alone(_measure_floor, held, scale.sizes[-1], folder / "floor.parquet")
     return [
         *_rows_of_rules(repeating, narratives, often, distinct, learned),
         *_rows_of_peers(distinct, peers),
@@ -265,7 +265,7 @@ def _measure_new_rows(files: Sequence[Path]) -> tuple[Timed, list[Path]]:
     return Timed(count, took), written
 
 
-def _enriched_again(files: Sequence[Path], rows: int) -> Timed:
+def _measure_second_enrichment(files: Sequence[Path], rows: int) -> Timed:
     """Measure held rows, slice by slice, as in a backfill by a new version of enrichment."""
     count, took = 0, 0.0
     _warm(enrich(pl.read_parquet(files[0], n_rows=WARMING), NOTHING_NEW).transactions)
@@ -297,7 +297,7 @@ def _whole_customers(held: pl.DataFrame, rows: int) -> pl.DataFrame:
     return held.filter(pl.col("customer_number") <= held["customer_number"][rows - 1])
 
 
-def _floor(files: Sequence[Path], rows: int, file: Path) -> Timed:
+def _measure_floor(files: Sequence[Path], rows: int, file: Path) -> Timed:
     count, began = 0, time.perf_counter()
     for held in _portions(files, rows):
         held.select(pl.col("description").hash().sum()).item()

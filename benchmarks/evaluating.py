@@ -122,14 +122,14 @@ async def _evaluate(http: aiohttp.ClientSession, service: Service, customers: Se
 
     async def evaluate_waiting() -> None:
         for customer in waiting:
-            took.append(await _evaluation(http, service, customer))
+            took.append(await _time_evaluation(http, service, customer))
 
     began = time.perf_counter()
     await asyncio.gather(*(evaluate_waiting() for _ in range(clients)))
     return Answered(took, time.perf_counter() - began)
 
 
-async def _evaluation(http: aiohttp.ClientSession, service: Service, customer: UUID) -> float:
+async def _time_evaluation(http: aiohttp.ClientSession, service: Service, customer: UUID) -> float:
     """Return the seconds of one evaluation. A response without a verdict ends the benchmark."""
     url = f"{service.base_url}/v1/customer/{customer}/decision-policies/{SLUG}/evaluate"
     began = time.perf_counter()

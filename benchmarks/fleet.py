@@ -68,10 +68,10 @@ def measure() -> Mapping[str, Sequence[Row]]:
         "fleet of one worker": (_broker_settings(), 1),
         "fleet of two workers": (_broker_settings(), 2),
     }
-    return {name: [*_measure(*fleet).rows, _peer(workers=fleet[1])] for name, fleet in columns.items()}
+    return {name: [*_measure(*fleet).rows, _measure_peer(workers=fleet[1])] for name, fleet in columns.items()}
 
 
-def _peer(workers: int) -> Row:
+def _measure_peer(workers: int) -> Row:
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         list(pool.map(_parse, [1] * workers))  # now all have started
         cpu_s = mean(pool.map(_parse, [PARSED_TIMES] * workers))

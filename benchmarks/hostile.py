@@ -71,11 +71,11 @@ def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
 
 def _rows_of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
     target = _target(hostile)
-    good, _ = _served_meanwhile(service, pool.submit(_cost, target, _good_body(scale.good_rows)))
+    good, _ = _measure_served_meanwhile(service, pool.submit(_cost, target, _good_body(scale.good_rows)))
     costs = list[Cost]()
     served = list[float]()
     for number in range(scale.bodies):
-        cost, meanwhile = _served_meanwhile(service, pool.submit(_cost_of, target, number, scale.largest_bytes))
+        cost, meanwhile = _measure_served_meanwhile(service, pool.submit(_cost_of, target, number, scale.largest_bytes))
         costs.append(cost)
         served += meanwhile
     worst = max(costs, key=lambda cost: cost.per_mb_s)
@@ -93,7 +93,7 @@ def _rows_of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Servic
 
 def _rows_of_connections(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
     slow = pool.submit(_hold_connections, hostile.base_url, hostile.home.key, scale.slow, scale.slow_s)
-    _, served = _served_meanwhile(service, slow)
+    _, served = _measure_served_meanwhile(service, slow)
     return _rows_of_other_client(served, f"beside {scale.slow} slow connections")
 
 
@@ -105,7 +105,7 @@ def _rows_of_other_client(served: Sequence[float], when: str, target: str = "") 
     ]
 
 
-def _served_meanwhile(service: Service, attack: Future[Result]) -> tuple[Result, Sequence[float]]:
+def _measure_served_meanwhile(service: Service, attack: Future[Result]) -> tuple[Result, Sequence[float]]:
     """Return the result of an attack, and the time of each request of another client meanwhile (s;
     infinite if failed).
     """

@@ -66,7 +66,7 @@ PEERS: Mapping[str, Callable[[], Peer]] = {
 
 def measure(scale: Scale = FULL) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-policies-") as folder:
-        return [*_on_ready_metrics(scale), *_on_transactions(Path(folder), scale.portfolio)]
+        return [*_measure_on_ready_metrics(scale), *_measure_on_transactions(Path(folder), scale.portfolio)]
 
 
 # On ready metrics
@@ -74,11 +74,11 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 Mistakes = Mapping[str, Wrong]  # by kind of customers
 
 
-def _on_ready_metrics(scale: Scale) -> list[Row]:
-    bulk, peak = measure_alone(_rate_in_bulk, scale.customers)
-    single, _ = measure_alone(_rate_one_by_one, scale.one_by_one)
+def _measure_on_ready_metrics(scale: Scale) -> list[Row]:
+    bulk, peak = measure_alone(_measure_bulk_rate, scale.customers)
+    single, _ = measure_alone(_measure_single_rate, scale.one_by_one)
     ours, _ = measure_alone(_mistakes_of_ours, scale.sampled)
-    peers = {name: measure_alone(_rate_in_loop, name, scale.sampled)[0] for name in PEERS}
+    peers = {name: measure_alone(_measure_loop_rate, name, scale.sampled)[0] for name in PEERS}
     rates = {"ours": single, **{name: rate for name, (rate, _) in peers.items()}}
     mistakes = {"ours": ours, **{name: found for name, (_, found) in peers.items()}}
     return [
@@ -94,16 +94,16 @@ def _on_ready_metrics(scale: Scale) -> list[Row]:
     ]
 
 
-def _rate_in_bulk(count: int) -> float:
+def _measure_bulk_rate(count: int) -> float:
     """Return customers per second."""
-    return _rate(ten_rules.with_gaps(count, 1), AT_ONCE)
+    return _measure_rate(ten_rules.with_gaps(count, 1), AT_ONCE)
 
 
-def _rate_one_by_one(count: int) -> float:
-    return _rate(ten_rules.with_gaps(count, 1), 1)
+def _measure_single_rate(count: int) -> float:
+    return _measure_rate(ten_rules.with_gaps(count, 1), 1)
 
 
-def _rate(customers: pl.DataFrame, at_once: int) -> float:
+def _measure_rate(customers: pl.DataFrame, at_once: int) -> float:
     plan = plan_policy(ten_rules.policy())
     _decide(plan, customers.head(at_once))  # warm up the process
     began = time.perf_counter()
@@ -126,7 +126,7 @@ def _mistakes_of_ours(count: int) -> Mistakes:
     return _count_mistakes(described, count)
 
 
-def _rate_in_loop(name: str, count: int) -> tuple[float, Mistakes]:
+def _measure_loop_rate(name: str, count: int) -> tuple[float, Mistakes]:
     """Return customers per second, and the mistakes."""
     peer = PEERS[name]()
     ready = {about: prepare(ten_rules.list_metrics(customers)) for about, customers in _sample(count).items()}
@@ -150,7 +150,7 @@ def _count_mistakes(described: Mapping[str, Sequence[Verdict]], count: int) -> M
 # On transactions
 
 
-def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
+def _measure_on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
     files, _ = measure_alone(reports.write_portfolio, folder, portfolio)
     every, _ = measure_alone(reports.measure_metrics, files)
     read, _ = measure_alone(_measure_read_metrics, files)
@@ -171,7 +171,7 @@ def _measure_backtest(folder: Path, customers: int, rows_each: int) -> list[Row]
         with home.store() as store:
             fill(store, home.client_id, customers, rows_each)
             job_id = _request_backtest(store, home.client_id)
-        (took, changed), peak = measure_alone(_backtest, home, job_id)
+        (took, changed), peak = measure_alone(_run_backtest, home, job_id)
     return [
         Row("backtest of two versions over as many customers, in the service's lake", seconds(took), "≤ 30 s"),
         Row("customers that it decides differently", f"{changed:,}"),
@@ -193,7 +193,7 @@ def _request_backtest(store: Store, client_id: UUID) -> UUID:
         return portfolio_jobs.request(w, new, "benchmark", now).job_id
 
 
-def _backtest(home: Home, job_id: UUID) -> tuple[float, int]:
+def _run_backtest(home: Home, job_id: UUID) -> tuple[float, int]:
     """Return the seconds from the start of the service's run to the end of the job, and the number of changed
     customers.
     """

@@ -76,7 +76,7 @@ def _measure(
             store.close()
 
 
-def _cost(store: Store, receiver: Receiver) -> list[Row]:
+def _measure_cost(store: Store, receiver: Receiver) -> list[Row]:
     """Measure CPU and wall time of a delivery, ours and those of peers."""
     clients = _subscribe(store, [receiver.url_that_answers()] * EACH, CLIENTS)
     count = CLIENTS * EACH * EVENTS
@@ -123,7 +123,7 @@ def _sign() -> tuple[bytes, dict[str, str]]:
     return body, sign_attempt(event_id, body, b"s" * 32, datetime.now(UTC)) | {"Content-Type": "application/json"}
 
 
-def _with_requests(url: str, ca: Path, count: int) -> None:
+def _send_with_requests(url: str, ca: Path, count: int) -> None:
     its = threading.local()
 
     def send_one(_: int) -> None:
@@ -133,10 +133,10 @@ def _with_requests(url: str, ca: Path, count: int) -> None:
         body, headers = _sign()
         its.http.post(url, data=body, headers=headers, timeout=30, allow_redirects=False).raise_for_status()
 
-    _in_threads(send_one, count)
+    _send_in_threads(send_one, count)
 
 
-def _with_urllib3(url: str, ca: Path, count: int) -> None:
+def _send_with_urllib3(url: str, ca: Path, count: int) -> None:
     pool = urllib3.PoolManager(maxsize=THREADS, ca_certs=str(ca), retries=False)
 
     def send_one(_: int) -> None:
@@ -145,20 +145,20 @@ def _with_urllib3(url: str, ca: Path, count: int) -> None:
         if response.status != 204:
             raise RuntimeError(f"answered {response.status}")
 
-    _in_threads(send_one, count)
+    _send_in_threads(send_one, count)
 
 
-def _in_threads(one: Callable[[int], None], count: int) -> None:
+def _send_in_threads(one: Callable[[int], None], count: int) -> None:
     with ThreadPoolExecutor(THREADS) as threads:
         for _ in threads.map(one, range(count)):
             pass
 
 
-def _with_aiohttp(url: str, ca: Path, count: int) -> None:
-    asyncio.run(_with_plain_aiohttp(url, ca, count))
+def _send_with_aiohttp(url: str, ca: Path, count: int) -> None:
+    asyncio.run(_send_with_plain_aiohttp(url, ca, count))
 
 
-async def _with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
+async def _send_with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
     slots = asyncio.Semaphore(IN_FLIGHT)
     connector = aiohttp.TCPConnector(limit=0, ssl=ssl.create_default_context(cafile=str(ca)))
     async with aiohttp.ClientSession(connector=connector, raise_for_status=True) as http:
@@ -172,11 +172,11 @@ async def _with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
         await asyncio.gather(*(send_one() for _ in range(count)))
 
 
-def _with_httpx(url: str, ca: Path, count: int) -> None:
-    asyncio.run(_with_async_httpx(url, ca, count))
+def _send_with_httpx(url: str, ca: Path, count: int) -> None:
+    asyncio.run(_send_with_async_httpx(url, ca, count))
 
 
-async def _with_async_httpx(url: str, ca: Path, count: int) -> None:
+async def _send_with_async_httpx(url: str, ca: Path, count: int) -> None:
     slots = asyncio.Semaphore(IN_FLIGHT)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=IN_FLIGHT)
     context = ssl.create_default_context(cafile=str(ca))
@@ -190,7 +190,7 @@ async def _with_async_httpx(url: str, ca: Path, count: int) -> None:
         await asyncio.gather(*(send_one() for _ in range(count)))
 
 
-def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
+def _measure_beside_dead_receivers(store: Store, receiver: Receiver) -> list[Row]:
     """Measure healthy receivers while others hang, with all slots in use."""
     urls = [receiver.url_that_answers(ANSWER_AFTER_S)] * (CLIENTS * EACH)
     for place in range(HANGING):
@@ -219,7 +219,7 @@ def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
     ]
 
 
-def _flood(store: Store, receiver: Receiver) -> list[Row]:
+def _measure_flood(store: Store, receiver: Receiver) -> list[Row]:
     """Measure many events in one commit."""
     clients = _subscribe(store, [receiver.url_that_answers()], FLOODED)
     receiver.report()
@@ -256,7 +256,7 @@ def _measure_one_at_a_time(store: Store, receiver: Receiver) -> list[Row]:
     ]
 
 
-def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
+def _measure_after_long_queue(store: Store, receiver: Receiver) -> list[Row]:
     """Measure a sender that starts with many undelivered rows."""
     clients = _subscribe(store, [receiver.url_that_answers()] * (QUEUED_FOR // 10), 10)
     for _ in range(10):
@@ -283,12 +283,18 @@ def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
     ]
 
 
-PARTS = (_cost, _beside_the_dead, _flood, _measure_one_at_a_time, _after_a_long_queue)
+PARTS = (
+    _measure_cost,
+    _measure_beside_dead_receivers,
+    _measure_flood,
+    _measure_one_at_a_time,
+    _measure_after_long_queue,
+)
 PEERS: dict[str, Send] = {
-    "requests": _with_requests,
-    "urllib3": _with_urllib3,
-    "aiohttp": _with_aiohttp,
-    "httpx": _with_httpx,
+    "requests": _send_with_requests,
+    "urllib3": _send_with_urllib3,
+    "aiohttp": _send_with_aiohttp,
+    "httpx": _send_with_httpx,
 }
 
 

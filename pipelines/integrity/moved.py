@@ -23,6 +23,8 @@ LOWER, MIN_LOWER = 10, 5  # invoices of the next lower numbers: how many are com
 DAYS_AHEAD = 30  # by which an invoice is paid before half of them
 PAID_LATER = 0.8  # least share of them that are paid later
 MAX_SPAN = 100  # numbers in which they lie
+PAID_LATELY = 100  # days: receipts of the last weeks pay invoices whose lower numbers were paid not long before
+DAYS_BEHIND = 120  # by which an invoice is paid after half of those of lower numbers; this late, numbers show no order
 MIN_AHEAD = 2  # numbers; a single one may be mistyped
 LAST_WEEKS = 6  # in which settlements are missing
 MIN_WEEKS = 12  # of a processor before them: fewer show no rhythm
@@ -100,24 +102,31 @@ def _ahead_of_invoices(receipts: pl.DataFrame) -> pl.LazyFrame:
     """Return receipts for invoices that can't have been issued yet.
 
     A business numbers its invoices in order, so those of lower numbers were issued before. Any of them may be paid
-    later, but hardly ever are most of them, and half of them DAYS_AHEAD later. Higher numbers are not compared: if the
-    last weeks' receipts are moved, many of them are, too. Numbers without close ones below show nothing: payers
-    mistype, or print numbers of their own.
+    later, but hardly ever are most of them, and half of them DAYS_AHEAD later. Only the latest numbers count: who moves
+    a receipt moves a recent one, and a number that a payer mistyped or made up may be any. So if as many are paid far
+    too late, they show no order. Higher numbers are not compared: if the last weeks' receipts are moved, many of them
+    are, too.
     """
     day, number = pl.col("date").dt.epoch("d"), pl.col("number")
     lower = {"window_size": LOWER, "min_samples": MIN_LOWER}
     half_paid_by = day.shift().rolling_median(**lower)
     most_paid_after = day.shift().rolling_quantile(1 - PAID_LATER, interpolation="nearest", **lower)
     span = number - number.shift().rolling_min(**lower)
-    is_ahead = (half_paid_by - day > DAYS_AHEAD) & (most_paid_after > day) & (span <= MAX_SPAN)
+    is_recent = half_paid_by >= day + pl.col("age") - PAID_LATELY
+    is_behind = (day - half_paid_by > DAYS_BEHIND) & (span <= MAX_SPAN)
+    is_ahead = is_recent & (half_paid_by - day > DAYS_AHEAD) & (most_paid_after > day) & (span <= MAX_SPAN)
     return (
         receipts.lazy()
         .with_columns(number=pl.col("description").str.extract(_INVOICE).cast(pl.Int64))
         .drop_nulls("number")
         .filter(pl.len().over(BY_CUSTOMER) >= MIN_ROWS)
         .sort(BY_CUSTOMER, "number", "date", "transaction_id")
-        .with_columns(ahead=is_ahead.over(BY_CUSTOMER).fill_null(value=False))
+        .with_columns(
+            ahead=is_ahead.over(BY_CUSTOMER).fill_null(value=False),
+            behind=is_behind.over(BY_CUSTOMER).fill_null(value=False),
+        )
         .filter(
+            pl.col("behind").sum().over(BY_CUSTOMER) < pl.col("ahead").sum().over(BY_CUSTOMER),
             pl.col("number").filter("ahead").n_unique().over(BY_CUSTOMER) >= MIN_AHEAD,
             1 - pl.col("ahead").mean().over(BY_CUSTOMER) >= USUAL,
         )

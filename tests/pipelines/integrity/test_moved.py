@@ -27,8 +27,9 @@ def invoices(paid_on: Mapping[int, int]) -> list[Row]:
 
 
 def test_invoices_paid_long_before_those_of_lower_numbers_are_moved() -> None:
-    assert moved_days(invoices({1050: 100, 1055: 110})) == [100, 110]
-    assert moved_days(invoices({1050: 100})) == []
+    assert moved_days(invoices({1060: 100, 1065: 110})) == [100, 110]
+    assert moved_days(invoices({1060: 100})) == []
+    assert moved_days(invoices({1030: 40, 1035: 50})) == []  # nobody moves those of the year before
     assert moved_days(invoices({1050: 180, 1055: 190, 1060: 200})) == []
 
 
@@ -38,12 +39,16 @@ def test_moved_invoices_show_although_many_of_the_latest_numbers_are_moved() -> 
 
 
 def test_one_number_that_two_receipts_print_is_not_enough() -> None:
-    paid_twice = row(112, "900", kind="revenue/customer_transfer", description="Inv 1050 paid")
-    assert moved_days([*invoices({1050: 100}), paid_twice]) == []
+    paid_twice = row(112, "900", kind="revenue/customer_transfer", description="Inv 1060 paid")
+    assert moved_days([*invoices({1060: 100}), paid_twice]) == []
+
+
+def test_invoices_that_are_paid_in_no_order_show_nothing() -> None:
+    assert moved_days(invoices({1060: 100, 1065: 110, 1010: 240, 1015: 250})) == []
 
 
 def test_small_receipts_show_the_order_of_invoices_too() -> None:
-    small = [{**each, "amount": Decimal("19.00")} for each in invoices({1050: 100, 1055: 110})]
+    small = [{**each, "amount": Decimal("19.00")} for each in invoices({1060: 100, 1065: 110})]
     assert moved_days(small) == [100, 110]
 
 

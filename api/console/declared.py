@@ -1,7 +1,8 @@
 """Fields of forms for the inputs and attributes that a policy declares."""
 
+import re
 from collections.abc import Iterable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -12,6 +13,11 @@ FLAGS = {"yes": True, "no": False}
 PERCENT = "percent"
 Faults = dict[str, str]  # by the name of the input or attribute
 
+_NUMBER = re.compile(
+    r"(?P<minus>-?) ?(?P<dollar>\$ ?)?(?P<digits>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+|(?=\.[0-9]))(?:\.[0-9]*)?)"
+    r"(?P<percent> ?%)?"
+)
+
 
 def fields(
     declared: Iterable[Mapping[str, Any]], prefix: str, values: Mapping[str, Any], faults: Mapping[str, str]
@@ -21,11 +27,17 @@ def fields(
     Args:
         values: the fields of a form that was sent, or values as the API has them, under the fields' names.
     """
-    return [
-        {**each, "field": (name := f"{prefix}.{each['name']}"), "value": as_text(values.get(name), each["format"]),
-         "fault": faults.get(each["name"], "")}
-        for each in declared
-    ]  # fmt: skip
+    return [_field(each, f"{prefix}.{each['name']}", values, faults.get(each["name"], "")) for each in declared]
+
+
+def _field(declared: Mapping[str, Any], name: str, values: Mapping[str, Any], fault: str) -> dict[str, Any]:
+    value = as_text(values.get(name), declared["format"])
+    return {**declared, "field": name, "value": value, "shown": values.get(_shown(name), value), "fault": fault}
+
+
+def _shown(field: str) -> str:
+    """Return the name of the hidden field with the text that a field had when its page was shown."""
+    return f"shown.{field}"
 
 
 def as_text(value: Any, shape: str | None = None) -> str:
@@ -43,13 +55,33 @@ def read(declared: Iterable[Mapping[str, Any]], form: FormData, prefix: str) -> 
     """Return the values of the fields that are not empty, by the names of what is declared, and faults."""
     values, faults = dict[str, Any](), Faults()
     for each in declared:
-        text = str(form.get(f"{prefix}.{each['name']}", "")).strip()
-        if text:
+        if text := str(form.get(f"{prefix}.{each['name']}", "")).strip():
             try:
                 values[each["name"]] = _value(each, text)
-            except (InvalidOperation, KeyError):
-                faults[each["name"]] = "Type a number." if each["kind"] == "decimal" else "Choose yes or no."
+            except ValueError as fault:
+                faults[each["name"]] = str(fault)
     return values, faults
+
+
+def read_changes(declared: Iterable[Mapping[str, Any]], form: FormData, prefix: str) -> tuple[dict[str, Any], Faults]:
+    """Return the values of the fields that somebody changed, None for those that were emptied, and faults.
+
+    They are compared with what the page showed, not with what is stored by now: a value that has been stored since, or
+    that the page did not show, must not be replaced.
+    """
+    fields = {each["name"]: f"{prefix}.{each['name']}" for each in declared}
+    changed = [
+        each
+        for each in declared
+        if (name := fields[each["name"]]) in form and _words(form, name) != _words(form, _shown(name))
+    ]
+    values, faults = read(changed, form, prefix)
+    return {each["name"]: values.get(each["name"]) for each in changed}, faults
+
+
+def _words(form: FormData, name: str) -> str:
+    """Return a field's text. Browsers remove line breaks from fields, so white space doesn't count."""
+    return " ".join(str(form.get(name, "")).split())
 
 
 def faults_of(refusal: Refused, member: str) -> Faults:
@@ -69,10 +101,23 @@ def as_number(form: FormData, name: str) -> int | None:
 
 
 def _value(declared: Mapping[str, Any], text: str) -> Any:
-    """Return the value of a field. Raise InvalidOperation or KeyError if the text is not a value of its kind."""
+    """Return the value of a field. Raise ValueError, with words for the page, if the text is not one of its kind."""
     if declared["kind"] == "decimal":
-        number = Decimal(text.replace(",", "").removeprefix("$").removesuffix("%").strip())
-        if not number.is_finite():
-            raise InvalidOperation
-        return number.scaleb(-2) if declared["format"] == PERCENT else number
-    return FLAGS[text] if declared["kind"] == "boolean" else text
+        return _number(text, declared["format"])
+    if declared["kind"] == "boolean":
+        if text not in FLAGS:
+            raise ValueError("Choose yes or no.")
+        return FLAGS[text]
+    return text
+
+
+def _number(text: str, shape: str | None) -> Decimal:
+    """Return a number with commas only between thousands, as `1.000,50` would else be 1.0005 and `1,5` be 15.
+
+    A unit is accepted where the field has it: `62%` where a share is expected as 0.62 must not become 62.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None or (match["dollar"] and shape == PERCENT) or (match["percent"] and shape != PERCENT):
+        raise ValueError("Type a number, such as 1,000.50.")
+    number = Decimal(f"{match['minus']}{match['digits'].replace(',', '')}")
+    return number.scaleb(-2) if shape == PERCENT else number

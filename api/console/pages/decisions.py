@@ -44,11 +44,8 @@ async def decide(page: SignedIn, customer_id: str, slug: str) -> Response:
     """Store the attributes that were changed and decide; as a what-if, decide as if they were changed."""
     form = await page.form()
     policy = await page.get("decision-policies", slug)
-    stored = await _attributes(page, customer_id)
     inputs, faults = declared.read(policy["declaredInputs"], form, "input")
-    given, wrong = declared.read(policy["attributes"], form, "attribute")
-    names = [each["name"] for each in policy["attributes"]]
-    changed = {name: given.get(name) for name in names if given.get(name) != stored.get(name)}
+    changed, wrong = declared.read_changes(policy["attributes"], form, "attribute")
     if not (faults := faults | wrong):
         sent: dict[str, Any] = {"inputs": inputs}
         try:

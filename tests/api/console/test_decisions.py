@@ -19,6 +19,7 @@ from tests.api.worker import end_submissions
 from tests.pipelines.pages.documents import parse_html
 
 HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 100
+NO_NUMBERS = ("much", "1.000,50", "1,5", "1,00,000", "5e3", "1_000", "62%", "5k", "(5,000)", "٥")
 FORM = {"input.amount": "50,000", "input.secured": "yes", "input.purpose": "stock", "attribute.score": "684"}
 
 
@@ -67,7 +68,8 @@ def attributes(client: Client, customer_id: str) -> dict[str, Any]:
 
 def test_the_form_has_what_the_policy_declares(place: Place) -> None:
     page = parse_html(place.people[Role.ANALYST].get(place.form).text)
-    names = [each.attributes["name"] for each in page.all("input", "select") if "." in each.attributes.get("name", "")]
+    fields = [each.attributes for each in page.all("input", "select") if each.attributes.get("type") != "hidden"]
+    names = [each["name"] for each in fields if "." in each.get("name", "")]
     assert names == ["input.amount", "input.secured", "input.purpose", "attribute.score", "attribute.loan.purpose"]
     assert "Bakery & <script>" in next(page.all("h1")).text
 
@@ -84,12 +86,28 @@ def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -
         assert words in text
     page = analyst.get(place.form).text
     assert re.search('name="attribute.score"[^>]*value="684"', page)
-    cleared = place.decide(**{"attribute.score": ""})
+    cleared = place.decide(**{"attribute.score": "", "shown.attribute.score": "684"})
     assert attributes(place.client, place.customer_id) == {}
     undecided = read_words(analyst.get(cleared))
     assert "Decision: Indeterminate" in undecided
     assert "What would resolve it Set the customer's attribute “Score” (a number)" in undecided
     assert "Letter" not in undecided
+
+
+def test_only_what_somebody_changed_on_the_page_is_stored(place: Place) -> None:
+    """What is stored while the page is open, or what it did not show, must not be replaced by deciding."""
+    place.decide()
+    stored = {"attributes": {"score": 700, "loan.purpose": "stock"}}
+    assert place.client.call("PUT", f"/v1/customer/{place.customer_id}/attributes", json=stored).ok
+    place.decide(**{"shown.attribute.score": "684"})
+    assert attributes(place.client, place.customer_id) == {"score": 700, "loan.purpose": "stock"}
+
+
+def test_a_faulty_form_shows_again_what_was_shown(place: Place) -> None:
+    place.decide()
+    sent = {"action": "decide", **FORM, "input.amount": "much", "shown.attribute.score": "600"}
+    page = place.people[Role.ANALYST].post(place.form, **sent).text
+    assert re.search('name="shown.attribute.score" value="600"', page)
 
 
 def test_decision_of_an_archived_policy_says_why_nothing_would_change_it(place: Place) -> None:
@@ -150,9 +168,9 @@ def test_faults_are_shown_beside_their_fields(place: Place) -> None:
     analyst = place.people[Role.ANALYST]
     for fields, words in (
         ({"input.amount": ""}, "Amount is missing."),
-        ({"input.amount": "much"}, "Type a number."),
-        ({"attribute.score": "NaN"}, "Type a number."),
-        ({"input.amount": "1e20"}, "Amount must be a number of at most 15 digits"),
+        *(({"input.amount": text}, "Type a number, such as 1,000.50.") for text in NO_NUMBERS),
+        ({"attribute.score": "NaN"}, "Type a number, such as 1,000.50."),
+        ({"input.amount": "1" + 20 * "0"}, "Amount must be a number of at most 15 digits"),
         ({"input.secured": "perhaps"}, "Choose yes or no."),
         ({"input.purpose": "x" * 2_000}, "Purpose must have at most"),
     ):

@@ -140,7 +140,9 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     assert "No backtest was started yet." in read_words(analyst.get(path))
     sent = {"version": 2, "against": "published", "input.requestedAmount": "1"}
     assert "Requested amount is missing" in read_words(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
-    assert "Type a number." in read_words(analyst.post(path, **sent | {"input.requestedAmount": "x"}), 400)
+    assert "Type a number, such as 1,000.50." in read_words(
+        analyst.post(path, **sent | {"input.requestedAmount": "x"}), 400
+    )
     answer = analyst.send(path, {"csrf": analyst.csrf} | sent)
     assert answer.status_code == 303
     address = answer.headers["location"]

@@ -19,6 +19,7 @@ from pipelines.intake.masking import mask_text
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 
 SHOWN_DIGITS = 4
+_TYPES = {name.replace("_", ""): name for name in ACCOUNT_TYPES}
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,11 @@ def identify(
     Args:
         digest: applied to texts as sent where masking changes them.
     """
-    sent = [_none_if_blank(text) for text in (bsb, account_number, bank_name, account_name, account_type)]
+    stated_type = _none_if_blank(account_type)
+    known_type = _TYPES.get(re.sub(r"[\s_-]", "", stated_type or "").lower())  # `Credit Card`, `creditCard`
+    sent = [_none_if_blank(text) for text in (bsb, account_number, bank_name, account_name, known_type or stated_type)]
     branch, number, bank, name, kind = map(_mask, sent)
     number = _mask_number(sent[1])
-    known = kind is not None and kind in ACCOUNT_TYPES
     account = Account(
         account_id=uuid5(customer_id, _identity(*sent, digest=digest)),
         identified=any(sent),
@@ -71,11 +73,11 @@ def identify(
         bsb=branch,
         account_number=number,
         bank_name=bank,
-        account_type=kind if known or kind is None else "other",
-        account_type_text=None if known else kind,
+        account_type=known_type or ("other" if kind else None),
+        account_type_text=None if known_type else kind,
         credit_limit=credit_limit,
     )
-    return account, _oddities(branch, number, is_masked=sent != [branch, number, bank, name, kind])
+    return account, _oddities(account, is_masked=sent != [branch, number, bank, name, kind])
 
 
 def mask_account_number(account_number: pl.Expr) -> pl.Expr:
@@ -121,8 +123,8 @@ def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _oddities(bsb: str | None, number: str | None, *, is_masked: bool) -> tuple[Oddity, ...]:
-    oddities = []
+def _oddities(account: Account, *, is_masked: bool) -> tuple[Oddity, ...]:
+    bsb, number, oddities = account.bsb, account.account_number, []
     if is_masked:
         message = "A card or tax file number is masked wherever the account is shown; it still identifies the account."
         oddities.append(Oddity("Account.MaskedNumber", message))
@@ -130,4 +132,7 @@ def _oddities(bsb: str | None, number: str | None, *, is_masked: bool) -> tuple[
         oddities.append(Oddity("Account.OddBsb", "The BSB is not six digits; accepted as sent."))
     if number is not None and not re.fullmatch(r"[\dX]{4,20}", _compact(number)):
         oddities.append(Oddity("Account.OddNumber", "The account number is not 4 to 20 digits; accepted as sent."))
+    if account.account_type_text is not None:
+        message = f"The account type is none of {', '.join(ACCOUNT_TYPES)}: the account counts as cash at bank."
+        oddities.append(Oddity("Account.UnknownType", message))
     return tuple(oddities)

@@ -60,6 +60,14 @@ def test_an_unknown_account_type_is_stored_and_read_as_other() -> None:
     assert (offset.account_type, offset.account_type_text) == ("other", "offset")
 
 
+@pytest.mark.parametrize("spelling", ["Credit Card", "CREDIT_CARD", "creditCard", " credit-card "])
+def test_the_spelling_of_an_account_type_does_not_matter(spelling: str) -> None:
+    """A card that is read as `other` counts as cash."""
+    card = account(bank_name="ANZ", account_type=spelling)
+    assert (card.account_type, card.account_type_text) == ("credit_card", None)
+    assert card.account_id == account(bank_name="ANZ", account_type="credit_card").account_id
+
+
 def test_a_card_number_as_account_number_is_masked_and_still_identifies() -> None:
     card = account(account_number="4111 1111 1111 1111")
     assert card.account_number == "411111xxxxxx1111"
@@ -68,9 +76,13 @@ def test_a_card_number_as_account_number_is_masked_and_still_identifies() -> Non
 
 @pytest.mark.parametrize(
     ("fields", "code"),
-    [({"bsb": "62000"}, "Account.OddBsb"), ({"account_number": "A?"}, "Account.OddNumber")],
+    [
+        ({"bsb": "62000"}, "Account.OddBsb"),
+        ({"account_number": "A?"}, "Account.OddNumber"),
+        ({"account_type": "Visa Platinum"}, "Account.UnknownType"),
+    ],
 )
-def test_an_odd_number_is_a_warning(fields: dict[str, str], code: str) -> None:
+def test_an_odd_detail_is_a_warning(fields: dict[str, str], code: str) -> None:
     _, oddities = identify(CUSTOMER, digest=for_this_run, **{**dict.fromkeys(FIELDS), **fields})  # pyrefly: ignore[bad-argument-type]  # all optional
     assert [oddity.code for oddity in oddities] == [code]
 

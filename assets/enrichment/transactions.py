@@ -19,6 +19,7 @@ from assets.intake.statements import extracted_statements
 from assets.monitoring import ruleset_evaluation
 from pipelines.enrichment.enrichment import enrich, find_changed_customers
 from pipelines.enrichment.knowledge import Knowledge
+from pipelines.figures.accounts import unchanged_details
 from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import Corrupt
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, TRANSACTIONS, current
@@ -31,6 +32,12 @@ from storage.jobs import outcomes
 from storage.jobs.jobs import RECOMPUTING, Ending, Job
 
 GROUP = "transactions"
+
+UNCHANGED_DETAILS = {
+    "code": "Account.UnchangedDetails",
+    "message": "All rows are stored already, so the account's type and limit stay as they were stated before. Retract "
+    "the submission that these rows repeat, or send the details with a new row.",
+}
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +115,7 @@ class _Pass:
     duplicates: pl.DataFrame
     rejected: pl.DataFrame
     changed: frozenset[int]
+    unchanged_details: frozenset[bytes]
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,7 @@ class Computed:
     rejected: pl.DataFrame
     changed: frozenset[int]  # customers whose value differs from the stored one
     failed: frozenset[int]  # customers that could not be computed
+    unchanged_details: frozenset[bytes]  # ids of jobs that stated details of an account in vain
     unreadable_files: int  # of submissions
 
 
@@ -173,6 +182,7 @@ def _compute(inputs: _PassInput) -> Computed:
         rejected=pl.concat([pl.DataFrame(schema=REJECTED), *(one.rejected for one in passes)]),
         changed=frozenset().union(*(one.changed for one in passes)),
         failed=frozenset(failed),
+        unchanged_details=frozenset().union(*(one.unchanged_details for one in passes)),
         unreadable_files=len(inputs.unreadable),
     )
 
@@ -183,7 +193,8 @@ def _run_pass(inputs: _PassInput) -> _Pass:
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     enriched = enrich(held, accepted, inputs.retracting.validate(inputs.timezone), inputs.knowledge)
     rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
-    return _Pass(rows, duplicates, rejected, frozenset(find_changed_customers(held, rows)))
+    in_vain = unchanged_details(accepted, duplicates, rows) if duplicates.height else ()
+    return _Pass(rows, duplicates, rejected, frozenset(find_changed_customers(held, rows)), frozenset(in_vain))
 
 
 def _write(store: Store, work: Work, inputs: _PassInput, computed: Computed) -> Committed:
@@ -240,6 +251,7 @@ def _end_jobs(inputs: _PassInput, computed: Computed, outcomes_path: str | None)
             duplicates.get(job.job_id.bytes, 0),
             inputs.versions[job.customer_number] + (job.customer_number in computed.changed),
             outcomes_path,
+            [UNCHANGED_DETAILS] if job.job_id.bytes in computed.unchanged_details else [],
         )
         for job in (*inputs.jobs, *inputs.retracting.jobs, *inputs.recomputing)
     ]
@@ -249,7 +261,14 @@ def _count_by_job(rows: pl.DataFrame) -> dict[bytes, int]:
     return dict(rows.group_by("job_id").len().rows())
 
 
-def _end_job(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
+def _end_job(
+    job: Job,
+    rejected: int,
+    duplicates: int,
+    data_version: int,
+    outcomes_path: str | None,
+    warnings: Sequence[Mapping[str, str]],
+) -> Ending:
     if job.flow not in SUBMISSIONS:
         return Ending(job, JobStatus.COMPLETED, data_version)
     processed = job.received_rows - rejected
@@ -265,6 +284,7 @@ def _end_job(job: Job, rejected: int, duplicates: int, data_version: int, outcom
         error=None
         if processed or not rejected
         else {"code": "Job.AllRowsRejected", "message": "Every row was rejected."},
+        warnings=warnings,
     )
 
 

@@ -6,6 +6,7 @@ import polars as pl
 
 from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.report_values import uuid_text
+from pipelines.vocabulary.schemas import posted
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)
@@ -21,6 +22,24 @@ def describe_accounts(posted: pl.LazyFrame) -> pl.LazyFrame:
     seq = pl.col("received_seq")
     stated = (pl.col(name).filter(seq == seq.filter(pl.col(name).is_not_null()).max()).max() for name in DETAILS)
     return posted.group_by(BY_ACCOUNT).agg(stated)
+
+
+def unchanged_details(accepted: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
+    """Return the `job_id` of submissions that state a type or a limit of an account in vain: all their rows of that
+    account repeat stored rows, so nothing states these details, and others apply.
+
+    Args:
+        accepted: rows of submissions, schema ACCEPTED.
+        duplicates: those of them that repeat a stored row, schema DUPLICATES.
+        transactions: all rows of the customers after these submissions, schema TRANSACTIONS.
+    """
+    of_account, details = ("job_id", *BY_ACCOUNT), ("account_type", "credit_limit")
+    adding = accepted.join(duplicates, on=["job_id", "position"], how="anti")
+    stated = accepted.select(*of_account, *details).unique().join(adding, on=of_account, how="anti")
+    applying = describe_accounts(transactions.lazy().filter(posted())).select(*BY_ACCOUNT, *details).collect()
+    both = stated.join(applying, on=BY_ACCOUNT, how="left", suffix="_applying", validate="m:1")
+    others = (pl.col(name).is_not_null() & pl.col(name).ne_missing(pl.col(f"{name}_applying")) for name in details)
+    return both.filter(pl.any_horizontal(others))["job_id"].unique()
 
 
 @cache

@@ -124,7 +124,8 @@ def _fold(text: str) -> str:
 
 
 def _oddities(account: Account, *, is_masked: bool) -> tuple[Oddity, ...]:
-    bsb, number, oddities = account.bsb, account.account_number, []
+    bsb, number = account.bsb, account.account_number
+    oddities: list[Oddity] = []
     if is_masked:
         message = "A card or tax file number is masked wherever the account is shown; it still identifies the account."
         oddities.append(Oddity("Account.MaskedNumber", message))

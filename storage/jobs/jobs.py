@@ -87,6 +87,7 @@ class Ending:
     rejected: int = 0
     outcomes_path: str | None = None
     error: Mapping[str, str] | None = field(default=None)
+    warnings: Sequence[Mapping[str, str]] = ()  # more than the job has already
 
 
 def select_jobs() -> AnySelect:
@@ -393,6 +394,7 @@ def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
             rejected_rows=bindparam("rejected"),
             outcomes_path=bindparam("outcomes"),
             error=bindparam("error_", type_=jobs.c.error.type),
+            warnings=bindparam("warnings_", type_=jobs.c.warnings.type),
             completed_at=bindparam("now", type_=jobs.c.completed_at.type),
         )
     )
@@ -431,6 +433,7 @@ def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:
         "rejected": ending.rejected,
         "outcomes": ending.outcomes_path,
         "error_": ending.error,
+        "warnings_": [*ending.job.warnings, *ending.warnings],
         "now": now,
     }
 

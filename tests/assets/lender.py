@@ -44,14 +44,14 @@ class Lender:
         with self.store.db.reading() as r:
             return customers.get(r, self._customer.client_id, self._customer.customer_id)
 
-    def submit(self, *items: Item, account_number: str = "12345678") -> Job:
+    def submit(self, *items: Item, account_number: str = "12345678", account_type: str | None = None) -> Job:
         account, _ = accounts.identify(
             self._customer.customer_id,
             account_name=None,
             bsb=None,
             account_number=account_number,
             bank_name=None,
-            account_type=None,
+            account_type=account_type,
             credit_limit=None,
             digest=self.store.vault.digest,
         )
@@ -85,9 +85,9 @@ class Lender:
         if batch is not None:
             recompute(self.store, work_of.read_claimed_batch(self.store, batch.token, batch.partition_day))
 
-    def submit_and_end(self, *items: Item, account_number: str = "12345678") -> Job:
+    def submit_and_end(self, *items: Item, account_number: str = "12345678", account_type: str | None = None) -> Job:
         """Submit rows, run the batch, and return the ended job."""
-        job = self.submit(*items, account_number=account_number)
+        job = self.submit(*items, account_number=account_number, account_type=account_type)
         self.end_all()
         return self.now(job)
 

@@ -80,7 +80,9 @@ class Submission(Received):
     bank_name: Annotated[str | None, _account_text("bankName", 200)] = None
     account_type: Annotated[
         str | None,
-        _account_text("accountType", 64, f"{', '.join(schemas.ACCOUNT_TYPES)}; however spelled; other text is read as other."),
+        _account_text(
+            "accountType", 64, f"{', '.join(schemas.ACCOUNT_TYPES)}; however spelled; other text is read as other."
+        ),
     ] = None
     credit_limit: Annotated[
         Decimal | None,

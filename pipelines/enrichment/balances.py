@@ -43,7 +43,7 @@ def _check_days(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return `row` and `balance_verified` of every row that states a balance."""
     stated = posted_rows.pipe(_add_offsets)
     days = stated.pipe(_summarise_days).pipe(_check_openings)
-    return stated.join(days, on=_DAY, how="left", validate="m:1").select("row", balance_verified=_verdict())
+    return stated.join(days, on="day", how="left", validate="m:1").select("row", balance_verified=_verdict())
 
 
 def _add_offsets(posted_rows: pl.DataFrame) -> pl.DataFrame:
@@ -55,17 +55,18 @@ def _add_offsets(posted_rows: pl.DataFrame) -> pl.DataFrame:
     return (
         posted_rows.select("row", *_DAY, *_SENT, "amount", "balance")
         .sort(*_DAY, *_SENT)
-        .with_columns(so_far=amount.cum_sum().over(_ACCOUNT))
-        .with_columns(day_end=so_far.last().over(_DAY), day_start=(so_far - amount).first().over(_DAY))
+        .with_columns(account=pl.struct(_ACCOUNT).rle_id(), day=pl.struct(_DAY).rle_id())
+        .with_columns(so_far=amount.cum_sum().over("account"))
+        .with_columns(day_end=so_far.last().over("day"), day_start=(so_far - amount).first().over("day"))
         .filter(pl.col("balance").is_not_null())
         .with_columns(
             forwards=balance - so_far,
             backwards=balance - (pl.col("day_start") + pl.col("day_end") - so_far + amount),
             ending=balance - pl.col("day_end"),
-            nth=pl.int_range(pl.len()).over(_DAY),
-            nth_last=pl.int_range(pl.len(), 0, -1).over(_DAY) - 1,
+            nth=pl.int_range(pl.len()).over("day"),
+            nth_last=pl.int_range(pl.len(), 0, -1).over("day") - 1,
         )
-        .select("row", *_DAY, "forwards", "backwards", "ending", "nth", "nth_last")
+        .select("row", "account", "day", "forwards", "backwards", "ending", "nth", "nth_last")
     )
 
 
@@ -73,7 +74,7 @@ def _summarise_days(stated: pl.DataFrame) -> pl.DataFrame:
     """Return each account's days with the offset all rows share in each order, and those it may close with."""
     shared = {way: pl.when(pl.col(way).n_unique() == 1).then(pl.col(way).first()) for way in ("forwards", "backwards")}
     return (
-        stated.group_by(_DAY)
+        stated.group_by("account", "day")
         .agg(pl.col("ending").unique(), **{f"{way}_offset": offset for way, offset in shared.items()})
         .with_columns(chained=pl.concat_list("forwards_offset", "backwards_offset").list.drop_nulls())
         .with_columns(closing=pl.when(_is_chain()).then("chained").otherwise("ending"))
@@ -87,10 +88,10 @@ def _is_chain() -> pl.Expr:
 
 def _check_openings(days: pl.DataFrame) -> pl.DataFrame:
     """Add whether each day `follows` from the day before: null for an account's first day."""
-    before = pl.col("closing").shift(1).over(_ACCOUNT, order_by="date")
+    before = pl.col("closing").shift(1).over("account", order_by="day")
     meets = [before.list.set_intersection(pl.col(ways)).list.len() > 0 for ways in ("chained", "ending")]
-    return days.sort(_DAY).select(
-        *_DAY,
+    return days.select(
+        "day",
         chains=_is_chain(),
         runs_forwards=pl.col("forwards_offset").is_not_null(),
         follows=pl.when(before.is_not_null()).then(pl.any_horizontal(meets)),

@@ -32,7 +32,7 @@ _ROW_COLUMNS = {
 NOT_READ = (
     *("job_id", "client_transaction_id", "account_type_text", "value_date", "location", "card_last_four", "ordinal"),
     *("foreign_amount", "foreign_currency", "intermediaries", "category_basis", "alternatives", "effective_date"),
-    *("statement_id", "client_transaction_id_digest", "description_digest"),
+    *("statement_id", "client_transaction_id_digest", "description_digest", "read_by", "as_read"),
 )
 COLUMNS = tuple(name for name in schemas.TRANSACTIONS if name not in NOT_READ)
 
@@ -84,9 +84,7 @@ class Facts:
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
         rows = counted.select(pl.exclude(NOT_READ)).pipe(collect)
-        # Stored rows are already sorted: checking is cheaper than sorting, which needs twice the memory.
-        in_order = rows if rows.is_sorted(schemas.SORT_KEY) else rows.sort(schemas.SORT_KEY)
-        return in_order.with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_ROW_COLUMNS, age=age())
+        return schemas.sort_rows(rows).with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_ROW_COLUMNS, age=age())
 
     @cached_property
     def history(self) -> pl.DataFrame:

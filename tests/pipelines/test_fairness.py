@@ -62,7 +62,7 @@ def business(*others: Row) -> list[Row]:
 def enrich_payments() -> Mapping[str, list[Row]]:
     """Return payments of each language with what enrichment reads from their texts."""
     sent = [{"description": text, "amount": Decimal(-90)} for texts in LANGUAGES.values() for text in texts]
-    derived = derive(held_rows(*sent).select(KNOWN.names())).collect()
+    derived = derive(held_rows(*sent).select(KNOWN.names()))
     fields = derived.select("description", cs.starts_with("category", "counterparty"), "confidence").to_dicts()
     by_text = {each["description"]: each for each in fields}
     return {

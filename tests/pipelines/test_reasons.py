@@ -274,7 +274,7 @@ def test_the_tax_office_is_distinguished_from_other_creditors_by_the_text() -> N
         "GARNISHEE ORDER LOCAL COURT NSW 2025/00188": False,
     }
     sent = held_rows(*({"description": text, "amount": Decimal(-900)} for text in described)).select(KNOWN.names())
-    garnishees = derive(sent).collect()
+    garnishees = derive(sent)
     of_tax_office = METRICS["tax_garnishees_180d"].definition
     assert isinstance(of_tax_office, Transactions)
     assert set(garnishees["category"]) == {"garnishee"}
@@ -322,7 +322,7 @@ RESEMBLING = {
 def test_a_text_that_only_resembles_a_reason_gets_another_category(subtests: pytest.Subtests) -> None:
     texts_of_all = ChainMap(*RESEMBLING.values())
     sent = [{"description": text, "amount": Decimal(amount)} for text, amount in texts_of_all.items()]
-    derived = derive(held_rows(*sent).select(KNOWN.names())).collect()
+    derived = derive(held_rows(*sent).select(KNOWN.names()))
     found = dict(derived.select("description", "category").iter_rows())
     for category, texts in RESEMBLING.items():
         for text in texts:

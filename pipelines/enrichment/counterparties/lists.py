@@ -1,7 +1,7 @@
 """The lists that narratives are read with: counterparties, brands, their names cut short, and rules of words."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import polars as pl
@@ -20,6 +20,7 @@ class Lists:
     brands: Brands
     cut_names: CutNames
     rulebook: Rulebook
+    name: str | None = None  # equal only for equal lists of one program; None: not known by a name
     is_own: bool = False  # with a client's own rules, which may match far more than the shipped ones
 
 
@@ -36,7 +37,7 @@ def load() -> Lists:
     Raises:
         RuleError: names the file, the counterparty and the reason of every fault.
     """
-    return combine(counterparties.load(), brands.load())
+    return replace(combine(counterparties.load(), brands.load()), name="shipped")
 
 
 def load_without(is_left_out: Callable[[str], bool]) -> Lists:

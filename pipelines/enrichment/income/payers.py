@@ -7,7 +7,7 @@ import polars as pl
 from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, look_up_calendar
 from pipelines.enrichment.income.cadence import CADENCES, find_cadences
 from pipelines.enrichment.recurrence import recurring_text
-from pipelines.vocabulary.plans import AS_WRITTEN
+from pipelines.vocabulary.plans import AS_WRITTEN, collect
 from pipelines.vocabulary.schemas import MONEY
 
 # The numbers are our judgement.
@@ -73,15 +73,15 @@ def is_possible_income() -> pl.Expr:
     return known & allowed & from_payer & in_bank & ~from_account
 
 
-def list_credits(rows: pl.LazyFrame) -> pl.LazyFrame:
+def list_credits(rows: pl.LazyFrame) -> pl.DataFrame:
     """Return the credits that may be an income, each with its `payer`, sorted by payer and date.
 
     Args:
         rows: posted rows of TRANSACTIONS without own transfers.
     """
-    payer = pl.coalesce("counterparty_group", recurring_text())
-    possible = rows.filter(is_possible_income()).with_columns(payer=payer)
-    return possible.select("payer", *_FACTS).sort(*PAYER, "date", "transaction_id")
+    possible = rows.filter(is_possible_income()).pipe(collect)
+    payer = pl.coalesce("counterparty_group", recurring_text(possible))
+    return possible.select(*_FACTS, payer=payer).sort(*PAYER, "date", "transaction_id")
 
 
 def find_payers(of_payers: pl.DataFrame, through: pl.DataFrame) -> pl.DataFrame:

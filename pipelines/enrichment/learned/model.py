@@ -29,6 +29,7 @@ MIN_ALTERNATIVE = 0.01  # a less likely alternative is useless (our judgement)
 DIGITS = 4  # of a confidence: further digits depend on which rows happen to be in one slice
 SLICE = 8_192  # rows
 THREADS = 2
+UNNAMED = "unnamed"  # a model that was not read from a file
 
 PREDICTED = pl.Schema({"category": pl.String(), "confidence": pl.Float64(), "alternatives": pl.List(ALTERNATIVE)})
 
@@ -104,7 +105,7 @@ class Model:
     linear: Linear
     calibration: Calibration
     facts: Mapping[str, Any] = field(default_factory=dict)
-    name: str = "unnamed"  # the beginning of its file's fingerprint; "unnamed" if it was not read from a file
+    name: str = UNNAMED  # else the beginning of its file's fingerprint
 
     def predict(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Predict each row's category, in the rows' order (schema PREDICTED).

@@ -133,13 +133,17 @@ def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Seri
     return gaps.filter(pl.col("gap") <= DUPLICATE_DAYS, ~habit)["row"]
 
 
+_FACTS = (
+    *("row", "customer_number", "account_id", "transaction_id", "date", "amount", "channel", "clean_description"),
+    *("category", "category_group", "counterparty_name", "series_period"),
+)
 _ITEM = ("customer_number", "account_id", "was_out", "size")
 _DEALING = ("customer_number", "was_out", "party")
 
 
 def _select_posted(numbered: pl.DataFrame) -> pl.LazyFrame:
     """Select posted rows that are not transfers between own accounts, and add their `party`."""
-    return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
+    return numbered.lazy().filter(posted(), ~_is_transfer()).select(*_FACTS, party=party())
 
 
 @cache

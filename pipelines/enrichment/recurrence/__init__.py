@@ -118,7 +118,7 @@ def _find_payments(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return the payments of all series, with MEMBERS and the transactions' facts; `cents` are signed."""
     facts = posted_rows.select(
         pl.exclude("bsb", "description", "date", "amount"),
-        text=recurring_text(),
+        text=recurring_text(posted_rows),
         calendar=_look_up_calendars(posted_rows),
         day="date",
         cents=pl.col("amount").to_physical().cast(pl.Int64),
@@ -127,18 +127,23 @@ def _find_payments(posted_rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([facts[found["row"]], found.drop("row")], how="horizontal")
 
 
-@cache
-def recurring_text() -> pl.Expr:
-    """Return what stands for an unnamed counterparty: the words that recur, without numbers and months.
+def recurring_text(rows: pl.DataFrame) -> pl.Series:
+    """Return what stands for the counterparty where none is named: the words that recur, without numbers and months.
 
     All cash deposits count as one counterparty, whether at a machine or over the counter.
     """
-    unknown = pl.col("counterparty_group").is_null()
+    unnamed = rows["counterparty_group"].is_null().arg_true()
+    words = rows.select("clean_description", "description", "channel", "amount")[unnamed].select(_recurring_words())
+    return pl.repeat(None, rows.height, dtype=pl.String, eager=True).scatter(unnamed, words.to_series())
+
+
+@cache
+def _recurring_words() -> pl.Expr:
     said = pl.coalesce("clean_description", "description").str.to_uppercase()
     again = said.str.replace_all(_PAYMENT_SPECIFIC, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
     words = pl.when(again.str.len_bytes() > 0).then(again).otherwise(said)
     banked = pl.col("channel").is_in(_BANKED) & (pl.col("amount") > 0)
-    return pl.when(unknown & banked).then(pl.lit(_CASH)).when(unknown).then(words)
+    return pl.when(banked).then(pl.lit(_CASH)).otherwise(words)
 
 
 def _look_up_calendars(posted_rows: pl.DataFrame) -> pl.Series:

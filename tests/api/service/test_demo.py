@@ -13,7 +13,7 @@ from tests.pipelines.enrichment.examples import DEFAULTS, held_rows
 
 def test_the_insolvent_business_is_rated_as_insolvent() -> None:
     sent = {"description": WOUND_UP["description"], "amount": Decimal(WOUND_UP["amount"])}
-    rows = derive(held_rows(sent).select(KNOWN.names())).collect()
+    rows = derive(held_rows(sent).select(KNOWN.names()))
     [(_, report)] = REPORTS["risk"].compute(Facts(rows, DEFAULTS["date"])).iter_rows()
     [event] = json.loads(report)["events"]
     assert (event["code"], event["ceiling"]) == ("winding_up", "E")

@@ -1,0 +1,146 @@
+"""Read each row by itself: its fields, its counterparty and its category, before any other row counts.
+
+What is read depends only on the row's facts and on what reads it: this program, the lists and the model. So it is
+stored with the row, and a row is read again only when one of these has changed. `read_by` names them. Later steps
+overwrite some of what was read, as a correction does: `as_read` has it as it was read.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+
+import polars as pl
+
+from pipelines.enrichment.counterparties import lists
+from pipelines.enrichment.counterparties.categories import ask_model
+from pipelines.enrichment.counterparties.narratives import read_narratives
+from pipelines.enrichment.knowledge import Activated, Knowledge, T
+from pipelines.enrichment.learned.model import UNNAMED, Model
+from pipelines.enrichment.learned.model_file import load_base
+from pipelines.enrichment.matching.matching import ORDER
+from pipelines.enrichment.wording.value_dates import add_effective_date
+from pipelines.vocabulary.plans import collect
+from pipelines.vocabulary.schemas import OVERWRITTEN, READ, Direction
+
+_CODE = ("enrichment", "vocabulary")  # the packages whose code and rules decide what is read
+_DECIDING = (".py", ".yaml", ".tsv")  # files; a model is known by its name
+_ONLY_FOR_READING = ("text", "stated_day", "stated_month", "stated_year")
+
+
+def read_rows(rows: pl.DataFrame, held: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+    """Add `direction`, the columns READ, `read_by`, and `as_read` of every row, which `forget_same` thins out.
+
+    Args:
+        rows: facts and identity (schema `duplicates.KNOWN`).
+        held: rows that were read before (schema TRANSACTIONS, without former versions); others may be among them.
+    """
+    read = _recall(held, knowledge)
+    sided = rows.with_columns(direction=_direction())
+    new = sided.join(read, on=ORDER, how="anti")
+    if new.height:
+        read = pl.concat([read, _read(new, knowledge).select(read.columns)])
+    places = read.select(ORDER).with_row_index("place")
+    in_order = sided.select(ORDER).join(places, on=ORDER, validate="1:1", maintain_order="left")["place"]
+    return sided.hstack(read.drop(ORDER)[in_order])
+
+
+def forget_same(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keep `as_read` only where a later step has overwritten what was read."""
+    overwritten = pl.any_horizontal(
+        pl.col(name).ne_missing(pl.col("as_read").struct.field(name)) for name in OVERWRITTEN
+    )
+    return rows.with_columns(as_read=pl.when(overwritten).then("as_read"))
+
+
+def _recall(held: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+    """Return what was read in these rows by what reads them now, with the key of each row."""
+    kept = pl.col("as_read").is_null()
+    former = (
+        pl.when(kept).then(name).otherwise(pl.col("as_read").struct.field(name)).alias(name) for name in OVERWRITTEN
+    )
+    return (
+        held.lazy()
+        .filter(pl.col("read_by") == _reader(knowledge))
+        .select(*ORDER, *READ, "read_by", "as_read")
+        .with_columns(former)
+        .with_columns(as_read=pl.struct(OVERWRITTEN))
+        .pipe(collect)
+    )
+
+
+def _read(rows: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+    """Read each customer's rows by the rules and the model that its client activated, else by the shipped ones."""
+    by_lists = _pair_with_customers(knowledge.own_lists, knowledge.lists or lists.load())
+    fields = pl.concat(
+        read_narratives(part, read_by)
+        for whose, read_by in by_lists
+        if (part := rows.filter(whose)).height or rows.is_empty()
+    )
+    by_model = _pair_with_customers(knowledge.models, load_base())
+    return (
+        pl.concat(ask_model(fields.filter(whose), model) for whose, model in by_model)
+        .pipe(add_effective_date)
+        .drop(_ONLY_FOR_READING)
+        .with_columns(read_by=_reader(knowledge), as_read=pl.struct(OVERWRITTEN))
+    )
+
+
+def _reader(knowledge: Knowledge) -> pl.Expr:
+    """Return what reads each customer's rows; null if its lists or its model have no name to be known by."""
+    shipped = knowledge.lists or lists.load()
+    own_lists = [(each.customers, each.value.name) for each in knowledge.own_lists]
+    own_models = [(each.customers, _name_of(each.value)) for each in knowledge.models]
+    return pl.concat_str(
+        pl.lit(_hash_program()),
+        _by_customer(own_lists, shipped.name),
+        _by_customer(own_models, _name_of(load_base())),
+        separator=" ",
+    )
+
+
+def _name_of(model: Model) -> str | None:
+    return model.name if model.name != UNNAMED else None
+
+
+def _by_customer(own: Sequence[tuple[frozenset[int], str | None]], rest: str | None) -> pl.Expr:
+    named = pl.lit(rest, pl.String)
+    for customers, name in own:
+        named = pl.when(pl.col("customer_number").is_in(list(customers))).then(pl.lit(name, pl.String)).otherwise(named)
+    return named
+
+
+def _pair_with_customers(own: Sequence[Activated[T]], rest: T) -> list[tuple[pl.Expr, T]]:
+    """Return pairs of an expression that selects customers, and what applies to them: what their client activated, or
+    `rest` for all other customers.
+    """
+    groups = [(pl.col("customer_number").is_in(list(each.customers)), each.value) for each in own]
+    others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
+    return [*groups, (others, rest)]
+
+
+@cache
+def _hash_program() -> str:
+    """Return the first digits of a SHA-256 over everything that decides what is read, except models.
+
+    It covers the code, not only its version, so that no change can leave behind what former code has read.
+    """
+    whole = hashlib.sha256()
+    for content in _list_contents():
+        whole.update(hashlib.sha256(content).digest())
+    return whole.hexdigest()[:16]
+
+
+def _list_contents() -> Iterator[bytes]:
+    folders = [files("pipelines").joinpath(name) for name in _CODE]
+    while folders:
+        for each in sorted(folders.pop().iterdir(), key=lambda entry: entry.name):
+            if each.is_dir():
+                folders.append(each)
+            elif each.name.endswith(_DECIDING):
+                yield each.read_bytes()
+
+
+@cache
+def _direction() -> pl.Expr:
+    return pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)

@@ -54,7 +54,9 @@ def _picture(document: pdfium.PdfDocument, number: int, scale: float) -> Iterato
 
 
 def draw_explained_pages(content: bytes, password: str | None) -> Iterator[tuple[int, bytes]]:
-    """Yield each page with what was recognised on it: words (grey), rows (green), edges of columns (red).
+    """Yield each page that was read with what was recognised on it: words (grey), rows (green), edges of columns (red).
+
+    Copies of pages are not read.
 
     Raises:
         Unreadable: the file can't be opened.

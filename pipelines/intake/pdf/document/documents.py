@@ -6,7 +6,7 @@ are. If it is unclear to which of several documents a page belongs, nothing is m
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, pairwise
@@ -30,13 +30,15 @@ class Document:
     """Pages in reading order.
 
     `numbers`: as each page prints it. `is_restored`: the file has them in another order, or with other pages between
-    them. `is_mixed`: a page may belong to another document or another place.
+    them. `is_mixed`: a page may belong to another document or another place. `repeats`: sheets with a copy of a page
+    that has rows, and the sheet of that page; the copies are not among `pages`.
     """
 
     pages: Sequence[Page]
     numbers: Sequence[PageNumber | None]
     is_restored: bool = False
     is_mixed: bool = False
+    repeats: Mapping[int, int] = field(default_factory=dict)
 
 
 def documents_of(pages: Sequence[Page]) -> Sequence[Document]:
@@ -119,8 +121,12 @@ class _Leaf:
             return False
         return self.shares_account(other)
 
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(line.text for line in self.page.lines)
+
     def is_twin(self, other: "_Leaf") -> bool:
-        return [line.text for line in self.page.lines] == [line.text for line in other.page.lines]
+        return self.texts == other.texts
 
 
 @dataclass(eq=False)
@@ -207,11 +213,18 @@ class _Group:
         """Return the document, with its pages numbered after `before` others."""
         leaves = self.leaves if self.is_mixed else self._in_order()
         places = [leaf.page.number for leaf in leaves]
+        # A page may be scanned or copied twice: its rows must not count twice.
+        firsts: dict[tuple[str, ...], _Leaf] = {}
+        for leaf in leaves:
+            firsts.setdefault(leaf.texts, leaf)
+        copies = [leaf for leaf in leaves if leaf is not firsts[leaf.texts] and any(map(is_row, leaf.page.lines))]
+        distinct = [leaf for leaf in leaves if leaf not in copies]
         return Document(
-            [leaf.page.with_number(before + place) for place, leaf in enumerate(leaves, start=1)],
-            [leaf.number for leaf in leaves],
+            [leaf.page.with_number(before + place) for place, leaf in enumerate(distinct, start=1)],
+            [leaf.number for leaf in distinct],
             is_restored=any(two != one + 1 for one, two in pairwise(places)),
             is_mixed=self.is_mixed,
+            repeats={leaf.page.sheet: firsts[leaf.texts].page.sheet for leaf in copies},
         )
 
     def _in_order(self) -> Sequence[_Leaf]:

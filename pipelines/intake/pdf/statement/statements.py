@@ -372,6 +372,10 @@ def _reasons_of_pages(document: Document, pages: Sequence[Page]) -> Iterator[Rea
         yield _RESTORED
     numbers = {page.number for page in pages}
     yield from (Reason("PageMissing", gap, page.sheet) for page, gap in gaps_in(document) if page.number in numbers)
+    sheets = {page.sheet for page in pages}
+    for copy, original in document.repeats.items():
+        if original in sheets:
+            yield Reason("PageRepeated", f"Page {copy} of the file repeats page {original}; it was left out.", copy)
     if cut := next((page for page in pages if page.is_half), None):
         yield Reason("PagesOnOneSheet", "Two pages are on one sheet; each was read separately.", cut.sheet)
 

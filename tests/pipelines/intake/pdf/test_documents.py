@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
+from uuid import UUID
 
 import pytest
 
@@ -11,6 +12,7 @@ from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.page_numbers import printed_number
 from pipelines.intake.pdf.page.result import Extraction, Verdict
+from pipelines.intake.pdf.statement.overlaps import repeats_within
 from pipelines.synthetic.pdf import PrintedAccount, statement_pdf
 from tests.pipelines.intake.pdf.drawing import HEADING, four_rows, statement
 from tests.pipelines.intake.pdf.files import merge_files
@@ -23,7 +25,11 @@ ROWS = ("02 Jan 2025 Shop | | 1.00 | 9.00", "03 Jan 2025 Shop | | 1.00 | 8.00")
 def pages_by_document(*texts: str, account: str = "11112222") -> list[list[int]]:
     """Return the pages of each document, by the number that each page prints."""
     head = (f"Account number {account}",) if account else ()
-    return sheets([page(number, text, *head, "", TABLE, *ROWS) for number, text in enumerate(texts, start=1)])
+    pages = [
+        page(number, text, *head, "", TABLE, *ROWS, f"04 Jan 2025 Shop {number} | | 1.00 | 7.00")
+        for number, text in enumerate(texts, start=1)
+    ]
+    return sheets(pages)
 
 
 def sheets(pages: Sequence[Page]) -> list[list[int]]:
@@ -134,8 +140,33 @@ def test_if_a_pages_document_is_unclear_nothing_is_moved_and_that_is_reported() 
     assert not any(document.is_restored for document in documents if document.is_mixed)
 
 
-def test_a_repeated_page_is_not_a_separate_document() -> None:
-    assert pages_by_document("Page 1 of 3", "Page 2 of 3", "Page 2 of 3", "Page 3 of 3") == [[1, 2, 3, 4]]
+def test_a_repeated_page_is_left_out() -> None:
+    head, numbers = "Account number 11112222", (1, 2, 2, 3)
+    pages = [page(place, f"Page {number} of 3", head, TABLE, *ROWS) for place, number in enumerate(numbers, start=1)]
+    assert sheets(pages) == [[1, 2, 4]]
+    assert documents_of(pages)[0].repeats == {3: 2}
+
+
+def test_a_repeated_page_without_rows_stays() -> None:
+    terms = [page(number, "Page 3 of 3", "Account number 11112222", "Terms") for number in (1, 2)]
+    assert sheets(terms) == [[1, 2]]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 1], [0, 0, 1], [0, 1, 0, 1], [1, 0, 1]])
+def test_rows_of_a_repeated_page_count_once(order: Sequence[int], subtests: pytest.Subtests) -> None:
+    """On a page scanned twice, a statement's rows would count twice."""
+    drawing = four_rows(statement().line(*HEADING)).next_page().line((45, "Account number 12345678")).line(*HEADING)
+    drawing.line((45, "31 Mar"), (110, "INTEREST"), (-470, "1.00"), (-550, "1,041.00"))
+    for name, content in {"numbered": WESTPAC.content, "unnumbered": drawing.finish()}.items():
+        with subtests.test(name):
+            (once,), twice = extract(content).statements, extract(merge_files(content, order=order)).statements
+            left = [
+                (entry.date, entry.amount, entry.balance)
+                for read, repeated in zip(twice, repeats_within([(UUID(int=1), read) for read in twice]), strict=True)
+                for place, entry in enumerate(read.entries)
+                if place not in repeated
+            ]
+            assert sorted(left, key=str) == sorted(((e.date, e.amount, e.balance) for e in once.entries), key=str)
 
 
 def read_of_account(found: Extraction, account: PrintedAccount) -> list[object]:

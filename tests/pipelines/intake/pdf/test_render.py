@@ -18,7 +18,8 @@ WHITE = (255, 255, 255)
 def statement(size: tuple[int, int] = (595, 842), pages: int = 1) -> bytes:
     content = io.BytesIO()
     canvas = Canvas(content, pagesize=size)
-    for _ in range(pages):
+    for page in range(1, pages + 1):
+        canvas.drawString(40, 800, f"Page {page} of {pages}")  # a copy of a page would be left out
         for number, cells in enumerate((("Date", "Details", "Debit", "Balance"), *ROWS)):
             for text, left in zip(cells, (40, 140, 400, 500), strict=True):
                 canvas.drawString(left, 700 - 20 * number, text)

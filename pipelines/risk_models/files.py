@@ -118,7 +118,7 @@ def as_submission(rows: pl.DataFrame) -> pl.DataFrame:
     """Return posted rows of identified accounts as one submission (schema ACCEPTED); columns they lack are null."""
     filled = rows.with_columns(
         job_id=pl.lit(UUID(int=0).bytes),
-        received_seq=pl.lit(1, pl.Int64),
+        received_seq="customer_number",  # with the position it names a row among all customers
         appended=pl.lit(value=True),
         account_identified=pl.lit(value=True),
         status=pl.lit("posted"),

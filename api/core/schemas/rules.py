@@ -44,7 +44,7 @@ def refusal(code: str, message: str) -> PydanticCustomError:
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule of a field. `parse` returns the value, or raises ValueError for anything else."""
+    """The rule of a field. `parse` returns the value, or raises ValueError or ArithmeticError for anything else."""
 
     parse: Parse
     code: str
@@ -68,7 +68,7 @@ class Rule:
     def _parse(self, value: Any) -> object:
         try:
             return self.parse(value)
-        except (ValueError, OverflowError):
+        except (ValueError, ArithmeticError):
             raise refusal(self.code, self.sentence) from None
 
 
@@ -225,7 +225,7 @@ def _add_description(schema: dict[str, Any], description: str) -> dict[str, Any]
     return schema | {"description": description} if description else schema
 
 
-# Parsers: each returns the value, or raises ValueError
+# Parsers: each returns the value, or raises ValueError or ArithmeticError
 
 
 def text(max_characters: int) -> Callable[[Any], str]:
@@ -301,15 +301,17 @@ def whole(low: int, high: int) -> Callable[[Any], int]:
 
 
 def number(low: int, high: int) -> Callable[[Any], int]:
-    """Parse a whole JSON number."""
-    parse = whole(low, high)
+    """Parse a whole JSON number. 2.0 is one, as in JSON Schema."""
 
-    def parse_number(value: Any) -> int:
+    def parse(value: Any) -> int:
         if type(value) is not Number:
             raise ValueError
-        return parse(value)
+        exact = Decimal(value)
+        if not low <= exact <= high or exact != exact.to_integral_value():
+            raise ValueError
+        return int(exact)
 
-    return parse_number
+    return parse
 
 
 def identifier(value: Any) -> UUID:

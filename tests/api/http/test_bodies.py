@@ -100,6 +100,28 @@ def test_unknown_fields_are_ignored_and_never_stored(client: Client) -> None:
     assert not set(extra.values()) & set(map(str, made.json()["data"].values()))
 
 
+@parametrize("written", ["2", "2.0", "2e0", "20E-1", "0.2e+1", "2." + "0" * 400])
+def test_a_whole_number_may_be_written_in_every_way_that_json_has(client: Client, written: str) -> None:
+    assert patch_retries(client, written) == (200, 2)
+
+
+@parametrize(
+    "written",
+    ["2.5", "-1", "-1.0", "11", "11.0", "1e1000000", "1e99999999999999999999", "1e-99999999999999999999", '"2"', "[]"],
+)
+def test_any_other_number_is_refused_where_a_whole_one_is_needed(client: Client, written: str) -> None:
+    assert patch_retries(client, written) == (400, "Webhook.InvalidMaxRetries")
+
+
+def patch_retries(client: Client, written: str) -> tuple[int, Any]:
+    """Set a subscription's number of retries in this JSON; return the status, and the number or the error code."""
+    hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
+    made = client.post("/v1/webhooks/subscriptions", hook).json()["data"]["webhookSubscriptionId"]
+    body = f'{{"maxRetries": {written}}}'
+    answer = client.call("PATCH", f"/v1/webhooks/subscriptions/{made}", data=body, headers=JSON)
+    return answer.status_code, answer.json()["data"]["maxRetries"] if answer.ok else answer.json()["code"]
+
+
 @parametrize(
     ("fields", "pointer", "code"),
     [

@@ -140,7 +140,12 @@ class EvaluationPaging(Paging):
             text(100),
             "Evaluation.InvalidPolicy",
             "policy must be the slug of a decision policy, given once.",
-            {"type": "string", "maxLength": 100, "description": "Only evaluations by the policy with this slug."},
+            {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 100,
+                "description": "Only evaluations by the policy with this slug.",
+            },
         ),
     ] = None
 

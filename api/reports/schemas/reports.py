@@ -68,6 +68,7 @@ class FigureQuery(Paging):
             "figure must be a JSON Pointer to a figure, given once.",
             {
                 "type": "string",
+                "minLength": 1,
                 "maxLength": 1000,
                 "description": "JSON Pointer into a report's `data`, as in "
                 "/tables/monthly_cash_flow/values/0/moneyIn; for a metric: / and its slug. "

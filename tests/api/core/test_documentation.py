@@ -7,7 +7,8 @@ from pydantic import SecretStr
 
 from pipelines.webhooks.events import EVENT_TYPES
 from storage.core.settings import Environment, Settings, key_text, new_key
-from tests.api.conftest import HTTP, answering
+from storage.core.store import Store
+from tests.api.conftest import HTTP, Client, answering, belongings
 from tests.api.core.operations import Operation, document, list_operations
 from tests.conftest import open_store
 
@@ -73,6 +74,17 @@ def assert_refusals_documented(operation: Operation) -> None:
     # A draft can contradict the published version, and a PDF needs a browser.
     can_misfit = takes_a_key or operation.path.endswith(("/challenger", ".pdf"))
     assert can_misfit or "422" not in operation.documented["responses"]
+
+
+def test_text_that_may_not_be_empty_is_documented_so(store: Store, client: Client, subtests: pytest.Subtests) -> None:
+    own = belongings(store, client)
+    for operation in list_operations():
+        for parameter in operation.documented.get("parameters", ()):
+            limited = parameter["schema"].keys() & {"enum", "format", "pattern", "minLength"}
+            if parameter["in"] == "query" and parameter["schema"].get("type") == "string" and not limited:
+                with subtests.test(f"{operation} {parameter['name']}"):
+                    answer = client.call(operation.method, operation.path_for(own), params={parameter["name"]: ""})
+                    assert answer.status_code != 400, answer.text
 
 
 def test_sent_events_are_described() -> None:

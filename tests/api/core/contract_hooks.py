@@ -1,8 +1,9 @@
 """Hooks that Schemathesis loads in its own process.
 
 With ids made from the schema alone, every valid request would get a 404 or a 422. So requests from examples and
-enumeration get ids that exist, and valid ones a new idempotency key. Ids in one path belong together. A resource is
-created for each request that ends one, so that other requests find theirs.
+enumeration get ids that exist, and valid ones a new idempotency key. Ids in one path and query belong together. A
+resource is created for each request that ends one, so that other requests find theirs, and for each that needs one
+which other requests have not changed.
 """
 
 import json
@@ -38,8 +39,8 @@ CHECKS_DOCUMENTS = ("POST /v1/decision-policies/{slug}/check", "POST /v1/monitor
 NEEDED_TO_ACT = {name: example(SentAlertAction)[name] for name in ("until", "reason")}  # a future moment; why it closes
 RESOLVED = {name: example(SentResolution)[name] for name in ("kind", "key")}  # of the finding in the example report
 KEY_TO_END = ("keyId", "/v1/keys", {"scopes": ["customer:reports"]})
-# What ends a resource: the parameter that names it, and the path and body that create another one.
-ENDS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+# What ends a resource, or needs a new one: the parameter that names it, and the path and body that create it.
+NEEDS_NEW: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "POST /v1/keys/{keyId}/revoke": KEY_TO_END,
     "POST /v1/keys/{keyId}/rotate": KEY_TO_END,
     "DELETE /v1/users/{userId}": ("userId", "/v1/users", {"name": "Ada Lovelace", "role": "viewer"}),
@@ -68,7 +69,14 @@ ENDS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "/v1/webhooks/subscriptions",
         {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"},
     ),
+    "PUT /v1/evaluations/{evaluationId}/assignee": (  # once overridden or replaced, it waits for nobody
+        "evaluationId",
+        "/v1/customer/{customerId}/decision-policies/{slug}/evaluate",
+        {"inputs": {"requestedAmount": 1}},
+    ),
 }
+# What may be archived, and then refuses all requests that change it or use it to decide.
+ARCHIVED = {"slug": "/v1/decision-policies/{slug}", "rulesetId": "/v1/monitoring/rulesets/{rulesetId}"}
 LONG_AGO = date(2026, 6, 30)
 OTHER_CATEGORIES = list(TAXONOMY.categories)[2:]
 WORDS = ("published", "recorded", "challenger")  # instead of a version
@@ -95,6 +103,9 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         case.body = make_valid(case.body)
     if is_good(case, ParameterLocation.PATH):
         case.path_parameters |= align_ids(case.path_parameters)
+    if case.query and is_good(case, ParameterLocation.QUERY):
+        aligned = align_ids(case.path_parameters | case.query)
+        case.query |= {name: aligned[name] for name in aligned.keys() & case.query.keys()}
     enumerated = case.meta is None or case.meta.phase.name in (TestPhase.EXAMPLES, TestPhase.COVERAGE)
     if enumerated and is_good(case, ParameterLocation.PATH):
         nth = next(numbers)
@@ -104,8 +115,12 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         case.body |= with_own_ids(case.body, case.path_parameters.get("customerId"))
     if case.path_parameters.get("keyId") == os.environ[API_KEY_ID]:
         case.path_parameters["keyId"] = sets["keyId"][0]
-    if is_good(case, ParameterLocation.PATH) and case.operation.label in ENDS:
-        case.path_parameters |= create_to_end(case, *ENDS[case.operation.label])
+    nth = find_set(case.path_parameters)
+    if is_good(case, ParameterLocation.PATH) and nth is not None:
+        if case.method != "GET" and not case.operation.path.endswith("archive"):
+            unarchive(case, nth, case.operation.path)
+        if case.operation.label in NEEDS_NEW:
+            case.path_parameters |= create(case, nth, *NEEDS_NEW[case.operation.label])
 
 
 @schemathesis.check
@@ -132,25 +147,42 @@ def with_own_ids(body: dict[str, Any], customer_id: object) -> dict[str, Any]:
     }
 
 
-def align_ids(path: dict[str, Any]) -> dict[str, Any]:
-    """Return the existing ids of a path, replaced by those of the same set as the first."""
-    known = [name for name, value in path.items() if value in sets[name]]
-    nth = sets[known[0]].index(path[known[0]]) if known else 0
+def align_ids(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the existing ids among parameters, replaced by those of the same set as the first."""
+    known = [name for name, value in parameters.items() if value in sets.get(name, ())]
+    nth = sets[known[0]].index(parameters[known[0]]) if known else 0
     return {name: sets[name][nth] for name in known}
 
 
-def create_to_end(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
-    """Create a resource to end, if the path has one that other requests use."""
-    if any(value not in sets[parameter] for parameter, value in case.path_parameters.items()):
-        return {}
-    sent = body | ({"email": f"{uuid4()}@lender.example"} if name == "userId" else {})
+def find_set(path: Mapping[str, Any]) -> int | None:
+    """Return the number of the set to which all ids of a path belong; None if there are no ids, or unknown ones."""
+    found = {sets[name].index(value) if value in sets[name] else None for name, value in path.items()}
+    return found.pop() if len(found) == 1 else None
+
+
+def unarchive(case: Case[Any], nth: int, path: str) -> None:
+    """Undo earlier requests that archived what a path names."""
+    for name, archived in ARCHIVED.items():
+        if f"{{{name}}}" in path:
+            post(case, nth, f"{archived}/unarchive")
+
+
+def create(case: Case[Any], nth: int, name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
+    """Create a resource of this set for one request, and return its id."""
+    unarchive(case, nth, path)
+    made = post(case, nth, path, body | ({"email": f"{uuid4()}@lender.example"} if name == "userId" else {}))
+    return {name: next(made[key] for key in (name, "webhookSubscriptionId") if key in made)}
+
+
+def post(case: Case[Any], nth: int, path: str, body: dict[str, Any] | None = None) -> Any:
+    """Send a request of the hooks' own about the resources of this set, and return the data of the answer."""
     url, headers = case.operation.schema.get_base_url().rstrip("/"), {"x-api-key": os.environ[API_KEY]}
-    answer = requests.post(url + path.format(**case.path_parameters), json=sent, headers=headers, timeout=60)
+    ids = {name: values[nth] for name, values in sets.items()}
+    answer = requests.post(url + path.format(**ids), json=body, headers=headers, timeout=60)
     answer.raise_for_status()
     if answer.status_code == requests.codes.accepted:  # only what has ended can be retracted
         requests.get(url + answer.headers["Location"], params={"wait": 10}, headers=headers, timeout=60)
-    made = answer.json()["data"]
-    return {name: next(made[key] for key in (name, "webhookSubscriptionId") if key in made)}
+    return answer.json()["data"]
 
 
 def as_pdfs(body: dict[str, Any]) -> dict[str, Any]:
@@ -196,6 +228,7 @@ def move_to_past(body: dict[str, Any]) -> dict[str, Any]:
 # Operations whose valid bodies depend on stored data, or whose files on their type, which no schema can express.
 VALID_BODIES: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "PUT /v1/decision-policies/{slug}": lambda _: example(SentPolicy) | {"notes": str(uuid4())},
+    "POST /v1/decision-policies/{slug}/publish": lambda body: body | ({"version": 2} if body.get("version") else {}),
     "PUT /v1/decision-policies/{slug}/challenger": lambda body: body | {"version": 2},
     "POST /v1/customer/{customerId}/decision-policies/{slug}/evaluate": fit_to_policy,
     "POST /v1/customer/{customerId}/decision-policies/{slug}/sensitivity": fit_to_policy,

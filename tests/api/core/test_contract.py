@@ -25,7 +25,7 @@ from storage.core.settings import Quota, Settings
 from storage.core.store import Store
 from tests.api.conftest import Client, belongings, new_client, serving
 from tests.api.core.operations import NO_IDS, list_operations
-from tests.api.places import ALSO_CALLED, LISTS_OF, places
+from tests.api.places import ALSO_CALLED, LISTS_OF, Place, places
 from tests.api.worker import working
 
 HOOKS = Path(__file__).with_name("contract_hooks.py")
@@ -165,13 +165,16 @@ def config(client: Caller, own: Mapping[str, list[str]], often: float) -> str:
     for name, ids in own.items():
         made += f"[dictionaries.{name}]\nvalues = {json.dumps(ids)}\n"
     made += "[parameters]\n"
-    for place in {f"{place.within}.{place.kind}": place.kind for place in places() if place.within != "body"}.items():
-        made += '"{}" = {{ dictionary = "{}", probability = {} }}\n'.format(*place, often)
-    for name in LISTS_OF:
-        made += f'"body.{name}[*]" = {{ dictionary = "{name}", probability = 1.0 }}\n'
-    for name in ALSO_CALLED:
-        made += f'"body.{name}" = {{ dictionary = "{name}", probability = {often} }}\n'
+    kinds = {name_in_schemathesis(place): place.kind for place in places()} | {f"path.{name}": name for name in NO_IDS}
+    for name, kind in kinds.items():
+        probability = 1.0 if "[" in name else often  # of a list's ids one unknown would be enough for a refusal
+        made += f'"{name}" = {{ dictionary = "{kind}", probability = {probability} }}\n'
     return made
+
+
+def name_in_schemathesis(place: Place) -> str:
+    """Return a place as `query.customerId` or `body.outcomes[*].customerId`."""
+    return f"{place.within}.{'.'.join(map(str, place.steps))}".replace(".0", "[*]")
 
 
 @pytest.mark.service
@@ -193,7 +196,10 @@ def test_a_short_run_along_the_links_finds_nothing(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", [11, 12, 13, 14, 15])
+@pytest.mark.parametrize("seed", [11, 12])
 def test_a_long_run_finds_nothing(client: Caller, own: Mapping[str, list[str]], tmp_path: Path, seed: int) -> None:
-    """Only what the seed changes: the short runs have all examples and enumerated requests."""
+    """Only what the seed changes: the short runs have all examples and enumerated requests.
+
+    A run takes four minutes on an idle machine. Two are our judgement: 100 generated requests for each operation.
+    """
     run(client, own, tmp_path, seed, 50, ["--phases=fuzzing,stateful"])

@@ -1,5 +1,7 @@
 """Every page that people see: accessible by axe's rules, on a wide and a narrow screen, in light and dark colours."""
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Literal
 
 import pytest
@@ -25,65 +27,53 @@ DOCUMENTATION = ("/docs", "/docs/customers", "/docs/errors/Customer.NotFound")  
 
 @pytest.mark.timeout(900)  # some 250 pages
 def test_pages_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for width in WIDTHS:
-        for colours in COLOURS:
-            context = new_context(browser, width, colours)
-            page = sign_in(house, context.new_page(), Role.ADMIN)
-            for path in addresses(house).values():
-                with subtests.test(f"{path} {width} {colours}"):
-                    if not path.startswith("/sign-in") and is_page(context, house.service.base_url + path):
-                        answer = look_at(page, house.service.base_url + path)
-                        assert answer.status == 200
-                        assert len(answer.body()) <= MAX_BYTES
-            context.close()
+    for look, context in looks(browser):
+        page = sign_in(house, context.new_page(), Role.ADMIN)
+        for path in addresses(house).values():
+            with subtests.test(f"{path} {look}"):
+                if not path.startswith("/sign-in") and is_page(context, house.service.base_url + path):
+                    answer = look_at(page, house.service.base_url + path)
+                    assert answer.status == 200
+                    assert len(answer.body()) <= MAX_BYTES
 
 
 @pytest.mark.timeout(900)
 def test_pages_that_actions_show_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for width in WIDTHS:
-        for colours in COLOURS:
-            context = new_context(browser, width, colours)
-            page = sign_in(house, context.new_page(), Role.ADMIN)
-            for name, act in ACTIONS.items():
-                with subtests.test(f"{name} {width} {colours}"):
-                    act(house, page)
-                    check_page(page)
-            context.close()
+    for look, context in looks(browser):
+        page = sign_in(house, context.new_page(), Role.ADMIN)
+        for name, act in ACTIONS.items():
+            with subtests.test(f"{name} {look}"):
+                act(house, page)
+                check_page(page)
 
 
 def test_pages_without_signing_in_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for width in WIDTHS:
-        for colours in COLOURS:
-            context = new_context(browser, width, colours)
-            page = context.new_page()
-            for path in (*OUTSIDE, *(DOCUMENTATION if colours == "light" else ())):
-                with subtests.test(f"{path} {width} {colours}"):
-                    look_at(page, house.service.base_url + path)
-            with subtests.test(f"wrong password {width} {colours}"):
-                page.goto(house.service.base_url + "/sign-in")
-                page.get_by_label("Email address").fill("nobody@example.com")
-                page.get_by_label("Password").fill("wrong")
-                page.get_by_role("button", name="Sign in").click()
-                expect(page.get_by_role("alert")).to_be_visible()
-                check_page(page)
-            context.close()
+    for look, context in looks(browser):
+        page = context.new_page()
+        for path in (*OUTSIDE, *(() if "dark" in look else DOCUMENTATION)):
+            with subtests.test(f"{path} {look}"):
+                look_at(page, house.service.base_url + path)
+        with subtests.test(f"wrong password {look}"):
+            page.goto(house.service.base_url + "/sign-in")
+            page.get_by_label("Email address").fill("nobody@example.com")
+            page.get_by_label("Password").fill("wrong")
+            page.get_by_role("button", name="Sign in").click()
+            expect(page.get_by_role("alert")).to_be_visible()
+            check_page(page)
 
 
 @pytest.mark.timeout(900)
 def test_sections_of_reports_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for width in WIDTHS:
-        for colours in COLOURS:
-            context = new_context(browser, width, colours)
-            page = sign_in(house, context.new_page(), Role.VIEWER)
-            page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/reports")
-            sections = page.get_by_role("navigation", name="Sections").get_by_role("link").all()
-            addresses_of = [str(each.get_attribute("href")) for each in sections]
-            assert len(addresses_of) > 8
-            for address in addresses_of:
-                with subtests.test(f"{address} {width} {colours}"):
-                    answer = look_at(page, house.service.base_url + address)
-                    assert len(answer.body()) <= MAX_BYTES
-            context.close()
+    for look, context in looks(browser):
+        page = sign_in(house, context.new_page(), Role.VIEWER)
+        page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/reports")
+        sections = page.get_by_role("navigation", name="Sections").get_by_role("link").all()
+        addresses_of = [str(each.get_attribute("href")) for each in sections]
+        assert len(addresses_of) > 8
+        for address in addresses_of:
+            with subtests.test(f"{address} {look}"):
+                answer = look_at(page, house.service.base_url + address)
+                assert len(answer.body()) <= MAX_BYTES
 
 
 def test_pages_are_printed_without_forms_and_links_to_other_pages(
@@ -117,6 +107,13 @@ def test_a_narrow_table_scrolls_beside_what_its_rows_are_about(
                 cells = box.locator(row).first.locator("th, td")
                 assert cells.last.evaluate(IS_IN_VIEW)
                 assert any(each.evaluate(IS_IN_VIEW) for each in cells.all()[:2])
+
+
+def looks(browser: Browser) -> Iterator[tuple[str, BrowserContext]]:
+    """Yield a context for each width and colour scheme, with both as its name."""
+    for width, colours in product(WIDTHS, COLOURS):
+        with new_context(browser, width, colours) as context:
+            yield f"{width} {colours}", context
 
 
 def new_context(browser: Browser, width: int, colours: Colours) -> BrowserContext:

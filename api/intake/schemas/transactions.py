@@ -29,6 +29,7 @@ from pipelines.enrichment.flags import FLAGS
 from pipelines.figures.row_filter import RowFilter
 from pipelines.intake.accounts import Account, Oddity, identify
 from pipelines.intake.as_sent import Digest
+from pipelines.intake.currencies import CURRENCY
 from pipelines.vocabulary import schemas
 from storage.enrichment.client_listing import Cursor
 
@@ -98,6 +99,15 @@ class Submission(Received):
                 ],
                 "description": "Approved limit, in AUD. If left out, the one stated before stays; 0 ends it.",
             },
+        ),
+    ] = None
+    currency: Annotated[
+        str | None,
+        Rule(
+            optional(one_of(CURRENCY)),
+            "Submission.UnsupportedCurrency",
+            f"currency must be {CURRENCY}.",
+            {"type": ["string", "null"], "enum": [CURRENCY, "", None], "description": "Of all transactions."},
         ),
     ] = None
     mode: Annotated[

@@ -2546,6 +2546,7 @@ class Submission(TypedDict):
     bankName: NotRequired[str | None]
     accountType: NotRequired[str | None]
     creditLimit: NotRequired[Decimal | float | str | None]
+    currency: NotRequired[Literal["AUD", "", None]]
     mode: NotRequired[Literal["overlap", "append"]]
 
 

@@ -69,8 +69,9 @@ def _statements_of_body(body: object) -> Iterator[Statement]:
 
 
 def _statement_of_submission(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
+    rows, stated = land_lines(as_lines(items), for_this_run), _text(body, "currency")
     return Statement(
-        rows=land_lines(as_lines(items), for_this_run),
+        rows=rows.with_columns(pl.when(pl.col("currency") != "").then("currency").otherwise(pl.lit(stated, pl.String))),
         lines=pl.int_range(1, len(items) + 1, dtype=pl.UInt32, eager=True),
         **{name: _text(body, field) for field, name in _ACCOUNT_FIELDS.items()},
         credit_limit=_credit_limit(body),

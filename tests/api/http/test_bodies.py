@@ -151,6 +151,8 @@ def patch_retries(client: Client, written: str) -> tuple[int, Any]:
         ({"creditLimit": "1e3"}, "/creditLimit", "Submission.InvalidCreditLimit"),
         ({"creditLimit": "0." + "1" * 400}, "/creditLimit", "Submission.InvalidCreditLimit"),
         ({"creditLimit": int("9" * 400)}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"currency": "USD"}, "/currency", "Submission.UnsupportedCurrency"),
+        ({"currency": 36}, "/currency", "Submission.UnsupportedCurrency"),
         ({"mode": "replace"}, "/mode", "Submission.InvalidMode"),
         ({"mode": None}, "/mode", "Submission.InvalidMode"),
     ],

@@ -1,5 +1,7 @@
 """The currency that an export states, row by row, and columns that a user specifies by hand."""
 
+import json
+
 import pytest
 
 from pipelines.intake.exports import Layout, in_one_currency, parse_layout, read
@@ -77,6 +79,12 @@ def test_a_column_a_line_before_the_heading_or_the_user_states_it() -> None:
         assert currencies(f"{line}\n" + rows.replace(",Ccy", ",X")) == [currency] * 2
     assert currencies(rows, "date=1,description=2,amount=3,currency=4") == ["GBP", None]
     assert currencies(rows, "date=1,description=2,amount=3,currency=NZD") == ["NZD", "NZD"]
+
+
+def test_a_submission_states_the_currency_of_the_rows_that_state_none() -> None:
+    rows = [{"amount": 1}, {"amount": 2, "currency": "AUD"}, {"amount": 3, "currency": ""}]
+    assert currencies(json.dumps({"currency": "USD", "transactions": rows})) == ["USD", "AUD", "USD"]
+    assert currencies(json.dumps({"transactions": rows})) == [None, "AUD", None]
 
 
 def test_only_the_columns_that_the_user_specifies_are_read() -> None:

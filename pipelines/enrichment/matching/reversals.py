@@ -49,7 +49,7 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
     Args:
         numbered: rows of whole customers with their number in `row` (UInt32).
     """
-    posted_rows = _select_posted(numbered)
+    posted_rows = _select_posted(numbered).select(*_OF_AN_EVENT, "amount", "category")
     returns = posted_rows.filter(_is_return()).pipe(collect)
     if returns.is_empty():
         return pl.DataFrame(schema=PAIRS)
@@ -133,17 +133,14 @@ def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Seri
     return gaps.filter(pl.col("gap") <= DUPLICATE_DAYS, ~habit)["row"]
 
 
-_FACTS = (
-    *("row", "customer_number", "account_id", "transaction_id", "date", "amount", "channel", "clean_description"),
-    *("category", "category_group", "counterparty_name", "series_period"),
-)
+_OF_AN_EVENT = ("row", "customer_number", "account_id", "date", "transaction_id", "counterparty_name", "party")
 _ITEM = ("customer_number", "account_id", "was_out", "size")
 _DEALING = ("customer_number", "was_out", "party")
 
 
 def _select_posted(numbered: pl.DataFrame) -> pl.LazyFrame:
     """Select posted rows that are not transfers between own accounts, and add their `party`."""
-    return numbered.lazy().filter(posted(), ~_is_transfer()).select(*_FACTS, party=party())
+    return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
 
 
 @cache
@@ -178,13 +175,7 @@ def _stack_events(done: pl.DataFrame, undone: pl.DataFrame, *also: str) -> pl.Da
     """
     sides = [
         side.select(
-            "row",
-            "customer_number",
-            "account_id",
-            "date",
-            "transaction_id",
-            "counterparty_name",
-            "party",
+            *_OF_AN_EVENT,
             *also,
             size=_SIZE,
             was_out=_OUT if opens else ~_OUT,

@@ -31,6 +31,9 @@ _DATE = r"(?-u)^\d{4}-\d{2}-\d{2}$"
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
 _DATE_TIME = rf"(?-u)^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
 _CONTROL = r"\p{Cc}"
+# Members that are not of this API, but common in feeds: a row that they contradict must not be read without them.
+_SIGNS = ("direction", "baseType", "creditDebitIndicator")
+_CURRENCIES = ("currencyCode", "isoCurrencyCode", "iso_currency_code")
 _LARGEST_POWER = 40  # of ten, far beyond the largest amount; a larger one is too large, a smaller one zero
 _LONGEST_EXPONENT = 9  # digits; only a text of a gigabyte could have enough zeros to balance a longer exponent
 _TOO_LARGE = "9" * _LARGEST_POWER
@@ -242,6 +245,36 @@ def _texts(field: str, column: str, longest: int) -> list[_Fault]:
     ]
 
 
+def _foreign_signs() -> list[_Fault]:
+    amount = pl.col("amount")
+    return [
+        _Fault(
+            name,
+            "Transaction.ContradictorySign",
+            f"{name} contradicts the sign of the amount: negative is money out, or send the side as type.",
+            (_has_word(name, "debit|dbit") & (amount > 0)) | (_has_word(name, "credit|crdt") & (amount < 0)),
+        )
+        for name in _SIGNS
+    ]
+
+
+def _foreign_currencies() -> list[_Fault]:
+    return [
+        _Fault(
+            name,
+            "Transaction.UnsupportedCurrency",
+            f"{name} must be AUD.",
+            _has_word(name, "[a-z]{3}") & ~_has_word(name, "aud"),
+        )
+        for name in _CURRENCIES
+    ]
+
+
+def _has_word(name: str, words: str) -> pl.Expr:
+    """Return whether a member among `extra` is one of the words, in any case."""
+    return pl.col("extra").str.contains(rf'"{name}": "(?i:{words})"').fill_null(value=False)
+
+
 def _missing(field: str) -> _Fault:
     return _Fault(field, "Transaction.Missing", f"{field} is missing.", pl.col(f"sent_{field}").is_null())
 
@@ -267,9 +300,11 @@ FAULTS: Sequence[_Fault] = (
         "A negative amount can't be a credit.",
         (pl.col("sent_type") == "credit") & (pl.col("amount") < 0),
     ),
+    *_foreign_signs(),
     *_numbers("balance"),
     *_texts("transactionId", "client_transaction_id", MAX_TRANSACTION_ID),
     _Fault("currency", "Transaction.UnsupportedCurrency", "currency must be AUD.", pl.col("sent_currency") != "AUD"),
+    *_foreign_currencies(),
     *_dates("valueDate", "value_date"),
     *_texts(own_columns.PREFIX, "own_columns", own_columns.LONGEST),
     _Fault("status", "Transaction.InvalidStatus", "status must be posted or pending.", pl.col("status").is_null()),

@@ -93,6 +93,16 @@ def test_a_bad_row_does_not_affect_good_ones() -> None:
         ({"amount": "1.005"}, ("amount", "TooManyDecimals")),
         ({"type": "withdrawal"}, ("type", "InvalidType")),
         ({"type": "credit"}, ("type", "ContradictorySign")),
+        *(
+            ({name: "Credit"}, (name, "ContradictorySign"))
+            for name in ("direction", "baseType", "creditDebitIndicator")
+        ),
+        ({"amount": "4.50", "direction": "debit"}, ("direction", "ContradictorySign")),
+        ({"amount": "4.50", "type": "debit", "direction": "debit"}, None),
+        ({"direction": "debit"}, None),
+        ({"direction": "north", "note": '{"direction": "credit"}'}, None),
+        ({"currencyCode": "USD"}, ("currencyCode", "UnsupportedCurrency")),
+        ({"iso_currency_code": "AUD", "currencyCode": None}, None),
         ({"balance": "x"}, ("balance", "InvalidNumber")),
         ({"balance": "１２"}, ("balance", "InvalidNumber")),
         ({"date": "２０２６-03-02"}, ("date", "InvalidDate")),

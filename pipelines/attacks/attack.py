@@ -3,11 +3,15 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
+from functools import partial
 from random import Random
-from typing import Any, Literal, TypeAlias
+from types import NoneType
+from typing import Any, Literal, Self, TypeAlias, get_args, get_type_hints
 
+import msgspec
 import polars as pl
 
 from pipelines.attacks.ledger import PRINTED_DAY, count_breaks
@@ -18,6 +22,8 @@ MIN_SETTLEMENTS = 5  # of a processor, moved to days that have one already
 MIN_INVOICES = 3  # whose numbers were not issued yet
 MIN_INSTALMENTS = 6  # of the same sum, more often than monthly or beside rows that have such texts anyway
 LONGEST_PERIOD = 15  # days between instalments, on average; above it, they have the rhythm of a monthly bill
+# Largest values of parameters; our judgement: the days of a year, and a multiple of what a business turns over.
+MAX_COUNT, MAX_SHARE = 365, 1000
 INVOICE = re.compile(r"(?i)\binv(?:oice)?[ .:#-]*(\d{3,9})\b")
 Evidence = Literal["words", "balances", "accounts", "true_days", "instalments"]
 Detectability = Literal["visible", "partly", "invisible"]
@@ -54,6 +60,16 @@ class Manipulation:
         declared = inspect.signature(self.change).parameters.values()
         return {each.name: each.default for each in declared if each.kind is each.KEYWORD_ONLY}
 
+    def with_parameters(self, texts: Mapping[str, str]) -> Self:
+        """Return the manipulation with other defaults of the parameters that it has; other names are ignored.
+
+        Raises:
+            ValueError: a text is not a value of its parameter.
+        """
+        types = get_type_hints(self.change)
+        values = {name: _parse_parameter(self.slug, name, texts[name], types[name]) for name in texts if name in types}
+        return replace(self, change=partial(self.change, **values))
+
     def apply(self, applicant: Applicant, seed: str, **parameters: object) -> pl.DataFrame:
         """Return the changed ledger. It depends only on these values.
 
@@ -83,6 +99,33 @@ class Lookalike(Manipulation):
     """An honest change that looks like an attack: a finding on it is a false alarm."""
 
     resembles: str  # slug of the attack
+
+
+def _parse_parameter(slug: str, name: str, text: str, kind: Any) -> object:
+    """Return the value of a parameter of this type.
+
+    Raises:
+        ValueError: the text is not one.
+    """
+    try:
+        value = msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        value = None
+    is_count = isinstance(value, int) and 1 <= value <= MAX_COUNT  # True and False are numbers, too
+    is_share = isinstance(value, Decimal) and value.is_finite() and 0 <= value <= MAX_SHARE
+    if is_count or is_share or isinstance(value, bool | str):
+        return value
+    raise ValueError(f"{name} of {slug} must be {_describe_values(kind)}")
+
+
+def _describe_values(kind: Any) -> str:
+    whole = f"a whole number from 1 to {MAX_COUNT}"
+    known = {int: whole, Decimal: f"a number from 0 to {MAX_SHARE}", bool: "true or false", str: "a text"}
+    if kind in known:
+        return known[kind]
+    return " or ".join(
+        each if isinstance(each, str) else _describe_values(each) for each in get_args(kind) if each is not NoneType
+    )
 
 
 def _moved_rows_show_their_day(untouched: pl.DataFrame, changed: pl.DataFrame) -> bool:

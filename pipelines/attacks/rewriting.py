@@ -42,7 +42,11 @@ _BY_CARD = "(?i)purchase|visa|eftpos|foreign|intl"
 
 
 def month_withheld(
-    applicant: Applicant, rng: Random, *, accounts: str | None = None, balances: Balances | None = None
+    applicant: Applicant,
+    rng: Random,
+    *,
+    accounts: Literal["all", "one"] | None = None,
+    balances: Balances | None = None,
 ) -> pl.DataFrame:
     """Leave out all rows of the worst month of the last twelve.
 
@@ -147,7 +151,7 @@ def _from_name_on(text: str, party: str | None) -> str:
 
 
 def refunds_hidden(
-    applicant: Applicant, rng: Random, *, by: str | None = None, balances: Balances | None = None
+    applicant: Applicant, rng: Random, *, by: Literal["removal", "text"] | None = None, balances: Balances | None = None
 ) -> pl.DataFrame:
     """Leave refunds, chargebacks and returned receipts out, or give them the text of a purchase.
 

@@ -23,9 +23,11 @@ from pipelines.decisions import (
     readings,
 )
 from pipelines.enrichment.enrichment import enrich
+from pipelines.figures.context import ClientPortfolio, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports import REPORTS
+from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS
 
 POLICY = "working-capital-loan"
@@ -56,14 +58,21 @@ RATED = pl.Schema(
 )
 
 
-def rate(accepted: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def rate(accepted: pl.DataFrame, as_of: date, expected: Expected = EVERYTHING) -> pl.DataFrame:
     """Return the ratings (schema RATED) of the customers in frames of accepted rows (schema ACCEPTED).
 
     Args:
         as_of: day of the reports, for all of them.
+        expected: the evidence expected of all of them.
     """
     transactions = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted).transactions.collect()
-    facts = Facts(transactions, as_of)
+    return rate_enriched(transactions, as_of, expected)
+
+
+def rate_enriched(transactions: pl.DataFrame, as_of: date, expected: Expected = EVERYTHING) -> pl.DataFrame:
+    """Return the ratings as `rate` does, of enriched rows (schema TRANSACTIONS)."""
+    customers = frozenset(transactions[BY_CUSTOMER].unique())
+    facts = Facts(transactions, as_of, Context([ClientPortfolio(customers, expected=expected)]))
     risk, completeness = (REPORTS[kind].compute(facts) for kind in ("risk", "completeness"))
     reported = pl.DataFrame(
         list(_read_reports(risk, completeness)), schema={name: RATED[name] for name in _OF_REPORTS}, orient="row"

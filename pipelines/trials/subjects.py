@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
@@ -11,9 +12,12 @@ import polars as pl
 from pipelines.attacks.attack import Applicant
 from pipelines.attacks.ledger import as_ledger
 from pipelines.enrichment.enrichment import enrich
+from pipelines.figures.facts import Facts
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
+from pipelines.risk_models.expecting import decide_expected_evidence
 from pipelines.risk_models.files import accepted_rows, as_submission
+from pipelines.scorecards.expected import Expected
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 
 
@@ -38,8 +42,8 @@ class Subject:
     defaults: bool | None = None
 
 
-def subjects_of_files(rows: pl.DataFrame, cases: pl.DataFrame) -> list[Subject]:
-    """Return the customers of two CSV files.
+def subjects_of_files(rows: pl.DataFrame, cases: pl.DataFrame) -> tuple[list[Subject], Expected]:
+    """Return the customers of two CSV files, and the evidence that `decide_expected_evidence` expects of all of them.
 
     Attacks choose rows by their categories and counterparties, which are those that enrichment finds for the untouched
     rows.
@@ -53,11 +57,13 @@ def subjects_of_files(rows: pl.DataFrame, cases: pl.DataFrame) -> list[Subject]:
     read = meaning.select("position", "category", case="customer_number", counterparty="counterparty_name")
     placed = rows.with_row_index("position").join(read, on="position", how="inner", maintain_order="left")
     by_case = placed.sort("position").partition_by("case", as_dict=True)
-    return [
+    subjects = [
         Subject(customer, Applicant(as_ledger(by_case[case,]), as_of), {}, None if bad is None else bool(bad))
         for case, customer, as_of, bad in cases.select("case", "customer", "as_of", "defaulted").iter_rows()
         if (case,) in by_case
     ]
+    last: date = cases["as_of"].max()  # pyrefly: ignore[bad-assignment]
+    return subjects, decide_expected_evidence(Facts(meaning, last))
 
 
 def cases_without_outcomes(rows: pl.DataFrame) -> pl.DataFrame:

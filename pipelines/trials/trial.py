@@ -7,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipelines.attacks.attack import Attack, Manipulation
+from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.trials.rating import RATED, rate
 from pipelines.trials.subjects import Subject, as_accepted
 
@@ -56,6 +57,7 @@ def try_manipulations(
     subjects: Iterable[Subject],
     chosen: Callable[[int], Sequence[Manipulation]],
     seed: int,
+    expected: Expected = EVERYTHING,
     most_rows: int = MAX_ROWS,
 ) -> pl.DataFrame:
     """Return the ratings (schema TRIED) of all customers, untouched and changed.
@@ -65,10 +67,11 @@ def try_manipulations(
     Args:
         subjects: read one at a time, so that a portfolio of any size can be tried.
         chosen: returns the manipulations to try on a customer, by its index.
+        expected: the evidence expected of all customers.
         most_rows: rated together, unless one copy alone has more.
     """
     copies = _copies(subjects, chosen, seed)
-    parts = [_rate_part(part) for part in _slices(copies, most_rows)]
+    parts = [_rate_part(part, expected) for part in _slices(copies, most_rows)]
     return pl.concat([pl.DataFrame(schema=TRIED), *parts])
 
 
@@ -94,19 +97,25 @@ def _change_ledgers(
 
 
 def _slices(copies: Iterable[Copy], most_rows: int) -> Iterator[list[Copy]]:
-    """Yield copies with the same day, of at most `most_rows` rows together unless it is a single copy."""
-    part: list[Copy] = []
+    """Yield copies with the same day, of at most `most_rows` rows together unless it is a single copy.
+
+    Customers apply on different days, so the copies of each day are collected. If all have too many rows together,
+    the day with the most is yielded.
+    """
+    waiting: dict[date, list[Copy]] = {}
     for copy in copies:
-        if part and (part[0].as_of != copy.as_of or sum(each.rows.height for each in (*part, copy)) > most_rows):
-            yield part
-            part = []
-        part.append(copy)
-    if part:
-        yield part
+        while waiting and sum(map(_count_rows, waiting.values())) + copy.rows.height > most_rows:
+            yield waiting.pop(max(waiting, key=lambda day: _count_rows(waiting[day])))
+        waiting.setdefault(copy.as_of, []).append(copy)
+    yield from waiting.values()
 
 
-def _rate_part(part: Sequence[Copy]) -> pl.DataFrame:
+def _count_rows(part: Sequence[Copy]) -> int:
+    return sum(copy.rows.height for copy in part)
+
+
+def _rate_part(part: Sequence[Copy], expected: Expected) -> pl.DataFrame:
     about = pl.DataFrame([copy[:5] for copy in part], schema=_NUMBERED, orient="row")
-    ratings = rate(pl.concat([copy.rows for copy in part]), part[0].as_of)
+    ratings = rate(pl.concat([copy.rows for copy in part]), part[0].as_of, expected)
     joined = about.join(ratings, on="customer_number", how="left", validate="1:1", maintain_order="left")
     return joined.select(pl.col(name).cast(kind) for name, kind in TRIED.items())

@@ -13,6 +13,7 @@ from api.core.commands.console import AsJson, err, now, opened_store, out, print
 from api.core.commands.files import as_csv, content_of, csv_of, ids_in, write
 from api.core.commands.fitted import warn_of_taxonomy
 from api.decisions import risk_portfolio
+from api.decisions.commands.expecting import Expects, describe_expected, parse_expected
 from pipelines.reports import rating_changes
 from pipelines.risk_models import files
 from pipelines.risk_models.files import Outcomes
@@ -52,15 +53,6 @@ StoreForClient = Annotated[
     UUID | None, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="Store the model for this client.")
 ]
 RequiredClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
-Expects = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Evidence expected of all cases, separated by commas: {', '.join(EVIDENCE)}. "
-        "Default: the evidence that most cases have."
-    ),
-]
-
-
 RegistryOnly = Annotated[
     bool,
     typer.Option(
@@ -95,7 +87,7 @@ def fit(
 
     Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
     """
-    cohort = _read_cohort(outcomes, transactions_file, client, _parse_expected(expects), registry_only=registry_only)
+    cohort = _read_cohort(outcomes, transactions_file, client, expects, registry_only=registry_only)
     from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy, which takes a third of a second
 
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
@@ -120,7 +112,7 @@ def calibrate(
 
     Example: tidemark risk calibrate --outcomes outcomes.csv --client 2f0c…
     """
-    cohort = _read_cohort(outcomes, transactions_file, client, _parse_expected(expects), registry_only=True)
+    cohort = _read_cohort(outcomes, transactions_file, client, expects, registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy
 
     scorecard = fitted.calibrate(cohort, "synthetic" if synthetic else "client", name)
@@ -188,7 +180,7 @@ def score(
     if transactions_file is None:
         raise typer.BadParameter("give --transactions")
     cases = _read_outcomes(outcomes, with_outcomes=False)
-    cohort = _cohort_of_files(transactions_file, cases, _parse_expected(expects), registry_only=True)
+    cohort = _cohort_of_files(transactions_file, cases, expects, registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  imports SciPy
     from pipelines.scorecards import measures  # noqa: PLC0415  imports SciPy
 
@@ -197,19 +189,18 @@ def score(
     has_outcomes = scores["defaulted"].null_count() == 0 and scores["defaulted"].n_unique() > 1
     auc = round(measures.auc(cohort.defaulted, fitted.default_risk(cohort)), 4) if has_outcomes else None
     if as_json:
-        expects_ = list(cohort.expected.names)
         print_json(
             {
                 "cases": shown.to_dicts(),
                 "auc": auc,
                 "withoutTransactions": cohort.without_transactions,
-                "expects": expects_,
+                "expects": cohort.expected.names,
             }
         )
         return
     typer.echo(as_csv(shown), nl=False)
     quality = f"AUC {auc}" if has_outcomes else "no AUC: outcomes are missing, or all the same"
-    expected = ", ".join(cohort.expected.names) or "nothing"
+    expected = describe_expected(cohort.expected)
     err.print(
         f"{scores.height} cases, {cohort.without_transactions} without transactions; expected evidence: {expected}; "
         f"{quality}",
@@ -372,17 +363,16 @@ def expect(
     Example: tidemark risk expect --client 2f0c… balances months
     """
     if evidence:
-        given = _parse_expected(",".join(evidence))
+        expected = parse_expected(",".join(evidence))
         with opened_store() as store, store.db.writing() as w:
-            risk_models.set_expected(w, client, given or EVERYTHING, now())
-            audit.append(
-                w, OPERATOR, "Client.EvidenceExpected", {"evidence": " ".join(evidence)}, now(), client_id=client
-            )
+            risk_models.set_expected(w, client, expected, now())
+            what = {"evidence": " ".join(expected.names)}
+            audit.append(w, OPERATOR, "Client.EvidenceExpected", what, now(), client_id=client)
     with opened_store() as store, store.db.reading() as r:
         found = risk_models.read_expected(r, [client])
     if client not in found:
         raise NotFound("Client.NotFound", "There is no client with this id.")
-    print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
+    print_record({"client": client, "expects": describe_expected(found[client])}, as_json=as_json)
 
 
 def _compare_with_outcomes(scorecard: Scorecard, cohort: "Cohort") -> dict[str, Any]:
@@ -400,10 +390,12 @@ def _read_cohort(
     cases = _read_outcomes(outcomes, with_outcomes=True)
     if rows is not None:
         cohort = _cohort_of_files(rows, cases, expected, registry_only=registry_only)
-    elif client is not None:
-        cohort = _stored_cohort(cases, client)
-    else:
+    elif client is None:
         raise typer.BadParameter("give --transactions or --client")
+    elif expected is not None:
+        raise typer.BadParameter("--expects is for files: `tidemark risk expect` sets it for all customers of a client")
+    else:
+        cohort = _stored_cohort(cases, client)
     if cohort.without_transactions:
         warn(
             f"{cohort.without_transactions} of {cases.cases.height} cases are left out: "
@@ -458,13 +450,6 @@ def _read_outcomes(path: Path, *, with_outcomes: bool) -> Outcomes:
     if read.ignored:
         warn(f"{path}: ignored because not numeric: {', '.join(read.ignored)}")
     return read
-
-
-def _parse_expected(names: str | None) -> Expected | None:
-    try:
-        return None if names is None else Expected.of(name.strip() for name in names.split(",") if name.strip())
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, registry_only: bool) -> "Cohort":

@@ -71,11 +71,19 @@ class RefusedRow:
 
 
 def open_exports(
-    paths: Sequence[Path], columns: str | None, columns_file: Path | None, save_columns: Path | None
+    paths: Sequence[Path],
+    columns: str | None,
+    columns_file: Path | None,
+    save_columns: Path | None,
+    customer: str | None = None,
 ) -> list[ExportFile]:
-    """Read files with the given columns, and save the columns if requested. A failure exits with one line."""
+    """Read files with the given columns, and save the columns if requested. A failure exits with one line.
+
+    Args:
+        customer: notes on signs are about this customer's rows only; None: all rows.
+    """
     layout = _layout(columns, columns_file)
-    files = [_open_export(path, layout) for path in paths]
+    files = [_open_export(path, layout, customer) for path in paths]
     if save_columns is not None:
         _save(files, save_columns)
     return files
@@ -93,11 +101,11 @@ def _layout(columns: str | None, file: Path | None) -> Layout | None:
         raise complaint(f"{'--columns' if file is None else file} {error.detail}") from None
 
 
-def _open_export(path: Path, layout: Layout | None) -> ExportFile:
+def _open_export(path: Path, layout: Layout | None, customer: str | None) -> ExportFile:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise complaint(f"{path} is larger than {MAX_BYTES:,} bytes")
-        return ExportFile(path, read(str(path), path.read_bytes(), layout))
+        return ExportFile(path, read(str(path), path.read_bytes(), layout, customer))
     except OSError as error:
         raise complaint(f"{path} can't be read: {error.strerror}") from None
 

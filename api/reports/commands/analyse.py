@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from api.core.commands.console import AsJson, complaint, now, out, print_json, print_records
+from api.decisions.commands.expecting import Expects, describe_expected
 from api.enrichment.commands.options import RulesOption, read_rules
 from api.intake.commands.exports import (
     ColumnsFileOption,
@@ -38,13 +39,14 @@ from api.reports.commands.report_output import in_currency, save, show
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
 from pipelines.enrichment.own_rules import OwnRules
-from pipelines.figures.context import INTAKE, Context
+from pipelines.figures.context import INTAKE, ClientPortfolio, Context
 from pipelines.figures.facts import Facts
 from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.exports import (
     Basis,
     InOneCurrency,
     Statement,
+    Submitted,
     as_submission,
     in_one_currency,
     name_accounts,
@@ -60,6 +62,8 @@ from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.sections import Chosen, Plan, sections
 from pipelines.reports.page.tables import Table
 from pipelines.reports.report_view import ReportView
+from pipelines.risk_models.expecting import decide_expected_evidence
+from pipelines.scorecards.expected import Expected
 from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
@@ -117,10 +121,12 @@ _EXCERPTS = (
 class _Analysed:
     """The result of all files.
 
-    `used` counts the rows of each statement that the reports use; `unused` counts the others, by reason.
+    `used` counts the rows of each statement that the reports use; `unused` counts the others, by reason. `expected`:
+    the evidence that is expected of every customer.
     """
 
     facts: Facts
+    expected: Expected
     customers: Mapping[int, str | None]
     files: Sequence[ExportFile]
     statements: Sequence[tuple[ExportFile, Statement]]
@@ -149,6 +155,7 @@ def analyse(
     columns_file: ColumnsFileOption = None,
     save_columns: SaveColumnsOption = None,
     rules: RulesOption = None,
+    expects: Expects = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the reports of bank exports. Needs no server, and stores nothing.
@@ -156,16 +163,21 @@ def analyse(
     Reads CSV as banks export it, with or without a heading; CSV with the
     columns customer, account, date, description, amount and balance; and JSON
     of the API. Files of one account may overlap. All amounts are in one
-    currency, which the files state or --currency gives.
+    currency, which the files state or --currency gives. Evidence that is
+    expected but missing earns no points in the rating.
 
     Example: tidemark analyse cheque.csv card.csv --html harbour.html
     """
     settings = Settings()
     own_rules = None if rules is None else read_rules(rules)
     today = now().astimezone(settings.zone).date() if as_of is None else as_of.date()
-    opened = open_exports(files, columns, columns_file, save_columns)
-    statements = _select_customer(_statements(opened, one_account=one_account), customer)
-    analysed = _analyse(opened, statements, currency, settings.timezone, today, name, own_rules)
+    opened = open_exports(files, columns, columns_file, save_columns, customer)
+    all_statements = _statements(opened, one_account=one_account)
+    statements = _select_customer(all_statements, customer)
+    enriched = _enrich([each for _, each in statements], currency, settings.timezone, name, own_rules)
+    if expects is None:
+        expects = _decide_expected(enriched, [each for _, each in all_statements], settings.timezone, today, own_rules)
+    analysed = _analyse(opened, statements, enriched, today, expects)
     if analysed.facts.rows.is_empty():
         show_refused(out, analysed.refused)
         raise complaint(f"no row of these files could be used for reports as of {today}")
@@ -211,17 +223,23 @@ def _select_customer(
     return found
 
 
-def _analyse(
-    files: Sequence[ExportFile],
-    statements: Sequence[tuple[ExportFile, Statement]],
-    currency: str | None,
-    timezone: str,
-    today: date,
-    name: str | None,
-    own_rules: OwnRules | None,
-) -> _Analysed:
+@dataclass(frozen=True)
+class _Enriched:
+    """Statements in one currency, and their rows: schema TRANSACTIONS, the refused ones, and the repeated ones."""
+
+    money: InOneCurrency
+    sent: Submitted
+    known: pl.DataFrame  # schema CUSTOMERS
+    transactions: pl.DataFrame
+    rejected: pl.DataFrame
+    duplicates: pl.DataFrame
+
+
+def _enrich(
+    statements: Sequence[Statement], currency: str | None, timezone: str, name: str | None, own_rules: OwnRules | None
+) -> _Enriched:
     """Validate, match and enrich the statements in one currency, as the service does."""
-    money = in_one_currency([statement for _, statement in statements], currency)
+    money = in_one_currency(statements, currency)
     sent = as_submission(money.statements, now())
     validated = validate(sent.rows, timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
@@ -230,18 +248,44 @@ def _analyse(
     knowledge = Knowledge(customers=known, lists=None if own_rules is None else own_rules.lists)
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted, knowledge=knowledge)
     transactions, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
-    of_intake = _intake(sent.rows, rejected, duplicates)
-    facts = Facts(transactions, today, Context(customers=known, intake=of_intake))
+    return _Enriched(money, sent, known, transactions, rejected, duplicates)
+
+
+def _decide_expected(
+    chosen: _Enriched, statements: Sequence[Statement], timezone: str, today: date, own_rules: OwnRules | None
+) -> Expected:
+    """Decide from all customers of the files, so that --customer changes no rating."""
+    if len(statements) > len(chosen.money.statements):
+        chosen = _enrich(statements, chosen.money.currency, timezone, None, own_rules)
+    return decide_expected_evidence(Facts(chosen.transactions, today))
+
+
+def _analyse(
+    files: Sequence[ExportFile],
+    statements: Sequence[tuple[ExportFile, Statement]],
+    enriched: _Enriched,
+    today: date,
+    expected: Expected,
+) -> _Analysed:
+    money, sent, transactions = enriched.money, enriched.sent, enriched.transactions
+    of_intake = _intake(sent.rows, enriched.rejected, enriched.duplicates)
+    portfolio = ClientPortfolio(frozenset(sent.customers), expected=expected)
+    facts = Facts(transactions, today, Context([portfolio], customers=enriched.known, intake=of_intake))
     in_file = [(file, each) for (file, _), each in zip(statements, money.statements, strict=True)]
     return _Analysed(
         facts=facts,
+        expected=expected,
         customers=sent.customers,
         files=files,
         statements=in_file,
         money=money,
-        refused=[*unreadable_rows(files), *_in_other_currency(in_file, money), *_describe_rejected(in_file, rejected)],
+        refused=[
+            *unreadable_rows(files),
+            *_in_other_currency(in_file, money),
+            *_describe_rejected(in_file, enriched.rejected),
+        ],
         used=_by_statement(transactions.filter(posted(), pl.col("date") <= today)),
-        unused=_count_unused(money, rejected, duplicates, transactions, today),
+        unused=_count_unused(money, enriched.rejected, enriched.duplicates, transactions, today),
     )
 
 
@@ -328,7 +372,12 @@ def _as_json(analysed: _Analysed) -> dict[str, Any]:
         for number in analysed.customers
     ]
     money = {"currency": analysed.money.currency, "currencyBasis": analysed.money.basis}
-    about_rows = {**money, "rejected": analysed.refused, "files": [*_files(analysed)]}
+    about_rows = {
+        **money,
+        "expects": analysed.expected.names,
+        "rejected": analysed.refused,
+        "files": [*_files(analysed)],
+    }
     if len(reports) == 1:
         return {**reports[0], **about_rows}
     named = [{"customer": name, **each} for name, each in zip(analysed.customers.values(), reports, strict=True)]
@@ -435,7 +484,7 @@ def _print_files(analysed: _Analysed) -> None:
         for note in each["notes"]:
             show_indented(out, note, "yellow")
     show_refused(out, analysed.refused)
-    out.print()
+    out.print(f"[bold]Expected evidence[/]: {describe_expected(analysed.expected)}\n", highlight=False)
 
 
 _BASES = {

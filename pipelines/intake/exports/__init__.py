@@ -57,13 +57,14 @@ __all__ = [
 ]
 
 
-def read(name: str, content: bytes, layout: Layout | None = None) -> Contents:
+def read(name: str, content: bytes, layout: Layout | None = None, customer: str | None = None) -> Contents:
     """Return the statements in a file.
 
     Args:
         name: of the file; it may show the type of account.
         content: of the file.
         layout: the roles of its columns, if the user specified them.
+        customer: only this customer's rows count for `signs` and `notes` (`contents_of`).
 
     Raises:
         InvalidRequest: the file can't be read; the detail is one line with the file's name and the reason.
@@ -72,7 +73,7 @@ def read(name: str, content: bytes, layout: Layout | None = None) -> Contents:
         text = text_of(content)
         if is_json(text):
             return contents_of_json(content)
-        return _contents_of_text(name, text, layout, for_this_run)
+        return _contents_of_text(name, text, layout, for_this_run, customer)
     except InvalidRequest as error:
         raise InvalidRequest(error.code, f"{name} {error.detail}") from None
 
@@ -90,9 +91,11 @@ def read_unmasked(name: str, content: bytes) -> Contents:
     return _contents_of_text(name, text, None, None)
 
 
-def _contents_of_text(name: str, text: str, layout: Layout | None, digest: Digest | None) -> Contents:
+def _contents_of_text(
+    name: str, text: str, layout: Layout | None, digest: Digest | None, customer: str | None = None
+) -> Contents:
     cells = sheet(text)
-    return contents_of(cells, find_columns(cells, layout), PurePath(name).stem, digest)
+    return contents_of(cells, find_columns(cells, layout), PurePath(name).stem, digest, customer)
 
 
 def is_json(text: str) -> bool:

@@ -45,11 +45,11 @@ class Signed:
 
 
 def decide_signs(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
-    """Decide the sign of each amount.
+    """Decide the sign of each amount. Evidence and notes are about the rows that are `asked_for`.
 
     Args:
         rows: oldest first, with `amount` and `balance` as plain digits where they can be read, `printed`: the amount as
-            printed in the file, `known_type`: the account's type, and the columns of `OF_ONE_ACCOUNT`.
+            printed in the file, `known_type`: the account's type, the columns of `OF_ONE_ACCOUNT`, and `asked_for`.
         declared: `-` if the user says that the signs are inverted, `+` if they are right, else empty.
         split: amounts come from a debit and a credit column.
     """
@@ -111,11 +111,12 @@ def _sign_as_stated(rows: pl.DataFrame) -> Signed:
     contrary = pl.col("mirrored") & ~pl.col("owing")
     stated = judged.with_columns(turned=contrary & (~pl.col("owed") | pl.col("charged")), contrary=contrary)
     notes = []
-    if stated["turned"].any():
+    shown = stated.filter("asked_for")
+    if shown["turned"].any():
         notes.append(
             "Signs are assumed: balances rise with debits, so these are money in, as in a business's own books."
         )
-    if stated.select((pl.col("contrary") & ~pl.col("turned")).any()).item():
+    if shown.select((pl.col("contrary") & ~pl.col("turned")).any()).item():
         where = "as on a card or in a business's own books"
         notes.append(f"Signs are assumed: balances rise with debits, {where}. Debits were read as money out.")
     read = stated.with_columns(amount=negated_where(pl.col("turned")))
@@ -133,17 +134,19 @@ def _sign_by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]
         return rows, (), False
     size, step = exact(pl.col("amount")), balance_steps(1)
     fell, rose = (step == -size).fill_null(value=False), (step == size).fill_null(value=False)
-    moved, decreases, increases, unproved = rows.select(
+    asked_for = pl.col("asked_for")
+    moved, decreases, increases, unproved, shown = rows.select(
         moved=(step + size).is_not_null().sum(),
         decreases=fell.sum(),
         increases=rose.sum(),
-        unproved=((size > 0) & ~fell & ~rose).sum(),
+        unproved=(asked_for & (size > 0) & ~fell & ~rose).sum(),
+        shown=asked_for.sum(),
     ).row(0)
     if not decreases or 10 * (decreases + increases) < 9 * moved:
         return rows, (), False
     notes = ["Amounts have no sign: where the balance fell by the amount, it was read as money out."]
     if unproved:
-        of = f"{unproved:,} of {rows.height:,} amounts"
+        of = f"{unproved:,} of {shown:,} amounts"
         notes.append(f"The sign of {of} is assumed, money in: no balance before them proves it.")
     return rows.with_columns(amount=negated_where(fell)), tuple(notes), unproved > 0
 
@@ -199,9 +202,10 @@ def _sign_by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: 
     is_owed = pl.when(mirrored).then(~turned).otherwise(holds & turned)
     stated = judged.with_columns(turned=turned, proved=proved, owed_balance=is_owed)
     read = stated.with_columns(amount=negated_where(pl.col("turned") & ~stays))
-    are_proved = stated["proved"].all() and not stated.is_empty() and not sign_is_open
+    shown = stated.filter("asked_for")
+    are_proved = shown["proved"].all() and not shown.is_empty() and not sign_is_open
     signs = Signs.PROVED if are_proved else Signs.ASSUMED
-    return _balances_as_held(read, pl.col("owed_balance"), signs, (*notes, *_notes_of(stated, unsigned=unsigned)))
+    return _balances_as_held(read, pl.col("owed_balance"), signs, (*notes, *_notes_of(shown, unsigned=unsigned)))
 
 
 def _notes_of(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
@@ -220,9 +224,8 @@ def _balances_as_held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes:
     is_card = is_owed | (pl.col("turned") & pl.col("owing"))
     account_type = pl.when(is_card).then(pl.when("owing").then("known_type").otherwise(pl.lit("credit_card")))
     judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))
-    if not judged["is_owed"].any():
-        return Signed(judged, signs, notes)
     is_balance = exact(pl.col("balance")).is_not_null()
     turned = pl.when(pl.col("is_owed") & is_balance).then(negate(pl.col("balance"))).otherwise("balance")
     note = "The balance rises when money goes out: it was read as the amount owed on a card or loan."
-    return Signed(judged.with_columns(balance=turned), signs, (*notes, note))
+    is_noted = judged.filter("asked_for")["is_owed"].any()
+    return Signed(judged.with_columns(balance=turned), signs, (*notes, note) if is_noted else notes)

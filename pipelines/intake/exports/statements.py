@@ -126,11 +126,14 @@ class Contents:
     layout: Layout | None = None
 
 
-def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None = for_this_run) -> Contents:
+def contents_of(
+    sheet: Sheet, columns: Columns, name: str, digest: Digest | None = for_this_run, customer: str | None = None
+) -> Contents:
     """Return the contents of a sheet with known columns.
 
     Args:
         name: of the file; it may show the type of account.
+        customer: only this customer's rows count for `signs` and `notes`; None: all rows.
         digest: applied to ids and descriptions where masking changes them. None: nothing is masked.
 
     Raises:
@@ -144,7 +147,8 @@ def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None
         raise refusal("ShortenedNumber", "has account numbers that a spreadsheet has shortened, such as 1.2E+11")
     month_first, dates_note = _month_first(rows)
     read = rows.pipe(_read_values, columns, month_first=month_first).with_columns(
-        known_type=_known_type(_stated_type(name, preamble, columns))
+        known_type=_known_type(_stated_type(name, preamble, columns)),
+        asked_for=pl.lit(value=True) if customer is None else pl.col("customer").eq_missing(customer),
     )
     sound = read.filter(_fault().is_null(), ~_is_footer())
     split = "amount" not in columns.roles
@@ -163,7 +167,9 @@ def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None
         headings=(columns.heading is not None) + body.filter(repeats_heading).height,
         lines=sheet.cells.height + len(sheet.blank),
         signs=stated.signs,
-        notes=tuple(note for note in (*columns.notes, dates_note, _fees_note(read), *stated.notes) if note),
+        notes=tuple(
+            note for note in (*columns.notes, dates_note, _fees_note(read.filter("asked_for")), *stated.notes) if note
+        ),
         layout=columns.layout,
     )
 

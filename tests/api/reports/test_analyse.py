@@ -91,7 +91,7 @@ def net_by_month() -> dict[str, Decimal]:
 def test_json_contains_the_reports_and_the_counts_of_rows(tmp_path: Path, home: Path) -> None:
     found = analyse(commonwealth(tmp_path / "cheque.csv", ROWS))
     reports = {"completeness", "risk", "aggregate"}
-    assert set(found) == reports | {"currency", "currencyBasis", "rejected", "files"}
+    assert set(found) == reports | {"currency", "currencyBasis", "expects", "rejected", "files"}
     assert (found["currency"], found["currencyBasis"]) == ("AUD", "assumed")
     assert months(found) == net_by_month()
     assert found["completeness"]["summary"]["completenessScore"] > 0
@@ -183,6 +183,38 @@ def test_several_customers_are_a_line_each_unless_one_is_chosen(tmp_path: Path) 
     }
     assert "choose one of 2" in refusal(file, "--html", "out.html")
     assert "no file names a customer Mole" in refusal(file, "--customer", "Mole")
+
+
+def without_words(path: Path, customers: Sequence[str], worded: Sequence[str] = ()) -> str:
+    """Write a year of sound customers; only those in `worded` have descriptions."""
+    lines = []
+    for name in customers:
+        words = (
+            ("Direct Credit 141000 TYRO PAYMENTS", "EFTPOS CAMPOS COFFEE ALEXANDRIA") if name in worded else ("", "")
+        )
+        for number in range(364):
+            day, balance = FIRST - timedelta(days=180 - number), 9000 + 2 * number
+            lines += [f"{name},1,{day},{words[0]},100.00,{balance}.00\n"]
+            lines += [f"{name},1,{day},{words[1]},-98.00,{balance - 98}.00\n"]
+    path.write_text("customer,account,date,description,amount,balance\n" + "".join(lines), "utf-8")
+    return path.name
+
+
+@whole_command
+def test_expected_evidence_is_decided_from_all_customers_unless_stated(tmp_path: Path) -> None:
+    file = without_words(tmp_path / "plain.csv", ["a", "b", "c"], worded=["c"])
+    every = analyse(file)
+    assert every["expects"] == ["balances", "months"]
+    ratings = {each["customer"]: each["risk"]["rating"] for each in every["customers"]}
+    assert ratings["a"] == ratings["b"] == "A"
+    only = analyse(file, "--customer", "c")  # has words, but the others do not
+    assert only["expects"] == ["balances", "months"]
+    assert only["risk"] == every["customers"][2]["risk"]
+    stated = analyse(file, "--customer", "a", "--expects", "words,balances,months")
+    assert stated["expects"] == ["words", "balances", "months"]
+    assert stated["risk"]["rating"] == "E"
+    assert "Expected evidence: balances, months" in run(file)
+    assert CliRunner().invoke(app, ["analyse", file, "--expects", "word"]).exit_code == 2
 
 
 @whole_command

@@ -165,3 +165,23 @@ def test_signs_are_assumed_where_balances_rise_with_debits() -> None:
     assert amounts(contents) == ["-500.00", "84.50", "-200.00"]
     assert contents.signs is Signs.ASSUMED
     assert read_export(BOOKS.format("A", "B", "C"), "visa.csv").signs is Signs.STATED
+
+
+def test_notes_are_about_the_customer_that_is_asked_for() -> None:
+    rows = "a,2026-01-13,RENT,-84.50,100.00\na,2026-01-14,PAY,500.00,600.00\nb,2026-01-13,RENT,-1.00,\n"
+    text = "Customer,Date,Description,Amount,Balance\n" + rows
+    whole = read("rows.csv", text.encode())
+    assert whole.signs is Signs.ASSUMED
+    assert whole.notes == ("Signs are assumed: a minus is money out. No balance proves it.",)
+    asked = read("rows.csv", text.encode(), customer="a")
+    assert (asked.signs, asked.notes) == (Signs.PROVED, ())
+    assert amounts(asked) == amounts(whole)
+
+
+def test_amounts_without_a_sign_are_counted_for_the_customer_that_is_asked_for() -> None:
+    rows = "2026-01-13,RENT,10.00,90.00\n2026-01-14,PAY,50.00,140.00\n2026-01-15,SHOP,20.00,120.00\n"
+    opening = "a,2026-01-13,Opening balance,,100.00\n"
+    of = {name: "".join(f"{name},{row}\n" for row in rows.splitlines()) for name in "ab"}
+    text = f"Customer,Date,Description,Amount,Balance\n{opening}{of['a']}{of['b']}"
+    assert "The sign of 1 of 3 amounts is assumed" in " ".join(read("r.csv", text.encode(), customer="b").notes)
+    assert "is assumed" not in " ".join(read("r.csv", text.encode(), customer="a").notes)

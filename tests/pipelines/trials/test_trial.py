@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -27,6 +28,15 @@ def test_ratings_do_not_depend_on_what_is_rated_together() -> None:
     assert together["defaults"].all()
 
 
+def test_copies_are_rated_on_their_own_day() -> None:
+    earlier = replace(APPLICANT, applied_on=APPLICANT.applied_on - timedelta(days=1))
+    subjects = [Subject("vale", APPLICANT), Subject("dale", earlier), Subject("hale", APPLICANT)]
+    together = try_manipulations(subjects, lambda _: [], 7).sort("subject")
+    apart = try_manipulations(subjects, lambda _: [], 7, most_rows=1).sort("subject")
+    assert_frame_equal(together, apart)
+    assert together["subject"].to_list() == [0, 1, 2]
+
+
 def test_manipulation_that_changes_nothing_is_left_out() -> None:
     without_refunds = LEDGER_BEFORE.filter(pl.col("category") != "refund_paid")
     subject = Subject("vale", replace(APPLICANT, ledger=without_refunds))
@@ -50,7 +60,9 @@ def test_rows_of_files_get_their_meaning_from_enrichment() -> None:
         "balance": ["100", "", "-800"],
     }
     rows = parse_transactions(pl.DataFrame(columns))
-    subjects = {each.name: each.applicant for each in subjects_of_files(rows, cases_without_outcomes(rows))}
+    found, expected = subjects_of_files(rows, cases_without_outcomes(rows))
+    subjects = {each.name: each.applicant for each in found}
+    assert not expected.months
     assert subjects["b"].ledger["category"].to_list() == ["dishonour_fee", "wages"]
     assert str(subjects["b"].applied_on) == "2026-03-03"
     assert subjects["a"].ledger["account"].to_list() == [""]

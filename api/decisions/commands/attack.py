@@ -15,8 +15,8 @@ from rich.progress import track
 from rich.table import Table
 
 from api.core.commands.console import AsJson, complaint, err, out, print_json
+from api.core.commands.expecting import Expects, describe_expected
 from api.core.commands.files import csv_of
-from api.decisions.commands.expecting import Expects, describe_expected
 from api.intake.commands.exports import show_indented
 from pipelines.attacks.attack import Applicant, Attack, Lookalike, Manipulation
 from pipelines.attacks.ledger import as_ledger

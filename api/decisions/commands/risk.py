@@ -10,10 +10,10 @@ import typer
 
 from api.core.commands import ids
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records, warn
+from api.core.commands.expecting import Expects, describe_expected, parse_expected
 from api.core.commands.files import as_csv, content_of, csv_of, ids_in, write
 from api.core.commands.fitted import warn_of_taxonomy
 from api.decisions import risk_portfolio
-from api.decisions.commands.expecting import Expects, describe_expected, parse_expected
 from pipelines.reports import rating_changes
 from pipelines.risk_models import files
 from pipelines.risk_models.files import Outcomes

@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from api.core.commands.console import AsJson, complaint, now, out, print_json, print_records
-from api.decisions.commands.expecting import Expects, describe_expected
+from api.core.commands.expecting import Expects, describe_expected
 from api.enrichment.commands.options import RulesOption, read_rules
 from api.intake.commands.exports import (
     ColumnsFileOption,

@@ -201,9 +201,10 @@ def load() -> Directory:
     return Directory(load_parties())
 
 
-def list_purposes() -> list[str]:
+@cache
+def list_purposes() -> tuple[str, ...]:
     """List the slugs of all purposes."""
-    return list(load_rules(PURPOSES))
+    return tuple(load_rules(PURPOSES))
 
 
 @cache

@@ -134,7 +134,7 @@ FACILITIES = Derived(
     (
         *(*_IN_EVERY_LIST, "status", "transaction_id", "facility_id", "category", "category_group", "is_transfer"),
         *("counterparty_name", "counterparty_lender_id", "counterparty_group", "related_party", "other_account"),
-        *("category_source", "confidence", "description", "clean_description", "channel", "series_period"),
+        *("category_source", "confidence", "description"),
     ),
     summarise_facilities,
     (

@@ -13,6 +13,7 @@ import polars as pl
 
 from benchmarks.reports import renumber
 from benchmarks.table import Row
+from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import add_interval, add_rating
@@ -69,6 +70,12 @@ def without_balances(transactions: pl.DataFrame) -> pl.DataFrame:
     return transactions.with_columns(balance=pl.lit(None, transactions.schema["balance"]))
 
 
+def without_low_balances(transactions: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the balances of each account that are below its median."""
+    low = pl.col("balance") < pl.col("balance").median().over(BY_ACCOUNT)
+    return transactions.with_columns(balance=pl.when(~low).then("balance"))
+
+
 def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]:
     """Measure on enriched, current transactions of a portfolio, all of whose accounts are supplied."""
     whole = score(transactions, until)
@@ -77,6 +84,7 @@ def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]
     return [
         _more_points("without any words", whole, score(blank_words(transactions, pl.lit(value=True)), until)),
         _more_points("without any balance", whole, score(without_balances(transactions), until)),
+        _more_points("without the lower half of balances", whole, score(without_low_balances(transactions), until)),
         _count_improved("an account left out that others mention", whole, fewer.filter(mentioning)),
         _count_improved("an account left out that nothing mentions", whole, fewer.filter(~mentioning), ""),
         _count_improved(

@@ -1,15 +1,17 @@
 """Account details and end-of-day balances, as reports use them."""
 
+from decimal import Decimal
 from functools import cache
 
 import polars as pl
 
 from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.report_values import uuid_text
-from pipelines.vocabulary.schemas import posted
+from pipelines.vocabulary.schemas import MONEY, posted
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)
+ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cents agree; our judgement
 DETAILS = ("account_identified", "account_name", "account_number", "bank_name", "account_type", "credit_limit")
 
 
@@ -67,22 +69,61 @@ def closing_balances(posted: pl.LazyFrame) -> pl.LazyFrame:
         posted: sorted by SORT_KEY: of a day's rows, the later one was received later.
 
     Returns:
-        `customer_number, account_id, date`, `closing_balance` (AUD; null: unknown) and the `transaction_id` of the row
-        that states it, sorted.
+        `customer_number, account_id, date`, `closing_balance` (AUD; null: unknown), the `transaction_id` of the row
+        that states it (else of the day's last row), `moved` (AUD: the sum of the account's amounts up to the day's end)
+        and `is_partly_stated` (whether other rows of the day state no balance), sorted.
     """
     numbered = posted.select(*BY_ACCOUNT, "date", "amount", "balance", "transaction_id", day=_account_and_day())
     rows = numbered.with_row_index("row")
-    balance = pl.col("balance")
     return (
-        rows.join(rows.pipe(_closing_rows), on="row", how="semi")
+        rows.join(rows.pipe(_closing_rows), on="row", how="inner")
         .sort("day")
         .select(
             *BY_ACCOUNT,
             "date",
-            closing_balance=balance.cast(BALANCE),
-            transaction_id=pl.when(balance.is_not_null()).then("transaction_id"),
+            "transaction_id",
+            "is_partly_stated",
+            closing_balance=pl.col("balance").cast(BALANCE),
+            moved=pl.col("net").cast(BALANCE).cum_sum().over(BY_ACCOUNT),
         )
     )
+
+
+def add_offsets(closings: pl.DataFrame) -> pl.DataFrame:
+    """Add `offset` (AUD): the closing balance less the sum of the account's amounts up to then; null where unknown.
+
+    If another row of the day comes after the one that states a balance, its balance doesn't close the day, although
+    nothing shows it within the day. So the balance of a partly stated day counts as unknown if it contradicts the
+    known balances before and after it.
+
+    Args:
+        closings: of `closing_balances`.
+    """
+    offset = pl.col("closing_balance") - pl.col("moved")
+    before = offset.forward_fill().shift().over(BY_ACCOUNT)
+    after = offset.backward_fill().shift(-1).over(BY_ACCOUNT)
+    differs = pl.min_horizontal((offset - before).abs(), (offset - after).abs()) > pl.lit(ROUNDING)
+    contradicts = (pl.col("is_partly_stated") & differs).fill_null(value=False)
+    return closings.with_columns(offset=pl.when(~contradicts).then(offset))
+
+
+def derive_unknown(closings: pl.DataFrame) -> pl.DataFrame:
+    """Fill unknown closing balances with those that follow from the known ones and the rows in between.
+
+    A balance follows from the one before and from the one after. If the two differ, a row is missing in between, and
+    the lower one is taken: leaving out balances must not make a customer look better. What is derived is exact if no
+    row is missing; only `risk_models.coverage` says whether that is proven. An account that never states a balance has
+    none.
+
+    Args:
+        closings: of `closing_balances`.
+    """
+    if not closings.select((pl.col("closing_balance").is_null() | pl.col("is_partly_stated")).any()).item():
+        return closings
+    offset = pl.col("offset")
+    before, after = (each.over(BY_ACCOUNT) for each in (offset.forward_fill(), offset.backward_fill()))
+    derived = add_offsets(closings).with_columns(closing_balance=pl.min_horizontal(before, after) + pl.col("moved"))
+    return derived.drop("offset")
 
 
 def _account_and_day() -> pl.Expr:
@@ -91,16 +132,28 @@ def _account_and_day() -> pl.Expr:
 
 
 def _closing_rows(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the `row` that closes each `day`, or the day's last row where no balance is known."""
+    """Return the `row` that closes each day, or the day's last row where that is unknown, with what it is known from.
+
+    `net`: the sum of the day's amounts; `is_partly_stated`.
+    """
     closing, opening = (value.to_physical() for value in (pl.col("balance"), pl.col("balance") - pl.col("amount")))
-    closings = rows.select("day", "row", cents=closing, uses=1)
+    closings = rows.select("day", "row", cents=closing, uses=1, net="amount")
     # A closing that is also the next row's opening cancels out; what is left over closes the day.
-    openings = rows.select("day", row=pl.lit(None, pl.UInt32), cents=opening, uses=-1)
-    row, known = pl.col("row"), pl.col("cents").is_not_null()
+    openings = rows.select("day", row=pl.lit(None, pl.UInt32), cents=opening, uses=-1, net=pl.lit(None, MONEY))
+    row, is_stated = pl.col("row"), pl.col("cents").is_not_null()
     return (
         pl.concat([closings, openings])
         .group_by("day", "cents")
-        .agg(pl.col("uses").sum(), row.max())
+        .agg(pl.col("uses", "net").sum(), row.max())
         .group_by("day")
-        .agg(pl.when(known.any()).then(row.filter(pl.col("uses") > 0).max()).otherwise(row.max()))
+        .agg(
+            pl.col("net").sum(),
+            stated=row.filter(is_stated, pl.col("uses") > 0).max(),
+            other=row.filter(~is_stated).max(),
+        )
+        .select(
+            "net",
+            row=pl.coalesce("stated", "other"),
+            is_partly_stated=pl.all_horizontal(pl.col("stated", "other").is_not_null()),
+        )
     )

@@ -127,19 +127,29 @@ class Facts:
 
     @cached_property
     def closings(self) -> pl.DataFrame:
-        """Closing balances of cash accounts, one row per account and day with rows.
+        """Closing balances of cash accounts as stated, one row per account and day with rows.
 
         `customer_number, account_id, date, closing_balance` (null: unknown), `transaction_id` (of the row that states
         it), `credit_limit`, `days_held` (calendar days until the account's next day with rows, or through
         the customer's last row).
         """
+        return self._describe_closings(self.stated_closings).with_columns(
+            transaction_id=pl.when(pl.col("closing_balance").is_not_null()).then("transaction_id")
+        )
+
+    @cached_property
+    def derived_closings(self) -> pl.DataFrame:
+        """`closings` of the accounts that state any balance; `accounts.derive_unknown` fills the unknown ones."""
+        return self._describe_closings(accounts.derive_unknown(self.stated_closings)).drop_nulls("closing_balance")
+
+    def _describe_closings(self, closings: pl.DataFrame) -> pl.DataFrame:
         cash = self.accounts.lazy().filter(words.is_cash_account()).select(*BY_ACCOUNT, "credit_limit")
         described = cash.join(self.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
         goes_on = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(-1)) for name in BY_ACCOUNT)
         ended = pl.col("data_through") + pl.duration(days=1)
         until = pl.when(goes_on).then(pl.col("date").shift(-1)).otherwise(ended)
         return (
-            self.stated_closings.lazy()
+            closings.lazy()
             .join(described, on=BY_ACCOUNT, how="inner", validate="m:1", maintain_order="left")
             .select(
                 *BY_ACCOUNT,

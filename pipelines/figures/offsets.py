@@ -4,15 +4,11 @@ If no row is missing, every day's offset equals the balance before the first row
 sum of that change are missing.
 """
 
-from decimal import Decimal
-
 import polars as pl
 
-from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
+from pipelines.figures.accounts import BY_ACCOUNT, add_offsets
 from pipelines.figures.facts import Facts
 from pipelines.vocabulary.plans import collect
-
-ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cents agree; our judgement
 
 
 def offsets(facts: Facts) -> pl.DataFrame:
@@ -26,14 +22,13 @@ def offsets(facts: Facts) -> pl.DataFrame:
 
 
 def _offsets(facts: Facts) -> pl.DataFrame:
-    stated = facts.stated_closings.lazy().rename({"transaction_id": "stated_by"})
-    moved = pl.col("net").cum_sum().over(BY_ACCOUNT)
+    stated = add_offsets(facts.stated_closings).lazy().rename({"transaction_id": "stated_by"})
     return (
         facts.rows.lazy()
         .group_by(*BY_ACCOUNT, "date")
-        .agg(pl.col("transaction_id").last(), net=pl.col("amount").cast(BALANCE).sum())
+        .agg(pl.col("transaction_id").last())
         .join(stated, on=(*BY_ACCOUNT, "date"), how="left", validate="1:1")
         .sort(*BY_ACCOUNT, "date")
-        .select(*BY_ACCOUNT, "date", "transaction_id", "stated_by", offset=pl.col("closing_balance") - moved)
+        .select(*BY_ACCOUNT, "date", "transaction_id", "stated_by", "offset")
         .pipe(collect)
     )

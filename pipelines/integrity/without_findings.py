@@ -51,12 +51,12 @@ class _WithoutFindings(Facts):
 
         Days on which no row is left keep their balance.
         """
-        moved = (
+        undone = (
             self._original.rows.join(self._undone, on="transaction_id", how="semi")
             .group_by(*BY_ACCOUNT, "date")
-            .agg(moved=pl.col("amount").cast(BALANCE).sum())
+            .agg(undone=pl.col("amount").cast(BALANCE).sum())
             .sort(*BY_ACCOUNT, "date")
-            .with_columns(pl.col("moved").cum_sum().over(BY_ACCOUNT))
+            .with_columns(pl.col("undone").cum_sum().over(BY_ACCOUNT))
         )
         closings = self._original.stated_closings.join(self._undone, on=BY_CUSTOMER, how="semi")
         last = self.history.select(BY_CUSTOMER, "data_through")
@@ -65,8 +65,8 @@ class _WithoutFindings(Facts):
             .filter(pl.col("date") <= pl.col("data_through"))
             .drop("data_through")
             .sort("date")
-            .join_asof(moved.sort("date"), on="date", by=BY_ACCOUNT, check_sortedness=False)
-            .with_columns(closing_balance=pl.col("closing_balance") - pl.col("moved").fill_null(0))
-            .drop("moved")
+            .join_asof(undone.sort("date"), on="date", by=BY_ACCOUNT, check_sortedness=False)
+            .with_columns(pl.col("closing_balance", "moved") - pl.col("undone").fill_null(0))
+            .drop("undone")
             .sort(*BY_ACCOUNT, "date")
         )

@@ -1,4 +1,8 @@
-"""Balances of all cash accounts together, day by day, as steps from one day with rows to the next."""
+"""Balances of all cash accounts together, day by day, as steps from one day with rows to the next.
+
+A balance that is not stated is derived (`figures.accounts.derive_unknown`), so that no figure can be made better by
+leaving out the balances of bad days. Accounts that never state one are left out.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +17,7 @@ from pipelines.metrics.running import WIDE, Between, Layout, Running, sum_of_mea
 from pipelines.metrics.windows import edges
 from pipelines.vocabulary.plans import AS_WRITTEN
 
-_CHANGING = ("cents", "known", "unknown", "beyond")
+_CHANGING = ("cents", "beyond")
 
 
 def usual_money(definition: Balances) -> Between:
@@ -32,7 +36,6 @@ def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
     """
     windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
     inside = [days_within(window).cast(WIDE).alias(name) for window, name in windows.items()]
-    states = [state for name in windows.values() for state in _states(name)]
     usual = _usual_sums([each for each in definitions if each.usual], layout)
     marked = {each: f"mark_{nth}" for nth, each in enumerate(definitions) if each.aggregate in _MARKS}
     marks = [_MARKS[each.aggregate](each, windows[each.window]).alias(name) for each, name in marked.items()]
@@ -51,7 +54,7 @@ def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
     cause = pl.coalesce(cause_where(NO_BALANCES, top.is_null()), cause_where(INSUFFICIENT_HISTORY, bottom == 0))
 
     def compute(facts: Facts, customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
-        days = steps(facts).with_columns(inside).with_columns(states)
+        days = steps(facts).with_columns(inside)
         read = usual(customers, running)
         days = days.join(read, on="customer", how="left", validate="m:1", maintain_order="left")
         by_customer = days.with_columns(marks).group_by("customer").agg(parts)
@@ -92,8 +95,8 @@ def steps(facts: Facts) -> pl.LazyFrame:
     """Return one row per customer and day on which one of its cash accounts has rows, sorted.
 
     `customer` (its index among those with rows), `date`, `age` (days before the customer's last row), `days` (until the
-    next such day, or through the last row), `total` (cents in all accounts at the day's end; null: not all are
-    known), `known` (accounts whose balance is known) and `beyond` (those of them below zero or their limit).
+    next such day, or through the last row), `total` (cents in all accounts at the day's end) and `beyond` (accounts
+    below zero or their limit).
     """
     until = pl.coalesce(pl.col("date").shift(-1).over("customer"), pl.col("data_through") + pl.duration(days=1))
     customers = facts.history.lazy().with_row_index("customer").with_columns(pl.col("customer").cast(pl.Int64))
@@ -107,40 +110,35 @@ def steps(facts: Facts) -> pl.LazyFrame:
         .select(
             "customer",
             "date",
-            "known",
             "beyond",
             age=(pl.col("data_through") - pl.col("date")).dt.total_days(),
             days=(until - pl.col("date")).dt.total_days(),
-            total=pl.when(pl.col("unknown") == 0).then("cents"),
+            total="cents",
         )
     )
 
 
 def changes(facts: Facts) -> pl.LazyFrame:
-    """Return `Facts.closings` as changes against the account's row before: `cents`, and 1, 0 or −1 for `known`,
-    `unknown` and `beyond`.
+    """Return `Facts.derived_closings` as changes against the account's row before.
 
-    Accounts that never state a balance are left out. An account's first row is a change from nothing.
+    `cents`, and 1, 0 or −1 for `beyond`. An account's first row is a change from nothing.
     """
     balance, limit = pl.col("closing_balance"), pl.col("credit_limit").fill_null(0)
     first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in BY_ACCOUNT)
     state = (
-        facts.closings.lazy()
+        facts.derived_closings.lazy()
         .with_columns(first=first)
         .select(
             BY_CUSTOMER,
             "date",
             "first",
-            account=pl.col("first").cum_sum(),
-            cents=balance.to_physical().cast(WIDE).fill_null(0),
-            known=balance.is_not_null().cast(pl.Int64),
-            unknown=balance.is_null().cast(pl.Int64),
-            beyond=(balance < -limit).fill_null(value=False).cast(pl.Int64),
+            cents=balance.to_physical().cast(WIDE),
+            beyond=(balance < -limit).cast(pl.Int64),
         )
     )
-    change = (pl.col(name) - pl.when("first").then(0).otherwise(pl.col(name).shift()) for name in _CHANGING)
-    states_any = pl.col("known").max().over("account") > 0
-    return state.with_columns(*change, states_any=states_any).filter("states_any")
+    return state.with_columns(
+        pl.col(name) - pl.when("first").then(0).otherwise(pl.col(name).shift()) for name in _CHANGING
+    )
 
 
 def days_within(window: Days) -> pl.Expr:
@@ -148,13 +146,6 @@ def days_within(window: Days) -> pl.Expr:
     first = pl.min_horizontal("age", pl.lit(window.offset + window.days - 1))
     last = pl.max_horizontal(pl.col("age") - pl.col("days") + 1, pl.lit(window.offset))
     return (first - last + 1).clip(lower_bound=0)
-
-
-def _states(days: str) -> tuple[pl.Expr, pl.Expr]:
-    """Mark days of a window on which the total is known, and on which any balance is known."""
-    inside = pl.col(days) > 0
-    known, some = pl.col("total").is_not_null() & inside, (pl.col("known") > 0) & inside
-    return known.alias(f"known_{days}"), some.alias(f"some_{days}")
 
 
 def _is_below_threshold(definition: Balances, _: str) -> pl.Expr:
@@ -166,7 +157,7 @@ def _is_below_usual(definition: Balances, days: str) -> pl.Expr:
     assert definition.threshold is not None
     moved, seen = (pl.col(name) for name in _usual_names(definition))
     enough = pl.lit(int(definition.threshold * 10**SCALE), WIDE) * moved
-    return pl.col(f"known_{days}") & (pl.col("total") * 10**SCALE * seen < enough)
+    return (pl.col(days) > 0) & (pl.col("total") * 10**SCALE * seen < enough)
 
 
 _MARKS: Mapping[str, Callable[[Balances, str], pl.Expr]] = {
@@ -185,8 +176,8 @@ def _figure(definition: Balances, window: str, mark: pl.Expr) -> tuple[pl.Expr, 
         mark: the days that `_MARKS` marks.
     """
     total, days, beyond = pl.col("total"), pl.col(window), pl.col("beyond") > 0
-    known, some = pl.col(f"known_{window}"), pl.col(f"some_{window}")
-    one, hundred, known_days = pl.lit(1, WIDE), pl.lit(100, WIDE), days.filter(known).sum()
+    known = days > 0
+    one, hundred, known_days = pl.lit(1, WIDE), pl.lit(100, WIDE), days.sum()
     match definition.aggregate:
         case "mean":
             return (total * days).sum(), 100 * known_days, known.any()
@@ -197,9 +188,9 @@ def _figure(definition: Balances, window: str, mark: pl.Expr) -> tuple[pl.Expr, 
         case "last":
             return total.filter(known).min_by(pl.col("age").filter(known)), hundred, known.any()
         case "days_beyond_limit":
-            return days.filter(beyond).sum(), one, some.any()
+            return days.filter(beyond).sum(), one, known.any()
         case "share_beyond_limit":
-            return days.filter(beyond).sum(), days.filter(some).sum(), some.any()
+            return days.filter(beyond).sum(), known_days, known.any()
         case "days_below":
             return days.filter(mark).sum(), one, known.any()
         case "share_short":
@@ -214,10 +205,10 @@ def _figure(definition: Balances, window: str, mark: pl.Expr) -> tuple[pl.Expr, 
             return pl.coalesce(since, known_days), one, known.any()
         case _:
             oldest = pl.min_horizontal("age", pl.lit(definition.window.offset + definition.window.days - 1))
-            return *_slope(total, known, days, oldest.cast(WIDE)), known.any()
+            return *_slope(total, days, oldest.cast(WIDE)), known.any()
 
 
-def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def _slope(total: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Return the slope of a least-squares line through the known days, in AUD per 30 days.
 
     A step of n days from age a covers the ages a, a − 1 … a − n + 1. Their sum is n a − n (n − 1) / 2, the sum of
@@ -225,6 +216,6 @@ def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple
     """
     ages = days * age - days * (days - 1) // 2
     squares = days * age * age - age * days * (days - 1) + days * (days - 1) * (2 * days - 1) // 6
-    n, x = days.filter(known).sum(), ages.filter(known).sum()
+    n, x = days.sum(), ages.sum()
     numerator = x * (total * days).sum() - n * (total * ages).sum()
-    return 30 * numerator, 100 * (n * squares.filter(known).sum() - x * x)
+    return 30 * numerator, 100 * (n * squares.sum() - x * x)

@@ -210,16 +210,15 @@ class Transactions(Strict):
 class Balances(Strict):
     """Closing balances of all cash accounts together, day by day.
 
-    An account counts from its first row on, unless it never states a balance. A day on which the balance of one of
-    them is unknown is left out.
+    An account counts from its first row on, unless it never states a balance. A balance that is not stated follows
+    from those before and after it; the lower one counts if rows are missing in between.
 
     `days_below`: days below `threshold`. `days_beyond_limit`: days on which at least one account was below zero, or
-    below its approved limit where there is one; `share_beyond_limit`: those, divided by the days on which any balance
-    is known.
+    below its approved limit where there is one; `share_beyond_limit`: those, divided by the days.
 
     A day is short if the balance is below `threshold` days of the customer's usual money out (or in, as `usual` says):
-    its mean per day of the window, transfers between own accounts left out. `share_short`: the share of the known days;
-    `longest_short`: the most in a row; `days_since_short`: from the last one to the end of the window, or the known
+    its mean per day of the window, transfers between own accounts left out. `share_short`: the share of the days;
+    `longest_short`: the most in a row; `days_since_short`: from the last one to the end of the window, or the
     days if none was short.
     """
 

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions, no_figure
 from pipelines.metrics.balances import days_seen
@@ -207,32 +206,30 @@ class _Explaining:
 
     def explain_balances(self, definition: Balances) -> Trace:  # noqa: PLR0911  one return per case
         days = self.days_in_window(definition.window)
-        known = days.filter(pl.col("closing_balance").is_not_null().all().over("date"))
-        balance, totals = pl.col("closing_balance"), known.group_by("date").agg(pl.col("closing_balance").sum())
+        balance, totals = pl.col("closing_balance"), days.group_by("date").agg(pl.col("closing_balance").sum())
         beyond = self.count_days(days.filter(balance < -pl.col("credit_limit").fill_null(0)))
         match definition.aggregate:
             case "mean":
-                inputs: Inputs = {"balances": _by_row(known, balance), "days": totals.height}
+                inputs: Inputs = {"balances": _by_row(days, balance), "days": totals.height}
                 return _quotient("the balances of all days / days", inputs)
             case "min" | "max":
                 ordered = totals.sort("closing_balance", "date", descending=definition.aggregate == "max")
-                return _by_row(known.filter(pl.col("date") == ordered["date"][0]), balance)
+                return _by_row(days.filter(pl.col("date") == ordered["date"][0]), balance)
             case "last":
-                return _by_row(known.filter(pl.col("date") == known["date"].max()), balance)
+                return _by_row(days.filter(pl.col("date") == days["date"].max()), balance)
             case "days_below":
                 below = totals.filter(pl.col("closing_balance") < pl.lit(definition.threshold, pl.Decimal(38, SCALE)))
-                return self.count_days(known.filter(pl.col("date").is_in(below["date"].implode())))
+                return self.count_days(days.filter(pl.col("date").is_in(below["date"].implode())))
             case "days_beyond_limit":
                 return beyond
             case "share_short" | "longest_short" | "days_since_short":
-                return self.explain_short_days(definition, known, totals)
+                return self.explain_short_days(definition, days, totals)
             case "share_beyond_limit":
-                known_days = days.filter(balance.is_not_null())["date"].n_unique()
-                return _quotient("days / days known", {"days": beyond, "known": known_days})
+                return _quotient("days / days known", {"days": beyond, "known": totals.height})
             case _:
-                return _slope_of_balances(known, totals)
+                return _slope_of_balances(days, totals)
 
-    def explain_short_days(self, definition: Balances, known: pl.DataFrame, totals: pl.DataFrame) -> Trace:
+    def explain_short_days(self, definition: Balances, days: pl.DataFrame, totals: pl.DataFrame) -> Trace:
         assert definition.usual is not None
         assert definition.threshold is not None
         seen = self.periods.select(days_seen(definition.window)).item()
@@ -255,7 +252,7 @@ class _Explaining:
                 counted_days = totals["date"]
             case _:
                 counted_days = short["date"]
-        counted = self.count_days(known.filter(pl.col("date").is_in(counted_days.implode())))
+        counted = self.count_days(days.filter(pl.col("date").is_in(counted_days.implode())))
         if definition.aggregate != "share_short":
             return counted
         return _quotient("days / days known", {"days": counted, "known": totals.height})
@@ -267,10 +264,9 @@ class _Explaining:
         balance.
         """
         since, until = (self.find_date(edge) for edge in edges(window))
-        balance, end = pl.col("closing_balance"), pl.col("date") + pl.duration(days=pl.col("days_held"))
+        end = pl.col("date") + pl.duration(days=pl.col("days_held"))
         return (
-            self.facts.closings.filter(balance.is_not_null().any().over(BY_ACCOUNT))
-            .with_columns(date=pl.date_ranges("date", end, closed="left"))
+            self.facts.derived_closings.with_columns(date=pl.date_ranges("date", end, closed="left"))
             .explode("date")
             .filter(pl.col("date") >= since, pl.col("date") < until)
         )

@@ -22,6 +22,9 @@ period, or from its first row if it began with a balance of zero. One more accou
 | with or near a row, but nothing is proven (`silent`) | ½; 1 if no balances expected   | 0                        |
 | any other day                                        | 0                              | 0                        |
 
+Readings of balances add up all cash accounts. If one that may be overdrawn never states a balance, the sum is unknown,
+and no day of the customer is seen for them: what was left out may be far below zero.
+
 For counts of bad rows, no day of an account is proven if in the period a row is missing and nobody explained it (open
 finding `rows_withheld`): that row may be one of them. If texts of a customer seem to be forged (open `texts_reworded`,
 `instalments_reworded`), no day is seen for any reading that other texts of debits would better: whoever changed some
@@ -43,11 +46,11 @@ from typing import Any, Literal
 import polars as pl
 
 from pipelines.figures import words
-from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.accounts import BY_ACCOUNT, ROUNDING
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions
 from pipelines.figures.mentions import mentions
-from pipelines.figures.offsets import ROUNDING, offsets
+from pipelines.figures.offsets import offsets
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import counts_unproven_until, reworded_customers, unproven_since
 from pipelines.metrics.definition import (
@@ -73,6 +76,7 @@ from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 MIN_CONFIDENCE = 0.7  # of the model; calibrated, so at least seven in ten of these answers are right
 ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then; our judgement, like ½ and the next
 MIN_UNNAMED = 3  # one-sided own transfers that name no account
+NEVER_OVERDRAWN = ("savings", "term_deposit")  # kinds of cash accounts
 MAX_RELIANCE = 9  # then a tenth of the days are seen; our judgement
 YEAR = 365  # days; also the period of readings that read all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
@@ -422,9 +426,10 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
     days = _days_with_rows(facts).pipe(collect).lazy()
     first, last = _age(pl.col("date").first()), _age(pl.col("date").last())
     accounts = days.group_by("account", maintain_order=True).agg(
-        pl.col(*_ACCOUNT).last(),
+        pl.col(*_ACCOUNT, "may_be_overdrawn").last(),
         begun=first,
         ended=last,
+        states_any=pl.col("offset").is_not_null().any(),
         opened_at_zero=(pl.col("offset").drop_nulls().first().abs() <= pl.lit(ROUNDING)).fill_null(value=False),
     )
     after = accounts.filter(pl.col("ended") > 0).select(
@@ -443,12 +448,14 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
     parts = pl.concat([_stretches(days), after, expected, _unsupplied_accounts(facts)], how="diagonal_relaxed")
     unproven = facts.cached(counts_unproven_until).lazy()
     reworded = facts.cached(reworded_customers)[BY_CUSTOMER].implode()
+    total_unknown = accounts.filter("may_be_overdrawn", ~pl.col("states_any")).pipe(collect)[BY_CUSTOMER].implode()
     history = facts.history.lazy().select(BY_CUSTOMER, "data_through")
     return (
         parts.join(unproven, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
         .join(history, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
         .with_columns(
             is_reworded=pl.col(BY_CUSTOMER).is_in(reworded),
+            is_total_unknown=pl.col(BY_CUSTOMER).is_in(total_unknown),
             counts_unproven=(pl.col("data_through") - pl.col("counts_unproven_until")).dt.total_days(),
         )
         .drop("counts_unproven_until", "data_through")
@@ -487,7 +494,10 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     Besides the columns of `offsets`: `account`, a number; `pause`, the days since the account's previous day with rows
     (1 on its first); `holds`, whether the balances stated before and after the day agree with the rows between them.
     """
-    kinds = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=words.is_cash_account()).with_row_index("account")
+    is_cash = words.is_cash_account()
+    may_be_overdrawn = is_cash & ~pl.col("account_type").is_in(NEVER_OVERDRAWN).fill_null(value=False)
+    of_accounts = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=is_cash, may_be_overdrawn=may_be_overdrawn)
+    kinds = of_accounts.with_row_index("account")
     described = kinds.join(facts.history.lazy().select(BY_CUSTOMER, "data_through"), on=BY_CUSTOMER, how="left")
     offset, known = pl.col("offset"), pl.col("offset").is_not_null()
     before = offset.forward_fill().shift().over("account")
@@ -591,6 +601,8 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
         # One row that is missing may be one that counts: then proven days prove nothing.
         proven = pl.when(pl.col("counts_unproven") < need.since).then(unproven).otherwise(2)
     seen = days * pl.when(what == "proven").then(proven).when(what == "silent").then(unproven).otherwise(0)
+    if is_of_balances:
+        seen = pl.when("is_total_unknown").then(0).otherwise(seen)
     if need.trusts_texts:
         seen = pl.when("is_reworded").then(0).otherwise(seen)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)

@@ -23,7 +23,7 @@ def _overdrawn_closings(facts: Facts) -> pl.LazyFrame:
     """Return negative closing balances of cash accounts without a known limit, each with its `days` in the window."""
     before = ((pl.col("data_through") - pl.col("date")).dt.total_days() - (WINDOW - 1)).clip(lower_bound=0)
     below = (pl.col("closing_balance") < 0) & pl.col("credit_limit").is_null()
-    dated = facts.closings.lazy().join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+    dated = facts.derived_closings.lazy().join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
     return dated.filter(below).with_columns(days=(pl.col("days_held") - before).clip(lower_bound=0))
 
 

@@ -20,9 +20,8 @@ from decimal import Decimal
 
 import polars as pl
 
-from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
+from pipelines.figures.accounts import BALANCE, BY_ACCOUNT, ROUNDING
 from pipelines.figures.facts import Facts
-from pipelines.figures.offsets import ROUNDING
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, steps
 from pipelines.reports.completeness.orders import Day

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from pipelines.figures.offsets import ROUNDING
+from pipelines.figures.accounts import ROUNDING
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Table
 from pipelines.reports.completeness.accounts import ACCOUNTS

@@ -31,7 +31,11 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
     balance it is reconciled with; `begun`, the first of consecutive days that this submission brought. If the day's own
     closing balance is known: `closing`, `stated_by`, and the `opening` that it continues, `opened_by`.
     """
-    stated = facts.stated_closings.lazy().select(*_DAY, stated_by="transaction_id", closing="closing_balance")
+    stated = (
+        facts.stated_closings.lazy()
+        .drop_nulls("closing_balance")
+        .select(*_DAY, stated_by="transaction_id", closing="closing_balance")
+    )
     is_known, submission = pl.col("closing").is_not_null(), pl.col("received_seq").rank("dense").over(BY_CUSTOMER)
     # The first day's opening is its closing minus what moved on it.
     first_opening = pl.col("closing") - pl.col("moved_in") + pl.col("moved_out")

@@ -6,7 +6,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.figures.accounts import closing_balances, describe_accounts
+from pipelines.figures.accounts import closing_balances, derive_unknown, describe_accounts
 from tests.pipelines.reports.examples import MAIN, Row, add_balances, cents, row, transactions
 
 
@@ -55,6 +55,38 @@ def test_a_day_without_balances_is_unknown() -> None:
 
 def test_one_balance_at_the_end_of_a_day_is_enough() -> None:
     assert closing([row(0, "10"), row(0, "5", balance=Decimal(15))]) == {date(2025, 1, 1): Decimal(15)}
+
+
+def derived(rows: list[Row]) -> list[Decimal | None]:
+    return derive_unknown(closing_balances(transactions(rows)).collect())["closing_balance"].to_list()
+
+
+WEEK = add_balances([row(day, amount) for day, amount in enumerate(("10", "-70", "-5", "80", "1"))])
+
+
+@given(st.sets(st.integers(0, 4), max_size=4))
+def test_balances_that_are_left_out_follow_from_the_others(left_out: set[int]) -> None:
+    some = [{**each, "balance": None} if day in left_out else each for day, each in enumerate(WEEK)]
+    assert derived(some) == [each["balance"] for each in WEEK]
+
+
+def test_an_account_without_any_balance_has_none() -> None:
+    assert derived([row(0, "5"), row(1, "5")]) == [None, None]
+
+
+def test_the_lower_balance_counts_if_rows_are_missing_in_between() -> None:
+    missing_credit = [row(0, "1", balance=Decimal(10)), row(1, "1"), row(2, "1", balance=Decimal(99))]
+    missing_debit = [row(0, "1", balance=Decimal(99)), row(1, "1"), row(2, "1", balance=Decimal(10))]
+    assert [derived(missing_credit)[1], derived(missing_debit)[1]] == [Decimal(11), Decimal(9)]
+
+
+def test_a_row_after_the_last_stated_balance_of_a_day_counts() -> None:
+    before, received = row(0, "1", balance=Decimal(100)), row(1, "900", balance=Decimal(1000))
+    paid, after = row(1, "-990"), row(2, "1", balance=Decimal(11))
+    assert derived([before, received, paid, after]) == [Decimal(100), Decimal(10), Decimal(11)]
+    assert derived([before, received, paid]) == [Decimal(100), Decimal(10)]
+    there_and_back = [row(1, "5", balance=Decimal(105)), row(1, "-5", balance=Decimal(100)), row(1, "-60")]
+    assert derived([before, *there_and_back]) == [Decimal(100), Decimal(40)]
 
 
 def test_an_account_is_described_by_the_last_submission() -> None:

@@ -413,20 +413,43 @@ def _last_stated(rows: Sequence[Row], name: str) -> set[Any]:
 
 
 def _ends_of_days(rows: Sequence[Row]) -> Iterator[tuple[date, Decimal | None]]:
-    """Yield each day's balance: one that no other row of the day starts from; of several, the one received last.
+    """Yield each day's balance, as stated or else as it follows from those before and after; the lower if they differ.
 
     A day that ends where it began yields nothing.
     """
+    stated, moved = dict(_stated_ends_of_days(rows)), {}
+    for day in stated:
+        moved[day] = sum((row["amount"] for row in rows if row["date"] <= day), Decimal(0))
+    known = {day: balance - moved[day] for day, (balance, _) in stated.items() if balance is not None}
+    doubtful = {day for day in known if stated[day][1] and not _continues(day, known)}
+    offsets = {day: offset for day, offset in known.items() if day not in doubtful}
+    for day in stated:
+        before = [offset for other, offset in offsets.items() if other <= day][-1:]
+        after = [offset for other, offset in offsets.items() if other >= day][:1]
+        yield day, min(before + after) + moved[day] if offsets else None
+
+
+def _continues(day: date, known: Mapping[date, Decimal]) -> bool:
+    """Return whether the balance agrees with the one stated before or after, if there is any."""
+    nearest = [other for other in known if other < day][-1:] + [other for other in known if other > day][:1]
+    return not nearest or any(abs(known[other] - known[day]) <= Decimal("0.02") for other in nearest)
+
+
+def _stated_ends_of_days(rows: Sequence[Row]) -> Iterator[tuple[date, tuple[Decimal | None, bool]]]:
+    """Yield each day's stated balance (one that no other row of the day starts from; of several, the one received last)
+    and whether other rows of the day state none.
+    """
     for day in sorted({row["date"] for row in rows}):
-        stated = [row for row in rows if row["date"] == day and row["balance"] is not None]
-        if not stated:
-            yield day, None
-            continue
+        today = [row for row in rows if row["date"] == day]
+        stated = [row for row in today if row["balance"] is not None]
         uses = Counter(row["balance"] for row in stated)
         uses.subtract(row["balance"] - row["amount"] for row in stated)
         ends = [row for row in stated if uses[row["balance"]] > 0]
         if ends:
-            yield day, max(ends, key=lambda row: (row["received_seq"], row["position"]))["balance"]
+            last = max(ends, key=lambda row: (row["received_seq"], row["position"]))
+            yield day, (last["balance"], len(stated) < len(today))
+        elif len(stated) < len(today):
+            yield day, (None, True)
 
 
 def _some(values: list[T]) -> list[T]:

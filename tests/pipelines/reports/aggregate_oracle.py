@@ -114,15 +114,13 @@ def closings(rows: Sequence[Row]) -> dict[date, Decimal | None]:
     """Return an account's closing balance on each day, by following its balances from row to row."""
     result: dict[date, Decimal | None] = {}
     for day in sorted({r["date"] for r in rows}):
-        stated = [r for r in rows if r["date"] == day and r.get("balance") is not None]
-        if not stated:
-            result[day] = None
-            continue
+        today = [r for r in rows if r["date"] == day]
+        stated = [r for r in today if r.get("balance") is not None]
         ends = Counter(r["balance"] for r in stated)
         ends.subtract(r["balance"] - r["amount"] for r in stated)
         last = [r["balance"] for r in stated if ends[r["balance"]] > 0]
-        if last:
-            result[day] = last[-1]
+        if last or len(stated) < len(today):
+            result[day] = last[-1] if last else None
     return result
 
 

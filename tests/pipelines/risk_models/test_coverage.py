@@ -20,11 +20,13 @@ from pipelines.scorecards.scorecard import COVERAGE_OF
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import add_ids
 from tests.pipelines.reports.examples import (
+    MAIN,
     SAVINGS,
     START,
     Row,
     add_balances,
     any_row,
+    cents,
     mark_balances,
     posted_rows,
     row,
@@ -198,6 +200,49 @@ def test_leaving_out_all_words_or_balances_never_raises_the_points(rows: list[Ro
     whole = score_rows(rows)["points"]
     assert score_rows(without_words(rows))["points"] <= whole
     assert score_rows(without_balances(rows))["points"] <= whole
+
+
+@st.composite
+def complete_ledger(draw: st.DrawFn) -> list[Row]:
+    """Draw one or two accounts without a missing row, all of whose rows state a balance."""
+    rows = list[Row]()
+    for account in (MAIN, SAVINGS)[: draw(st.integers(1, 2))]:
+        moved = draw(st.lists(st.tuples(st.integers(0, 250), cents()), min_size=1, max_size=20))
+        kind = {"account_id": account, "kind": "cost_of_sales/suppliers"}
+        mine = [row(day, amount, **kind) for day, amount in sorted(moved)]
+        rows += add_balances(mine, opening=draw(cents()))
+    return rows
+
+
+@examples(4)
+@given(complete_ledger(), st.data())
+def test_leaving_out_any_balances_never_raises_the_points(rows: list[Row], data: st.DataObject) -> None:
+    left_out = data.draw(st.sets(st.integers(0, len(rows) - 1)))
+    fewer = [{**each, "balance": None} if nth in left_out else each for nth, each in enumerate(rows)]
+    assert score_rows(fewer)["points"] <= score_rows(rows)["points"]
+
+
+def test_leaving_out_the_balances_of_bad_days_never_raises_the_points() -> None:
+    days = range(0, 400, 10)
+    paid = [
+        row(day, "2000" if day % 30 == 0 else "-990", kind="revenue/card_settlement" if day % 30 == 0 else "rent/rent")
+        for day in days
+    ]
+    rows = add_balances(paid, opening=100)
+    whole = score_rows(rows)["points"]
+    for limit in (0, 500, 1200, 3000):
+        fewer = [{**each, "balance": None} if each["balance"] < limit else each for each in rows]
+        assert score_rows(fewer)["points"] <= whole, limit
+
+
+def test_no_sum_of_balances_is_known_if_an_account_that_may_be_overdrawn_states_none() -> None:
+    main = add_balances([row(day, "-1") for day in range(400)])
+    other = [row(day, "-1", account_id=SAVINGS, account_type=None) for day in range(400)]
+    both = Expected.of(["balances", "months"])
+    assert coverage([*main, *other], "buffer_days_180d", both) == 0
+    assert coverage([*main, *({**each, "account_type": "savings"} for each in other)], "buffer_days_180d", both) == D(
+        "0.5"
+    )
 
 
 @examples(2)

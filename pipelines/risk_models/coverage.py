@@ -415,7 +415,8 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
 
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
     ages of its last and first day; `is_cash`; `counts_unproven`, the age of the day up to which bad rows of the account
-    can't be counted (null: none); `is_reworded`, whether texts of the customer seem to be forged; and `what`:
+    can't be counted (null: none); `is_total_unknown`, whether an account that may be overdrawn states no balance;
+    `is_reworded`, whether texts of the customer seem to be forged; and `what`:
     `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was not supplied, which
     counts as `rows` / `all_rows` accounts, and for readings of rows as `more_rows` / `all_rows` more).
     """

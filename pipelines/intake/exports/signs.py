@@ -19,9 +19,11 @@ OF_ONE_ACCOUNT = ("customer", "bsb", "account", "account_name")  # as printed
 OUT, IN = ("debit", "dr", "d", "withdrawal"), ("credit", "cr", "c", "deposit")
 OWING = ("credit_card", "loan")  # types of account whose balance is usually printed as the amount owed
 _OUT_WORDS = (
-    r"(?i)\b(?:purchase|eftpos|atm|withdrawal|cash advance|interest charged?|(?:annual|late|card|overlimit) fee"
-    r"|foreign transaction fee)\b"
+    r"(?i)\b(?:purchase|withdrawal|interest charged?|(?:annual|late|card|overlimit) fee|foreign transaction fee)\b"
 )
+# Words of money out, unless a merchant's terminal takes it, the machine accepts deposits, or a lender advances it.
+_MOSTLY_OUT_WORDS = r"(?i)\b(?:eftpos|atm|cash advance)\b"
+_TAKEN_WORDS = r"(?i)\b(?:settlements?|deposits?|merchant|takings|purchase order|po)\b"
 _IN_WORDS = r"(?i)\bpayments? received\b|\bthank ?you\b"
 _BACK_WORDS = r"(?i)\b(?:refund|revers|rebate|cash ?back)"
 
@@ -155,14 +157,16 @@ def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the evidence for signs, by account.
 
     `holds`: balances follow the amounts. `mirrored`: they move the opposite way. `owed`: most balances are positive.
-    `owing`: the account is named a card or loan. `charged`: words say that positive amounts are charges. `positive`,
-    `negative`: the number of such amounts.
+    `owing`: the account is named a card or loan. `charged`: words say that positive amounts are charges, in at least
+    one of ten. `positive`, `negative`: the number of such amounts.
     """
     amount, step = exact(pl.col("amount")), balance_steps(1)
     moves = amount != 0
     words = pl.concat_str("payee", "description", "words", "kind", separator=" ", ignore_nulls=True)
     given_back = words.str.contains(_BACK_WORDS)
-    says_out, says_in = words.str.contains(_OUT_WORDS) & ~given_back, words.str.contains(_IN_WORDS) & ~given_back
+    is_taken = given_back | words.str.contains(_TAKEN_WORDS)
+    says_out, says_in = words.str.contains(_OUT_WORDS) & ~is_taken, words.str.contains(_IN_WORDS) & ~given_back
+    mostly_out = says_out | (words.str.contains(_MOSTLY_OUT_WORDS) & ~is_taken)
     counts = {
         "follow": moves & (step == amount),
         "oppose": moves & (step == -amount),
@@ -172,7 +176,7 @@ def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:
         "positive": amount > 0,
         "negative": amount < 0,
         "against": (says_out & (amount > 0)) | (says_in & (amount < 0)),
-        "agree": (says_out & (amount < 0)) | (says_in & (amount > 0)),
+        "agree": (mostly_out & (amount < 0)) | (says_in & (amount > 0)),
     }
     counted = rows.with_columns(
         says_in=says_in, **{name: each.sum().over(OF_ONE_ACCOUNT) for name, each in counts.items()}
@@ -183,7 +187,7 @@ def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:
         mirrored=(oppose >= 2) & (oppose > 2 * follow),
         owed=pl.col("in_credit") >= pl.col("in_debit"),
         owing=pl.col("known_type").is_in(OWING).fill_null(value=False),
-        charged=pl.col("against") > pl.col("agree"),
+        charged=(pl.col("against") > pl.col("agree")) & (10 * pl.col("against") >= pl.col("positive")),
         turned=pl.lit(value=False),
     )
 

@@ -55,6 +55,28 @@ def test_charges_and_payments_of_a_card_without_any_minus_are_read() -> None:
     assert amounts(contents) == SPENT
 
 
+@pytest.mark.parametrize(
+    "taking",
+    [
+        "EFTPOS SETTLEMENT",
+        "CBA EFTPOS MERCHANT",
+        "WORLDLINE EFTPOS",
+        "ATM DEPOSIT",
+        "PURCHASE ORDER 55",
+        "CASH ADVANCE",
+    ],
+)
+def test_takings_and_one_odd_word_do_not_make_an_account_a_card(taking: str) -> None:
+    """All signs of a shop's account would be inverted, and it would be stored as a card."""
+    texts = [(taking, 310), ("RENT", -250), *(("SALE", 20) for _ in range(10)), ("WITHDRAWAL UNPAID", 5)]
+    balances = [str(5_000 + sum(amount for _, amount in texts[: nth + 1])) for nth in range(len(texts))]
+    for behind in (balances, [""] * len(texts)):
+        rows = [f"2026-01-13,{text},{amount},{balance}" for (text, amount), balance in zip(texts, behind, strict=True)]
+        contents = read_export("\n".join(["Date,Description,Amount,Balance", *rows]))
+        assert amounts(contents) == [str(amount) for _, amount in texts]
+        assert contents.statements[0].account_type is None
+
+
 def test_an_owed_balance_of_a_card_rises_with_positive_charges() -> None:
     text = (
         "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,1084.50\n2026-01-14,PAYMENT,-500.00,584.50\n"

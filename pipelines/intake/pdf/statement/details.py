@@ -56,6 +56,9 @@ _STATEMENT = re.compile(
 )
 
 
+_HOLD_MONEY = ("transaction", "savings", "term_deposit")  # types of accounts that are no debts, whatever the rows say
+
+
 @dataclass(frozen=True)
 class Details:
     """What a statement says about an account outside its rows. Balances are the holder's: a debt is negative."""
@@ -89,7 +92,8 @@ def details_of(section: Section, document: Document, layout: Layout | None) -> D
     account, kind_of_account = _account(lines, cover), account_type(head, layout)
     start, end = _period(lines, cover)
     minus = minus_of_rows(lines, is_debt=_is_debt(kind_of_account, layout))
-    is_debt = _is_debt(kind_of_account, layout) or (minus == 1 and not account.bsb and not has_two_columns(lines))
+    holds_money = kind_of_account in _HOLD_MONEY or account.bsb is not None or has_two_columns(lines)
+    is_debt = _is_debt(kind_of_account, layout) or (minus == 1 and not holds_money)
     stated = stated_in(lines, is_debt=is_debt, minus=minus)
     is_framed = None not in (start, end, stated.opening, stated.closing)
     return Details(

@@ -26,10 +26,13 @@ _UNDONE = re.compile(
     r"\b(?:revers(?:al|ed)|waived|dishonou?r(?:ed)?|correction)\b", re.IGNORECASE
 )  # whatever the row names, its direction is unclear
 _OUT = re.compile(
-    r"\bpurchases?\b|\bwithdrawal\b|\bwdl\b|\beftpos\b|\batm\b|\bfees?\b|\bcharges?\b|\binterest charged\b|"
-    r"\bcash advance\b|\bdrawdown\b",
+    r"\bpurchases?\b|\bwithdrawal\b|\bwdl\b|\binterest charge[ds]?\b|\bdrawdown\b|"
+    r"\b(?:annual|late|card|over ?limit|account|monthly|service|transaction|advance|bank|payment) fees?\b",
     re.IGNORECASE,
 )
+# Money out if the row has a minus. Without one, it may also be a business's takings, or an advance that a lender pays.
+_OUT_IF_MARKED = re.compile(r"\beftpos\b|\batm\b|\bcash advance\b|\bfees?\b|\bcharges?\b", re.IGNORECASE)
+_TAKEN = re.compile(r"\bsettlements?\b|\bdeposits?\b|\bmerchant\b|\btakings\b|\bpurchase order\b", re.IGNORECASE)
 _MINUSES = ("-", "()")
 _MARKED = re.compile(r"[-−–‒﹣(][ $A]*[0-9]|[0-9] ?[-−–‒﹣)]")  # at an amount, or in a text
 _TWO_COLUMNS = re.compile(
@@ -50,7 +53,7 @@ def minus_of_rows(lines: Sequence[Line], *, is_debt: bool) -> int | None:
     marked = [line for line in rows if _MARKED.search(line.text) and _mark(line) in _MINUSES]
     if not marked:
         return None
-    if directions := sum(_direction(line, is_debt) for line in marked):
+    if directions := sum(_direction(line, is_debt) or _direction_if_marked(line) for line in marked):
         return _sign(directions)
     bare = [line for line in rows if _mark(line) == ""]
     return _sign(-sum(_direction(line, is_debt) + bool(_EARNED.search(line.text)) for line in bare))
@@ -96,7 +99,11 @@ def _direction(line: Line, is_debt: bool) -> int:
     if _UNDONE.search(line.text):
         return 0
     is_in = bool(_GIVEN_BACK.search(line.text)) or (is_debt and bool(_PAID_OFF.search(line.text)))
-    return is_in - bool(_OUT.search(line.text))
+    return is_in - bool(_OUT.search(line.text) and not _TAKEN.search(line.text))
+
+
+def _direction_if_marked(line: Line) -> int:
+    return -bool(_OUT_IF_MARKED.search(line.text) and not _UNDONE.search(line.text))
 
 
 def _sign(number: int) -> int | None:

@@ -63,6 +63,29 @@ def test_signs_are_unproved_if_it_may_be_an_account_or_a_debt() -> None:
     assert (found.verdict, "SignsUnproved") == (Verdict.PARTIAL, found.reasons[-1].code)
 
 
+@pytest.mark.parametrize("title", ["Harbour Lane Bank", "Harbour Lane Business Account"])
+@pytest.mark.parametrize(
+    "taking", ["EFTPOS SETTLEMENT", "WORLDLINE EFTPOS", "CASH ADVANCE PROSPA", "PURCHASE ORDER 12", "SCHOOL FEES"]
+)
+def test_takings_of_a_business_do_not_make_its_account_a_debt(title: str, taking: str) -> None:
+    """All signs and balances would be inverted, and the balances would still agree."""
+    drawing = Drawing().lines(
+        ((45, title),),
+        ((45, "Statement period 5 Jul 2025 - 4 Aug 2025"),),
+        ((45, "Account number 12345678"),),
+        ((45, ""),),
+        ((45, "Date"), (110, "Details"), (-470, "Amount"), (-550, "Balance")),
+        ((45, "05 Jul"), (110, "OPENING BALANCE"), (-550, "100.00")),
+        ((45, "06 Jul"), (110, taking), (-470, "50.00"), (-550, "150.00")),
+        ((45, "07 Jul"), (110, "RENT"), (-470, "-20.00"), (-550, "130.00")),
+        ((45, "08 Jul"), (110, taking), (-470, "50.00"), (-550, "180.00")),
+        ((45, "04 Aug"), (110, "CLOSING BALANCE"), (-550, "180.00")),
+    )
+    (found,) = extract(drawing.finish()).statements
+    assert [str(entry.amount) for entry in found.entries] == ["50.00", "-20.00", "50.00"]
+    assert str(found.closing_balance) == "180.00"
+
+
 def extract_two_pages(*, first: bool, last: bool) -> Extraction:
     """Extract four rows on two pages, either of which may be missing."""
     drawing = statement() if first else Drawing()

@@ -45,6 +45,19 @@ def percent_text(share: pl.Expr) -> pl.Expr:
     return pl.concat_str(number_text(share.cast(RATIO) * 100, 2, 2), pl.lit(" %"))
 
 
+def reading_text(reading: pl.Expr, unit: pl.Expr) -> pl.Expr:
+    """Write a metric's value in its unit as pages do (`wording.reading`): `36.12 %`, `2.5 days`, `1 month`."""
+    size = reading.cast(RATIO).abs().round(1)
+    time = pl.when(size == 1).then(unit.str.strip_suffix("s")).otherwise(unit)
+    return (
+        pl.when(unit == "ratio")
+        .then(percent_text(reading))
+        .when(unit.is_in(["days", "months"]))
+        .then(pl.concat_str(number_text(reading, 1), pl.lit(" "), time))
+        .otherwise(number_text(reading, RATIO_SCALE))
+    )
+
+
 def number_text(number: pl.Expr, decimals: int, least: int = 0) -> pl.Expr:
     """Write a number as pages do: `1,234.5`, `−3`. Null stays null.
 

@@ -500,7 +500,7 @@ def _print_reports(bundle: Mapping[str, ReportView], about: About, currency: str
     out.print()
     data = {kind: Fields.of_json(view.data_json) for kind, view in bundle.items()}
     if (drivers := _costliest(data["risk"])) is not None:
-        _print_grid(drivers, currency, ("Driver", "Reading", "Points"))
+        _print_grid(drivers, currency, ("Driver", "Reading", "Points", "Verified"))
     tables = {table.id: table for each in data["aggregate"].children("tables") if (table := Table.read(each, {}))}
     for section in sections(_EXCERPTS, tables):
         for part in section.parts:

@@ -12,7 +12,7 @@ from pipelines.reports.page import integrity, pictures, unreconciled
 from pipelines.reports.page.columns import write_heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import account_name, driver_name, reading_in_words
+from pipelines.reports.page.naming import account_name
 from pipelines.reports.page.sections import SECTIONS, sections
 from pipelines.reports.page.tables import NO_TABLE, Table, undeclared_grid
 
@@ -160,26 +160,10 @@ def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | N
 
 def _rating_section(risk: Fields) -> Section:
     drivers = risk.children("drivers")
-    changes = tuple(Point(words) for each in risk.children("sensitivity") if (words := _change(each)))
+    changes = tuple(Point(words) for each in risk.children("sensitivity") if (words := each.text("words")))
     figures = drop_none(pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
     shown = drop_none(Figures(figures) if figures else None, driver_details(drivers))
     return Section("risk", "What drives the rating", shown if drivers else ())
-
-
-def _change(each: Fields) -> str | None:
-    """Say what a change of a driver, or of two, would do to the rating."""
-    before, after = each.text("ratingFrom"), each.text("ratingTo")
-    if before is None or after is None:
-        return each.text("words")
-    moves = " together with ".join(_move(driver) for driver in (each, each.child("also")) if driver)
-    return f"{moves} would {'lift' if after < before else 'lower'} the rating from {before} to {after}."
-
-
-def _move(driver: Fields) -> str:
-    to = reading_in_words(driver, "to")
-    if driver.number("from") is None:
-        return f"{driver_name(driver)}, if known to be {to},"
-    return f"{driver_name(driver)} going from {reading_in_words(driver, 'from')} to {to}"
 
 
 def _limits(risk: Fields) -> Points | None:

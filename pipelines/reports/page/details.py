@@ -28,6 +28,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
     columns = (
         "Driver",
         *number_columns("Reading", "Points", *(["Peer percentile"] if ranked else [])),
+        Column("Verified", "prose"),
         *(["Direction"] if directed else []),
         Column("Why it counts", "prose"),
     )
@@ -37,6 +38,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
             _reading(each),
             points_in_words(each),
             *([plain(each.number("peerPercentile"))] if ranked else []),
+            _verified(each),
             *([spell_out(each.text("direction") or UNKNOWN)] if directed else []),
             each.text("reason") or UNKNOWN,
         ]
@@ -49,6 +51,16 @@ def _reading(driver: Fields) -> str:
     if driver.number("reading") is None or driver.text("state") in STATES:
         return "Unknown"
     return reading_in_words(driver)
+
+
+def _verified(driver: Fields) -> str:
+    """Say how much of the evidence for a reading was there; what could not be verified is not bad."""
+    coverage, state = driver.number("coverage"), driver.text("state")
+    if state in STATES:
+        return "Could not be verified" if state == "unknown" else "Not expected"
+    if coverage is None:
+        return UNKNOWN
+    return "In full" if coverage >= 1 else f"Only {percent(coverage)} could be verified"
 
 
 def account_details(accounts: Sequence[Fields]) -> Grid | None:

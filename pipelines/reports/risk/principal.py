@@ -1,8 +1,9 @@
 """Principal reasons: the four that cost a customer most, each either bad or not verified, and never both.
 
-What limits the rating comes first, then drivers by the points that they lost. A driver loses points by its reading
-(`adverse`) or by missing evidence (`unverified`). What could not be verified is not bad: the applicant can supply the
-evidence. More than four reasons are not likely to help anybody (commentary to US Regulation B, 1002.9(b)(2)).
+What limits the rating comes first, then drivers by the points that they lost. A driver loses points by its reading and
+by missing evidence. It has one reason: `adverse` if the reading cost more, else `unverified`. What could not be
+verified is not bad: the applicant can supply the evidence. More than four reasons are not likely to help anybody
+(commentary to US Regulation B, 1002.9(b)(2)).
 """
 
 from functools import cache
@@ -13,7 +14,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.report_values import RATIO, RATIO_SCALE, number_text, percent_text
+from pipelines.vocabulary.report_values import percent_text, reading_text
 
 MAX_REASONS = 4
 ADVERSE, UNVERIFIED = "adverse", "unverified"
@@ -28,9 +29,9 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         listed: from `drivers.by_driver`.
     """
     return (
-        pl.concat([_limit_reasons(scored.lazy()), *(listed.lazy().select(lost) for lost in _lost_points())])
+        pl.concat([_limit_reasons(scored.lazy()), listed.lazy().select(_lost_points())])
         .filter(pl.col("lost") > 0)
-        .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place", "kind")
+        .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(principalReasons=pl.struct(_SHOWN).head(MAX_REASONS))
         .pipe(collect)
@@ -54,36 +55,32 @@ def _limit() -> tuple[pl.Expr | str, ...]:
 
 
 @cache
-def _lost_points() -> tuple[tuple[pl.Expr | str, ...], ...]:
-    """Return the points that a driver lost by its reading, and those that it lost by missing evidence."""
-    name, coverage, place = pl.col("name"), pl.col("coverage").cast(pl.Float64), pl.col("feature") + 1
-    most, points = pl.col("most").cast(pl.Float64), pl.col("points").cast(pl.Float64)
+def _lost_points() -> tuple[pl.Expr | str, ...]:
+    """Return the points that a driver lost, by its reading or by missing evidence, whichever lost more."""
+    coverage, most, points = (pl.col(name).cast(pl.Float64) for name in ("coverage", "most", "points"))
     seen = pl.when(pl.col("reading").is_null()).then(0).otherwise(coverage)
-    is_expected = coverage.is_not_null()
-    adverse = pl.when(is_expected & (seen > 0)).then(seen * most - points)
-    unverified = pl.when(is_expected).then((1 - seen) * most)
-    words = pl.format("{}: {}.", name, reading_text()), pl.format("{}: could not be verified.", name)
+    is_adverse = seen * most - points > (1 - seen) * most
+    read = reading_text(pl.col("reading"), pl.col("unit"))
+    part = pl.format("only {} could be verified", percent_text(coverage))
+    words = (
+        pl.when(seen == 0)
+        .then(pl.lit("could not be verified"))
+        .when(is_adverse & (seen < 1))
+        .then(pl.format("{}; {}", read, part))
+        .when(is_adverse)
+        .then(read)
+        .otherwise(part)
+    )
     # Rounded, because points are rounded down to hundredths.
-    return (
-        _reason(pl.col("metric"), place, pl.lit(ADVERSE), adverse.round(2), words[0]),
-        _reason(pl.col("metric"), place, pl.lit(UNVERIFIED), unverified.round(2), words[1]),
+    return _reason(
+        pl.col("metric"),
+        pl.col("feature") + 1,
+        pl.when(is_adverse).then(pl.lit(ADVERSE)).otherwise(pl.lit(UNVERIFIED)),
+        pl.when(coverage.is_not_null()).then((most - points).round(2)),
+        pl.format("{}: {}.", pl.col("name"), words),
     )
 
 
 def _reason(code: pl.Expr, place: pl.Expr, kind: pl.Expr, lost: pl.Expr, words: pl.Expr) -> tuple[pl.Expr | str, ...]:
     named = {"code": code, "place": place, "kind": kind, "lost": lost, "words": words}
     return BY_CUSTOMER, *(each.alias(name) for name, each in named.items())
-
-
-def reading_text() -> pl.Expr:
-    """Write a reading as pages do (`wording.reading`): `36.12 %`, `2.5 days`, `1 month`."""
-    reading, unit = pl.col("reading"), pl.col("unit")
-    size = reading.cast(RATIO).abs().round(1)
-    time = pl.when(size == 1).then(unit.str.strip_suffix("s")).otherwise(unit)
-    return (
-        pl.when(unit == "ratio")
-        .then(percent_text(reading))
-        .when(unit.is_in(["days", "months"]))
-        .then(pl.concat_str(number_text(reading, 1), pl.lit(" "), time))
-        .otherwise(number_text(reading, RATIO_SCALE))
-    )

@@ -5,11 +5,13 @@ points gained or lost, divided by the driver's maximum points, so that drivers a
 each driver the smallest move up and the smallest move down that change the rating are found, and the three smallest of
 all are reported. If no single driver is enough, pairs of drivers that move to a band's limit in the same direction are
 tried; if no pair is enough, nothing is reported. A driver without a reading can only gain one; the loss of a reading is
-never tried, and history doesn't shrink. Each driver's coverage stays as it is. Drivers that nobody can act on are left
-out.
+never tried, and history doesn't shrink. Each driver's coverage stays as it is.
+
+Only drivers that a lender or an applicant can act on move: low days, lowest balances and bad events are past. They move
+only as far as the readings that stay allow (`_has_room`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -32,13 +34,22 @@ from pipelines.scorecards.scorecard import (
     ten_thousandths,
 )
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
-from pipelines.vocabulary.report_values import SCORE, ratio
+from pipelines.vocabulary.report_values import SCORE, number_text, ratio, reading_text
 
 MAX_CHANGES = 3  # reported for each customer
 AT_ONCE = 1_000_000  # pairs of moves in memory
 ONLY_GROWS = "months_of_history"
-# Metrics of the past year, which neither lender nor applicant can change.
-_PAST = ("below_7d_outflow_share_365d", "revenue_growth_12m", "revenue_volatility_12m")
+_BUFFER, _LOWEST = "buffer_days_180d", "min_balance_days_180d"
+_BELOW_WEEK, _BELOW_MONTH = "below_7d_outflow_share_180d", "below_30d_outflow_share_180d"
+_DEBT_SERVICE, _NEW_DEBT = "debt_service_to_revenue_180d", "new_debt_to_revenue_180d"
+_LENDERS, _STACKED = "lenders_repaid_45d", "stacked_running_180d"
+_CHANGEABLE = (
+    *(_BUFFER, "inflow_to_outflow_180d", "revenue_trend_90d", "income_concentration_180d", _DEBT_SERVICE),
+    *(_LENDERS, _STACKED, ONLY_GROWS),
+)
+_BOUNDING = (_LOWEST, _BELOW_WEEK, _BELOW_MONTH, _DEBT_SERVICE, _NEW_DEBT)
+_WEEK, _MONTH = 7, 30  # days of outflow that _BELOW_WEEK and _BELOW_MONTH are about
+_TINY = 1e-4  # readings have four decimals
 _STEPS = 4  # equal steps between two limits of a driver whose points run in a straight line: so three targets
 _DIGITS = 3  # significant digits of a round reading
 _TARGETS = pl.Schema(
@@ -75,7 +86,11 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     gain = points_earned(physical("coverage"), pl.col("worth"), pl.col("missing")) - pl.col("now")
     can_decrease = pl.col("reading").is_not_null() & pl.col("can_decrease")
     customers = scored.lazy().select(
-        BY_CUSTOMER, *_STATE, rating_from="rating", row=pl.int_range(pl.len(), dtype=pl.Int32)
+        BY_CUSTOMER,
+        *_STATE,
+        rating_from="rating",
+        row=pl.int_range(pl.len(), dtype=pl.Int32),
+        **_fixed_readings(scorecard.features),
     )
     return (
         by_feature(scored, scorecard.features, reading="", coverage=COVERAGE_OF, now=POINTS_OF)
@@ -83,12 +98,41 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         .with_columns(gain=gain)
         .filter(pl.col("gain") != 0, (pl.col("gain") > 0) | can_decrease)
         .join(customers, on="row", how="left", validate="m:1")
+        .filter(_has_room(scorecard.features))
         .select(
             *(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "is_limit"),
             size=ratio(pl.col("gain").abs(), pl.col("max_points")),
         )
         .pipe(collect)
     )
+
+
+def _fixed_readings(features: tuple[Feature, ...]) -> Mapping[str, pl.Expr]:
+    """Return the readings that bound others, as floats by `fixed_` and slug; null if it is no driver."""
+    slugs = {feature.metric for feature in features}
+    read = {slug: pl.col(slug) if slug in slugs else pl.lit(None) for slug in _BOUNDING}
+    return {f"fixed_{slug}": each.cast(pl.Float64) for slug, each in read.items()}
+
+
+@lru_cache(maxsize=100)
+def _has_room(features: tuple[Feature, ...]) -> pl.Expr:
+    """Match moves that are possible while the drivers that can't move stay as they are.
+
+    No mean balance is below the lowest one, and the days below 7 and below 30 days of outflow say how low and how high
+    it can be. Nobody repays lenders without debt service, or has running facilities without it or new debt.
+    """
+    lowest, weeks, months, service, new = (pl.col(f"fixed_{slug}") for slug in _BOUNDING)
+    to = pl.col("to").cast(pl.Float64)
+    least = pl.max_horizontal(lowest, weeks * lowest + (months - weeks) * _WEEK + (1 - months) * _MONTH)
+    most = pl.when(months == 1).then(weeks * _WEEK + (1 - weeks) * _MONTH)
+    impossible = {
+        _BUFFER: (to < least - _TINY).fill_null(value=False) | (to > most + _TINY).fill_null(value=False),
+        _LENDERS: (service == 0) & (to > 0),
+        _STACKED: (service == 0) & (new == 0) & (to > 0),
+    }
+    numbers = {feature.metric: number for number, feature in enumerate(features)}
+    found = [(pl.col("feature") == numbers[slug]) & each for slug, each in impossible.items() if slug in numbers]
+    return ~pl.any_horizontal(pl.lit(value=False), *found).fill_null(value=False)
 
 
 @lru_cache(maxsize=100)
@@ -112,7 +156,7 @@ def _targets(features: tuple[Feature, ...]) -> pl.DataFrame:
 
 def _target_readings(feature: Feature) -> dict[Decimal, bool]:
     """Return the round readings that a driver can move to, and whether each is a band's limit (or next to one)."""
-    if feature.metric in _PAST:
+    if feature.metric not in _CHANGEABLE:
         return {}
     limits = [band.limit for band in feature.bands if band.limit is not None]
     if feature.stepped:
@@ -231,8 +275,8 @@ def _change_struct() -> pl.Expr:
 
 
 def _words() -> pl.Expr:
-    change = _change("name", "reading", "to")
-    both = pl.format("{} together with {}", change, _change("also_name", "also_reading", "also_to"))
+    change = _change("")
+    both = pl.format("{} together with {}", change, _change("also_"))
     return pl.format(
         "{} would {} the rating from {} to {}.",
         pl.when(pl.col("also_metric").is_not_null()).then(both).otherwise(change),
@@ -242,11 +286,9 @@ def _words() -> pl.Expr:
     )
 
 
-def _change(name: str, reading: str, to: str) -> pl.Expr:
-    known = pl.format("{} going from {} to {}", name, _decimal_text(reading), _decimal_text(to))
-    return pl.coalesce(known, pl.format("{}, if known to be {},", name, _decimal_text(to)))
-
-
-def _decimal_text(column: str) -> pl.Expr:
-    """Return a decimal without trailing zeros."""
-    return pl.col(column).cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")
+def _change(prefix: str) -> pl.Expr:
+    name, unit, reading, to = (pl.col(prefix + each) for each in ("name", "unit", "reading", "to"))
+    before, after = reading_text(reading, unit), reading_text(to, unit)
+    exact = pl.concat_str(number_text(reading, 4), pl.lit(" "), unit)  # where both would be rounded to the same figure
+    known = pl.format("{} going from {} to {}", name, pl.when(before == after).then(exact).otherwise(before), after)
+    return pl.coalesce(known, pl.format("{}, if known to be {},", name, after))

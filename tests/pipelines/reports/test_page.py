@@ -551,10 +551,6 @@ def limited_reports() -> Data:
             {"sentence": "Payments to collectors", "ceiling": "C", "until": "2027-03-03", "resolved": True},
         ],
         "principalReasons": [{"code": "buffer_days", "kind": "unverified", "words": "Buffer: could not be verified."}],
-        "sensitivity": [
-            {"name": "Low days", "unit": "ratio", "from": 0.3611, "to": 0.0, "ratingFrom": "D", "ratingTo": "C"},
-            {"name": "Buffer", "unit": "days", "from": None, "to": 20, "ratingFrom": "D", "ratingTo": "E"},
-        ],
     }
     data["risk"]["drivers"][0] |= {"coverage": 0.5, "state": "known"}
     data["risk"]["drivers"][2] |= {"coverage": 0, "state": "unknown"}
@@ -571,12 +567,6 @@ def test_what_limits_the_rating_is_said_in_sentences() -> None:
     assert "garnishee" not in document.text
 
 
-def test_changes_are_written_by_the_unit_of_their_driver() -> None:
-    items = [each.text for each in parse_page(limited_reports()).all("li")]
-    assert "Low days going from 36.11 % to 0.00 % would lift the rating from D to C." in items
-    assert "Buffer, if known to be 20 days, would lower the rating from D to E." in items
-
-
 def test_unknown_looks_different_from_bad() -> None:
     """An unknown share is striped; lost points are not."""
     drawn = next(each for each in parse_page(limited_reports()).all("figure") if each.attributes["id"] == "drivers")
@@ -584,3 +574,14 @@ def test_unknown_looks_different_from_bad() -> None:
     striped = [each for each in fills if each == "url(#drivers-gap)"]
     assert len(striped) == 2
     assert "unknown, up to 20" in drawn.text
+
+
+def test_how_much_of_a_reading_was_verified_stands_beside_its_points() -> None:
+    data = everything()
+    drivers = data["risk"]["drivers"]
+    drivers[0] |= {"coverage": 0.66, "state": "known"}
+    drivers[1] |= {"coverage": 1, "state": "known"}
+    drivers[2] |= {"coverage": 0, "state": "unknown"}
+    table = next(each for each in parse_page(data).all("table") if "Verified" in each.text)
+    for words in ("Only 66.00 % could be verified", "In full", "Could not be verified"):
+        assert words in table.text

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from pipelines.pages.wording import reading
-from pipelines.reports.risk import principal
-from pipelines.vocabulary.report_values import RATIO
+from pipelines.reports.risk.principal import principal_reasons
+from pipelines.vocabulary.report_values import RATIO, reading_text
 from tests.pipelines.reports.examples import START, Row, add_balances, mark_balances, report, row
 
 WEEKS = 53
@@ -59,7 +59,7 @@ def test_reasons_are_at_most_four_and_specific() -> None:
 )  # fmt: skip
 def test_readings_are_written_as_decisions_do(number: str, unit: str, shape: str) -> None:
     driver = pl.DataFrame({"reading": [Decimal(number)], "unit": [unit]}, schema_overrides={"reading": RATIO})
-    assert driver.select(principal.reading_text()).item() == reading(Decimal(number), shape)
+    assert driver.select(reading_text(pl.col("reading"), pl.col("unit"))).item() == reading(Decimal(number), shape)
 
 
 def test_reasons_come_with_the_largest_loss_first() -> None:
@@ -86,3 +86,66 @@ def test_what_could_not_be_verified_is_not_called_bad() -> None:
     assert data["principalReasons"][0]["words"] == "Buffer at lowest balance, last 60 days: could not be verified."
     assert set(kinds.values()) == {"unverified"}
     assert {states[code] for code in kinds} == {"unknown"}
+
+
+def test_a_driver_has_one_reason_that_says_how_much_was_verified() -> None:
+    """Half of the balances are unknown, so a driver of balances loses points by its reading and by what is missing."""
+    whole = business()
+    rows = [row(7 * week, "1400", kind="revenue/card_settlement") for week in range(WEEKS)]
+    rows += [row(7 * week, "-1300", kind="cost_of_sales/suppliers") for week in range(WEEKS)]
+    stated = mark_balances(add_balances(sorted(rows, key=lambda each: each["date"]), opening="900"))
+    half = [each if place < len(stated) * 0.7 else {**each, "balance": None} for place, each in enumerate(stated)]
+    data = report("risk", half, START + timedelta(days=7 * WEEKS))
+    reasons = data["principalReasons"]
+    codes = [each["code"] for each in reasons]
+    assert len(set(codes)) == len(codes) == 4
+    lost = {each["metric"]: each["maxPoints"] - each["points"] for each in data["drivers"]}
+    assert [lost[code] for code in codes] == sorted(lost.values(), reverse=True)[:4]
+    coverage = {each["metric"]: each["coverage"] for each in data["drivers"]}
+    partly = [each for each in reasons if 0 < coverage[each["code"]] < 1]
+    assert partly
+    for each in partly:
+        assert f"nly {coverage[each['code']] * 100:.2f} % could be verified" in each["words"]
+    assert all("verified" not in each["words"] for each in whole["principalReasons"])
+
+
+def lost_points(reading_: str | None, coverage: str, points: str) -> dict[str, Any]:
+    """Return the reason of a driver of 10 points."""
+    listed = pl.DataFrame(
+        {
+            "customer_number": [1],
+            "feature": [0],
+            "metric": ["buffer"],
+            "name": ["Buffer"],
+            "unit": ["days"],
+            "reading": [None if reading_ is None else Decimal(reading_)],
+            "coverage": [Decimal(coverage)],
+            "most": [Decimal(10)],
+            "points": [Decimal(points)],
+        },
+        schema_overrides={"feature": pl.Int32, **dict.fromkeys(("reading", "coverage", "most", "points"), RATIO)},
+    )
+    scored = pl.DataFrame({"customer_number": [1], "covered": [1.0], "limitedBy": [[]]}, schema=_SCORED)
+    [reason] = principal_reasons(scored, listed)["principalReasons"].item()
+    found: dict[str, Any] = reason
+    return found
+
+
+_SCORED = {"customer_number": pl.Int64(), "covered": pl.Float64(), "limitedBy": pl.List(pl.String())}
+
+
+@pytest.mark.parametrize(
+    ("reading_", "coverage", "points", "kind", "words"),
+    [
+        ("18.5", "1", "4", "adverse", "Buffer: 18.5 days."),
+        ("18.5", "0.9", "3.6", "adverse", "Buffer: 18.5 days; only 90.00 % could be verified."),
+        ("150", "0.66", "6.4", "unverified", "Buffer: only 66.00 % could be verified."),
+        (None, "0.66", "0", "unverified", "Buffer: could not be verified."),
+        ("18.5", "0", "0", "unverified", "Buffer: could not be verified."),
+    ],
+)
+def test_a_reason_is_either_bad_or_unverified(
+    reading_: str | None, coverage: str, points: str, kind: str, words: str
+) -> None:
+    reason = lost_points(reading_, coverage, points)
+    assert (reason["kind"], reason["words"]) == (kind, words)

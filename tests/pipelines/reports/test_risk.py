@@ -336,8 +336,45 @@ def test_each_change_crosses_a_line_with_a_round_figure(readings_: Readings, cov
         assert change["ratingTo"] == max(rating_by_hand(DEFAULT, total_by_hand(DEFAULT, moved, coverage)), ceiling)
         assert change["ratingTo"] != change["ratingFrom"]
         assert all(len(part["to"].normalize().as_tuple().digits) <= 3 for part in parts)
-        assert not {part["metric"] for part in parts} & {"revenue_volatility_12m", "revenue_growth_12m"}
+        assert {part["metric"] for part in parts} <= CHANGEABLE
     assert len(listed) <= 3
+
+
+def test_a_change_does_not_contradict_readings_that_stay() -> None:
+    """The mean balance lies between what days below 7 and 30 days of outflow allow, and nobody without debt repays."""
+    for low, week, month in ((2, "0.5", "1"), (1, "1", "1"), (12, "0", "0.4"), (40, "0", "0")):
+        stay = {
+            "min_balance_days_180d": Decimal(low),
+            "below_7d_outflow_share_180d": Decimal(week),
+            "below_30d_outflow_share_180d": Decimal(month),
+        }
+        shares = float(week), float(month) - float(week), 1 - float(month)
+        least = max(low, sum(share * least for share, least in zip(shares, (low, 7, 30), strict=True)))
+        most = shares[0] * 7 + shares[1] * 30 if month == "1" else None
+        for now in (least, least + 0.5):
+            for change in changes({**AT_BEST, **stay, "buffer_days_180d": Decimal(str(now)).quantize(FINE)}, TIGHT):
+                for part in [change, *([change["also"]] if change["also"] else [])]:
+                    if part["metric"] == "buffer_days_180d":
+                        assert least <= part["to"]
+                        assert most is None or part["to"] <= most
+    of_debt = tuple(feature for feature in DEFAULT.features if feature.metric in DEBT)
+    without = dict.fromkeys(DEBT, Decimal(0))
+    near = Scorecard("near", "1", "none", of_debt, Link(Decimal("13.5"), Decimal("0.1")))
+    assert {change["metric"] for change in changes(without, near)} == {"debt_service_to_revenue_180d"}
+    repaying = {**without, "debt_service_to_revenue_180d": Decimal("0.1"), "lenders_repaid_45d": Decimal(1)}
+    lower = Scorecard("lower", "1", "none", of_debt, Link(Decimal(12), Decimal("0.1")))
+    assert {"lenders_repaid_45d", "stacked_running_180d"} <= {each["metric"] for each in changes(repaying, lower)}
+
+
+CHANGEABLE = {
+    *("buffer_days_180d", "inflow_to_outflow_180d", "revenue_trend_90d", "income_concentration_180d"),
+    *("debt_service_to_revenue_180d", "lenders_repaid_45d", "stacked_running_180d", "months_of_history"),
+}
+DEBT = ("debt_service_to_revenue_180d", "lenders_repaid_45d", "stacked_running_180d", "new_debt_to_revenue_180d")
+FINE = Decimal("0.0001")
+AT_BEST = {each.metric: each.bands[0].limit for each in DEFAULT.features}
+# So steep that one driver alone changes the rating.
+TIGHT = Scorecard("tight", "1", "none", DEFAULT.features, Link(Decimal(97), Decimal("0.1")))
 
 
 def test_no_smaller_change_of_one_driver_is_enough() -> None:
@@ -368,9 +405,11 @@ def test_a_change_is_described_in_words() -> None:
     tiny = Scorecard("tiny", "1", "none", (feature,), Link(Decimal(30), Decimal(10)))
     name = metrics.METRICS["buffer_days_180d"].name
     [up] = changes({"buffer_days_180d": Decimal("12.5")}, tiny)
-    assert up["words"] == f"{name} going from 12.5 to 30 would lift the rating from E to C."
+    assert up["words"] == f"{name} going from 12.5 days to 30 days would lift the rating from E to C."
+    [near] = changes({"buffer_days_180d": Decimal("29.9804")}, tiny)
+    assert near["words"] == f"{name} going from 29.9804 days to 30 days would lift the rating from E to C."
     [known] = changes({"buffer_days_180d": None}, tiny)
-    assert known["words"] == f"{name}, if known to be 30, would lift the rating from E to C."
+    assert known["words"] == f"{name}, if known to be 30 days, would lift the rating from E to C."
 
 
 def test_a_figure_with_too_many_digits_is_rounded_within_its_band() -> None:

@@ -69,6 +69,14 @@ _TYPE_WORDS = {
     r"(?i)(?:\b|_)term[ _-]?deposit(?:\b|_)": "term_deposit",
     r"(?i)(?:\b|_)(?:loan|mortgage)(?:\b|_)": "loan",
 }
+# A debit card and an offset account hold money; lenders, brokers and applications only deal with loans and cards.
+_OF_NO_TYPE = (
+    r"(?i)(?:\b|_)(?:debit|offset|brokers?|broking|lawyers?|solutions|services|consult\w*|finance|lending|travel"
+    r"|applications?|applicants?)(?:\b|_)"
+)
+# A company's name, or that of a file, may have words of a type. Only the name of a product says what its account is.
+_COMPANY = r"(?i)(?:\b|_)(?:pty|ltd|limited|inc|llc|plc|trust|group)(?:\b|_)"
+_PRODUCT = r"(?i)credit[ _-]?card|term[ _-]?deposit|(?:home|car|personal|business|equipment)[ _-]?loan|loan[ _-]?acc"
 _BSB_AND_NUMBER = r"^([0-9]{3}-?[0-9]{3})[ /-]+([0-9xX*][0-9xX* -]{3,})$"
 _SHORTENED = r"^[0-9](?:\.[0-9]+)?[eE]\+[0-9]{2}$"
 _NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
@@ -207,8 +215,11 @@ def _stated_type(name: str, preamble: pl.DataFrame, columns: Columns) -> str | N
     """Return the type of account by the file's name, the lines before its heading or headings that only cards have."""
     before = [cell for cells in preamble.drop("line").iter_rows() for cell in cells if cell is not None]
     headings = (columns.heading or {}).values()
-    is_card = any(re.match(_CARD_HEADINGS, heading) for heading in headings) or re.search(_CARD_NAME, name)
-    return next(filter(None, map(_type_in, (name, *before))), "credit_card" if is_card else None)
+    is_card = any(re.match(_CARD_HEADINGS, heading) for heading in headings) or (
+        re.search(_CARD_NAME, name) and not _is_no_type(name)
+    )
+    stated = (_type_of_file(name), *map(_type_in, before))
+    return next(filter(None, stated), "credit_card" if is_card else None)
 
 
 def _known_type(stated: str | None) -> pl.Expr:
@@ -420,7 +431,9 @@ def _currency(columns: Columns) -> pl.Expr:
 
 def _type_of(words: pl.Expr) -> pl.Expr:
     """Return the type of account that the words name, or null, which means a transaction account."""
-    return pl.coalesce(pl.when(words.str.contains(shape)).then(pl.lit(kind)) for shape, kind in _TYPE_WORDS.items())
+    named = pl.coalesce(pl.when(words.str.contains(shape)).then(pl.lit(kind)) for shape, kind in _TYPE_WORDS.items())
+    is_no_type = words.str.contains(_OF_NO_TYPE) | (words.str.contains(_COMPANY) & ~words.str.contains(_PRODUCT))
+    return pl.when(~is_no_type).then(named)
 
 
 def _description() -> pl.Expr:
@@ -461,7 +474,7 @@ def name_accounts(statements: Sequence[tuple[str, Statement]]) -> tuple[Statemen
         ]
     names = {number: statements[group[0]][0] for group in groups for number in group}
     return tuple(
-        replace(statement, bank_name=names[number], account_type=statement.account_type or _type_in(names[number]))
+        replace(statement, bank_name=names[number], account_type=statement.account_type or _type_of_file(names[number]))
         if number in names
         else statement
         for number, (_, statement) in enumerate(statements)
@@ -469,7 +482,19 @@ def name_accounts(statements: Sequence[tuple[str, Statement]]) -> tuple[Statemen
 
 
 def _type_in(name: str) -> str | None:
+    if _is_no_type(name):
+        return None
     return next((kind for shape, kind in _TYPE_WORDS.items() if re.search(shape, name)), None)
+
+
+def _is_no_type(name: str) -> bool:
+    return bool(re.search(_OF_NO_TYPE, name)) or (bool(re.search(_COMPANY, name)) and not re.search(_PRODUCT, name))
+
+
+def _type_of_file(name: str) -> str | None:
+    """Return the type that a file's name names. `Loan` alone is rather what the file is for."""
+    found = _type_in(name)
+    return found if found != "loan" or re.search(_PRODUCT, name) else None
 
 
 def are_same_account(one: Statement, other: Statement) -> bool:

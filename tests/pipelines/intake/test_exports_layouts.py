@@ -256,6 +256,29 @@ def test_a_named_account_is_not_named_by_its_file() -> None:
     assert (named.bank_name, named.account_number) == (None, "12345678")
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *((name, None) for name in ("Visa Debit Account", "Home Loan Offset", "Sydney Mortgage Brokers Pty Ltd")),
+        *((name, None) for name in ("Visa Migration Lawyers", "Quick Loan Solutions", "Acme Mortgage Pty Ltd")),
+        *(("Acme Pty Ltd Credit Card", "credit_card"), ("Home Loan", "loan"), ("Business Visa", "credit_card")),
+    ],
+)
+def test_the_name_of_a_business_or_of_an_account_with_money_is_no_card_or_loan(name: str, expected: str | None) -> None:
+    """Of a card or a loan, positive amounts may be read as charges: all signs would be inverted."""
+    rows = ((13, "SALE", 310, 1310), (14, "RENT", -50, 1260), (15, "SALE", 40, 1300))
+    lines = [f"{day}/01/2026,{text},{amount},{balance},{name}" for day, text, amount, balance in rows]
+    (found,) = read("x.csv", "\n".join(["Date,Description,Amount,Balance,Account Name", *lines]).encode()).statements
+    assert found.account_type == expected
+    assert expected or found.rows["amount"].to_list() == ["310", "-50", "40"]
+
+
+@pytest.mark.parametrize("name", ["loan application statements", "visa debit", "Transactions for loan"])
+def test_the_name_of_a_file_for_a_loan_is_no_type(name: str) -> None:
+    (named,) = name_accounts([(name, export(*JANUARY))])
+    assert named.account_type is None
+
+
 def test_the_name_of_a_file_may_give_the_type() -> None:
     named = name_accounts([("business_visa", export(*JANUARY)), ("online-saver", export(*ANOTHER))])
     assert [statement.account_type for statement in named] == ["credit_card", "savings"]

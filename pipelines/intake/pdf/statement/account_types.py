@@ -50,6 +50,11 @@ _TO_PAY = {  # with an amount, which adverts don't have, so one is enough
     ),
 }
 _DEBTS_AND_TERMS = ("credit_card", "loan", "term_deposit")
+# The holder may be a broker or lender: `Sydney Mortgage Brokers Pty Ltd` has no mortgage.
+_BUSINESS = re.compile(
+    r"\b(?:pty|ltd|limited|inc|llc|plc|brokers?|broking|solutions|services|lending|lawyers?|consult\w*)\b",
+    re.IGNORECASE,
+)
 _OFFSET = re.compile(r"\boffset\b", re.IGNORECASE)
 _SHORT_WORD = 3  # letters: `of` and `and` are in lower case even in titles
 _LONGEST_TITLE = 9  # words; a longer text is a sentence, perhaps about other products
@@ -75,11 +80,11 @@ def account_type(head: Sequence[Line], layout: Layout | None) -> str | None:
 
 
 def _titles(line: Line) -> Iterator[str]:
-    """Return the short cells of a line that have no amount, unless the line is a row."""
+    """Return the short cells of a line that have no amount and name no business, unless the line is a row."""
     if is_row(line):
         return iter(())
     texts = (text_of(cell) for cell in cells(line.words) if len(cell) <= _LONGEST_TITLE)
-    return (text for text in texts if not has_amount(text))
+    return (text for text in texts if not has_amount(text) and not _BUSINESS.search(text))
 
 
 def _by_title(titles: Sequence[str], layout: Layout | None) -> str | None:

@@ -86,6 +86,26 @@ def test_takings_of_a_business_do_not_make_its_account_a_debt(title: str, taking
     assert str(found.closing_balance) == "180.00"
 
 
+@pytest.mark.parametrize(
+    "holder", ["SYDNEY MORTGAGE BROKERS PTY LTD", "Personal Loan Solutions", "Acme Mortgage Pty Ltd"]
+)
+def test_the_name_of_a_business_that_deals_with_loans_is_no_type(holder: str) -> None:
+    drawing = Drawing().line((45, holder))
+    for text in (
+        "Business Account",
+        "Statement period 1 Mar 2024 - 31 Mar 2024",
+        "BSB 123-456 Account number 12345678",
+    ):
+        drawing.line((45, text))
+    drawing.line((45, "Date"), (110, "Details"), (-470, "Amount"), (-550, "Balance"))
+    drawing.line((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "500.00"))
+    drawing.line((45, "02 Mar"), (110, "RENT"), (-470, "-5.00"), (-550, "495.00"))
+    drawing.line((45, "31 Mar"), (110, "CLOSING BALANCE"), (-550, "495.00"))
+    (found,) = extract(drawing.finish()).statements
+    assert (found.account_type, str(found.closing_balance)) == ("transaction", "495.00")
+    assert [str(entry.amount) for entry in found.entries] == ["-5.00"]
+
+
 def extract_two_pages(*, first: bool, last: bool) -> Extraction:
     """Extract four rows on two pages, either of which may be missing."""
     drawing = statement() if first else Drawing()

@@ -122,7 +122,6 @@ RECURRING = Table(
 _FACILITY_COLUMNS = (
     *(BY_CUSTOMER, "account_id", "date", "amount", "superseded_seq", "status", "transaction_id", "facility_id"),
     *("category", "category_group", "category_source", "confidence", "description", "is_transfer", "is_revenue"),
-    *("clean_description", "channel", "series_period"),
     *("related_party", "other_account", "counterparty_name", "counterparty_lender_id", "counterparty_group"),
 )
 

@@ -55,9 +55,10 @@ def forget_same(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _recall(held: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Return what was read in these rows by what reads them now, with the key of each row."""
-    kept = pl.col("as_read").is_null()
+    is_as_read = pl.col("as_read").is_null()
     former = (
-        pl.when(kept).then(name).otherwise(pl.col("as_read").struct.field(name)).alias(name) for name in OVERWRITTEN
+        pl.when(is_as_read).then(name).otherwise(pl.col("as_read").struct.field(name)).alias(name)
+        for name in OVERWRITTEN
     )
     return (
         held.lazy()

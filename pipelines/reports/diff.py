@@ -38,7 +38,8 @@ OWN = (  # columns of a row that don't depend on other rows
 )
 TEXT_FIGURES = ("rating", "completenessTier", "pdConfidenceRating")  # texts that count as figures
 KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what distinguishes the items of a list
-DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "retracted_seq")  # includes OWN
+_NOT_COMPARED = ("retracted_seq", "read_by", "as_read")
+DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name not in _NOT_COMPARED)  # includes OWN
 _SHARES = ("unreconciled", "figures")
 _CONTAINERS = (dict, list)
 _ROW = ("customer_number", "transaction_id", "revision")

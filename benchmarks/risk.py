@@ -29,8 +29,8 @@ SEED = 20_261_102
 WAS = {"AUC": "was 0.733", "mean": "was 0.047, 0.096", "without descriptions": "was 0.693"}
 ABOUT = (
     f"{CUSTOMERS} synthetic businesses over {MONTHS} months whose outcomes a causal model draws. AUCs have a 95 % "
-    "bootstrap interval; those of fitted models come from five-fold cross-validation, repeated five times. Without "
-    "descriptions: a plain file with only days, amounts and balances."
+    "bootstrap interval; those of fitted models come from cross-validation in up to five folds, repeated five times. "
+    "Without descriptions: a plain file with only days, amounts and balances."
 )
 
 
@@ -63,7 +63,7 @@ def measure() -> Sequence[Row]:
         *_measure_with_words("invented words", current, cases, ceiling, _invent_words()),
         *evidence.measure(current, UNTIL, SEED),
         Row("readings of all customers", seconds(read - started)),
-        Row("fit, 25 folds and all", seconds(ended - read)),
+        Row("fit, cross-validation and all", seconds(ended - read)),
         *fits.measure(),
     ]
 

@@ -370,7 +370,7 @@ def _measure_quality(training: TrainingCases, forecasts: Values) -> dict[str, An
         "brierOfBaseRate": _round(float(defaulted.mean() * (1 - defaulted.mean()))),
         "defaultScorecardAuc": _round(measures.auc(defaulted, default_risk)),
         "defaultScorecardAucInterval": [_round(default_low), _round(default_high)],
-        "calibrationTable": measures.calibration_table(np.tile(defaulted, REPEATS), forecasts.ravel()),
+        "calibrationTable": measures.calibration_table(defaulted, list(forecasts)),
     }
 
 

@@ -67,19 +67,24 @@ def bootstrap_share_lower(differences: Values, customers: NDArray[np.int64], see
     return float((sums[drawn].sum(axis=1) < 0).mean())
 
 
-def calibration_table(defaulted: Outcomes, probability: Values) -> list[dict[str, Any]]:
+def calibration_table(defaulted: Outcomes, forecasts: Sequence[Values]) -> list[dict[str, Any]]:
     """Return the number of cases, the predicted and the actual share of defaults for each tenth of the cases.
 
     The tenths are ordered by probability, the lowest first.
+
+    Args:
+        forecasts: one or several probabilities of every case. All count, but a case is counted once.
     """
-    order = np.argsort(probability, kind="stable")
-    tenths = [tenth for tenth in np.array_split(order, TENTHS) if tenth.size]
+    probability, outcomes = np.concatenate(forecasts), np.tile(defaulted, len(forecasts))
+    sizes = np.array([tenth.size for tenth in np.array_split(defaulted, TENTHS) if tenth.size])
+    ends = np.cumsum(sizes)[:-1] * len(forecasts)
+    tenths = np.split(np.argsort(probability, kind="stable"), ends)
     return [
         {
             "tenth": number,
-            "cases": int(tenth.size),
+            "cases": int(size),
             "predicted": round(float(probability[tenth].mean()), 4),
-            "defaulted": round(float(defaulted[tenth].mean()), 4),
+            "defaulted": round(float(outcomes[tenth].mean()), 4),
         }
-        for number, tenth in enumerate(tenths, start=1)
+        for number, (size, tenth) in enumerate(zip(sizes, tenths, strict=True), start=1)
     ]

@@ -41,14 +41,18 @@ class StoredModel:
 
 
 def add(w: Writing, scorecard: Scorecard, client_id: UUID | None, now: datetime) -> StoredModel:
-    """Store a scorecard. It is not used yet."""
+    """Store a scorecard, unless the client has it already. It is not used yet."""
     if client_id is not None:
         require_client(w, client_id)
+    fingerprint = scorecard_file.fingerprint(scorecard)
+    is_same = (risk_models.c.fingerprint == fingerprint) & risk_models.c.client_id.is_not_distinct_from(client_id)
+    if stored := w.execute(select(*_SHOWN).where(is_same).order_by(risk_models.c.created_at)).first():
+        return _as_model(stored)
     model = StoredModel(
         uuid4(),
         client_id,
         scorecard.name,
-        scorecard_file.fingerprint(scorecard),
+        fingerprint,
         scorecard.calibration,
         dict(scorecard.facts),
         now,
@@ -92,6 +96,9 @@ def activate(
 ) -> StoredModel:
     """Use a scorecard for a client's customers from now on. Customers with a risk report get a new one.
 
+    If it replaces the one that comes with Tidemark, a copy of that is recorded as used until now, because a later
+    version of Tidemark comes with another one.
+
     Args:
         anyway: the reason for using it although it isn't better than the one that comes with Tidemark.
 
@@ -102,6 +109,8 @@ def activate(
     """
     model = get(w, model_id)
     require_activatable(w, model, client_id, anyway)
+    if client_id not in find_uses(w):
+        _record_use(w, add(w, DEFAULT, client_id, now).model_id, client_id, who, now)
     _use(w, model_id, client_id, who, now)
     return model
 
@@ -117,7 +126,7 @@ def require_activatable(r: Reading, model: StoredModel, client_id: UUID, anyway:
         raise Conflict("RiskModel.OfAnotherClient", f"The risk model was fitted only for client {model.client_id}.")
     found = scorecard(r, model.model_id)
     require_metrics(found)
-    if not anyway and not is_better(model):
+    if not (anyway or "").strip() and not is_better(model):
         raise Conflict(
             "RiskModel.NotBetter",
             f'The risk model is {describe_model_comparison(model)}. To use it, say why: --anyway "reason".',
@@ -224,8 +233,12 @@ def read_expected(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Expected
 
 
 def _use(w: Writing, model_id: UUID | None, client_id: UUID, who: str, now: datetime) -> None:
-    w.execute(insert(risk_model_uses).values(client_id=client_id, model_id=model_id, used_from=now, who=who))
+    _record_use(w, model_id, client_id, who, now)
     _refresh(w, client_id, now)
+
+
+def _record_use(w: Writing, model_id: UUID | None, client_id: UUID, who: str, now: datetime) -> None:
+    w.execute(insert(risk_model_uses).values(client_id=client_id, model_id=model_id, used_from=now, who=who))
 
 
 def _refresh(w: Writing, client_id: UUID, now: datetime) -> None:

@@ -68,6 +68,17 @@ OutFile = Annotated[Path | None, typer.Option("--out", help="Write the model to 
 ModelName = Annotated[str, typer.Option(help="Name of the model in reports.")]
 
 
+def _require_reason(text: str | None) -> str | None:
+    """Return the reason without spaces around it.
+
+    Raises:
+        typer.BadParameter: nothing is left.
+    """
+    if text is not None and not text.strip():
+        raise typer.BadParameter("give the reason in words")
+    return None if text is None else text.strip()
+
+
 @risk.command("fit")
 def fit(
     outcomes: OutcomesFile,
@@ -236,7 +247,8 @@ def activate(
     anyway: Annotated[
         str | None,
         typer.Option(
-            help="Reason for using a model that is not better than the default scorecard. Do not name a person."
+            callback=_require_reason,
+            help="Reason for using a model that is not better than the default scorecard. Do not name a person.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -429,7 +441,7 @@ def _save_and_print(
         print_json({**shown, **facts, "withoutTransactions": cohort.without_transactions, "summary": summary})
         return
     out.print(f"Of these cases, {summary}.\nThe model is {better}.\n", highlight=False)
-    print_record(shown, as_json=False)
+    print_record({name: _describe_figure(value) for name, value in shown.items()}, as_json=False)
     out.print("\nPredicted probability and share of defaults, for each tenth of the cases:\n")
     print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
 
@@ -510,6 +522,13 @@ def _describe_quality(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _describe_figure(value: Any) -> Any:
+    """Write an interval with a dash, and a whole number without decimals."""
+    if isinstance(value, list):
+        return "–".join(map(str, value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _describe_model(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
     return {
         "modelId": model.model_id,
@@ -517,7 +536,7 @@ def _describe_model(model: StoredModel, used_for: Sequence[str]) -> dict[str, An
         "name": model.name,
         "calibration": model.calibration,
         **{name: model.facts.get(name) for name in ("cases", "defaults", "auc", "defaultScorecardAuc")},
-        "better": risk_models.is_better(model),
+        "better": risk_models.is_better(model) if "comparison" in model.facts else None,
         "usedFor": used_for,
         "dateCreated": model.created_at,
         "fingerprint": model.fingerprint[:12],

@@ -1,6 +1,7 @@
 """`tidemark risk …`: what it prints, stores and refuses."""
 
 import json
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -90,7 +91,9 @@ def test_from_two_files_to_a_model_in_use_and_back(
     assert (fitted["cases"], fitted["withoutTransactions"], fitted["calibration"]) == (CUSTOMERS, 1, "client")
     assert fitted["auc"] > 0.6
     assert fitted["comparison"]["better"]
-    assert len(fitted["calibrationTable"]) == 10
+    assert [each["cases"] for each in fitted["calibrationTable"]] == [CUSTOMERS // 10] * 10
+    expects = ("--expects", "balances", "--client", str(uuid4()), "--outcomes", str(outcomes))
+    assert "is for files" in CliRunner().invoke(app, ["risk", "fit", *expects]).output
 
     client = run("clients", "create", "Harbour Lending")["clientId"]
     assert "don't have these metrics" in run_refused("risk", "activate", tmp_path / "model.json", "--client", client)
@@ -107,15 +110,18 @@ def test_from_two_files_to_a_model_in_use_and_back(
     )
     activated = run("risk", "activate", retained["modelId"], "--client", client, "--anyway", "a pilot")
     assert activated["usedFor"] == client
+    blank = CliRunner().invoke(app, ["risk", "activate", retained["modelId"], "--client", client, "--anyway", " "])
+    assert blank.exit_code == 2
     [entry] = [each for each in run("audit", "list") if each["action"] == "RiskModel.Activated"]
     assert entry["resource"]["anyway"] == "a pilot"
     assert entry["resource"]["comparison"].startswith("not better than the recalibrated")
-    [model] = run("risk", "models")
+    model, default = run("risk", "models")
     assert (model["modelId"], model["usedFor"], model["name"]) == (retained["modelId"], [client], "fitted")
-    assert not model["better"]
+    assert model["better"] is False
+    assert (default["name"], default["usedFor"], default["better"]) == ("default", [], None)  # used until now
     assert run("risk", "drift", "--client", client) == {"readings": [], "outcomes": None}  # it has no customers
     pinned = run("risk", "pin", "--client", client, "--previous")["modelId"]
-    assert pinned != retained["modelId"]
+    assert pinned == default["modelId"]
     run("risk", "pin", "--client", client, "--previous")
     assert run("risk", "deactivate", "--client", client)["modelId"] == retained["modelId"]
     assert [each["usedFor"] for each in run("risk", "models")] == [[], []]
@@ -132,14 +138,24 @@ def test_calibration_is_judged_without_ranks(portfolio: tuple[Path, Path]) -> No
     assert found["slopes"] == 1
 
 
+def test_quality_is_printed_for_people(portfolio: tuple[Path, Path]) -> None:
+    rows, outcomes = portfolio
+    files = ("--transactions", str(rows), "--outcomes", str(outcomes))
+    printed = CliRunner().invoke(app, ["risk", "calibrate", *files]).stdout
+    shown = dict(line.split(maxsplit=1) for line in printed.splitlines() if len(line.split()) > 1)
+    assert shown["slopes"].strip() == "1"
+    assert re.fullmatch(r"0\.\d+–[01]\.\d+", shown["aucInterval"].strip())
+
+
 @pytest.mark.usefixtures("home")
 def test_expected_evidence_is_stated_for_a_client() -> None:
     client = run("clients", "create", "Harbour Lending")["clientId"]
     assert run("risk", "expect", "--client", client)["expects"] == "words, balances, accounts, months"
     assert run("risk", "expect", "--client", client, "months", "balances")["expects"] == "balances, months"
     assert "Client.EvidenceExpected" in {entry["action"] for entry in run("audit", "list")}
-    wrong = CliRunner().invoke(app, ["risk", "expect", "--client", client, "word"])
-    assert wrong.exit_code == 2
+    for wrong in ("word", "", " "):
+        assert CliRunner().invoke(app, ["risk", "expect", "--client", client, wrong]).exit_code == 2
+    assert run("risk", "expect", "--client", client)["expects"] == "balances, months"
 
 
 @pytest.mark.usefixtures("home")

@@ -275,7 +275,16 @@ def test_auc_ks_and_brier_agree_with_counting_by_hand() -> None:
     assert measures.auc(defaulted, risk) == pytest.approx(wins / len(pairs))
     assert measures.brier(defaulted, risk) == pytest.approx((0.01 + 0.64 + 0.36 + 0.16 + 0.01) / 5)
     assert measures.ks(defaulted, risk) == pytest.approx(0.5)  # between 0.9 and 0.8
-    assert Decimal(str(measures.calibration_table(defaulted, risk)[0]["predicted"])) == Decimal("0.1")
+    assert Decimal(str(measures.calibration_table(defaulted, [risk])[0]["predicted"])) == Decimal("0.1")
+
+
+def test_tenths_count_each_case_once_however_often_it_was_forecast() -> None:
+    defaulted = np.array([0, 1] * 6, np.int8)
+    forecasts = [np.arange(12) / 20, np.arange(12) / 20 + 0.001]
+    table = measures.calibration_table(defaulted, forecasts)
+    assert [each["cases"] for each in table] == [2, 2, *[1] * 8]
+    assert table[0] == {"tenth": 1, "cases": 2, "predicted": 0.0255, "defaulted": 0.5}
+    assert table[-1]["predicted"] == 0.5505
 
 
 @pytest.mark.service  # its fit has more columns than any other

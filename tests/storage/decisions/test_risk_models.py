@@ -135,6 +135,8 @@ def test_model_that_is_not_better_needs_a_reason(store: Store) -> None:
         with pytest.raises(Conflict, match="not better than the default: log loss") as refused:
             risk_models.activate(w, worse.model_id, client, "operator", NOW)
         assert refused.value.code == "RiskModel.NotBetter"
+        with pytest.raises(Conflict):
+            risk_models.activate(w, worse.model_id, client, "operator", NOW, anyway=" \t")
         assert risk_models.find_uses(w) == {}
         risk_models.activate(w, worse.model_id, client, "operator", NOW, anyway="a regulator asks for it")
         assert risk_models.find_uses(w) == {client: worse.model_id}
@@ -153,6 +155,32 @@ def test_pinning_keeps_the_current_or_the_previous_scorecard(store: Store) -> No
         assert risk_models.pin(w, client, "operator", NOW, previous=False) == fitted
         assert risk_models.pin(w, client, "operator", NOW, previous=True) == own
         assert risk_models.find_uses(w) == {client: own.model_id}
+
+
+def test_previous_default_is_the_version_that_was_used_then(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.db.writing() as w:
+        client = a_client(w)
+        risk_models.activate(w, a_model(w, client).model_id, client, "operator", NOW)
+        today = Scorecard("default", "9", "none", DEFAULT.features[:3], DEFAULT.link)
+        monkeypatch.setattr(risk_models, "DEFAULT", today)
+        back = risk_models.pin(w, client, "operator", NOW, previous=True)
+        assert risk_models.scorecard(w, back.model_id).features == DEFAULT.features
+        risk_models.deactivate(w, client, "operator", NOW)
+        risk_models.activate(w, a_model(w, client).model_id, client, "operator", NOW)
+        back = risk_models.pin(w, client, "operator", NOW, previous=True)
+        assert risk_models.scorecard(w, back.model_id).features == today.features
+
+
+def test_same_scorecard_is_stored_once_for_a_client(store: Store) -> None:
+    with store.db.writing() as w:
+        client, other = a_client(w), a_client(w)
+        own = a_model(w, client)
+        assert a_model(w, client) == own
+        assert a_model(w, other) != own
+        assert a_model(w) != own
+        assert risk_models.add(w, a_scorecard(better=False), client, NOW) != own
+        pinned = [risk_models.pin(w, each, "operator", NOW, previous=False) for each in (client, client, other)]
+        assert pinned[0] == pinned[1] != pinned[2]
 
 
 def test_model_that_reads_unknown_metrics_cannot_be_activated(store: Store) -> None:

@@ -1,14 +1,16 @@
 """Find the rows of events.
 
 Only rows whose category comes from a correction, a client's rule, a list or a phrase count: the learned model alone
-never caps a rating. For some customers such rows are ordinary business (`Role`). A role is recognised from other rows,
-so that a further adverse row never excuses the ones before it.
+never caps a rating. For some customers such rows are ordinary business (`Role`). A role is recognised from several
+other rows, so that neither a single row nor a further adverse one excuses those before it. The one exception are debts
+of workers, which an employer pays on every pay day: nothing else distinguishes them from its own.
 
 A row counts for `days` days. They are counted up to the customer's last row of a category that no event reads, so that
 a later sign of trouble doesn't let an earlier one expire.
 """
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from decimal import Decimal
 from functools import cache
 
@@ -38,13 +40,18 @@ _READ = (*COLUMNS, "category_source", "description")
 SURE = ("correction", "client_rule", "counterparty", "pattern")
 
 # All numbers are our judgement.
-# Practitioners are regular clients of a business that received money from them on at least CLIENTS_FROM days. The first
-# and the last of these days are at least CLIENTS_FOR days apart.
+# Practitioners or collectors are regular clients of a business that received money from them on at least CLIENTS_FROM
+# days. The first and the last of these days are at least CLIENTS_FOR days apart.
 CLIENTS_FROM, CLIENTS_FOR = 6, 90
-SALES_PER_OTHER = 4  # payments for sales for each other one: people mistype a text now and then
-PAYMENTS_BEFORE, PAID_OUT = 2, 3  # a loan's last payment of at least PAID_OUT times the usual one has paid it out
-NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; the largest share of its wages that is withheld
+MOST_WORDS, LEAST_LETTERS = 3, 6  # of a phrase that is recognised although somebody mistyped it
+PAYMENTS_BEFORE, PAID_OUT = 2, 3  # a loan's last payment of at least PAID_OUT times the usual one may have paid it out
+REFINANCED = 14  # days before it in which the money of a new lender came
+AFTER_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days; the largest share of a pay day's wages that is withheld
+WITHHELD_FROM, WITHHELD_ON = 3, Decimal("0.75")  # fewest pay days with a payment, and the share of the pay days
+WITHHELD_ALIKE = 2  # the largest payment of a worker's debt, in terms of the smallest
 RHYTHM = 6  # fewest pay days that show a rhythm
+LEAST_PAID = Decimal("0.1")  # of a usual day's wages or super; less doesn't count as paid
+ON_USUAL_DAYS = Decimal("0.9")  # share of all wages or super that is paid on days with the usual sum or more
 PAY_DAYS_MISSED, GRACE = 2, 7  # wages are missed after this many usual gaps plus this many days
 SUPER_SILENT = 130  # days: more than a quarter and the 28 days that are allowed for payment
 SUPER_BEFORE = 2  # fewest days with super before it can be missed
@@ -92,7 +99,7 @@ def _count_rows(facts: Facts, code: str, event: Event, besides: pl.DataFrame | N
     if sure.is_empty():
         return sure
     worded = sure.filter(_is_worded(event.texts)).pipe(_LEAVE_OUT[event.unless], facts)
-    return _by_day(worded) if event.counted == "days" else _by_lender(worded)
+    return _by_day(worded) if event.counted == "days" else _by_lender(worded, facts)
 
 
 def _as_rows(code: str, counted: pl.DataFrame) -> pl.DataFrame:
@@ -113,10 +120,15 @@ def _is_sure() -> pl.Expr:
 
 @cache
 def _is_worded(texts: Texts) -> pl.Expr:
-    text = words_of(matching_text(pl.col("description").fill_null("")))
     wanted, unwanted = (search_literals(phrases) for phrases in (texts.any, texts.unless))
-    has_any = text.str.contains_any(wanted) if wanted else pl.lit(value=True)
-    return has_any & ~text.str.contains_any(unwanted) if unwanted else has_any
+    has_any = _text().str.contains_any(wanted) if wanted else pl.lit(value=True)
+    return has_any & ~_text().str.contains_any(unwanted) if unwanted else has_any
+
+
+@cache
+def _text() -> pl.Expr:
+    """Return a row's text as phrases are searched in it: all references in it are alike."""
+    return words_of(matching_text(pl.col("description").fill_null("")))
 
 
 # -- what is counted --------------------------------------------------------------------------------------------------
@@ -129,16 +141,31 @@ def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of lenders that a list names and that were not paid out; the last row of each lender counts."""
+def _by_lender(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Return the rows of lenders that a list names and that no new lender paid out; the last row of each counts."""
     lender = (BY_CUSTOMER, "counterparty_lender_id")
     lent = rows.filter(pl.col("counterparty_lender_id").is_not_null()).sort(BY_CUSTOMER, "date", "transaction_id")
     is_last, size = pl.struct(lender).is_last_distinct(), -pl.col("amount").cast(pl.Float64)
-    usual = size.filter(pl.col("category_group") == "debt_service").median().over(lender)
-    is_large = (pl.len().over(lender) > PAYMENTS_BEFORE) & (size >= PAID_OUT * usual)
+    is_repayment = pl.col("category_group") == "debt_service"
+    usual, many = size.filter(is_repayment).median().over(lender), is_repayment.sum().over(lender) > PAYMENTS_BEFORE
     # A fee or a collector after that shows that something is still owed.
-    is_payout = is_last & (pl.col("category_group") == "debt_service") & is_large
-    return lent.with_columns(counts=is_last).filter(~is_payout.any().over(lender).fill_null(value=False))
+    payouts = lent.filter(is_last & is_repayment & many & (size >= PAID_OUT * usual))
+    rest = lent if payouts.is_empty() else lent.join(_refinanced(payouts, facts), on=lender, how="anti")
+    return rest.sort(BY_CUSTOMER, "date", "transaction_id").with_columns(counts=is_last)
+
+
+def _refinanced(payouts: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Return the payouts for which another lender's money came shortly before: enough for all that it may have paid."""
+    funds = facts.rows.select(_READ).filter(
+        pl.col("category_group") == "debt_inflow", pl.col("category") != "director_loan_in", _is_sure()
+    )
+    lent = funds.select(BY_CUSTOMER, "counterparty_lender_id", funds="transaction_id", on="date", lent="amount")
+    since = (pl.col("date") - pl.col("on")).dt.total_days()
+    pairs = payouts.join(lent, on=BY_CUSTOMER, suffix="_new").filter(
+        since.is_between(0, REFINANCED),
+        pl.col("counterparty_lender_id").ne_missing(pl.col("counterparty_lender_id_new")),
+    )
+    return pairs.filter(pl.col("lent") >= -pl.col("amount").sum().over("funds"))
 
 
 # -- roles in which such rows are ordinary business -------------------------------------------------------------------
@@ -151,47 +178,87 @@ def _leave_out_nobody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa
 def _leave_out_trade_with_practitioners(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out customers whom insolvency practitioners pay regularly and at least as much as they receive."""
     received = facts.cached(_searched_rows).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
+    return _leave_out_clients(rows, received, [BY_CUSTOMER])
+
+
+def _leave_out_clients(rows: pl.DataFrame, received: pl.DataFrame, party: list[str]) -> pl.DataFrame:
+    """Leave out parties that pay the customer regularly and at least as much as it pays them."""
     day = pl.col("date")
-    clients = received.group_by(BY_CUSTOMER).agg(
+    clients = received.group_by(party).agg(
         days=day.n_unique(), span=(day.max() - day.min()).dt.total_days(), received=pl.col("amount").sum()
     )
-    paid = rows.group_by(BY_CUSTOMER).agg(paid=-pl.col("amount").sum())
-    trade = clients.join(paid, on=BY_CUSTOMER, how="inner", validate="1:1").filter(
+    paid = rows.group_by(party).agg(paid=-pl.col("amount").sum())
+    trade = clients.join(paid, on=party, how="inner", validate="1:1").filter(
         pl.col("days") >= CLIENTS_FROM, pl.col("span") >= CLIENTS_FOR, pl.col("received") >= pl.col("paid")
     )
-    return rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
+    return rows.join(trade, on=party, how="anti", maintain_order="left")
 
 
 def _leave_out_trade_or_sales(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Also leave out customers that pay practitioners the proceeds of sales, regularly, and hardly anything else.
+    """Also leave out payments of customers with sales whose texts say the same, but for a slip.
 
-    Such payments are those that the texts of `insolvency` exclude.
+    Sales are payments that the texts of `insolvency` exclude.
     """
-    event, day, paid = definitions()["insolvency"], pl.col("date"), facts.cached(_searched_rows)
+    event, paid = definitions()["insolvency"], facts.cached(_searched_rows)
     sales = paid.filter(_is_sure(), is_met(event.where), ~_is_worded(event.texts))
-    sellers = sales.group_by(BY_CUSTOMER).agg(days=day.n_unique(), span=(day.max() - day.min()).dt.total_days())
-    others = rows.group_by(BY_CUSTOMER).agg(others=day.n_unique())
-    trade = others.join(sellers, on=BY_CUSTOMER, how="inner", validate="1:1").filter(
-        pl.col("days") >= pl.max_horizontal(CLIENTS_FROM, SALES_PER_OTHER * pl.col("others")),
-        pl.col("span") >= CLIENTS_FOR,
-    )
-    rest = rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
-    return _leave_out_trade_with_practitioners(rest, facts)
+    mistyped = _find_mistyped(rows.join(sales, on=BY_CUSTOMER, how="semi"), event.texts.unless)
+    return _leave_out_trade_with_practitioners(rows.join(mistyped, on="transaction_id", how="anti"), facts)
+
+
+def _find_mistyped(rows: pl.DataFrame, phrases: tuple[str, ...]) -> pl.DataFrame:
+    """Return the rows whose text has one of these phrases with one slip, if it is long enough to be recognised.
+
+    A slip is a letter that is missing, doubled, wrong or in its neighbour's place: without one character each, the
+    phrase and the words are equal.
+    """
+    if rows.is_empty():  # true for most customers
+        return rows
+    wanted = pl.DataFrame({"words": [phrase.removesuffix("*") for phrase in phrases]})
+    words_in_order = rows.select("transaction_id", word=_text().str.strip_chars().str.split(" ")).explode("word")
+    following = [pl.col("word").shift(-n).over("transaction_id") for n in range(1, MOST_WORDS)]
+    runs = [
+        words_in_order.select("transaction_id", words=pl.concat_str("word", *following[:n], separator=" "))
+        for n in range(MOST_WORDS)
+    ]
+    texts = pl.concat(runs).filter(pl.col("words").str.len_chars() >= LEAST_LETTERS)
+    slips = _with_slips(wanted.filter(pl.col("words").str.len_chars() >= LEAST_LETTERS))
+    return rows.join(_with_slips(texts).join(slips, on="words", how="semi"), on="transaction_id", how="semi")
+
+
+def _with_slips(texts: pl.DataFrame) -> pl.DataFrame:
+    """Return the texts (`words`), each also without any one of its characters."""
+    at = pl.int_ranges(pl.col("words").str.len_chars())
+    without = pl.col("words").str.head(pl.col("at")) + pl.col("words").str.slice(pl.col("at") + 1)
+    shorter = texts.with_columns(at=at).explode("at").with_columns(words=without).drop("at")
+    return pl.concat([texts, shorter])
 
 
 def _leave_out_withheld_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out rows near a pay day that are small compared with its wages: an employer passes on a worker's debt."""
+    """Leave out payees of similar small parts of the wages, on nearly every pay day and no other: debts of workers."""
     wages = facts.cached(_searched_rows).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
-    near = (pl.col("date") - pl.col("paid_on")).dt.total_days().abs() <= NEAR_PAY_DAY
-    withheld = (
-        rows.select(BY_CUSTOMER, "transaction_id", "date", taken=-pl.col("amount"))
-        .join(wages.select(BY_CUSTOMER, paid_on="date", wage=-pl.col("amount")), on=BY_CUSTOMER, how="inner")
-        .filter(near)
-        .group_by("transaction_id")
-        .agg(pl.col("taken").first(), pl.col("wage").sum())
-        .filter(pl.col("taken").cast(_WIDE) <= pl.col("wage").cast(_WIDE) * pl.lit(OF_WAGES, _WIDE))
+    payee, paid_on, taken = [BY_CUSTOMER, "counterparty_group"], pl.col("paid_on"), -pl.col("amount").cast(_WIDE)
+    pay_days = _days_paid(wages).select(BY_CUSTOMER, pl.col("paid").cast(_WIDE), paid_on="date").sort("paid_on")
+    after = rows.sort("date").join_asof(
+        pay_days,
+        left_on="date",
+        right_on="paid_on",
+        by=BY_CUSTOMER,
+        tolerance=timedelta(days=AFTER_PAY_DAY),
+        check_sortedness=False,
     )
-    return rows.join(withheld, on="transaction_id", how="anti", maintain_order="left")
+    is_small = (taken <= pl.col("paid") * pl.lit(OF_WAGES, _WIDE)).fill_null(value=False)
+    regular = (
+        after.group_by(payee)
+        .agg(first=paid_on.min(), last=paid_on.max(), met=paid_on.n_unique(), small=is_small.all(), taken=taken)
+        .filter("small", pl.col("met") >= WITHHELD_FROM)
+        .filter(pl.col("taken").list.max() <= WITHHELD_ALIKE * pl.col("taken").list.min())
+        .join(pay_days, on=BY_CUSTOMER)
+        .filter(paid_on.is_between("first", "last"))
+        .group_by(*payee, "met")
+        .len()
+        .filter(pl.col("met") >= pl.col("len") * pl.lit(WITHHELD_ON, _WIDE))
+    )
+    return rows.join(regular, on=payee, how="anti", nulls_equal=True, maintain_order="left")
 
 
 _WIDE = pl.Decimal(38, 4)
@@ -205,18 +272,14 @@ def _leave_out_guessed(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 
 def _leave_out_own_collectors(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out agencies that pay the customer at least as much as it pays them: they collect debts owed to it."""
+    """Leave out agencies that pay the customer regularly and at least as much as it pays them: they collect for it."""
     party = [BY_CUSTOMER, "counterparty_group"]
-    paid = rows.filter(pl.col("counterparty_group").is_not_null()).group_by(party).agg(paid=-pl.col("amount").sum())
     received = (
-        facts.rows.select(*party, "amount", "category")
+        facts.rows.select(*party, "date", "amount", "category")
         .filter(words.is_credit(), pl.col("category").ne_missing("returned_payment"))
-        .join(paid, on=party, how="semi")
-        .group_by(party)
-        .agg(received=pl.col("amount").sum())
+        .join(rows, on=party, how="semi")
     )
-    agents = received.join(paid, on=party, how="inner", validate="1:1").filter(pl.col("received") >= pl.col("paid"))
-    return rows.join(agents, on=party, how="anti", maintain_order="left")
+    return _leave_out_clients(rows, received, party)
 
 
 _LEAVE_OUT: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
@@ -282,13 +345,24 @@ def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     return silent if silent.is_empty() else _rows_before(paid, silent)
 
 
+def _days_paid(paid: pl.DataFrame) -> pl.DataFrame:
+    """Return each day with its payments, the sum `paid` and whether any is `sure`, without days of hardly any money.
+
+    ON_USUAL_DAYS makes the usual sum independent of small payments, however many, and of a few large ones.
+    """
+    days = paid.group_by(BY_CUSTOMER, "date").agg(paid=-pl.col("amount").sum(), sure=_is_sure().any())
+    largest = pl.col("paid").cast(_WIDE).sort(descending=True)
+    usual = largest.filter(largest.cum_sum() >= largest.sum() * pl.lit(ON_USUAL_DAYS, _WIDE)).first().over(BY_CUSTOMER)
+    return days.filter(pl.col("paid") >= usual * pl.lit(LEAST_PAID, _WIDE)).sort(BY_CUSTOMER, "date")
+
+
 def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
-    """Return each day with a payment, the days from it to the next one or the `last` day, and the gap's `end`.
+    """Return each day of `_days_paid`, the days from it to the next one or the `last` day, and the gap's `end`.
 
     `sure_days`: how many of the customer's days have a payment that not only the model recognised. `nth`: the gap's
     number, from 0.
     """
-    days = paid.lazy().group_by(BY_CUSTOMER, "date").agg(sure=_is_sure().any()).sort(BY_CUSTOMER, "date")
+    days = _days_paid(paid).lazy()
     end = pl.coalesce(pl.col("date").shift(-1).over(BY_CUSTOMER), "last")
     return (
         days.join(ends.lazy(), on=BY_CUSTOMER, how="inner", validate="m:1", maintain_order="left")

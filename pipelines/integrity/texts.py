@@ -4,33 +4,39 @@ import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity.candidates import SMALLEST, SMALLEST_SHARE, usual_month
 from pipelines.vocabulary.plans import collect
 
 # All our judgement.
 MAX_BLANK = 0.5  # share of an account's rows without a text; from this share on, its bank writes none
 MIN_ROWS = 20
-OWN_STYLE = 0.998  # least share of an account's rows that follow its bank's style
+OWN_STYLE = 0.98  # least share of an account's rows that follow its bank's style; of most mixed ones 95 % or less do
 MIN_IN_STYLE = 300
+MIN_ODD = 2  # rows in another style; a single one may be a payer's own words
 _FIRST_WORD = r"(\p{L}{2,})"
-_BY_MERCHANTS = ("card", "eftpos", "atm")  # their terminals write the text
+_IN_CAPITALS = r"^\p{Lu}{5,}$"  # shorter words may be abbreviations, which all banks write in capitals
+_BY_OTHERS = ("card", "eftpos", "atm", "bpay")  # merchants' terminals and billers write the text
 
 
 def odd_texts(facts: Facts) -> pl.DataFrame:
     """Return rows whose text is missing (`is_blank`) or in another style than the account's others (`is_reworded`).
 
     The style of a text is that of its first word, because the bank writes that one; the payer may have written later
-    words. It is 1 if the word has small letters, 0 if it has only capitals, and null if the text has no words or a
-    merchant's terminal wrote it.
+    words. It is 1 if the word has small letters, 0 if it is long and has only capitals, and null if it may be an
+    abbreviation, if the text has no words, or if somebody else wrote it. Rows in another style count only together:
+    there must be MIN_ODD in an account, as large in all as a single row must be to matter (`candidates`).
     """
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
-    by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)
-    small = text.str.extract(_FIRST_WORD).str.contains(r"\p{Ll}").cast(pl.Int8)
+    by_bank, first = ~pl.col("channel").is_in(_BY_OTHERS).fill_null(value=False), text.str.extract(_FIRST_WORD)
+    small = first.str.contains(r"\p{Ll}")
+    shown = pl.when(small | first.str.contains(_IN_CAPITALS)).then(small.cast(pl.Int8))
     has_texts = (pl.len().over(BY_ACCOUNT) >= MIN_ROWS) & (blank.mean().over(BY_ACCOUNT) < MAX_BLANK)
     has_style, usual = style.count().over(BY_ACCOUNT) >= MIN_IN_STYLE, style.mean().over(BY_ACCOUNT)
     is_odd = ((usual >= OWN_STYLE) & (style == 0)) | ((usual <= 1 - OWN_STYLE) & (style == 1))
-    return (
+    found = (
         facts.rows.lazy()
-        .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(by_bank).then(small))
+        .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(by_bank).then(shown))
         .select(
             *(*BY_ACCOUNT, "date", "transaction_id"),
             about=pl.lit(None, pl.String),
@@ -41,6 +47,22 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
         .filter(pl.col("is_blank") | pl.col("is_reworded"))
         .pipe(collect)
     )
+    if not found["is_reworded"].any():  # true for most customers
+        return found
+    odd, usual_receipts = found.filter("is_reworded"), facts.cached(usual_month)
+    matter = (
+        odd.group_by(BY_ACCOUNT)
+        .agg(pl.len(), pl.col("cents").sum())
+        .join(usual_receipts, on=BY_CUSTOMER, how="left", validate="m:1")
+        .filter(
+            pl.col("len") >= MIN_ODD,
+            pl.col("cents") >= SMALLEST,
+            pl.col("cents") * SMALLEST_SHARE >= pl.col("usual"),
+        )
+    )
+    few = odd.join(matter, on=BY_ACCOUNT, how="anti").select("transaction_id", few=True)
+    marked = found.join(few, on="transaction_id", how="left", validate="1:1", maintain_order="left")
+    return marked.with_columns(pl.col("is_reworded") & pl.col("few").is_null()).drop("few")
 
 
 def blanked_texts(facts: Facts) -> pl.LazyFrame:

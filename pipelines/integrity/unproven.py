@@ -6,8 +6,9 @@ its text or its processor's rhythm shows, and was moved there, somebody changed 
 rows don't show whether anybody did, so the balances from there on count as unproven until a person resolves the
 finding.
 
-Rows prove no count of bad rows where some of them seem to be missing: any of those may be a bad one. If texts seem
-to be forged, no text of the customer proves anything: whoever changed some of them could change all.
+Rows prove no count of bad rows where some of them seem to be missing or to have another text: any of those may be a bad
+one. If the rhythm of rows contradicts their texts, no text of the customer proves anything: whoever describes
+instalments as something else could change all texts.
 """
 
 import polars as pl
@@ -38,21 +39,22 @@ def unproven_since(facts: Facts) -> pl.DataFrame:
 def counts_unproven_until(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, counts_unproven_until` of each account whose bad rows can't be counted.
 
-    Until that day rows seem to be missing, unless a person has explained it: any of them may be a bad row.
+    Until that day rows seem to be missing or to have another text, unless a person has explained it: any of them may be
+    a bad row.
     """
-    found = facts.cached(balance_jumps).select(*_ROW, finding=pl.lit("rows_withheld"))
+    odd = facts.cached(odd_texts).filter("is_reworded")
+    found = pl.concat(
+        [
+            facts.cached(balance_jumps).select(*_ROW, finding=pl.lit("rows_withheld")),
+            odd.select(*_ROW, finding=pl.lit("texts_reworded")),
+        ]
+    )
     return _unresolved(facts, found).group_by(BY_ACCOUNT).agg(counts_unproven_until=pl.col("date").max())
 
 
 def reworded_customers(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number` of each customer with texts that seem to be forged and that nobody explained."""
-    styles, bills = facts.cached(odd_texts).filter("is_reworded"), facts.cached(odd_bills)
-    found = pl.concat(
-        [
-            styles.select(*_ROW, finding=pl.lit("texts_reworded")),
-            bills.select(*_ROW, finding=pl.lit("instalments_reworded")),
-        ]
-    )
+    """Return `customer_number` of each customer with instalments whose texts seem forged and that nobody explained."""
+    found = facts.cached(odd_bills).select(*_ROW, finding=pl.lit("instalments_reworded"))
     return _unresolved(facts, found).select(BY_CUSTOMER).unique()
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from pipelines.figures.facts import Facts
-from pipelines.integrity import findings, reworded_customers, unproven_since
+from pipelines.integrity import counts_unproven_until, findings, reworded_customers, unproven_since
 from tests.pipelines.integrity.test_findings import TODAY, context_with_resolution
 from tests.pipelines.reports.completeness_examples import add_ids
 from tests.pipelines.reports.examples import START, row, transactions
@@ -54,3 +54,34 @@ def test_texts_of_a_customer_prove_nothing_until_a_person_explains_a_forged_one(
     assert reworded_customers(facts)["customer_number"].to_list() == [1]
     explained = Facts(facts.transactions, TODAY, context_with_resolution(findings(facts)["key"].item()))
     assert reworded_customers(explained).is_empty()
+
+
+def two_accounts_with_odd_texts(count: int) -> Facts:
+    """Return a business with two accounts whose bank writes capitals. In one, `count` rows from day 100 on do not."""
+    usual = [
+        row(day, "-100", kind="cost_of_sales/suppliers", description="PAYMENT TO SMITH", account_id=account)
+        for account in (b"first", b"second")
+        for day in range(400)
+    ]
+    odd = [
+        row(100 + n, "-500", kind="cost_of_sales/suppliers", description="Jones Hardware", account_id=b"first")
+        for n in range(count)
+    ]
+    return Facts(transactions(add_ids([row(0, "9000"), *usual, *odd])).collect(), TODAY)
+
+
+def test_more_odd_texts_are_not_seen_less() -> None:
+    found = {n: findings(two_accounts_with_odd_texts(n))["rows"].sum() for n in (1, 2, 4, 8)}
+    assert found == {1: 0, 2: 2, 4: 4, 8: 8}
+
+
+def test_bad_rows_of_an_account_with_odd_texts_are_not_counted_up_to_the_last_of_them() -> None:
+    facts = two_accounts_with_odd_texts(3)
+    [found] = findings(facts).to_dicts()
+    assert found["finding"] == "texts_reworded"
+    [account] = counts_unproven_until(facts).to_dicts()
+    assert account["account_id"] == b"first"
+    assert account["counts_unproven_until"] == START + timedelta(days=102)
+    assert reworded_customers(facts).is_empty()
+    explained = Facts(facts.transactions, TODAY, context_with_resolution(found["key"]))
+    assert counts_unproven_until(explained).is_empty()

@@ -93,7 +93,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str
     honest: str
     excludes: bool
-    undone: Literal["all", "receipts", "none"]
+    undone: Literal["all", "receipts", "transfers", "none"]
 
 
 @cache

@@ -1,7 +1,8 @@
 """Facts without the rows of open findings: what a rating reads for customers with findings that nobody resolved.
 
 The rows are removed, and so is their effect on every later balance: the rating is what it would be if that money had
-never come. The rows of a resolved finding count again.
+never come. Money from another account of the customer did come: its rows stay, and count as own transfers. The rows of
+a resolved finding count again.
 """
 
 from functools import cached_property
@@ -12,14 +13,20 @@ from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.finding import load_descriptions, open_rows
+from pipelines.vocabulary.taxonomy import TRANSFER
 
 
 def undone_rows(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number`, `transaction_id` of the rows that a rating leaves out, each once."""
-    whole, receipts = (_codes_undone_by(undone) for undone in ("all", "receipts"))
+    """Return `customer_number`, `transaction_id` of the rows that a rating reads in another way, each once.
+
+    `is_left_out`: whether the row is removed; otherwise it counts as an own transfer.
+    """
+    whole, receipts, transfers = (_codes_undone_by(undone) for undone in ("all", "receipts", "transfers"))
     is_receipt = pl.col("finding").is_in(receipts) & (pl.col("contribution") > 0)
-    rows = open_rows(facts).filter(pl.col("finding").is_in(whole) | is_receipt)
-    return rows.select(BY_CUSTOMER, "transaction_id").unique().sort(BY_CUSTOMER, "transaction_id")
+    is_left_out = pl.col("finding").is_in(whole) | is_receipt
+    rows = open_rows(facts).filter(is_left_out | pl.col("finding").is_in(transfers))
+    by_row = rows.group_by(BY_CUSTOMER, "transaction_id").agg(is_left_out=is_left_out.any())
+    return by_row.sort(BY_CUSTOMER, "transaction_id")
 
 
 def _codes_undone_by(undone: str) -> list[str]:
@@ -27,18 +34,25 @@ def _codes_undone_by(undone: str) -> list[str]:
 
 
 def without_findings(facts: Facts) -> Facts | None:
-    """Return the facts of the customers whose rating leaves rows out; None if there are none."""
+    """Return the facts of the customers whose rating reads rows in another way; None if there are none."""
     undone = facts.cached(undone_rows)
     return None if undone.is_empty() else _WithoutFindings(facts, undone)
 
 
 class _WithoutFindings(Facts):
-    """Customers without some of their rows."""
+    """Customers without some of their rows, and with others as own transfers."""
 
     def __init__(self, original: Facts, undone: pl.DataFrame) -> None:
         mine = original.transactions.join(undone, on=BY_CUSTOMER, how="semi")
-        super().__init__(mine.join(undone, on="transaction_id", how="anti"), original.as_of, original.context)
-        self._original, self._undone = original, undone
+        left_out, transfers = undone.filter("is_left_out"), undone.filter(~pl.col("is_left_out"))
+        is_transfer = pl.col("transaction_id").is_in(transfers["transaction_id"].implode())
+        as_transfer = {"category": TRANSFER.slug, "category_group": TRANSFER.group, "is_transfer": True}
+        read = mine.join(left_out, on="transaction_id", how="anti").with_columns(
+            pl.when(is_transfer).then(pl.lit(value, mine.schema[name])).otherwise(name).alias(name)
+            for name, value in as_transfer.items()
+        )
+        super().__init__(read, original.as_of, original.context)
+        self._original, self._undone, self._left_out = original, undone, left_out
 
     @cached_property
     def customers(self) -> pl.DataFrame:
@@ -52,7 +66,7 @@ class _WithoutFindings(Facts):
         Days on which no row is left keep their balance.
         """
         undone = (
-            self._original.rows.join(self._undone, on="transaction_id", how="semi")
+            self._original.rows.join(self._left_out, on="transaction_id", how="semi")
             .group_by(*BY_ACCOUNT, "date")
             .agg(undone=pl.col("amount").cast(BALANCE).sum())
             .sort(*BY_ACCOUNT, "date")

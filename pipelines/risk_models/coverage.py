@@ -25,10 +25,10 @@ period, or from its first row if it began with a balance of zero. One more accou
 Readings of balances add up all cash accounts. If one that may be overdrawn never states a balance, the sum is unknown,
 and no day of the customer is seen for them: what was left out may be far below zero.
 
-For counts of bad rows, no day of an account is proven if in the period a row is missing and nobody explained it (open
-finding `rows_withheld`): that row may be one of them. If texts of a customer seem to be forged (open `texts_reworded`,
-`instalments_reworded`), no day is seen for any reading that other texts of debits would better: whoever changed some
-texts may have changed that of any bad row or repayment, in any account and period.
+For counts of bad rows, no day of an account is proven if in the period a row is missing or has a text in another style,
+and nobody explained it (open `rows_withheld`, `texts_reworded`): that row may be one of them. If texts of instalments
+seem to be forged (open `instalments_reworded`), no day is seen for any reading that other texts of debits would better:
+whoever changed some texts may have changed that of any bad row or repayment, in any account and period.
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 

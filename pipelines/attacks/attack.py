@@ -25,7 +25,7 @@ LONGEST_PERIOD = 15  # days between instalments, on average; above it, they have
 # Largest values of parameters; our judgement: the days of a year, and a multiple of what a business turns over.
 MAX_COUNT, MAX_SHARE = 365, 1000
 INVOICE = re.compile(r"(?i)\binv(?:oice)?[ .:#-]*(\d{3,9})\b")
-Evidence = Literal["words", "balances", "accounts", "true_days", "instalments"]
+Evidence = Literal["words", "balances", "accounts", "true_days", "instalments", "fees"]
 Detectability = Literal["visible", "partly", "invisible"]
 """`visible`: the supplied rows show it. `partly`: they do if what `needs` names is supplied. `invisible`: never."""
 
@@ -172,4 +172,5 @@ _SHOWS: Mapping[Evidence, Callable[[pl.DataFrame, pl.DataFrame], bool]] = {
     "accounts": lambda untouched, _: untouched["account"].n_unique() > 1,
     "true_days": _moved_rows_show_their_day,
     "instalments": _has_reworded_instalments,
+    "fees": lambda _, changed: bool((changed["category"] == "dishonour_fee").any()),
 }

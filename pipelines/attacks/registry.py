@@ -17,12 +17,13 @@ _CHANGES: Mapping[str, Change] = {**held_out.CHANGES, **payments.CHANGES, **rewr
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An attack in words. `lookalikes`: a paragraph for each, by slug."""
+    """An attack in words. `lookalikes`: a paragraph for each, by slug. `is_later`: added after the draw."""
 
     words: str
     detectability: Detectability
     needs: tuple[Evidence, ...]
     lookalikes: dict[str, str]
+    is_later: bool = False
 
 
 @cache
@@ -35,7 +36,7 @@ def load_descriptions() -> Mapping[str, Description]:
 @cache
 def draw_held_out() -> frozenset[str]:
     """Draw the third of the attacks that is held out."""
-    slugs = sorted(load_descriptions())
+    slugs = sorted(slug for slug, each in load_descriptions().items() if not each.is_later)
     return frozenset(Random("held out").sample(slugs, -(-len(slugs) // SHARE_HELD_OUT)))
 
 

@@ -150,6 +150,32 @@ def _from_name_on(text: str, party: str | None) -> str:
     return text[max(0, text.lower().find(party.lower())) if party else 0 :].title()
 
 
+def dishonours_withheld(applicant: Applicant, _rng: Random, *, within: int = 5) -> pl.DataFrame:
+    """Leave out returned payments, each with the payment that came back.
+
+    Args:
+        within: days from a payment to its return, at most.
+    """
+    ledger, left_out = applicant.ledger, list[int]()
+    paid = ledger.filter(pl.col("amount") < 0).select("row", "account", "amount", "date").rows()
+    returned = ledger.filter(pl.col("category") == "returned_payment", pl.col("amount") > 0)
+    for row, account, amount, day in returned.select("row", "account", "amount", "date").iter_rows():
+        payments = [
+            number
+            for number, at, sent, on in paid
+            if (at, sent) == (account, -amount) and 0 <= (day - on).days <= within and number not in left_out
+        ]
+        left_out += [row, payments[-1]] if payments else []
+    return remove_rows(ledger, left_out)
+
+
+def dishonour_fees_charged_later(applicant: Applicant, _rng: Random) -> pl.DataFrame:
+    """Charge the fees for dishonours on the last business day of their month."""
+    fees = applicant.ledger.filter(pl.col("category") == "dishonour_fee").select("row", pl.col("date").dt.month_end())
+    later = {row: business_day(day) for row, day in fees.iter_rows()}
+    return move_rows(applicant.ledger, {row: min(day, applicant.applied_on) for row, day in later.items()})
+
+
 def refunds_hidden(
     applicant: Applicant, rng: Random, *, by: Literal["removal", "text"] | None = None, balances: Balances | None = None
 ) -> pl.DataFrame:
@@ -277,6 +303,8 @@ CHANGES: Mapping[str, Change] = {
         bank_shortens_texts,
         adverse_texts_reworded,
         bank_renames_texts,
+        dishonours_withheld,
+        dishonour_fees_charged_later,
         refunds_hidden,
         refunds_netted_by_processor,
         receipts_backdated,

@@ -17,7 +17,7 @@ from pipelines.figures.accounts import BALANCE
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import injections, instalments, moved, parts, texts, trips, withheld
+from pipelines.integrity import dishonours, injections, instalments, moved, parts, texts, trips, withheld
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import MONEY, UUID
@@ -41,6 +41,7 @@ _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts]
     "rows_withheld": (withheld.balance_jumps, withheld.withheld_rows),
     "month_withheld": (withheld.silences, withheld.withheld_months),
     "account_withheld": (mentions, withheld.withheld_accounts),
+    "dishonours_withheld": (dishonours.lonely_fees, dishonours.withheld_dishonours),
     "texts_blanked": (texts.odd_texts, texts.blanked_texts),
     "texts_reworded": (texts.odd_texts, texts.reworded_texts),
     "instalments_reworded": (instalments.odd_bills, instalments.reworded_instalments),

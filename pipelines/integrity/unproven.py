@@ -16,6 +16,7 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity.dishonours import lonely_fees
 from pipelines.integrity.finding import open_rows
 from pipelines.integrity.instalments import odd_bills
 from pipelines.integrity.moved import moved_receipts
@@ -46,6 +47,7 @@ def counts_unproven_until(facts: Facts) -> pl.DataFrame:
     found = pl.concat(
         [
             facts.cached(balance_jumps).select(*_ROW, finding=pl.lit("rows_withheld")),
+            facts.cached(lonely_fees).select(*_ROW, finding=pl.lit("dishonours_withheld")),
             odd.select(*_ROW, finding=pl.lit("texts_reworded")),
         ]
     )

@@ -26,9 +26,10 @@ Readings of balances add up all cash accounts. If one that may be overdrawn neve
 and no day of the customer is seen for them: what was left out may be far below zero.
 
 For counts of bad rows, no day of an account is proven if in the period a row is missing or has a text in another style,
-and nobody explained it (open `rows_withheld`, `texts_reworded`): that row may be one of them. If texts of instalments
-seem to be forged (open `instalments_reworded`), no day is seen for any reading that other texts of debits would better:
-whoever changed some texts may have changed that of any bad row or repayment, in any account and period.
+and nobody explained it (open `rows_withheld`, `dishonours_withheld`, `texts_reworded`): that row may be one of them. If
+texts of instalments seem to be forged (open `instalments_reworded`), no day is seen for any reading that other texts of
+debits would better: whoever changed some texts may have changed that of any bad row or repayment, in any account and
+period.
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 

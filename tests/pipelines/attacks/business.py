@@ -31,6 +31,8 @@ def rows() -> Iterator[Row]:
         yield "10001", "transaction", day, "Direct Debit BIGLOAN", "-300.00", "term_loan_repayment", "Bigloan"
         if week % 4 == 0:
             yield "10001", "transaction", day, "Account fee", "-10.00", "bank_fees", None
+            yield "10001", "transaction", day, "Direct Debit GYMCO", "-70.00", "fitness", "Gymco"
+            yield "10001", "transaction", day, "Returned GYMCO", "70.00", "returned_payment", "Gymco"
             yield "10001", "transaction", day, "Dishonour fee", "-15.00", "dishonour_fee", None
             yield "10001", "transaction", day, "Tfr from xx0002", "500.00", "own_transfer", None
             yield "20002", "savings", day, "Tfr to xx0001", "-500.00", "own_transfer", None

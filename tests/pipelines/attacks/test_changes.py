@@ -19,7 +19,10 @@ pytestmark = pytest.mark.slow  # the subject is manipulated data, not the produc
 
 # Changes after which balances contradict the rows, although balances are corrected where a change can do so.
 LEAVES_GAPS = {"export_without_fees"}
-NOTHING_DRAWN = {"export_without_fees", "account_withheld", "adverse_rows_withheld", "adverse_texts_reworded"}
+NOTHING_DRAWN = {
+    *("export_without_fees", "account_withheld", "adverse_rows_withheld", "adverse_texts_reworded"),
+    *("dishonours_withheld", "dishonour_fees_charged_later"),
+}
 
 
 def consistent(slug: str) -> Mapping[str, str]:
@@ -208,6 +211,17 @@ def test_reworded_texts_are_evidence_only_if_instalments_are_among_them() -> Non
     attack = attacks()["adverse_texts_reworded"]
     left = [attack.leaves_evidence(LEDGER_BEFORE, attack.apply(APPLICANT, "7", loans=loans)) for loans in (True, False)]
     assert left == [True, False]
+
+
+def test_dishonours_are_left_out_with_their_payments_and_only_their_fees_are_evidence() -> None:
+    attack = attacks()["dishonours_withheld"]
+    after = attack.apply(APPLICANT, "7")
+    left_out = LEDGER_BEFORE.join(after, on="row", how="anti")
+    assert left_out["counterparty"].to_list() == ["Gymco"] * 26
+    assert left_out["amount"].sum() == 0
+    assert breaks(after) == []
+    assert attack.leaves_evidence(LEDGER_BEFORE, after)
+    assert not attack.leaves_evidence(LEDGER_BEFORE, after.filter(pl.col("category") != "dishonour_fee"))
 
 
 def reworded(every: int, text: str) -> tuple[pl.DataFrame, pl.DataFrame]:

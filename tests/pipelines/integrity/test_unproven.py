@@ -85,3 +85,12 @@ def test_bad_rows_of_an_account_with_odd_texts_are_not_counted_up_to_the_last_of
     assert reworded_customers(facts).is_empty()
     explained = Facts(facts.transactions, TODAY, context_with_resolution(found["key"]))
     assert counts_unproven_until(explained).is_empty()
+
+
+def test_bad_rows_are_not_counted_up_to_the_last_fee_without_a_returned_payment() -> None:
+    fees = [row(day, "-15", kind="distress/dishonour_fee") for day in (10, 60)]
+    facts = Facts(transactions(add_ids([row(0, "9000"), *fees, row(200, "-1")])).collect(), TODAY)
+    assert findings(facts)["finding"].to_list() == ["dishonours_withheld"]
+    assert counts_unproven_until(facts)["counts_unproven_until"].to_list() == [START + timedelta(days=60)]
+    explained = Facts(facts.transactions, TODAY, context_with_resolution(findings(facts)["key"].item()))
+    assert counts_unproven_until(explained).is_empty()

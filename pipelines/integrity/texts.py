@@ -11,8 +11,8 @@ from pipelines.vocabulary.plans import collect
 # All our judgement.
 MAX_BLANK = 0.5  # share of an account's rows without a text; from this share on, its bank writes none
 MIN_ROWS = 20
-OWN_STYLE = 0.98  # least share of an account's rows that follow its bank's style; of most mixed ones 95 % or less do
-MIN_IN_STYLE = 300
+OWN_STYLE = 0.97  # least share of payments that follow the bank's style; of a bank that writes both ways, fewer do
+MIN_IN_STYLE = 200
 MIN_ODD = 2  # rows in another style; a single one may be a payer's own words
 _FIRST_WORD = r"(\p{L}{2,})"
 _IN_CAPITALS = r"^\p{Lu}{5,}$"  # shorter words may be abbreviations, which all banks write in capitals
@@ -24,11 +24,13 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
 
     The style of a text is that of its first word, because the bank writes that one; the payer may have written later
     words. It is 1 if the word has small letters, 0 if it is long and has only capitals, and null if it may be an
-    abbreviation, if the text has no words, or if somebody else wrote it. Rows in another style count only together:
-    there must be MIN_ODD in an account, as large in all as a single row must be to matter (`candidates`).
+    abbreviation, if the text has no words, or if somebody else wrote it, as for money in. Rows in another style count
+    only together: there must be MIN_ODD in an account, in all as large as a single row must be to matter
+    (`candidates`).
     """
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
-    by_bank, first = ~pl.col("channel").is_in(_BY_OTHERS).fill_null(value=False), text.str.extract(_FIRST_WORD)
+    by_bank = (pl.col("amount") < 0) & ~pl.col("channel").is_in(_BY_OTHERS).fill_null(value=False)
+    first = text.str.extract(_FIRST_WORD)
     small = first.str.contains(r"\p{Ll}")
     shown = pl.when(small | first.str.contains(_IN_CAPITALS)).then(small.cast(pl.Int8))
     has_texts = (pl.len().over(BY_ACCOUNT) >= MIN_ROWS) & (blank.mean().over(BY_ACCOUNT) < MAX_BLANK)
@@ -60,9 +62,8 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
             pl.col("cents") * SMALLEST_SHARE >= pl.col("usual"),
         )
     )
-    few = odd.join(matter, on=BY_ACCOUNT, how="anti").select("transaction_id", few=True)
-    marked = found.join(few, on="transaction_id", how="left", validate="1:1", maintain_order="left")
-    return marked.with_columns(pl.col("is_reworded") & pl.col("few").is_null()).drop("few")
+    reworded = odd.join(matter, on=BY_ACCOUNT, how="semi")["transaction_id"]
+    return found.with_columns(is_reworded=pl.col("transaction_id").is_in(reworded.implode()))
 
 
 def blanked_texts(facts: Facts) -> pl.LazyFrame:
@@ -71,5 +72,5 @@ def blanked_texts(facts: Facts) -> pl.LazyFrame:
 
 
 def reworded_texts(facts: Facts) -> pl.LazyFrame:
-    """Return the few rows in capitals in an account whose texts have small letters, and the other way round."""
+    """Return the few payments in capitals in an account whose texts have small letters, and the other way round."""
     return facts.cached(odd_texts).lazy().filter("is_reworded")

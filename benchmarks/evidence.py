@@ -1,7 +1,9 @@
 """Measure what missing evidence does to the points and the rating: leaving evidence out must never help.
 
-Rows are blanked as if their words had never been sent. The interval is compared with the value of all evidence, and
-with a split-conformal interval, whose margins (in points per unknown point) are set so that it covers a share COVERS.
+Rows are blanked as if their words had never been sent. Accounts and months are left out of the rows as sent, which are
+then enriched and rated anew, with findings and all ceilings. The interval is compared with the value of all evidence,
+and with a split-conformal interval, whose margins (in points per unknown point) are set so that it covers a share
+COVERS.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +15,7 @@ import polars as pl
 
 from benchmarks.reports import renumber
 from benchmarks.table import Row
+from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -22,10 +25,13 @@ from pipelines.risk_models.events import CEILINGS
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected
+from pipelines.trials.rating import rate_enriched
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 METRICS = [feature.metric for feature in DEFAULT.features]
 COVERS = 0.88  # share of customers whose value the interval must contain, in each fifth of coverage
 SLICE = 400  # customers scored at once
+RATED_AT_ONCE = 80  # customers enriched and rated at once
 _WORDS = (
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_group", "series_id"),
     *("facility_id", "other_account", "clean_description"),
@@ -35,7 +41,7 @@ _EVENTS = ("distress", "high_risk")
 
 
 def score(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTHING) -> pl.DataFrame:
-    """Return every customer's points, value, rating, `low` and `high`, by customer."""
+    """Return every customer's points, value, `covered`, `low` and `high`, by customer, before any ceiling."""
     numbers = transactions[BY_CUSTOMER].unique().sort()
     parts = [
         _score(
@@ -49,7 +55,7 @@ def score(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTHI
 def _score(transactions: pl.DataFrame, until: date, expected: Expected) -> pl.DataFrame:
     read = readings(Facts(transactions, until), METRICS, expected=expected)
     rated = add_rating(DEFAULT.score(read), DEFAULT, pl.DataFrame(schema=CEILINGS))
-    shown = add_interval(rated, DEFAULT).select(BY_CUSTOMER, "points", "value", "rating", "covered", "low", "high")
+    shown = add_interval(rated, DEFAULT).select(BY_CUSTOMER, "points", "value", "covered", "low", "high")
     return shown.with_columns(pl.col("points", "value", "covered", "low", "high").cast(pl.Float64))
 
 
@@ -76,20 +82,35 @@ def without_low_balances(transactions: pl.DataFrame) -> pl.DataFrame:
     return transactions.with_columns(balance=pl.when(~low).then("balance"))
 
 
-def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]:
-    """Measure on enriched, current transactions of a portfolio, all of whose accounts are supplied."""
-    whole = score(transactions, until)
-    fewer_accounts = _without_an_account(transactions, seed)
-    fewer, mentioning = score(fewer_accounts, until), _mentioning(fewer_accounts, until)
+def rate_as_sent(accepted: pl.DataFrame, until: date) -> pl.DataFrame:
+    """Return `customer_number, grade` of the reports, and whether rows are `mentioning` an account not supplied."""
+    numbers = accepted[BY_CUSTOMER].unique().sort()
+    parts = list[pl.DataFrame]()
+    for place in range(0, len(numbers), RATED_AT_ONCE):
+        chosen = accepted.filter(pl.col(BY_CUSTOMER).is_in(numbers[place : place + RATED_AT_ONCE].implode()))
+        transactions = enrich(pl.DataFrame(schema=TRANSACTIONS), chosen).transactions.collect()
+        rated = rate_enriched(transactions, until).select(BY_CUSTOMER, "grade")
+        parts.append(rated.with_columns(mentioning=_mentioning(transactions, until)))
+    return pl.concat(parts).sort(BY_CUSTOMER)
+
+
+def measure(transactions: pl.DataFrame, accepted: pl.DataFrame, until: date, seed: int) -> Sequence[Row]:
+    """Measure on the rows of a portfolio, all of whose accounts are supplied.
+
+    Args:
+        transactions: enriched and current.
+        accepted: the same rows as sent (schema ACCEPTED).
+    """
+    whole, graded = score(transactions, until), rate_as_sent(accepted, until)
+    fewer = rate_as_sent(without_an_account(accepted, seed), until)
+    shorter = rate_as_sent(_without_a_month(accepted, until, seed), until)
     return [
         _more_points("without any words", whole, score(blank_words(transactions, pl.lit(value=True)), until)),
         _more_points("without any balance", whole, score(without_balances(transactions), until)),
         _more_points("without the lower half of balances", whole, score(without_low_balances(transactions), until)),
-        _count_improved("an account left out that others mention", whole, fewer.filter(mentioning)),
-        _count_improved("an account left out that nothing mentions", whole, fewer.filter(~mentioning), ""),
-        _count_improved(
-            "a month left out between balances", whole, score(_without_a_month(transactions, until, seed), until)
-        ),
+        _count_improved("an account left out that others mention", graded, fewer.filter("mentioning")),
+        _count_improved("an account left out that nothing mentions", graded, fewer.filter(~pl.col("mentioning")), ""),
+        _count_improved("a month left out between balances", graded, shorter),
         *_path(transactions, until, seed),
         *_interval(transactions, until, seed, whole),
     ]
@@ -102,7 +123,7 @@ def _more_points(name: str, whole: pl.DataFrame, less: pl.DataFrame) -> Row:
 
 def _count_improved(name: str, whole: pl.DataFrame, less: pl.DataFrame, target: str = "≤ 0.5 %") -> Row:
     both = whole.join(less, on=BY_CUSTOMER, suffix="_less")
-    better = both.filter(pl.col("rating_less") < pl.col("rating")).height
+    better = both.filter(pl.col("grade_less").to_physical() < pl.col("grade").to_physical()).height
     bound = _upper_bound(better, both.height)
     return Row(f"{name}: ratings that improve", f"{better} of {both.height}, at most {bound:.2%}", target)
 
@@ -114,16 +135,14 @@ def _upper_bound(found: int, of: int) -> float:
     return float((middle + spread) / (1 + z * z / of))
 
 
-def _without_an_account(transactions: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Leave out one random account of every customer that has several. Its transfers lose their other side."""
-    accounts = transactions.select(BY_CUSTOMER, "account_id").unique().sort(pl.all())
+def without_an_account(accepted: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Return the rows of the customers with several accounts, each without a random one."""
+    accounts = accepted.select(BY_CUSTOMER, "account_id").unique().sort(pl.all())
     several = accounts.filter(pl.len().over(BY_CUSTOMER) > 1).sample(fraction=1, shuffle=True, seed=seed)
     left_out = several.unique(BY_CUSTOMER, keep="first", maintain_order=True)
-    fewer = transactions.join(left_out, on=[BY_CUSTOMER, "account_id"], how="anti")
-    sides = fewer["transfer_pair_id"].drop_nulls().value_counts().filter(pl.col("count") > 1)["transfer_pair_id"]
-    still = pl.col("transfer_pair_id").is_in(sides.implode())
-    lost = pl.col("transfer_pair_id").is_not_null() & ~still
-    return fewer.with_columns(is_transfer=pl.when(lost).then(pl.lit(value=False)).otherwise("is_transfer"))
+    return accepted.join(left_out, on=BY_CUSTOMER, how="semi").join(
+        left_out, on=[BY_CUSTOMER, "account_id"], how="anti"
+    )
 
 
 def _mentioning(transactions: pl.DataFrame, until: date) -> pl.Expr:
@@ -133,13 +152,13 @@ def _mentioning(transactions: pl.DataFrame, until: date) -> pl.Expr:
     return pl.col(BY_CUSTOMER).is_in(stretches.filter(of_mentions)[BY_CUSTOMER].implode())
 
 
-def _without_a_month(transactions: pl.DataFrame, until: date, seed: int) -> pl.DataFrame:
+def _without_a_month(accepted: pl.DataFrame, until: date, seed: int) -> pl.DataFrame:
     """Leave 30 days out of all accounts of each customer, somewhere in the last 180."""
     draws = Random(seed)
-    starts = {number: draws.randrange(5, 150) for number in transactions[BY_CUSTOMER].unique().sort()}
+    starts = {number: draws.randrange(5, 150) for number in accepted[BY_CUSTOMER].unique().sort()}
     ago = (pl.lit(until) - pl.col("date")).dt.total_days()
     since = ago - pl.col(BY_CUSTOMER).replace_strict(starts, return_dtype=pl.Int64)
-    return transactions.filter(~since.is_between(0, 29))
+    return accepted.filter(~since.is_between(0, 29))
 
 
 def _path(transactions: pl.DataFrame, until: date, seed: int) -> Iterator[Row]:

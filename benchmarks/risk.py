@@ -61,7 +61,7 @@ def measure() -> Sequence[Row]:
         Row("share that defaulted by default rating", _default_rates_by_rating(cohort)),
         *_measure_with_words("without descriptions", current, cases, ceiling, pl.lit("")),
         *_measure_with_words("invented words", current, cases, ceiling, _invent_words()),
-        *evidence.measure(current, UNTIL, SEED),
+        *evidence.measure(current, rows, UNTIL, SEED),
         Row("readings of all customers", seconds(read - started)),
         Row("fit, cross-validation and all", seconds(ended - read)),
         *fits.measure(),

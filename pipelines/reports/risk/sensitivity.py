@@ -8,7 +8,7 @@ tried; if no pair is enough, nothing is reported. A driver without a reading can
 never tried, and history doesn't shrink. Each driver's coverage stays as it is.
 
 Only drivers that a lender or an applicant can act on move: low days, lowest balances and bad events are past. They move
-only as far as the readings that stay allow (`_has_room`).
+only as far as the readings that stay allow (`_is_possible`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -98,7 +98,7 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         .with_columns(gain=gain)
         .filter(pl.col("gain") != 0, (pl.col("gain") > 0) | can_decrease)
         .join(customers, on="row", how="left", validate="m:1")
-        .filter(_has_room(scorecard.features))
+        .filter(_is_possible(scorecard.features))
         .select(
             *(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "is_limit"),
             size=ratio(pl.col("gain").abs(), pl.col("max_points")),
@@ -115,7 +115,7 @@ def _fixed_readings(features: tuple[Feature, ...]) -> Mapping[str, pl.Expr]:
 
 
 @lru_cache(maxsize=100)
-def _has_room(features: tuple[Feature, ...]) -> pl.Expr:
+def _is_possible(features: tuple[Feature, ...]) -> pl.Expr:
     """Match moves that are possible while the drivers that can't move stay as they are.
 
     No mean balance is below the lowest one, and the days below 7 and below 30 days of outflow say how low and how high

@@ -7,7 +7,7 @@ says that anybody did wrong: each states an honest explanation that it can't exc
 
 from pipelines.integrity.finding import KIND, Description, finding_rows, findings, load_descriptions, make_key
 from pipelines.integrity.revenue import with_exclusions
-from pipelines.integrity.unproven import counts_unproven_until, reworded_customers, unproven_since
+from pipelines.integrity.unproven import counts_unproven_until, open_silences, reworded_customers, unproven_since
 from pipelines.integrity.without_findings import without_findings
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "findings",
     "load_descriptions",
     "make_key",
+    "open_silences",
     "reworded_customers",
     "unproven_since",
     "with_exclusions",

@@ -1,10 +1,11 @@
 """Accounts whose balances, or whose rows, prove less than they seem to.
 
-Balances prove nothing where a month of rows seems to be missing or receipts seem to be moved. Balances that agree on
+Balances prove nothing where weeks of rows seem to be missing or receipts seem to be moved. Balances that agree on
 both sides of a silence prove that nothing is missing, unless somebody changed them. If a receipt is on another day than
 its text or its processor's rhythm shows, and was moved there, somebody changed the balances that agree with it. The
 rows don't show whether anybody did, so the balances from there on count as unproven until a person resolves the
-finding.
+finding. If the account was hardly used on one side of a silence, it may have been opened or closed: then only the days
+of the silence itself don't count.
 
 Rows prove no count of bad rows where some of them seem to be missing or to have another text: any of those may be a bad
 one. If the rhythm of rows contradicts their texts, no text of the customer proves anything: whoever describes
@@ -30,11 +31,20 @@ def unproven_since(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, unproven_since` (a date) of each account with such an unresolved finding."""
     found = pl.concat(
         [
-            facts.cached(silences).select(*_ROW, finding=pl.lit("month_withheld")),
+            facts.cached(silences).filter("is_between").select(*_ROW, finding=pl.lit("month_withheld")),
             facts.cached(moved_receipts).select(*_ROW, finding=pl.lit("receipts_moved")),
         ]
     )
     return _unresolved(facts, found).group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())
+
+
+def open_silences(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number, account_id, silent_since, date` of each improbable silence that nobody explained.
+
+    It lies between two days with rows, `silent_since` and `date`.
+    """
+    found = facts.cached(silences).with_columns(finding=pl.lit("month_withheld"))
+    return _unresolved(facts, found).select(*BY_ACCOUNT, "silent_since", "date")
 
 
 def counts_unproven_until(facts: Facts) -> pl.DataFrame:

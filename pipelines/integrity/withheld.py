@@ -9,6 +9,7 @@ from pipelines.figures import rhythm
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
+from pipelines.figures.negligible import is_negligible
 from pipelines.figures.offsets import offsets
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
@@ -18,6 +19,7 @@ from pipelines.vocabulary.plans import collect
 MIN_MISSING = 60_00  # cents; fees and interest that an export leaves out are smaller
 SILENT_DAYS = 25  # between two days with rows
 RHYTHM_DAYS = 60  # before the silence, and after it: at least ten of them must have rows (`_days_with_rows`)
+BUSY_DAYS = 30  # if the account was hardly used on one side: at least ten of any such days must have rows
 MIN_MENTIONS = 3
 MIN_TRANSFERS = 2
 MENTIONED_SHARE = 0.1  # of a usual year's receipts
@@ -52,40 +54,49 @@ def withheld_rows(facts: Facts) -> pl.LazyFrame:
 def silences(facts: Facts) -> pl.DataFrame:
     """Return the first row after each long silence that the rhythm of its account makes improbable.
 
-    Columns: `customer_number, account_id, date, transaction_id`. Texts and balances play no part, so leaving them out
-    hides no silence. An account that was hardly used before the silence or after it has no rhythm to judge by.
+    Columns: `customer_number, account_id, date, transaction_id`; `silent_since`, the last day with rows before it; and
+    `is_between`, whether the account was in use before the silence and after it. Texts and balances play no part, so
+    leaving them out hides no silence. Nor do rows that move next to no money, so adding some ends no silence. If an
+    account was hardly used on one side, its rhythm on the other side counts, but only if it was used a lot.
     """
     days = _days_with_rows(facts)
     long = days.filter(
-        (pl.col("day") - pl.col("previous_day")).dt.total_days() > SILENT_DAYS,
-        (pl.col("previous_day") - pl.col("tenth_before")).dt.total_days() < RHYTHM_DAYS,
-        (pl.col("tenth_after") - pl.col("day")).dt.total_days() < RHYTHM_DAYS,
+        (pl.col("day") - pl.col("previous_day")).dt.total_days() > SILENT_DAYS, pl.col("is_between") | pl.col("is_busy")
     )
+    read = (*BY_ACCOUNT, "transaction_id", "silent_since", "is_between", "date")
+    named = {"date": "day", "silent_since": "previous_day"}
     if long.is_empty():  # true for most customers, and the query below takes time even on an empty frame
-        return long.select(*BY_ACCOUNT, "transaction_id", date="day")
+        return long.with_columns(**named).select(read)
     return (
         rhythm.count_pause_days(long.lazy(), days.lazy())
         .filter(rhythm.is_improbable())
-        .select(*BY_ACCOUNT, "transaction_id", date="day")
+        .with_columns(**named)
+        .select(read)
         .pipe(collect)
     )
 
 
 def _days_with_rows(facts: Facts) -> pl.DataFrame:
-    """Return each account's days with rows: `day`, and `transaction_id` of its first row.
+    """Return each account's days with rows that move money, and its first and last day with any row.
 
-    Beside each are three other days with rows: `previous_day`, `tenth_before` (the tenth, counted back from `day`) and
-    `tenth_after` (the tenth from `day` on, which is the first).
+    `day`; `transaction_id` of its first such row; `previous_day`; `is_between`, whether there are ten days within
+    RHYTHM_DAYS before `day`, and ten from it on; `is_busy`, whether the account ever has ten within BUSY_DAYS.
     """
-    day = pl.col("day")
+    day, row, moves = pl.col("day"), pl.col("transaction_id"), ~is_negligible(BY_ACCOUNT)
+    tenth_after = (day.shift(-9) - day).dt.total_days().over(BY_ACCOUNT)
+    before = (day.shift(1) - day.shift(10)).dt.total_days().over(BY_ACCOUNT)
+    is_end = (day == day.first().over(BY_ACCOUNT)) | (day == day.last().over(BY_ACCOUNT))
     return (
         facts.rows.lazy()
-        .select(*BY_ACCOUNT, "transaction_id", day="date")
-        .unique([*BY_ACCOUNT, "day"], keep="first", maintain_order=True)
+        .select(*BY_ACCOUNT, "transaction_id", day="date", moves=moves)
+        .group_by(*BY_ACCOUNT, "day")
+        .agg(pl.col("moves").any(), pl.coalesce(row.filter("moves").first(), row.first()))
+        .sort(*BY_ACCOUNT, "day")
+        .filter(pl.col("moves") | is_end)
         .with_columns(
             previous_day=day.shift(1).over(BY_ACCOUNT),
-            tenth_before=day.shift(10).over(BY_ACCOUNT),
-            tenth_after=day.shift(-9).over(BY_ACCOUNT),
+            is_between=((before < RHYTHM_DAYS) & (tenth_after < RHYTHM_DAYS)).fill_null(value=False),
+            is_busy=(tenth_after < BUSY_DAYS).any().over(BY_ACCOUNT),
         )
         .pipe(collect)
     )

@@ -31,7 +31,11 @@ texts of instalments seem to be forged (open `instalments_reworded`), no day is 
 debits would better: whoever changed some texts may have changed that of any bad row or repayment, in any account and
 period.
 
-A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
+A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row. No day of a
+silence that the account's rhythm makes improbable counts as seen (open finding `month_withheld`).
+
+Rows of next to no money (`figures.negligible`) count neither as categorised nor as uncategorised, and end no silence:
+otherwise a few cents would be evidence, and lines of 0.00 for information would count against a customer.
 
 Leaving evidence out never raises coverage. Balances can only add to the days seen, and words only to the rows
 categorised. Without words, one account is expected besides those that were supplied; with words, at most one.
@@ -51,9 +55,10 @@ from pipelines.figures.accounts import BY_ACCOUNT, ROUNDING
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions
 from pipelines.figures.mentions import mentions
+from pipelines.figures.negligible import is_negligible
 from pipelines.figures.offsets import offsets
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import counts_unproven_until, reworded_customers, unproven_since
+from pipelines.integrity import counts_unproven_until, open_silences, reworded_customers, unproven_since
 from pipelines.metrics.definition import (
     Arithmetic,
     Balances,
@@ -372,7 +377,9 @@ def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expecte
 def _counted_rows(facts: Facts) -> pl.LazyFrame:
     """Return rows with what coverage reads of them, among it their `size` and whether each `is_covered`."""
     read = (BY_CUSTOMER, "transaction_id", "age", "amount", "account_type")
-    return facts.rows.lazy().select(*read, size=pl.col("amount").abs(), is_covered=is_covered())
+    return facts.rows.lazy().select(
+        *read, size=pl.col("amount").abs(), is_covered=is_covered(), is_negligible=is_negligible([BY_CUSTOMER])
+    )
 
 
 @lru_cache(maxsize=100)
@@ -394,7 +401,7 @@ def _name_columns(need: NeededEvidence, parts: Mapping[str, pl.Expr]) -> Iterato
 def _row_parts(need: NeededEvidence) -> Mapping[str, pl.Expr]:
     size, mine = pl.col("size"), is_needed_row(need)
     both = mine & pl.col("is_covered")
-    one = pl.lit(1, pl.Int64)
+    one = pl.when(~pl.col("is_negligible")).then(pl.lit(1, pl.Int64))
     parts = (pl.when(rows).then(part) for part in (one, size) for rows in (both, mine))
     return dict(zip(_SHARES, parts, strict=True))
 
@@ -472,9 +479,10 @@ def _stretches(days: pl.LazyFrame) -> pl.LazyFrame:
     """Join consecutive days with rows into stretches of days that count alike, with the silent days before each."""
     long_silence = ~pl.col("holds") & (pl.col("pause") > ALLOWED_SILENCE)
     differs = (pl.col("account") != pl.col("account").shift()) | (pl.col("holds") != pl.col("holds").shift())
+    begins = differs | long_silence | pl.col("ends_silence")
     silent_days = pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
     return (
-        days.with_columns(stretch=(differs | long_silence).fill_null(value=True).cum_sum(), documented=silent_days)
+        days.with_columns(stretch=begins.fill_null(value=True).cum_sum(), documented=silent_days)
         .group_by("stretch", maintain_order=True)
         .agg(
             pl.col(*_ACCOUNT).last(),
@@ -494,7 +502,8 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     """Return one row per account and day with rows, by account and day.
 
     Besides the columns of `offsets`: `account`, a number; `pause`, the days since the account's previous day with rows
-    (1 on its first); `holds`, whether the balances stated before and after the day agree with the rows between them.
+    (1 on its first, and on the first after an improbable silence: `ends_silence`); `holds`, whether the balances stated
+    before and after the day agree with the rows between them.
     """
     is_cash = words.is_cash_account()
     may_be_overdrawn = is_cash & ~pl.col("account_type").is_in(NEVER_OVERDRAWN).fill_null(value=False)
@@ -507,17 +516,32 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     is_stated = offset.forward_fill().over("account").is_not_null()
     is_doubted = (pl.col("date") >= pl.col("unproven_since")).fill_null(value=False)
     return (
-        offsets(facts)
-        .lazy()
+        _outside_silences(offsets(facts).lazy(), facts.cached(open_silences).lazy())
         .join(described, on=BY_ACCOUNT, how="left", validate="m:1")
         .join(facts.cached(unproven_since).lazy(), on=BY_ACCOUNT, how="left", validate="m:1")
         .sort("account", "date")
         .with_columns(
-            follows=pl.when(known).then((offset - before).abs() <= pl.lit(ROUNDING)), pause=pause.fill_null(1)
+            follows=pl.when(known).then((offset - before).abs() <= pl.lit(ROUNDING)),
+            pause=pl.when("ends_silence").then(1).otherwise(pause.fill_null(1)),
         )
         .with_columns(
             holds=(pl.col("follows").backward_fill().over("account") & is_stated & ~is_doubted).fill_null(value=False)
         )
+    )
+
+
+def _outside_silences(days: pl.LazyFrame, silences: pl.LazyFrame) -> pl.LazyFrame:
+    """Leave out days within improbable silences (rows there move next to no money), and add `ends_silence`."""
+    within = (
+        days.select(*BY_ACCOUNT, "date")
+        .join(silences.rename({"date": "until"}), on=BY_ACCOUNT, how="inner")
+        .filter(pl.col("date") > pl.col("silent_since"), pl.col("date") < pl.col("until"))
+    )
+    ends = silences.select(*BY_ACCOUNT, "date", ends_silence=pl.lit(value=True))
+    return (
+        days.join(within, on=[*BY_ACCOUNT, "date"], how="anti")
+        .join(ends, on=[*BY_ACCOUNT, "date"], how="left", validate="m:1")
+        .with_columns(pl.col("ends_silence").fill_null(value=False))
     )
 
 
@@ -529,14 +553,17 @@ def _unsupplied_accounts(facts: Facts) -> pl.LazyFrame:
     """
     mentioning = _mentioning_rows(facts).select("transaction_id", mention="transaction_id")
     is_mention, supplied = pl.col("mention").is_not_null(), pl.col("account_id").n_unique()
-    is_sign = pl.when("is_mentioned").then(is_mention).otherwise(_is_wordless())
+    counts = ~is_negligible([BY_CUSTOMER])
+    is_sign = pl.when("is_mentioned").then(is_mention).otherwise(_is_wordless() & pl.col("counts"))
+    all_rows = pl.col("counts").sum().clip(lower_bound=1).cast(pl.Int64)
     of_customer = {
         "is_mentioned": is_mention.any(),
-        "all_rows": pl.len().cast(pl.Int64),
-        "more_rows": (pl.len() * supplied * _reliance(is_mention)).cast(pl.Int64),
+        "all_rows": all_rows,
+        "more_rows": (all_rows * supplied * _reliance(is_mention)).cast(pl.Int64),
     }
     return (
         facts.rows.lazy()
+        .with_columns(counts=counts)
         .filter(pl.col("age") < YEAR)
         .join(mentioning, on="transaction_id", how="left")
         .with_columns(each.over(BY_CUSTOMER).alias(name) for name, each in of_customer.items())

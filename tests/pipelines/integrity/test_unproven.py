@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from pipelines.figures.facts import Facts
-from pipelines.integrity import counts_unproven_until, findings, reworded_customers, unproven_since
+from pipelines.integrity import counts_unproven_until, findings, open_silences, reworded_customers, unproven_since
 from tests.pipelines.integrity.test_findings import TODAY, context_with_resolution
 from tests.pipelines.reports.completeness_examples import add_ids
 from tests.pipelines.reports.examples import START, row, transactions
@@ -17,6 +17,16 @@ def test_balances_are_unproven_from_a_silence_on_until_a_person_resolves_it() ->
     [found] = findings(Facts(silent, TODAY)).to_dicts()
     assert found["finding"] == "month_withheld"
     assert unproven_since(Facts(silent, TODAY, context_with_resolution(found["key"]))).is_empty()
+
+
+def test_balances_after_a_silence_are_proven_if_the_account_was_hardly_used_before_it() -> None:
+    rows = [row(day, "-1", kind="cost_of_sales/suppliers") for day in (0, *range(130, 230))]
+    facts = Facts(transactions(add_ids(rows)).collect(), TODAY)
+    assert unproven_since(facts).is_empty()
+    assert open_silences(facts).select("silent_since", "date").rows() == [(START, START + timedelta(days=130))]
+    [found] = findings(facts).to_dicts()
+    assert found["finding"] == "month_withheld"
+    assert open_silences(Facts(facts.transactions, TODAY, context_with_resolution(found["key"]))).is_empty()
 
 
 def test_another_finding_at_the_row_after_a_resolved_silence_leaves_balances_proven() -> None:

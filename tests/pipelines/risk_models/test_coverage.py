@@ -108,9 +108,50 @@ def test_balances_prove_nothing_after_a_silence_that_is_improbable() -> None:
     busy = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)]
     silent = [each for each in busy if not 250 <= (each["date"] - START).days < 280]
     assert coverage(add_balances(silent), "buffer_days_180d") == (D(250 - 220) / 180).quantize(D("0.0001"))
-    assert coverage(add_balances(silent), "collector_payments_180d") == (D(30 + 150 / D(2)) / 180).quantize(D("0.0001"))
+    assert coverage(add_balances(silent), "collector_payments_180d") == (D(30 + 120 / D(2)) / 180).quantize(D("0.0001"))
     now_and_then = [each for each in silent if (each["date"] - START).days % 14 == 0]
     assert coverage(add_balances(now_and_then), "buffer_days_180d") == 1
+
+
+def test_no_row_replaces_months_that_were_left_out() -> None:
+    busy = add_balances([row(day, "-100", kind="cost_of_sales/suppliers") for day in range(400)], opening=90_000)
+    recent = busy[300:]
+    sold = "revenue/customer_transfer"
+    for old in ({0: "0"}, {0: "0.01"}, {0: "500"}, {0: "500", 150: "500"}, dict.fromkeys(range(0, 300, 12), "0"),
+                dict.fromkeys(range(300), "-0.01")):  # fmt: skip
+        old_rows = [row(day, amount, kind=sold) for day, amount in old.items()]
+        opening = recent[0]["balance"] + 100 - sum((each["amount"] for each in old_rows), D(0))
+        rows = [*add_balances(old_rows, opening=opening), *recent]
+        assert coverage(rows, "buffer_days_180d") == (D(100) / 180).quantize(D("0.0001")), old
+        assert coverage(rows, "collector_payments_180d") == (D(100) / 180).quantize(D("0.0001")), old
+
+
+def test_rows_without_money_end_no_silence() -> None:
+    busy = [row(day, "-100", kind="cost_of_sales/suppliers") for day in range(400)]
+    silent = [each for each in busy if not 250 <= (each["date"] - START).days < 340]
+    filled = sorted([*silent, *(row(day, "0") for day in range(255, 340, 12))], key=lambda each: each["date"])
+    assert coverage(add_balances(filled), "buffer_days_180d") == coverage(add_balances(silent), "buffer_days_180d")
+    cut = add_balances([*busy[:300], row(399, "0")])  # the account goes on, but nothing shows it
+    assert coverage(cut, "buffer_days_180d") == (D(300 - 220) / 180).quantize(D("0.0001"))
+
+
+def test_an_account_that_was_hardly_ever_used_has_no_rhythm() -> None:
+    rare = [row(day, "-100", kind="cost_of_sales/suppliers") for day in (0, 200, *range(300, 400, 5))]
+    assert coverage(add_balances(rare), "buffer_days_180d") == 1
+
+
+def test_rows_of_next_to_no_money_are_neither_categorised_nor_uncategorised() -> None:
+    some = [row(day, "-100", kind="cost_of_sales/suppliers" if day % 2 else "unknown/unknown_debit", description="A")
+            for day in range(400)]  # fmt: skip
+    half = coverage(add_balances(some), "collector_payments_180d")
+    assert half == D("0.5000")
+    for amount, kind in (("0", "unknown/unknown_debit"), ("-0.01", "cost_of_sales/suppliers"), ("-0.3", "fees/fees")):
+        more = [row(day, amount, kind=kind, description="A") for day in range(400) for _ in range(5)]
+        rows = sorted([*some, *more], key=lambda each: each["date"])
+        assert coverage(add_balances(rows), "collector_payments_180d") == half
+    blank = without_words([row(day, "0") for day in range(400)])
+    rows = sorted([*some, *blank], key=lambda each: each["date"])
+    assert coverage(add_balances(rows), "buffer_days_180d") == 1
 
 
 def test_a_row_that_is_missing_may_be_one_that_a_count_counts() -> None:
@@ -256,12 +297,23 @@ def test_shares_of_rows_agree_with_counting_by_hand(rows: list[Row], side: str |
     sign = {"credit": 1, "debit": -1, None: 0}[side]
     concerned = [each for each in mine if (last - each["date"]).days < 180 and (not sign or sign * each["amount"] > 0)]
     known = [each for each in concerned if each["category_group"] != "unknown"]
-    shares = [_share(known, concerned, lambda _: D(1)), _share(known, concerned, lambda each: abs(each["amount"]))]
+    least = _least_counted(mine, last)
+    shares = [
+        _share(known, concerned, lambda each: D(abs(each["amount"]) >= least)),
+        _share(known, concerned, lambda each: abs(each["amount"])),
+    ]
     seen = D(_days_by_hand(mine, last)) / (180 * len({each["account_id"] for each in mine}))
     expected = Expected.of(["words", "months"])
     share = coverage(rows, slug, expected)
     assert share is not None
     assert abs(share - min(shares) * seen) <= D("0.0002")
+
+
+def _least_counted(rows: Sequence[Row], last: date) -> Decimal:
+    """Return a cent, or a ten-thousandth of what a usual month moves if that is more."""
+    ages = [(last - each["date"]).days for each in rows]
+    moved = sum((abs(each["amount"]) for each, age in zip(rows, ages, strict=True) if age < 365), D(0))
+    return max(D("0.01"), moved * 30 / min(max(max(ages) + 1, 30), 365) / 10_000)
 
 
 def _share(part: Sequence[Row], whole: Sequence[Row], size: Callable[[Row], Decimal]) -> Decimal:

@@ -13,6 +13,7 @@ MAX_BLANK = 0.5  # share of an account's rows without a text; from this share on
 MIN_ROWS = 20
 OWN_STYLE = 0.97  # least share of payments that follow the bank's style; of a bank that writes both ways, fewer do
 MIN_IN_STYLE = 200
+MOST_SINCE = 0.5  # share of the payments since the first odd one; from more on, the bank may have changed its style
 MIN_ODD = 2  # rows in another style; a single one may be a payer's own words
 _FIRST_WORD = r"(\p{L}{2,})"
 _IN_CAPITALS = r"^\p{Lu}{5,}$"  # shorter words may be abbreviations, which all banks write in capitals
@@ -29,7 +30,6 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
     (`candidates`).
     """
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
-    by_bank = (pl.col("amount") < 0) & ~pl.col("channel").is_in(_BY_OTHERS).fill_null(value=False)
     first = text.str.extract(_FIRST_WORD)
     small = first.str.contains(r"\p{Ll}")
     shown = pl.when(small | first.str.contains(_IN_CAPITALS)).then(small.cast(pl.Int8))
@@ -38,7 +38,7 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
     is_odd = ((usual >= OWN_STYLE) & (style == 0)) | ((usual <= 1 - OWN_STYLE) & (style == 1))
     found = (
         facts.rows.lazy()
-        .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(by_bank).then(shown))
+        .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(_is_by_bank()).then(shown))
         .select(
             *(*BY_ACCOUNT, "date", "transaction_id"),
             about=pl.lit(None, pl.String),
@@ -51,19 +51,30 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
     )
     if not found["is_reworded"].any():  # true for most customers
         return found
-    odd, usual_receipts = found.filter("is_reworded"), facts.cached(usual_month)
-    matter = (
-        odd.group_by(BY_ACCOUNT)
-        .agg(pl.len(), pl.col("cents").sum())
-        .join(usual_receipts, on=BY_CUSTOMER, how="left", validate="m:1")
+    odd = found.filter("is_reworded")
+    reworded = odd.join(_accounts_that_matter(facts, odd), on=BY_ACCOUNT, how="semi")["transaction_id"]
+    return found.with_columns(is_reworded=pl.col("transaction_id").is_in(reworded.implode()))
+
+
+def _is_by_bank() -> pl.Expr:
+    return (pl.col("amount") < 0) & ~pl.col("channel").is_in(_BY_OTHERS).fill_null(value=False)
+
+
+def _accounts_that_matter(facts: Facts, odd: pl.DataFrame) -> pl.DataFrame:
+    """Return the accounts whose odd rows are many and large enough, and whose bank did not change its style."""
+    sums = odd.group_by(BY_ACCOUNT).agg(pl.len(), pl.col("cents").sum(), begun=pl.col("date").min())
+    paid = facts.rows.filter(_is_by_bank()).select(*BY_ACCOUNT, "date")
+    later = paid.join(sums, on=BY_ACCOUNT).filter(pl.col("date") >= pl.col("begun")).group_by(BY_ACCOUNT).len("later")
+    return (
+        sums.join(facts.cached(usual_month), on=BY_CUSTOMER, how="left", validate="m:1")
+        .join(later, on=BY_ACCOUNT, how="left", validate="1:1")
         .filter(
             pl.col("len") >= MIN_ODD,
             pl.col("cents") >= SMALLEST,
             pl.col("cents") * SMALLEST_SHARE >= pl.col("usual"),
+            pl.col("len") <= MOST_SINCE * pl.col("later"),
         )
     )
-    reworded = odd.join(matter, on=BY_ACCOUNT, how="semi")["transaction_id"]
-    return found.with_columns(is_reworded=pl.col("transaction_id").is_in(reworded.implode()))
 
 
 def blanked_texts(facts: Facts) -> pl.LazyFrame:

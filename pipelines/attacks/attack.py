@@ -17,8 +17,9 @@ import polars as pl
 from pipelines.attacks.ledger import PRINTED_DAY, count_breaks
 from pipelines.vocabulary.taxonomy import GROUPS
 
-# How many moved or reworded rows a reader notices, whatever their texts say; our judgement.
+# How many moved, reworded or remaining rows a reader notices, whatever their texts say; our judgement.
 MIN_SETTLEMENTS = 5  # of a processor, moved to days that have one already
+MIN_FEES = 2  # for dishonours that are not shown
 MIN_INVOICES = 3  # whose numbers were not issued yet
 MIN_INSTALMENTS = 6  # of the same sum, more often than monthly or beside rows that have such texts anyway
 LONGEST_PERIOD = 15  # days between instalments, on average; above it, they have the rhythm of a monthly bill
@@ -172,5 +173,5 @@ _SHOWS: Mapping[Evidence, Callable[[pl.DataFrame, pl.DataFrame], bool]] = {
     "accounts": lambda untouched, _: untouched["account"].n_unique() > 1,
     "true_days": _moved_rows_show_their_day,
     "instalments": _has_reworded_instalments,
-    "fees": lambda _, changed: bool((changed["category"] == "dishonour_fee").any()),
+    "fees": lambda _, changed: (changed["category"] == "dishonour_fee").sum() >= MIN_FEES,
 }

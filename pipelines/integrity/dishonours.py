@@ -3,6 +3,8 @@
 A payment and its return add up to nothing, so balances agree without them. The bank's fee is left.
 """
 
+from datetime import timedelta
+
 import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
@@ -13,31 +15,40 @@ from pipelines.vocabulary.plans import collect
 # All our judgement.
 MIN_FEES = 2  # of an account; a single one may be for something else
 CHARGED_WITHIN, CHARGED_BEFORE = 35, 3  # days from the return to its fee, as some banks charge once a month; and back
-RETURNED_WITHIN = 10  # days from a payment to its return
+RETURNED_WITHIN = timedelta(days=5)  # from a payment to its return
 _RETURNS = ("returned_payment", "dishonoured_receipt")
 
 
 def lonely_fees(facts: Facts) -> pl.DataFrame:
     """Return fees for dishonours near which no payment of the account was sent back, if there are MIN_FEES.
 
-    A credit of unknown purpose that equals a payment shortly before counts as its return, too.
+    A credit that equals a payment shortly before counts as its return, whatever its text, unless it is an own transfer.
     """
     fees = facts.rows.filter(pl.col("category") == "dishonour_fee", pl.col("amount") < 0)
     if fees.height < MIN_FEES:  # true for most customers
         return fees.clear()
     mine = facts.rows.lazy().join(fees.lazy(), on=BY_ACCOUNT, how="semi")
     named = mine.filter(pl.col("category").is_in(_RETURNS)).select(*BY_ACCOUNT, returned_on="date")
-    paid = mine.filter(pl.col("amount") < 0).select(*BY_ACCOUNT, size=-pl.col("amount"), paid_on="date")
-    unknown = (
-        mine.filter(pl.col("category") == "unknown_credit")
-        .join(paid, left_on=[*BY_ACCOUNT, "amount"], right_on=[*BY_ACCOUNT, "size"])
-        .filter((pl.col("date") - pl.col("paid_on")).dt.total_days().is_between(0, RETURNED_WITHIN))
+    size = pl.col("amount").abs()
+    paid, received = mine.filter(pl.col("amount") < 0), mine.filter(pl.col("amount") > 0, "is_external")
+    equal = (
+        received.select(*BY_ACCOUNT, "date", size=size)
+        .sort("date")
+        .join_asof(
+            paid.select(*BY_ACCOUNT, paid_on="date", size=size).sort("paid_on"),
+            left_on="date",
+            right_on="paid_on",
+            by=[*BY_ACCOUNT, "size"],
+            tolerance=RETURNED_WITHIN,
+            check_sortedness=False,
+        )
+        .filter(pl.col("paid_on").is_not_null())
         .select(*BY_ACCOUNT, returned_on="date")
     )
     later = (pl.col("date") - pl.col("returned_on")).dt.total_days()
     explained = (
         fees.lazy()
-        .join(pl.concat([named, unknown]).unique(), on=BY_ACCOUNT)
+        .join(pl.concat([named, equal]).unique(), on=BY_ACCOUNT)
         .filter(later.is_between(-CHARGED_BEFORE, CHARGED_WITHIN))
     )
     lonely = fees.lazy().join(explained, on="transaction_id", how="anti")

@@ -172,7 +172,7 @@ def error_codes(calibration: Calibration, as_of: date, expected: Expected) -> pl
         ),
         reason(
             "Risk.NoRevenue",
-            has_rows & (pl.col("revenue") <= 0),
+            pl.lit(expected.words) & has_rows & (pl.col("revenue") <= 0),
             pl.format("No net revenue was recognised in the last {} days.", pl.lit(WINDOW)),
         ),
         reason(

@@ -197,7 +197,8 @@ def test_evidence_that_is_not_expected_costs_no_points() -> None:
     assert states["revenue_trend_90d"] == "provisional"
     assert states["buffer_days_180d"] == "known"
     assert "ProvisionalRevenue" in codes(not_expected)
-    assert "Uncategorised" not in codes(not_expected)
+    assert "NoRevenue" in codes(expected)
+    assert not {"Uncategorised", "NoRevenue"} & set(codes(not_expected))
 
 
 def test_half_of_a_year_covers_half_of_the_days() -> None:

@@ -112,3 +112,11 @@ def test_table_fits_a_terminal() -> None:
     assert "supplier_with_similar_name" in printed
     assert "Expected evidence: words, balances, accounts, months" in printed
     assert max(map(len, printed.splitlines())) <= 80
+
+
+@pytest.mark.service  # as above
+def test_parameters_that_contradict_each_other_are_refused_in_one_line() -> None:
+    impossible = ("round_trip_delayed", "--synthetic", "--customers", "1", "--set", "least_days=365")
+    refused = CliRunner().invoke(app, ["attack", *impossible])
+    assert isinstance(refused.exception, SystemExit)
+    assert "no customer can be changed with least_days=365" in refused.stderr

@@ -51,6 +51,9 @@ checks.positive_data_acceptance = {{ expected-statuses = {expected} }}
 [[operations]]
 include-operation-id = {listing_faults}
 checks.negative_data_rejection = {{ expected-statuses = ["2xx", "4xx"] }}
+[[operations]]
+include-operation-id = "getJobStatus"
+checks.max_response_time = 40  # `wait` lasts up to 30 seconds, if nothing ends the job
 """
 
 

@@ -11,6 +11,7 @@ from pipelines.vocabulary.schemas import MONEY, posted
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)
+_DAYS = 2**32  # more than any number of days (`_account_and_day`)
 ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cents agree; our judgement
 DETAILS = ("account_identified", "account_name", "account_number", "bank_name", "account_type", "credit_limit")
 
@@ -84,7 +85,7 @@ def closing_balances(posted: pl.LazyFrame) -> pl.LazyFrame:
             "transaction_id",
             "is_partly_stated",
             closing_balance=pl.col("balance").cast(BALANCE),
-            moved=pl.col("net").cast(BALANCE).cum_sum().over(BY_ACCOUNT),
+            moved=pl.col("net").cast(BALANCE).cum_sum().over(pl.col("day") // _DAYS),
         )
     )
 
@@ -128,7 +129,7 @@ def derive_unknown(closings: pl.DataFrame) -> pl.DataFrame:
 
 def _account_and_day() -> pl.Expr:
     """Return account and day as one number in the same order: grouping by it takes half the time of grouping by ids."""
-    return pl.struct(BY_ACCOUNT).rank("dense").cast(pl.Int64) * 2**32 + pl.col("date").to_physical()
+    return pl.struct(BY_ACCOUNT).rank("dense").cast(pl.Int64) * _DAYS + pl.col("date").to_physical()
 
 
 def _closing_rows(rows: pl.LazyFrame) -> pl.LazyFrame:

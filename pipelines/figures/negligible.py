@@ -12,15 +12,21 @@ SHARE = 10_000  # of what a usual month moves: AUD 5 of AUD 50,000; our judgemen
 _YEAR, _MONTH = 365, 30  # days
 
 
-def is_negligible(by: Sequence[str]) -> pl.Expr:
-    """Match rows (of `Facts.rows`) of 0.00, and those below 1/SHARE of what a usual month moves, in and out together.
+CENTS = pl.col("amount").abs().to_physical().cast(pl.Int64)  # of a row of `Facts.rows`
+
+
+def is_negligible(by: Sequence[str], largest: pl.Expr = CENTS, moved: pl.Expr = CENTS) -> pl.Expr:
+    """Match rows of 0.00, and those below 1/SHARE of what a usual month moves, in and out together.
 
     A usual month is the mean of 30 days of the last year; with less than a year of rows, of the days that there are.
+    Works on `Facts.rows`, and on days with rows and their `age`.
 
     Args:
         by: the keys of the account or customer whose usual month counts.
+        largest: cents of the row, or of the day's largest row.
+        moved: cents of the row, or of all the day's rows.
     """
-    cents, age = pl.col("amount").abs().to_physical().cast(pl.Int64), pl.col("age").cast(pl.Int64)
-    moved = cents.filter(age < _YEAR).sum().over(by).cast(pl.Float64)
+    age = pl.col("age").cast(pl.Int64)
+    in_year = moved.filter(age < _YEAR).sum().over(by).cast(pl.Float64)
     days = (age.max().over(by) + 1).clip(_MONTH, _YEAR)
-    return (cents == 0) | (cents.cast(pl.Float64) * SHARE * days < moved * _MONTH)
+    return (largest == 0) | (largest.cast(pl.Float64) * SHARE * days < in_year * _MONTH)

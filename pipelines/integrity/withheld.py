@@ -9,7 +9,7 @@ from pipelines.figures import rhythm
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
-from pipelines.figures.negligible import is_negligible
+from pipelines.figures.negligible import CENTS, is_negligible
 from pipelines.figures.offsets import offsets
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
@@ -79,20 +79,20 @@ def silences(facts: Facts) -> pl.DataFrame:
 def _days_with_rows(facts: Facts) -> pl.DataFrame:
     """Return each account's days with rows that move money, and its first and last day with any row.
 
-    `day`; `transaction_id` of its first such row; `previous_day`; `is_between`, whether there are ten days within
+    `day`; `transaction_id` of its first row; `previous_day`; `is_between`, whether there are ten days within
     RHYTHM_DAYS before `day`, and ten from it on; `is_busy`, whether the account ever has ten within BUSY_DAYS.
     """
-    day, row, moves = pl.col("day"), pl.col("transaction_id"), ~is_negligible(BY_ACCOUNT)
+    day, moves = pl.col("day"), ~is_negligible(BY_ACCOUNT, pl.col("largest"), pl.col("moved"))
     tenth_after = (day.shift(-9) - day).dt.total_days().over(BY_ACCOUNT)
     before = (day.shift(1) - day.shift(10)).dt.total_days().over(BY_ACCOUNT)
     is_end = (day == day.first().over(BY_ACCOUNT)) | (day == day.last().over(BY_ACCOUNT))
+    of_day = pl.col("transaction_id", "age").first(), CENTS.max().alias("largest"), CENTS.sum().alias("moved")
     return (
         facts.rows.lazy()
-        .select(*BY_ACCOUNT, "transaction_id", day="date", moves=moves)
-        .group_by(*BY_ACCOUNT, "day")
-        .agg(pl.col("moves").any(), pl.coalesce(row.filter("moves").first(), row.first()))
+        .group_by(*BY_ACCOUNT, day="date")
+        .agg(of_day)
         .sort(*BY_ACCOUNT, "day")
-        .filter(pl.col("moves") | is_end)
+        .filter(moves | is_end)
         .with_columns(
             previous_day=day.shift(1).over(BY_ACCOUNT),
             is_between=((before < RHYTHM_DAYS) & (tenth_after < RHYTHM_DAYS)).fill_null(value=False),

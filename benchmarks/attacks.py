@@ -22,9 +22,9 @@ TITLE = "Attacks on ratings"
 CUSTOMERS, ATTACKED, SEED = 300, 100, 20_261_125
 FIRST = Path(__file__).parent / "attacks_first.json"
 ABOUT = (
-    f"{CUSTOMERS} synthetic customers rated untouched, the first {ATTACKED} of them also after every attack and every "
-    "lookalike (an honest change that looks the same) that they can have. An attack improves a result if it yields a "
-    f"better grade, a value lower by at least {results.WORTH_VALUE}, a limit higher by at least {results.WORTH_LIMIT} "
+    f"{CUSTOMERS} synthetic customers rated untouched on the day they apply, the first {ATTACKED} of them also after "
+    "every attack and every lookalike (an honest change that looks the same) that they can have. An attack improves a "
+    f"result if it yields a better grade, a value lower by at least {results.WORTH_VALUE}, a limit higher by at least {results.WORTH_LIMIT} "
     "% or a better verdict of the shipped policy working-capital-loan; customers rated A untouched are not counted. "
     "With evidence: a better grade where the rows show the attack (a forger who corrects all balances leaves no "
     "evidence in them). It is noticed if there is a finding or a reason that the untouched customer doesn't have, or a "

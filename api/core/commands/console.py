@@ -32,6 +32,7 @@ RECORDS_AT_ONCE = 10_000  # some megabytes; our judgement
 SHOWN_DIGITS = 8  # of an id in a table; of 10,000 ids, two start alike in one list of 90
 GAP = 2  # between columns
 NOTHING = "–"
+NAME_WIDTH = 18  # of a record's names, at least
 WHOLE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
@@ -136,8 +137,9 @@ def print_record(record: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(record)
         return
+    width = max(NAME_WIDTH, *map(len, record))
     for name, value in record.items():
-        out.print(f"[dim]{name:>18}[/]  {escape(_text(value))}", highlight=False, soft_wrap=True)
+        out.print(f"[dim]{name:>{width}}[/]  {escape(_text(value))}", highlight=False, soft_wrap=True)
 
 
 def _print_tsv(records: Iterable[Mapping[str, Any]], names: Sequence[str]) -> None:

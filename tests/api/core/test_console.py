@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from api.core.commands import console
-from api.core.commands.console import print_records
+from api.core.commands.console import print_record, print_records
 
 ID = UUID("2f0c81d6-1d5e-4c0f-9a53-6f9b1d6f8a11")
 MOMENT = datetime(2026, 7, 1, 6, tzinfo=UTC)
@@ -43,6 +43,13 @@ def test_tsv_has_every_record_and_field_in_one_list(capsys: pytest.CaptureFixtur
     print_records(records(5), as_json=False, empty="nothing", columns=["number"])
     lines = ["number\ttext", *(f'{number}\t"{number}"' for number in range(5))]
     assert capsys.readouterr().out.splitlines() == lines
+
+
+def test_values_of_a_record_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    for names in (("auc", "brier"), ("auc", "defaultScorecardAucInterval")):
+        print_record(dict.fromkeys(names, "#"), as_json=False)
+        [column] = {line.index("#") for line in capsys.readouterr().out.splitlines()}
+        assert column == max(18, *map(len, names)) + 2
 
 
 def test_tsv_has_one_plain_field_for_any_value(capsys: pytest.CaptureFixture[str]) -> None:

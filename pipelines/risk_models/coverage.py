@@ -34,6 +34,9 @@ period.
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row. No day of a
 silence that the account's rhythm makes improbable counts as seen (open finding `month_withheld`).
 
+Readings that compare parts of a period (trends, growth, volatility) have no day seen if such a silence lies in it: what
+was left out of one part may look like growth in another.
+
 Rows of next to no money (`figures.negligible`) count neither as categorised nor as uncategorised, and end no silence:
 otherwise a few cents would be evidence, and lines of 0.00 for information would count against a customer.
 
@@ -87,6 +90,7 @@ MAX_RELIANCE = 9  # then a tenth of the days are seen; our judgement
 YEAR = 365  # days; also the period of readings that read all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
 _COUNTED = ("count", "per month")
+_COMPARING = ("monthly_slope", "monthly_volatility")
 _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
 CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
 Kind = Literal["balances", "rows", "history"]
@@ -106,6 +110,7 @@ class NeededEvidence:
         beyond_revenue: it depends on more than which rows are revenue.
         counts_bad_rows: it counts rows of which a single one matters.
         trusts_texts: it would be better if debits that it reads had other texts.
+        compares_periods: it compares parts of the period with each other, as a trend does.
     """
 
     kind: Kind
@@ -117,6 +122,7 @@ class NeededEvidence:
     beyond_revenue: bool = False
     counts_bad_rows: bool = False
     trusts_texts: bool = False
+    compares_periods: bool = False
 
     def is_expected(self, expected: Expected) -> bool:
         if self.kind == "balances":
@@ -129,11 +135,13 @@ def find_needed_evidence(metric: Metric, among: Metrics) -> NeededEvidence:
     parts = list(_needs_of_inputs(metric, among))
     balances = [part for part in parts if part.kind == "balances"]
     need = reduce(_combine_needs, balances or parts)
+    periods = {(part.since, part.until) for part in parts if part.kind == "rows"}
     reads_bad_rows = metric.direction == "lower_is_better" and need.beyond_revenue
     return replace(
         need,
         counts_bad_rows=reads_bad_rows and metric.unit in _COUNTED,
         trusts_texts=reads_bad_rows and need.side != "credit",
+        compares_periods=need.compares_periods or (need.kind == "rows" and len(periods) > 1),
     )
 
 
@@ -168,6 +176,7 @@ def _need_of_rows(definition: Transactions | Groups) -> NeededEvidence:
         *_ages(definition.window),
         by_meaning,
         by_meaning and (by in _BY_MEANING or not all(_names_revenue(each) for each in wheres)),
+        compares_periods=definition.aggregate in _COMPARING,
     )
 
 
@@ -203,6 +212,7 @@ def _combine_needs(one: NeededEvidence, other: NeededEvidence) -> NeededEvidence
         until=min(one.until, other.until),
         by_meaning=one.by_meaning or other.by_meaning,
         beyond_revenue=one.beyond_revenue or other.beyond_revenue,
+        compares_periods=one.compares_periods or other.compares_periods,
     )
 
 
@@ -323,7 +333,7 @@ def _ignore_meaning(need: NeededEvidence) -> NeededEvidence:
 
 def _which_rows(need: NeededEvidence) -> NeededEvidence:
     """Return what decides which rows are counted."""
-    return replace(need, counts_bad_rows=False, trusts_texts=False)
+    return replace(need, counts_bad_rows=False, trusts_texts=False, compares_periods=False)
 
 
 def _which_days(need: NeededEvidence) -> NeededEvidence:
@@ -359,7 +369,7 @@ def _share(part: pl.Expr, whole: pl.Expr, *, of_nothing: int = 0) -> pl.Expr:
 
 
 def _column_name(what: str, need: NeededEvidence) -> str:
-    days = f"{' counts' * need.counts_bad_rows}{' texts' * need.trusts_texts}"
+    days = f"{' counts' * need.counts_bad_rows}{' texts' * need.trusts_texts}{' compared' * need.compares_periods}"
     return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}{days}"
 
 
@@ -423,7 +433,8 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
 
     Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
     ages of its last and first day; `is_cash`; `counts_unproven`, the age of the day up to which bad rows of the account
-    can't be counted (null: none); `is_total_unknown`, whether an account that may be overdrawn states no balance;
+    can't be counted (null: none); `silent`, the age of the customer's last day after an improbable silence;
+    `is_total_unknown`, whether an account that may be overdrawn states no balance;
     `is_reworded`, whether texts of the customer seem to be forged; and `what`:
     `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was not supplied, which
     counts as `rows` / `all_rows` accounts, and for readings of rows as `more_rows` / `all_rows` more).
@@ -459,15 +470,18 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
     reworded = facts.cached(reworded_customers)[BY_CUSTOMER].implode()
     total_unknown = accounts.filter("may_be_overdrawn", ~pl.col("states_any")).pipe(collect)[BY_CUSTOMER].implode()
     history = facts.history.lazy().select(BY_CUSTOMER, "data_through")
+    silent = facts.cached(open_silences).lazy().group_by(BY_CUSTOMER).agg(silent_until=pl.col("date").max())
     return (
         parts.join(unproven, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
         .join(history, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
+        .join(silent, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
         .with_columns(
             is_reworded=pl.col(BY_CUSTOMER).is_in(reworded),
             is_total_unknown=pl.col(BY_CUSTOMER).is_in(total_unknown),
             counts_unproven=(pl.col("data_through") - pl.col("counts_unproven_until")).dt.total_days(),
+            silent=(pl.col("data_through") - pl.col("silent_until")).dt.total_days(),
         )
-        .drop("counts_unproven_until", "data_through")
+        .drop("counts_unproven_until", "silent_until", "data_through")
         .pipe(collect)
     )
 
@@ -634,6 +648,9 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
         seen = pl.when("is_total_unknown").then(0).otherwise(seen)
     if need.trusts_texts:
         seen = pl.when("is_reworded").then(0).otherwise(seen)
+    if need.compares_periods:
+        # What was left out of one part may look like growth in another.
+        seen = pl.when(pl.col("silent") < need.since).then(0).otherwise(seen)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts
         rows = pl.col("rows") if is_of_balances else pl.col("rows") + pl.col("more_rows")

@@ -126,6 +126,15 @@ def test_no_row_replaces_months_that_were_left_out() -> None:
         assert coverage(rows, "collector_payments_180d") == (D(100) / 180).quantize(D("0.0001")), old
 
 
+def test_months_that_were_left_out_show_no_growth() -> None:
+    sold = [row(day, "100", kind="revenue/customer_transfer") for day in range(400)]
+    lonely = add_balances([sold[0], *sold[200:]])
+    for metric, whole in (("revenue_growth_12m", 0), ("revenue_volatility_12m", 0), ("revenue_trend_90d", 1)):
+        assert coverage(add_balances(sold), metric) == 1
+        assert coverage(lonely, metric) == whole
+    assert coverage(lonely, "inflow_to_outflow_180d") == 1
+
+
 def test_rows_without_money_end_no_silence() -> None:
     busy = [row(day, "-100", kind="cost_of_sales/suppliers") for day in range(400)]
     silent = [each for each in busy if not 250 <= (each["date"] - START).days < 340]

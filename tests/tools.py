@@ -1,5 +1,6 @@
 """Programs that a test needs, which the project doesn't install."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -22,6 +23,14 @@ def tool(name: str) -> str:
 
 @cache
 def build_clients() -> None:
-    """Build the client libraries of this code."""
+    """Build the client libraries of this code, once for all processes of a test run: each build removes the former."""
     tool("npm")
-    subprocess.run(["make", "clients"], cwd=ROOT, check=True)
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "clients-built-by").open("a+") as built_by:
+        fcntl.flock(built_by, fcntl.LOCK_EX)
+        built_by.seek(0)
+        if built_by.read() != run:
+            subprocess.run(["make", "clients"], cwd=ROOT, check=True)
+            built_by.truncate(0)
+            built_by.write(run)

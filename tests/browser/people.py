@@ -94,6 +94,7 @@ class Keyboard(Person):
         """Open the browser's window for files, and choose one in it."""
         self.reach(target)
         with self.page.expect_file_chooser() as opened:
+            self.page.evaluate("document.title")  # once it has answered, the browser's window is ours to fill in
             self.page.keyboard.press("Space")
         opened.value.set_files(file)
 

@@ -44,6 +44,7 @@ def older(*arguments: Any, **named: Any) -> Enriched:
         category=pl.when(coffee).then(pl.lit("own_transfer")).otherwise("category"),
         category_group=pl.when(coffee).then(pl.lit("transfer")).otherwise("category_group"),
         enrichment_version=pl.lit(OLD, pl.UInt32()),
+        read_by=pl.lit("the program of the older version"),
     )
     return dataclasses.replace(enriched, transactions=rows)
 

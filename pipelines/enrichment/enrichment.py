@@ -24,7 +24,7 @@ from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, Retraction
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import merge_cut_groups
 from pipelines.enrichment.names.related import mark_related_parties
-from pipelines.enrichment.reading import forget_same, read_rows
+from pipelines.enrichment.reading import read_rows, remember
 from pipelines.enrichment.recurrence import mark_series
 from pipelines.enrichment.transfers.group_pairs import mark_group_transfers
 from pipelines.enrichment.transfers.transfers import mark_transfers
@@ -70,9 +70,8 @@ def enrich(
         knowledge: what is known about the customers besides their transactions.
     """
     is_former = pl.col("retracted_seq").is_not_null()
-    present = held.filter(~is_former)
-    replayed = identify_without(present, accepted, retractions)
-    transactions = derive(replayed.identified.rows, knowledge, present).with_columns(
+    replayed = identify_without(held.filter(~is_former), accepted, retractions)
+    transactions = derive(replayed.identified.rows, knowledge, held).with_columns(
         enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), retracted_seq=pl.lit(None, pl.Int64())
     )
     history = [held.filter(is_former), replayed.former]
@@ -86,7 +85,8 @@ def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN, held: pl.Da
     Customers don't affect each other, so many rows are divided among the cores.
 
     Args:
-        held: the same rows as they were enriched before (schema TRANSACTIONS), as far as they were.
+        held: the same rows as they were enriched before (schema TRANSACTIONS), as far as they were; others may be
+            among them.
     """
     read = read_rows(rows, held, knowledge)
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
@@ -109,7 +109,7 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
 
     The steps run eagerly: to plan their hundreds of small operations would take longer than to run them.
     """
-    return (
+    derived = (
         merge_cut_groups(read)
         .pipe(mark_own_names, knowledge.customers)
         .pipe(mark_related_parties, knowledge.related_parties)
@@ -120,8 +120,8 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
         .pipe(mark_facilities)
         .pipe(add_flags)
         .pipe(verify_balances)
-        .pipe(forget_same)
     )
+    return remember(derived, read)
 
 
 def find_changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:

@@ -25,15 +25,16 @@ from pipelines.vocabulary.schemas import OVERWRITTEN, READ, Direction
 
 _CODE = ("enrichment", "vocabulary")  # the packages whose code and rules decide what is read
 _DECIDING = (".py", ".yaml", ".tsv")  # files; a model is known by its name
+_AS_TEXT = pl.Struct({**dict.fromkeys(OVERWRITTEN, pl.String()), "confidence": pl.Float64()})
 _ONLY_FOR_READING = ("text", "stated_day", "stated_month", "stated_year")
 
 
 def read_rows(rows: pl.DataFrame, held: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
-    """Add `direction`, the columns READ, `read_by`, and `as_read` of every row, which `forget_same` thins out.
+    """Add `direction`, the columns READ, and `read_by`.
 
     Args:
         rows: facts and identity (schema `duplicates.KNOWN`).
-        held: rows that were read before (schema TRANSACTIONS, without former versions); others may be among them.
+        held: rows that were read before (schema TRANSACTIONS); others may be among them.
     """
     read = _recall(held, knowledge)
     sided = rows.with_columns(direction=_direction())
@@ -42,31 +43,36 @@ def read_rows(rows: pl.DataFrame, held: pl.DataFrame, knowledge: Knowledge) -> p
         read = pl.concat([read, _read(new, knowledge).select(read.columns)])
     places = read.select(ORDER).with_row_index("place")
     in_order = sided.select(ORDER).join(places, on=ORDER, validate="1:1", maintain_order="left")["place"]
-    return sided.hstack(read.drop(ORDER)[in_order])
+    if read.height > sided.height or not in_order.is_sorted():  # else they are in order, and copying takes memory
+        read = read[in_order]
+    return sided.hstack(read.drop(ORDER))
 
 
-def forget_same(rows: pl.DataFrame) -> pl.DataFrame:
-    """Keep `as_read` only where a later step has overwritten what was read."""
-    overwritten = pl.any_horizontal(
-        pl.col(name).ne_missing(pl.col("as_read").struct.field(name)) for name in OVERWRITTEN
-    )
-    return rows.with_columns(as_read=pl.when(overwritten).then("as_read"))
+def remember(rows: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
+    """Add `as_read`: what was read where a later step has overwritten it, as JSON; null elsewhere.
+
+    A column of JSON takes a tenth of the memory of one with a field for each value, because it is nearly always null.
+
+    Args:
+        rows: after all steps.
+        read: from `read_rows`, with the same rows in the same order.
+    """
+    assert rows["position"].equals(read["position"]), "a step moved rows"
+    overwritten = pl.select(pl.any_horizontal(rows[name].ne_missing(read[name]) for name in OVERWRITTEN)).to_series()
+    changed = overwritten.arg_true()
+    texts = read.select(OVERWRITTEN)[changed].select(pl.struct(OVERWRITTEN).struct.json_encode()).to_series()
+    return rows.with_columns(as_read=pl.repeat(None, rows.height, dtype=pl.String, eager=True).scatter(changed, texts))
 
 
 def _recall(held: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Return what was read in these rows by what reads them now, with the key of each row."""
-    is_as_read = pl.col("as_read").is_null()
-    former = (
-        pl.when(is_as_read).then(name).otherwise(pl.col("as_read").struct.field(name)).alias(name)
-        for name in OVERWRITTEN
-    )
-    return (
-        held.lazy()
-        .filter(pl.col("read_by") == _reader(knowledge))
-        .select(*ORDER, *READ, "read_by", "as_read")
-        .with_columns(former)
-        .with_columns(as_read=pl.struct(OVERWRITTEN))
-        .pipe(collect)
+    is_present = pl.col("retracted_seq").is_null()
+    plan = held.lazy().filter(is_present, pl.col("read_by") == _reader(knowledge))
+    rows = collect(plan.select(*ORDER, *READ, "read_by", "as_read"))
+    changed = rows["as_read"].is_not_null().arg_true()
+    former = rows["as_read"][changed].str.json_decode(_AS_TEXT).struct.unnest()
+    return rows.drop("as_read").with_columns(
+        rows[name].clone().scatter(changed, former[name].cast(rows.schema[name])) for name in OVERWRITTEN
     )
 
 
@@ -83,7 +89,7 @@ def _read(rows: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
         pl.concat(ask_model(fields.filter(whose), model) for whose, model in by_model)
         .pipe(add_effective_date)
         .drop(_ONLY_FOR_READING)
-        .with_columns(read_by=_reader(knowledge), as_read=pl.struct(OVERWRITTEN))
+        .with_columns(read_by=_reader(knowledge))
     )
 
 

@@ -160,22 +160,10 @@ REJECTED = pl.Schema(
 DUPLICATES = pl.Schema({"job_id": UUID, "position": pl.UInt32(), "transaction_id": UUID})
 
 # What a later step of the enrichment may overwrite of what was read in a row itself.
-AS_READ = pl.Struct(
-    {
-        "category": pl.String(),
-        "category_group": pl.String(),
-        "confidence": pl.Float64(),
-        "category_source": CategorySource,
-        "category_basis": pl.String(),
-        "counterparty_name": pl.String(),
-        "counterparty_kind": CounterpartyKind,
-        "counterparty_lender_id": pl.String(),
-        "counterparty_abn": pl.String(),
-        "counterparty_group": pl.String(),
-    }
+OVERWRITTEN = (
+    *("category", "category_group", "confidence", "category_source", "category_basis"),
+    *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_abn", "counterparty_group"),
 )
-
-OVERWRITTEN = tuple(AS_READ.to_schema())
 
 # A customer's enriched transactions, always replaced as a whole, sorted by SORT_KEY. Superseded revisions, pending rows
 # with a posting, and retracted rows stay and are marked. The rows held right after job n are those with
@@ -222,7 +210,7 @@ TRANSACTIONS = pl.Schema(
         "flags": pl.List(pl.String()),  # sorted
         "enrichment_version": pl.UInt32(),  # the first version of the enrichment that gave the row these values
         "read_by": pl.String(),  # program, lists and model that read the row itself (`enrichment.reading`)
-        "as_read": AS_READ,  # what they read, where a later step overwrote it; null elsewhere
+        "as_read": pl.String(),  # JSON object of OVERWRITTEN as they read it, if a later step changed any; else null
     }
 )
 READ = (  # what is read in a row itself

@@ -45,7 +45,7 @@ def confine(
 ) -> None:
     """Confine this process as far as the system can.
 
-    It writes no file, starts no process, uses no network, and dies with its parent.
+    Afterwards it can write no file, start no process and use no network, and it dies with its parent.
 
     Args:
         memory_bytes: address space that it may take, beyond what it has now.

@@ -28,8 +28,8 @@ FRAMING_PER_BYTE = 8  # for each byte of the body; a chunk of one byte takes six
 MIN_BYTES_PER_S = 8 * 1024  # our judgement: slower than any usual line
 HTTP_VERSIONS = ("1.0", "1.1")  # the parser also accepts 0.9
 UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
-CONNECTIONS_PER_REQUEST = 2  # of `max_requests`; idle ones are closed beyond that (our judgement)
-ENDED_AT_ONCE = 16  # a search for idle connections takes a millisecond, so each closes up to a 16th of the maximum
+CONNECTIONS_PER_REQUEST = 2  # that `max_requests` allows; if there are more, idle ones are closed (our judgement)
+CLOSED_SHARE = 1 / 16  # of the maximum, closed by one search for idle connections, because a search takes a millisecond
 LINGER_S = 30.0  # for how long a closed connection's remaining input is read and thrown away
 LONGEST_TICK_S = 2.0  # if the server itself was held up for longer, clients are not blamed for it
 
@@ -126,7 +126,7 @@ class Connection(HttpToolsProtocol):
         idle = [(other.asker, other) for other in self.connections if isinstance(other, Connection) and other.idle]
         for crowd, _ in Counter(asker for asker, _ in idle).most_common(1):
             candidates = [other for asker, other in idle if asker == crowd]
-            for other in sorted(candidates, key=lambda other: other._number)[: max(1, most // ENDED_AT_ONCE)]:
+            for other in sorted(candidates, key=lambda other: other._number)[: max(1, int(most * CLOSED_SHARE))]:
                 other.transport.abort()
                 self.connections.discard(other)  # at once: the event loop reports the end only later
 

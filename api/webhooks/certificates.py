@@ -45,7 +45,7 @@ def _usable(authority: Path, receiver: Path) -> bool:
 
 
 def _make_certificates(now: datetime) -> tuple[bytes, bytes]:
-    """Return as PEM an authority's certificate, and the receiver's key and certificate: the only one that it signs."""
+    """Return two PEM files: an authority's certificate; and the receiver's key, with the certificate that it signed."""
     authority_key, receiver_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     name = _name("Tidemark development receiver CA")
     own = _certificate_builder(name, name, authority_key, now)

@@ -13,7 +13,7 @@ from assets.access.gate import ROLE
 from assets.access.gate_tokens import Role
 
 MAX_CONNECTIONS = 256  # a browser has about ten, the dispatcher four
-ENDED_AT_ONCE = 16  # if there are too many, so that not every further connection needs a search
+ENDED_AT_ONCE = 16  # beyond what is necessary, so that not every further connection needs a search
 MAX_OF_A_STRANGER = 64 * 1024  # bytes that a connection may send of a request that the gate has not allowed
 
 _numbers = count()  # of connections, in the order in which they were opened

@@ -103,7 +103,7 @@ async def session(settings: Settings, resolver: AbstractResolver | None = None) 
     """Open an HTTP client that can only send webhooks, and only safely. By default the system resolves names."""
     names = _Names(resolver or aiohttp.DefaultResolver(), settings.webhook_timeout_s * NAMES_SHARE)
     reach, proxy, tls = settings.webhook_reach, settings.webhook_proxy or None, tls_context(settings)
-    may_dial = _allow_all if proxy else _direct(settings, reach, tls)
+    may_dial = _allow_all if proxy else _allow_reachable(settings, reach, tls)
     async with aiohttp.ClientSession(
         connector=_connector(tls, guarded_socket(may_dial), names),
         proxy=proxy,
@@ -209,8 +209,8 @@ def guarded_socket(may_dial: Callable[[Address, int], bool]) -> Callable[[Addres
     return make_socket
 
 
-def _direct(settings: Settings, reach: Reach, tls: ssl.SSLContext) -> Callable[[Address, int], bool]:
-    """Return which addresses may be connected to: those within reach, and the receiver of `listen --subscribe`."""
+def _allow_reachable(settings: Settings, reach: Reach, tls: ssl.SSLContext) -> Callable[[Address, int], bool]:
+    """Return the check for use without a proxy: it allows what `reach` does, and `listen --subscribe`'s receiver."""
 
     def may_dial(address: Address, port: int) -> bool:
         return reach.allows(address, port) or _is_local_receiver(settings, tls, address, port)

@@ -106,7 +106,7 @@ class Head:
 
 
 class HomeHead(Head):
-    """The head of a worker that launchers of its home call. It holds leases under its slot's id."""
+    """The head of a worker that serves the launchers of its own home. It holds leases under its slot's id."""
 
     def answer(self, call: Call) -> bool:
         match call.verb:
@@ -141,7 +141,7 @@ class HomeHead(Head):
 
 
 class FleetHead(Head):
-    """The head of a worker that a broker sends runs to."""
+    """The head of a worker that gets its runs from a broker."""
 
     def __init__(
         self, store: Store, queues: Mapping[Queue, WarmQueue], ledger: FleetLedger, lease: str, holder: UUID

@@ -30,10 +30,10 @@ MAX_FILES = 50
 MAX_CHARACTERS = 2_000_000  # of all files
 MAX_LEVELS, MAX_VALUES = 6, 100_000  # of a file's YAML
 MAX_PHRASES = 20_000  # of all counterparties
-MAX_RULES = 200
+MAX_RULES = 200  # of a file
 MAX_LETTERS = 100  # of a phrase
 MAX_TIMES = 10  # that a phrase occurs in rules and counterparties
-MAX_BEGINNINGS = 8  # other phrases that a phrase begins with: a text with it matches all of them
+MAX_BEGINNINGS = 7  # other phrases that a phrase may begin with: a text with it matches all of them
 MIN_BEFORE_STAR = 3  # letters
 MAX_FAULTS = 20  # reported at once
 T = TypeVar("T")
@@ -312,8 +312,8 @@ def _find_overlapping(phrases: Sequence[_Phrase]) -> Iterator[Fault]:
     for literal, each in sorted(dict(zip(literals, phrases, strict=True)).items()):
         while above and not literal.startswith(above[-1]):
             above.pop()
-        if len(above) == MAX_BEGINNINGS:
-            says = f"{each.text!r} begins with {MAX_BEGINNINGS} other phrases: remove some of them"
+        if len(above) == MAX_BEGINNINGS + 1:
+            says = f"{each.text!r} begins with more than {MAX_BEGINNINGS} other phrases: remove some of them"
             yield replace(each.here, says=says)
         above.append(literal)
 

@@ -217,9 +217,9 @@ class Balances(Strict):
     below its approved limit where there is one; `share_beyond_limit`: those, divided by the days.
 
     A day is short if the balance is below `threshold` days of the customer's usual money out (or in, as `usual` says):
-    its mean per day of the window, transfers between own accounts left out. `share_short`: the share of the days;
-    `longest_short`: the most in a row; `days_since_short`: from the last one to the end of the window, or the
-    days if none was short.
+    its mean per day of the window, transfers between own accounts left out. `share_short`: the share of short
+    days; `longest_short`: the most short days in a row; `days_since_short`: the days from the last short day to the end
+    of the window, or all its days if none was short.
     """
 
     source: Literal["balances"]

@@ -145,7 +145,7 @@ class _Explaining:
                     "date": last["date"][0],
                     "rows": Sum(contributions(last.lazy(), pl.lit(1))),
                 }
-                return Formula("days from `date`, of the last such row, to `until`", inputs, _days_between)
+                return Formula("days from the `date` of the last such row to `until`", inputs, _days_between)
             case "min":
                 return Sum(contributions(rows.sort(value).head(1), value))
             case "max":
@@ -247,7 +247,7 @@ class _Explaining:
                 counted_days = spells[max(nth_longest)[1]] if len(spells) else short["date"]
             case "days_since_short" if not short.is_empty():
                 inputs: Inputs = {"date": short["date"].sort()[-1], "until": date.fromordinal(last)}
-                return Formula("days from `date`, the last short one, to `until`", inputs, _days_between)
+                return Formula("days from `date`, the last short day, to `until`", inputs, _days_between)
             case "days_since_short":
                 counted_days = totals["date"]
             case _:

@@ -9,16 +9,16 @@ from collections.abc import Callable
 def call_when_asked_to_stop(action: Callable[[], None]) -> None:
     """Call `action` in a thread of its own at the first SIGTERM or SIGINT; further ones do nothing.
 
-    A signal's handler interrupts the main thread anywhere. An exception raised there, as Python does for SIGINT, can
-    leave a lock held for good: one of the database's, or that of the event which says to stop. So the handler only
+    A signal handler interrupts the main thread at any point. If it raises an exception, as Python's own handler of
+    SIGINT does, a lock may never be released, such as one of the database or of a threading.Event. So this handler only
     writes to a pipe.
     """
-    signals, signalled = os.pipe()
+    read_end, write_end = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.write(signalled, b"."))
+        signal.signal(number, lambda *_: os.write(write_end, b"."))
 
     def run() -> None:
-        os.read(signals, 1)
+        os.read(read_end, 1)
         action()
 
     threading.Thread(target=run, name="stop", daemon=True).start()

@@ -11,7 +11,7 @@ from tests.faults.survival import SEEDS, survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
-WRITES: Final = {"api": 12, "enrichment": 60}  # of a part in this scenario, at least
+WRITES: Final = {"api": 12, "enrichment": 60}  # that each part makes in this scenario, at least
 KILLS: Final = [("api", SEEDS[0]), ("enrichment", SEEDS[1]), ("api", SEEDS[2])]
 
 

@@ -89,8 +89,8 @@ class DiffQuery(Received):
         int | None,
         _version(
             "from",
-            "Earlier version of the customer's transactions. Default: the one before `to`. If `fromAsOf`, "
-            "`fromKnownAt` or `knownAt` is given: `to`, or the version that was current at `fromKnownAt`.",
+            "Earlier version of the customer's transactions. Default: the one that was current at `fromKnownAt`; "
+            "without it, `to` if `fromAsOf` or `knownAt` is given, else the version before `to`.",
         ),
     ] = Field(None, alias="from")
     to: Annotated[

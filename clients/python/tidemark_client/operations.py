@@ -450,9 +450,9 @@ def diff_reports(
 ) -> Request[models.DiffView]:
     """List the figures that differ between two states of the customer's reports, and why.
 
-    A state is as of a day and as known at a time, or of a version of the transactions. Without any parameter, the
-    current version is compared with the one before it. `report` asks for the figures of one report, which takes less
-    time.
+    A state is chosen by a day and by the time at which its data were known, or by a version of the transactions.
+    Without any parameter, the current version is compared with the one before it. `report` asks for the figures of one
+    report, which takes less time.
     """
     return Request(
         "GET",

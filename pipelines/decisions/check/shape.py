@@ -41,7 +41,11 @@ def plain(document: Any) -> Any:
 
 
 def parse_shape(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
-    """Return the document as the model, or all faults of its shape. It must be plain, and within `bounds`."""
+    """Return the document as the model, or all faults of its shape.
+
+    Args:
+        document: as `plain` returns it, and within the limits of `bounds`.
+    """
     try:
         return model.model_validate_json(json.dumps(document), strict=True), []
     except ValidationError as error:

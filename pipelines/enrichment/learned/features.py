@@ -1,9 +1,9 @@
 """Compute the model's input: pieces of the text, and the circumstances of the payment.
 
 Everything is hashed into buckets, so a new label set, bank or context column needs no code. Three blocks come from the
-narrative alone (pieces of words, words, whole phrases), with all its numbers replaced by 0, so that many rows have
-the same. The fourth comes from amount, date, channel, long numbers, the answers of rules and lists, and the context
-columns. Training and prediction use the same functions.
+narrative alone (pieces of words, words, whole phrases), with every number replaced by 0, so that many rows have equal
+features. The fourth comes from amount, date, channel, long numbers, the answers of rules and lists, and the
+context columns. Training and prediction use the same functions.
 
 The pieces of all words are hashed at once: the texts are joined in one array of bytes, and a piece of n bytes is hashed
 from the piece of n - 1 bytes at the same place (a polynomial hash, after Karp and Rabin, 1987).
@@ -27,7 +27,7 @@ MAX_LETTERS = 160  # of a text: what follows adds nothing (our judgement)
 PIECES = (2, 3, 4, 5)  # bytes
 BLOCKS = ("pieces", "words", "phrases", "facts")
 NARRATIVE = ("clean", "words", "direction")  # the columns of `prepare_narratives`
-SAID = ("category", "category_source", "counterparty_name", "counterparty_kind")  # the answers of rules and lists
+RULE_ANSWERS = ("category", "category_source", "counterparty_name", "counterparty_kind")  # of rules and lists
 
 _SPACE = ord(" ")
 _BASE = np.uint64(0x100000001B3)  # the 64-bit FNV prime
@@ -55,7 +55,7 @@ class _Words:
 
 
 def prepare_narratives(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the clean and the whole text of each row as `plain_text`, and its side of the account (NARRATIVE).
+    """Return the columns NARRATIVE: each row's clean and whole text, both made plain by `plain_text`, and direction.
 
     Args:
         rows: `clean_description`, `text` (upper case, in compatibility form) and `direction`.
@@ -65,14 +65,14 @@ def prepare_narratives(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def build_narrative_blocks(read: pl.DataFrame) -> list[Block]:
+def build_narrative_blocks(narratives: pl.DataFrame) -> list[Block]:
     """Return the features of the text: the blocks `pieces`, `words` and `phrases`.
 
     Args:
-        read: from `prepare_narratives`.
+        narratives: from `prepare_narratives`.
     """
-    side, clean = hash_values(read["direction"]), read["clean"]
-    words = _split_words(read["words"])
+    side, clean = hash_values(narratives["direction"]), narratives["clean"]
+    words = _split_words(narratives["words"])
     return [
         _make_block(_hash_pieces(clean)),
         _make_block(_hash_words_and_pairs(words, side)),
@@ -85,7 +85,7 @@ def build_fact_block(rows: pl.DataFrame, contexts: Sequence[str]) -> Block:
 
     Args:
         rows: `clean_description`, `text`, `amount` (AUD), `direction`, `date`, `channel`, and the answers of rules and
-            lists (SAID).
+            lists (RULE_ANSWERS).
         contexts: names of the client's own columns that the model learns from (`own_columns`).
     """
     every = np.arange(rows.height, dtype=np.int64)
@@ -109,8 +109,8 @@ def _hash_pieces(texts: pl.Series) -> Iterator[tuple[Places, Hashes]]:
     """Yield the hashes of runs of bytes within a word, including the spaces around it."""
     letters, row_of = _join_bytes(texts)
     spaces = np.flatnonzero(letters == _SPACE)
-    reach = np.repeat(spaces[1:], np.diff(spaces)) - np.arange(len(letters) - 1)  # to the word's end
-    reach[spaces[:-1][np.diff(spaces) == 1]] = 0  # between two texts
+    reach = np.repeat(spaces[1:], np.diff(spaces)) - np.arange(len(letters) - 1)  # bytes to the word's end
+    reach[spaces[:-1][np.diff(spaces) == 1]] = 0  # two spaces in a row: a text ends, and the next begins
     rolled = letters.astype(np.uint64)
     for length in range(2, max(PIECES) + 1):
         rolled = rolled[:-1] * _BASE + letters[length - 1 :]
@@ -159,7 +159,7 @@ def _read_circumstances(rows: pl.DataFrame) -> dict[str, pl.Series]:
             end=pl.col("date").dt.month_end() == pl.col("date"),
             channel=pl.col("channel").cast(pl.String),
         ).to_dict(),
-        **{name: _text_column(rows, name) for name in SAID},
+        **{name: _text_column(rows, name) for name in RULE_ANSWERS},
         "phrase": clean["clean"],
         "word": clean.select(pl.col("clean").str.extract(r"^(\S+)"))["clean"],
     }
@@ -200,12 +200,12 @@ def hash_values(values: pl.Series) -> Hashes:
 
 
 def _hash_together(*columns: pl.Series) -> list[Hashes]:
-    """Return the hashes of each column. One pass over all of them costs little more than one over one column."""
+    """Return the hashes of each column. All are hashed in one pass, which costs little more than hashing one."""
     return np.split(hash_values(pl.concat([values.cast(pl.String) for values in columns])), len(columns))
 
 
-def name_of(clean: pl.Series) -> pl.Series:
-    """Return the first two words without digits of a clean description, which identify a merchant."""
+def merchant_words(clean: pl.Series) -> pl.Series:
+    """Return the first two words of each clean description, skipping words with digits. They identify a merchant."""
     words = _plain_series(clean).str.replace_all(r"\S*0\S*", " ").str.replace_all(" +", " ").str.strip_chars(" ")
     return words.str.extract(r"^(\S+(?: \S+)?)").fill_null("")
 

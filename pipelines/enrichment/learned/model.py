@@ -112,7 +112,7 @@ class Model:
 
         Args:
             rows: `clean_description`, `text` (from `matching_text`), `amount`, `direction`, `date`, `channel`; and if
-                known, the answers of rules and lists (`features.SAID`) and the context columns.
+                known, the answers of rules and lists (`features.RULE_ANSWERS`) and the context columns.
         """
         numbered = rows.with_row_index("row")
         together = numbered.sort(pl.col("clean_description").hash(), "row")  # so that equal narratives are in one slice

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.counterparties.narratives import read_narratives
-from pipelines.enrichment.learned.features import hash_values, name_of
+from pipelines.enrichment.learned.features import hash_values, merchant_words
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import PREFIX, identifies_customer, normalise_heading
 from pipelines.vocabulary.schemas import MONEY, AccountType, Direction
@@ -85,8 +85,8 @@ def prepare(rows: pl.DataFrame, lists: Lists | None = None) -> pl.DataFrame:
 
 
 def merchants(rows: pl.DataFrame) -> pl.Series:
-    """Return each row's merchant: the first two words of the clean description without numbers."""
-    return name_of(rows["clean_description"])
+    """Return each row's merchant, as the first two words of its clean description that have no digit."""
+    return merchant_words(rows["clean_description"])
 
 
 def customers(rows: pl.DataFrame) -> pl.Series:

@@ -15,11 +15,13 @@ from pipelines.figures.unreconciled import SIZE, format_shares, has_unreconciled
 from pipelines.metrics import unreconciled
 from pipelines.scorecards.scorecard import Feature, Scorecard
 
-WORDS = "the mean share of its readings, weighted by the points of each best band"
+WORDS = "the mean of the readings' shares, weighted by the maximum points of each reading"
 
 
 def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> list[pl.DataFrame]:
-    """Return `figures.unreconciled.format_shares` of the value and each driver; empty without unreconciled rows.
+    """Return `figures.unreconciled.format_shares` for the risk value and for each driver.
+
+    The list is empty if the customers have no unreconciled rows.
 
     Args:
         scored: the scorecard's customers, with their readings by metric.
@@ -27,9 +29,11 @@ def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> lis
     if not has_unreconciled_rows(facts):
         return []
     slugs = [feature.metric for feature in scorecard.features]
-    read = scored.lazy().select(BY_CUSTOMER, *(pl.col(slug).is_not_null().alias(_known_column(slug)) for slug in slugs))
-    behind = unreconciled.shares(facts, slugs).lazy().join(read, on=BY_CUSTOMER, how="inner", validate="1:1")
-    shares = behind.with_columns(
+    known = scored.lazy().select(
+        BY_CUSTOMER, *(pl.col(slug).is_not_null().alias(_known_column(slug)) for slug in slugs)
+    )
+    joined = unreconciled.shares(facts, slugs).lazy().join(known, on=BY_CUSTOMER, how="inner", validate="1:1")
+    shares = joined.with_columns(
         pl.when(_known_column(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs
     )
     weighted = _weighted_mean((feature, pl.col(feature.metric)) for feature in scorecard.features)

@@ -185,7 +185,7 @@ def test_deliveries_are_forwarded_and_answered_with_the_other_status(tmp_path: P
 
 @contextmanager
 def plain_server(to: Receiver) -> Iterator[str]:
-    """A developer's server without TLS, and the requests that it received."""
+    """Run a server without TLS, as a developer has it. It passes every request on to the receiver. Yield its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -343,7 +343,7 @@ def test_an_interrupt_always_ends_the_receiver(tmp_path: Path, behaviour: Sequen
         assert process.stderr is not None
         begun = json.loads(process.stdout.readline())
         port = urlsplit(begun["listening"]).port
-        with socket.create_connection(("127.0.0.1", port)), ThreadPoolExecutor(1) as sender:  # one says nothing
+        with socket.create_connection(("127.0.0.1", port)), ThreadPoolExecutor(1) as sender:  # sends nothing
             sending = sender.submit(requests.post, begun["listening"], data=BODY, verify=begun["caBundle"], timeout=30)
             assert json.loads(process.stdout.readline())["event"] == json.loads(BODY)
             process.send_signal(signal.SIGINT)

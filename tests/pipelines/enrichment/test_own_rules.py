@@ -266,7 +266,9 @@ def test_too_much_is_refused_before_it_is_built(subtests: pytest.Subtests) -> No
         "more than 200 rules": {"decisive": "".join(map(rule.format, range(201)))},
         "'DEPOT' occurs more than 10 times": {"decisive": "".join(map(rule.format, range(11)))},
         "'ACME' occurs more than 10 times": {"names": f"fuel:\n  A: [{'ACME,' * 11}]\n"},
-        "begins with 8 other phrases": {"names": "fuel:\n" + "".join(f"  N{n}: [A{'B' * n}*]\n" for n in range(2, 12))},
+        "begins with more than 7 other phrases": {
+            "names": "fuel:\n" + "".join(f"  N{n}: [A{'B' * n}*]\n" for n in range(2, 12))
+        },
     }
     for says, files in hostile.items():
         with subtests.test(says):

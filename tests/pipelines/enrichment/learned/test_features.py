@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.learned import features
-from pipelines.enrichment.learned.features import PIECES, Block, build_fact_block, hash_values, name_of, plain_text
+from pipelines.enrichment.learned.features import (
+    PIECES,
+    Block,
+    build_fact_block,
+    hash_values,
+    merchant_words,
+    plain_text,
+)
 from pipelines.vocabulary.schemas import MONEY, Channel, Direction
 
 TEXTS = st.lists(st.text(alphabet="AB 1é-", max_size=12), min_size=1, max_size=6)
@@ -114,4 +121,4 @@ def test_missing_context_counts_as_unknown() -> None:
 
 def test_merchant_is_identified_by_the_beginning_of_its_name() -> None:
     clean = pl.Series(["BUNNINGS 306000 SUBIACO", "Bunnings Subiaco WA", "12345", "", None])
-    assert name_of(clean).to_list() == ["BUNNINGS SUBIACO", "BUNNINGS SUBIACO", "", "", ""]
+    assert merchant_words(clean).to_list() == ["BUNNINGS SUBIACO", "BUNNINGS SUBIACO", "", "", ""]

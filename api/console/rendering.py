@@ -25,7 +25,7 @@ CONTENT_POLICY = (
 HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # stricter, and browsers would send no `Origin` with forms
+    "Referrer-Policy": "same-origin",  # with a stricter policy, browsers would send no `Origin` with forms
 }
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -52,7 +52,7 @@ def _templates(zone: ZoneInfo) -> Environment:
 
 
 def _exact(write: Callable[[Decimal | None], str]) -> Callable[[Decimal | int | None], str]:
-    """Return the function for numbers of the API's JSON, where a whole number is an int."""
+    """Adapt a function that writes a Decimal to numbers of the API's JSON, where whole numbers are ints."""
     return lambda number: write(None if number is None else Decimal(number))
 
 

@@ -1,4 +1,4 @@
-"""Dagster's storage over connections that stay open, which is several times faster than stock.
+"""Dagster's storage over connections that stay open, which is several times faster than its stock storage.
 
 Stock storage opens a connection for every one of a run's twenty-odd events. Here a process has one pool; runs, events,
 schedules and sensor ticks share one SQLite file in WAL mode, or the schema `dagster` of Tidemark's own PostgreSQL
@@ -201,7 +201,7 @@ class PooledPostgresStorage(PooledStorage):
 
 
 class _MigratedRuns(SqlRunStorage):
-    """Runs whose tables are the newest (`PooledStorage` sees to it), so that the database isn't asked which it has."""
+    """Runs in tables of the newest version, which `PooledStorage` ensures. The database isn't asked which it has."""
 
     def has_run_stats_index_cols(self) -> bool:
         return True
@@ -211,7 +211,7 @@ class _MigratedRuns(SqlRunStorage):
 
 
 class _MigratedEvents(SqlEventLogStorage):
-    """Events whose tables are the newest, as those of `_MigratedRuns`."""
+    """Events in tables of the newest version, as `_MigratedRuns`."""
 
     def has_table(self, table_name: str) -> bool:
         return table_name in SqlEventLogStorageMetadata.tables
@@ -224,7 +224,7 @@ class _MigratedEvents(SqlEventLogStorage):
 
 
 class _MigratedSchedules(SqlScheduleStorage):
-    """Schedules whose tables are the newest, as those of `_MigratedRuns`."""
+    """Schedules in tables of the newest version, as `_MigratedRuns`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._built: set[str] = set()

@@ -65,7 +65,8 @@ def _work_in_fleet(settings: Settings, stop: threading.Event, make_queue: Callab
         queues = {queue: make_queue(queue, ledger) for queue in Queue}
         name = f"{dagster_home.worker_role(settings)}/{socket.gethostname()}/{os.getpid()}-{holder.hex[:4]}"
         head = FleetHead(store, queues, ledger, name, holder)
-        with receiving(settings, partial(head.execute, stop=stop), head.is_warm, stop) as head.broker_answers:
+        with receiving(settings, partial(head.execute, stop=stop), head.is_warm, stop) as broker_answers:
+            head.broker_answers = broker_answers
             _work(head, partial(delivery.run, store, stop, holder), queues.values(), stop)
 
 

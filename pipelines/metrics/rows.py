@@ -56,14 +56,14 @@ COLUMNS = (
 def read_rows(facts: Facts, filters: Sequence[Where]) -> pl.DataFrame:
     """Return COLUMNS of the rows, and if a filter needs them: `is_excluded`, and PROBABILITIES of kinds of income.
 
-    To look for findings and for regular payers takes time.
+    They are added only then, because it takes time to find findings and regular payers.
     """
     rows = with_exclusions(facts, COLUMNS) if any(map(_reads_exclusions, filters)) else facts.rows.select(COLUMNS)
     return add_income(facts, rows) if any(where.income_kinds for where in filters) else rows
 
 
 def reads_all_history(filters: Iterable[Where]) -> bool:
-    """Return whether a filter reads what is found in a customer's whole history, which differs from day to day."""
+    """Return whether a filter reads values that depend on a customer's whole history, and so change from day to day."""
     return any(_reads_exclusions(where) or where.income_kinds for where in filters)
 
 
@@ -73,9 +73,7 @@ def _reads_exclusions(where: Where) -> bool:
 
 @lru_cache(_CACHED)
 def with_direction(where: Where, measure: Measure) -> Where:
-    """Add the direction that the measure implies: money in counts rows that entered an account, money out those that
-    left it.
-    """
+    """Add the direction that the measure implies: `money_in` counts only credits, `money_out` only debits."""
     return where.model_copy(update={"direction": SIDES[measure]}) if measure in SIDES else where
 
 

@@ -28,7 +28,7 @@ STYLES = {doctor.Severity.ERROR: "bold red", doctor.Severity.WARNING: "yellow", 
 
 
 def compact(bucket: Buckets = None, as_json: AsJson = False) -> None:
-    """Rewrite customers that are scattered over many files into a few. Safe while the service runs.
+    """Rewrite rows of customers that are scattered over many files into a few. Safe while the service runs.
 
     Example: tidemark compact --bucket 7 --bucket 8
     """

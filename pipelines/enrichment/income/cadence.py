@@ -1,9 +1,9 @@
 """Find how regularly a payer pays, however many payments are missing.
 
-Two rhythms are tried. **On dates**: all payments are held against the schedules of `recurrence`, with the same score
-against chance as for series, but half of the usual coverage suffices: somebody who works every other week and is always
-paid on a Friday is paid weekly, on Fridays. **Irregular**: where no schedule fits, the shortest period counts in which
-payments come in most of its turns: invoices, or several shifts a week.
+Two rhythms are tried. **On dates**: all payments are compared with the schedules of `recurrence`. The same score as for
+series excludes chance, but half of the usual coverage suffices: somebody who works every other week and is always paid
+on a Friday is paid weekly, on Fridays. **Irregular**: where no schedule fits, as with invoices or several shifts a week,
+the period is the shortest one that has a payment in most of its turns.
 """
 
 from collections.abc import Iterator

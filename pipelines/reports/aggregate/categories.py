@@ -100,7 +100,7 @@ CATEGORY_SUMMARY = Table(
     name="Categories",
     hierarchy="category",
     type="summary",
-    meaning="Every category over all the history, and over the last twelve calendar months that the history covers "
+    meaning="Every category over the whole history, and over the last twelve calendar months that the history covers "
     "fully (or as many as there are).",
     keys=(GROUP, CATEGORY, OWN_TRANSFER),
     sources=(
@@ -138,8 +138,8 @@ def _cost(name: str, line: str, meaning: str) -> Total:
 
 _LINES = (
     _income("revenue", "revenue", "trading receipts less refunds and chargebacks"),
-    _cost("costOfSales", "cost_of_sales", "goods, materials, subcontractors, freight, fees of payments"),
-    _income("otherIncome", "other_income", "interest, grants, refunds of suppliers and the like"),
+    _cost("costOfSales", "cost_of_sales", "goods, materials, subcontractors, freight, payment fees"),
+    _income("otherIncome", "other_income", "interest, grants, refunds from suppliers and the like"),
     _cost("payroll", "payroll", "wages, superannuation, payroll tax and the like"),
     _cost("premises", "premises", "rent, utilities, repairs, rates and the like"),
     _cost("operations", "operations", "software, insurance, advertising, professional fees and the like"),
@@ -147,10 +147,12 @@ _LINES = (
     _cost("financeCosts", "finance_costs", "interest, fees of banks and lenders, penalties"),
     _cost("tax", "tax", "GST and income tax paid, less refunds"),
     _income("financing", "financing", "borrowed less repaid (net)"),
-    _income("investing", "investing", "proceeds of assets (net)"),
+    _income("investing", "investing", "proceeds from selling assets (net)"),
     _income("owner", "owner", "paid in by owners less taken out (net)"),
     _income(
-        "returnedPayments", "none", "own payments that the bank sent back; each still counts in full in its own line"
+        "returnedPayments",
+        "none",
+        "own payments that came back; the line of the original payment still counts it in full",
     ),
     _income("unallocated", "unallocated", "money that belongs to no line: cash, crypto, unknown (net)"),
 )

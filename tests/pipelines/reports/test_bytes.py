@@ -16,7 +16,7 @@ from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 
 AS_OF = date(2026, 10, 31)
-COMPUTED_AND_HASHED = """
+PRINT_HASH_OF_ALL_FIGURES = """
 import hashlib, sys
 from datetime import date
 import polars as pl
@@ -43,7 +43,7 @@ def enriched_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compute_hash(path: Path, threads: int, hash_seed: int) -> tuple[int, str]:
     """Return how many threads Polars had, and the hash of everything that was computed."""
     environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
-    command = [sys.executable, "-c", COMPUTED_AND_HASHED, str(path), AS_OF.isoformat()]
+    command = [sys.executable, "-c", PRINT_HASH_OF_ALL_FIGURES, str(path), AS_OF.isoformat()]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     had, digest = done.stdout.split()
     return int(had), digest

@@ -2,8 +2,8 @@
 
 Two rhythms are tried. **On dates**: all payments are compared with the schedules of `recurrence`. The same score as for
 series excludes chance, but half of the usual coverage suffices: somebody who works every other week and is always paid
-on a Friday is paid weekly, on Fridays. **Irregular**: where no schedule fits, as with invoices or several shifts a week,
-the period is the shortest one that has a payment in most of its turns.
+on a Friday is paid weekly, on Fridays. **Irregular**: where no schedule fits, as with invoices or several shifts
+a week, the period is the shortest one that has a payment in most of its turns.
 """
 
 from collections.abc import Iterator

@@ -320,7 +320,7 @@ class _Child:
         try:
             for message in read_messages(self._process.read_output(), self._limits.message_bytes):
                 if isinstance(message, Extracted) and not isinstance(self._action, ReadStatements):
-                    raise _Ended(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)  # children of every task report it so
+                    raise _Ended(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)  # a child with any task reports it in this way
                 yield message
         except DeadlineExceeded:
             reason = f"Reading the file takes longer than {self._limits.wall_s:g} s."

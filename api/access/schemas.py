@@ -262,7 +262,7 @@ class ActorsQuery(Received):
         Parameter(
             _whos,
             "Actor.InvalidWho",
-            f"who must be 1 to {MAX_ACTORS} different values of `who`, separated by commas, given once.",
+            f"who must be 1 to {MAX_ACTORS} different values, separated by commas, given once.",
             {
                 "type": "string",
                 "minLength": 1,

@@ -33,7 +33,7 @@ from storage.intake.submissions import Landing, with_warnings
 from storage.jobs.jobs import Job
 
 READ_AT_ONCE = 2  # exports, each in a child process (our judgement)
-MAX_LINES = 100  # of a file that warnings name
+MAX_LINES = 100  # that warnings name for one file
 
 
 @dataclass(frozen=True)

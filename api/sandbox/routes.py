@@ -36,7 +36,7 @@ Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 def create_sandbox_customer(caller: Submitter, sent: NewSandboxCustomer) -> Response:
     """Create a synthetic business as a customer, with attributes, related parties, and transactions until yesterday.
 
-    Only in a sandbox. Every night, its transactions of the day that has passed are submitted, for a year.
+    Only in a sandbox. For a year, its transactions of the past day are submitted every night.
     """
     made = creating.make(caller.store, sent, caller.now)
     with caller.writing() as w:

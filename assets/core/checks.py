@@ -65,7 +65,7 @@ OF_PORTFOLIO_TABLES: Sequence[Expectation] = (
     ),
     Expectation(
         "reports_are_current",
-        "Every report covers all data of its customer as of the table's writing. Measured: how many do not.",
+        "Every report covers all data that its customer had when the table was written. Measured: how many do not.",
         lambda rows: float((~rows["is_current"]).sum()),
         _is_zero,
         AssetCheckSeverity.WARN,

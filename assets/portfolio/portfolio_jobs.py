@@ -1,8 +1,9 @@
 """Run jobs over a client's portfolio, such as backtests, slice by slice in the portfolio's queue.
 
-A slice holds whole customers: a 64th of them, at least `MIN_SLICE_CUSTOMERS`, or `SLICE_ROWS` rows. Its resulting rows
-become a file of the lake; its tallies are stored until they are added up. A customer that can't be computed is left
-out and counted, without affecting others. If a run fails for any reason, its job fails, too.
+A slice holds whole customers: a 64th of them but at least `MIN_SLICE_CUSTOMERS`, or fewer if these have more than
+`SLICE_ROWS` rows. Its resulting rows become a file of the lake; its tallies are stored until they are added up. A
+customer that can't be computed is left out and counted, without affecting others. If a run fails for any reason, its
+job fails, too.
 
 Several runs share a job: each computes slices that no other run holds under a lease. One of them waits until all slices
 are recorded, takes over those of killed runs, and ends the job. A killed run is repeated by Dagster and joins again.

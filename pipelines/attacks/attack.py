@@ -19,7 +19,7 @@ from pipelines.vocabulary.taxonomy import GROUPS
 
 # How many moved, reworded or remaining rows a reader notices, whatever their texts say; our judgement.
 MIN_SETTLEMENTS = 5  # of a processor, moved to days that have one already
-MIN_FEES = 2  # for dishonours that are not shown
+MIN_FEES = 2  # dishonour fees whose dishonours are hidden
 MIN_INVOICES = 3  # whose numbers were not issued yet
 MIN_INSTALMENTS = 6  # of the same sum, more often than monthly or beside rows that have such texts anyway
 LONGEST_PERIOD = 15  # days between instalments, on average; above it, they have the rhythm of a monthly bill

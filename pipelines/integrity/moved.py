@@ -1,8 +1,8 @@
 """Detect receipts that seem to have been moved to an earlier day.
 
 Whoever moves a receipt can correct all balances, but three things may still show its true day: the day that the text
-prints, the number of the invoice that it pays, and the weekly rhythm of a processor: settlements are missing on the
-days that they left, and come on top of the usual ones on the days to which they were moved.
+prints, the number of the invoice that it pays, and the weekly rhythm of a processor. Settlements are then missing on
+the days that they left, and come on top of the usual ones on the days to which they were moved.
 
 All credits are read, however small: one that can't change a balance still shows the rhythm, or the order of numbers.
 """
@@ -17,22 +17,23 @@ from pipelines.vocabulary.plans import collect
 
 # All our judgement.
 MIN_ROWS = 20  # fewer printed days, numbers or settlements show no habit
-USUAL = 0.85  # least share of an account's printed days, or of a customer's invoice numbers, that are as they should be
-DAYS_EARLY = 12  # from the posting date to a later date that the text prints
-LOWER, MIN_LOWER = 10, 5  # invoices of the next lower numbers: how many are compared, and how many there must be
-DAYS_AHEAD = 30  # by which an invoice is paid before half of them
-PAID_LATER = 0.8  # least share of them that are paid later
-MAX_SPAN = 100  # numbers in which they lie
-PAID_LATELY = 100  # days: receipts of the last weeks pay invoices whose lower numbers were paid not long before
-DAYS_BEHIND = 120  # by which an invoice is paid after half of those of lower numbers; this late, numbers show no order
-MIN_AHEAD = 2  # numbers; a single one may be mistyped
+USUAL = 0.85  # least share of an account's printed days, or of a customer's invoice numbers, in which nothing is odd
+DAYS_EARLY = 12  # a receipt is early if its text prints a date more than these days after its posting date
+# An invoice is compared with up to LOWER invoices that have the next lower numbers, and at least MIN_LOWER.
+LOWER, MIN_LOWER = 10, 5
+DAYS_AHEAD = 30  # it is ahead if half of them are paid more than these days later
+PAID_LATER = 0.8  # and at least this share of them are paid later
+MAX_SPAN = 100  # and its number is at most this much higher than theirs
+PAID_LATELY = 100  # and half of them were not yet paid this many days before the last row
+DAYS_BEHIND = 120  # it is behind if it is paid more than these days after half of them
+MIN_AHEAD = 2  # different numbers ahead: a single one may be mistyped
 LAST_WEEKS = 6  # in which settlements are missing
-MIN_WEEKS = 12  # of a processor before them: fewer show no rhythm
-MIN_MOVED = 4  # settlements that are missing, and earlier ones on top of the usual number
-MAX_SURPLUS = 0.25  # share of the earlier settlements; from this share on, the processor follows no weekly rhythm
-ABOUT = 4  # times more or fewer on top than missing
-USUAL_PAUSE = 0.95  # share of the pauses between settlements that are at most as long as usual
-ERRORS = 2  # standard errors by which the missing ones exceed chance
+MIN_WEEKS = 12  # of a processor before these weeks: fewer show no rhythm
+MIN_MOVED = 4  # least number of missing settlements, and of surplus ones before
+MAX_SURPLUS = 0.25  # largest share of the earlier settlements; above it, the processor follows no weekly rhythm
+ABOUT = 4  # largest factor between the numbers of missing and of surplus settlements
+USUAL_PAUSE = 0.95  # share of the pauses between settlements that are no longer than usual
+ERRORS = 2  # least number of missing settlements, in standard errors
 _RHYTHMIC = ("card_settlement", "platform_payout")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH_DAYS = 30.4  # as if all months were equally long: the error is below two days
@@ -51,7 +52,7 @@ def moved_receipts(facts: Facts) -> pl.DataFrame:
         _ahead_of_invoices: receipts.filter(text.str.contains("(?i)inv")),
         _surplus_settlements: receipts.filter(pl.col("category").is_in(_RHYTHMIC)),
     }
-    # Early: most customers have few such rows, and a query takes time even on an empty frame.
+    # Counted here, because most customers have few such rows, and a query takes time even on an empty frame.
     found = [detect(rows) for detect, rows in detectors.items() if rows.height >= MIN_ROWS]
     if not found:
         return receipts.select(_FOUND).clear()
@@ -101,11 +102,10 @@ def _before_printed_day(receipts: pl.DataFrame) -> pl.LazyFrame:
 def _ahead_of_invoices(receipts: pl.DataFrame) -> pl.LazyFrame:
     """Return receipts for invoices that can't have been issued yet.
 
-    A business numbers its invoices in order, so those of lower numbers were issued before. Any of them may be paid
-    later, but hardly ever are most of them, and half of them DAYS_AHEAD later. Only the latest numbers count: who moves
-    a receipt moves a recent one, and a number that a payer mistyped or made up may be any. So if as many are paid far
-    too late, they show no order. Higher numbers are not compared: if the last weeks' receipts are moved, many of them
-    are, too.
+    A business numbers its invoices in order, so those of lower numbers were issued before. Some of them may be paid
+    later, but hardly ever most of them, and half of them DAYS_AHEAD later. Only the latest numbers count, because only
+    recent receipts are moved. Payers also mistype and make up numbers: if as many are behind as ahead, they show no
+    order. Higher numbers are not compared: if the last weeks' receipts are moved, theirs may be moved, too.
     """
     day, number = pl.col("date").dt.epoch("d"), pl.col("number")
     lower = {"window_size": LOWER, "min_samples": MIN_LOWER}
@@ -138,14 +138,14 @@ def _ahead_of_invoices(receipts: pl.DataFrame) -> pl.LazyFrame:
 def _surplus_settlements(receipts: pl.DataFrame) -> pl.LazyFrame:
     """Return earlier settlements on top of a weekday's usual number, if the account's last weeks lack about as many.
 
-    A business that closes or loses trade lacks settlements, too, but none of them come on top of earlier ones.
+    A business that closes or loses trade lacks settlements, too, but had no surplus before.
     """
     settled = receipts.lazy().filter(pl.len().over(_STREAM) >= MIN_ROWS)
     days = _settlement_days(settled).pipe(collect).lazy()
     is_early, count, weeks = pl.col("age") >= 7 * LAST_WEEKS, pl.col("count"), pl.col("weeks")
     deviation = count * count / weeks - count * pl.col("of_weekday") / (weeks * weeks)
     rate = pl.col("earlier") / weeks
-    # A pause longer than nearly all before is a closure, and explains what is missing in it.
+    # A pause longer than nearly all earlier ones is a closure, which explains why settlements are missing.
     longest = pl.max_horizontal(pl.col("pause").filter(~is_early).max(), pl.col("age").min() + 1)
     closed = (longest - pl.col("pause").filter(is_early).quantile(USUAL_PAUSE)).clip(0) / 7
     streams = (

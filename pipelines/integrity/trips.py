@@ -15,8 +15,8 @@ from pipelines.vocabulary.plans import collect
 SAME_PARTY_DAYS = 45  # six weeks, and the days that a bank takes
 RELATED_DAYS = 21
 AT_ONCE_DAYS = 3  # if at least one party is unknown
-MIN_TRIPS = 2  # with one party: a deposit or a second payment of an invoice is returned only once
-MIN_ANY = 3  # with several parties, or with unknown ones
+MIN_TRIPS = 2  # trips with one party: a deposit or a second payment of an invoice is returned only once
+MIN_ANY = 3  # trips with several parties, or with unknown ones
 MIN_SHARE_OF_PAYER = 0.5  # of a payer's receipts that go to a similar or related name
 MIN_TURNS = 3  # of a circle
 CIRCLE_DAYS = 14

@@ -159,7 +159,7 @@ REJECTED = pl.Schema(
 # A row that repeats a stored transaction, or has the same id as an earlier row of its submission.
 DUPLICATES = pl.Schema({"job_id": UUID, "position": pl.UInt32(), "transaction_id": UUID})
 
-# What a later step of the enrichment may overwrite of what was read in a row itself.
+# Columns that are read in a row itself, and that a later step of the enrichment may overwrite.
 OVERWRITTEN = (
     *("category", "category_group", "confidence", "category_source", "category_basis"),
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_abn", "counterparty_group"),
@@ -210,10 +210,10 @@ TRANSACTIONS = pl.Schema(
         "flags": pl.List(pl.String()),  # sorted
         "enrichment_version": pl.UInt32(),  # the first version of the enrichment that gave the row these values
         "read_by": pl.String(),  # program, lists and model that read the row itself (`enrichment.reading`)
-        "as_read": pl.String(),  # JSON object of OVERWRITTEN as they read it, if a later step changed any; else null
+        "as_read": pl.String(),  # JSON object of OVERWRITTEN before a later step changed any of it; null if none did
     }
 )
-READ = (  # what is read in a row itself
+READ = (  # columns that are read in a row itself
     *("clean_description", "channel", "reference", "location", "card_last_four", "effective_date"),
     *("foreign_amount", "foreign_currency", "other_account", "alternatives", "intermediaries"),
     *OVERWRITTEN,

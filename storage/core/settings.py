@@ -246,12 +246,14 @@ class Settings(BaseSettings):
         description="`on`: URLs name the bucket in their path, not in their host; most servers except AWS's want it.",
     )
     s3_timeout_s: float = Field(
-        30.0, gt=0, description="Seconds for a request to the object store. For as long, failed requests are repeated."
+        30.0,
+        gt=0,
+        description="Seconds for a request to the object store. A failed request is repeated for as many seconds.",
     )
     broker_url: Annotated[str, AfterValidator(_check_broker_url)] = Field(
         "",
         description="`amqp://…` or `amqps://…` of RabbitMQ, or `redis://…`: any number of machines share the runs, on "
-        "one PostgreSQL and one lake. Without it, the workers of the home that Dagster runs in.",
+        "one PostgreSQL and one lake. Without it, only the workers of Dagster's own home execute runs.",
     )
     broker_prefix: str = Field(
         "tidemark",

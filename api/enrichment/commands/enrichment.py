@@ -250,7 +250,7 @@ def _compare_on_files(files: Sequence[ExportFile], own: OwnRules, currency: str 
         for lists in (None, own.lists)
     )
     impact = compare(before, after, now().astimezone(settings.zone).date())
-    stem = files[0].path.stem  # what a customer is called whom the file doesn't name
+    stem = files[0].path.stem  # the name of a customer that the file doesn't name
     return Compared(impact, 0, {number: Named(None, name or stem) for number, name in sent.customers.items()})
 
 

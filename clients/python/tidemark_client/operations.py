@@ -1544,7 +1544,7 @@ def get_service_metrics() -> Request[str]:
 def create_sandbox_customer(body: models.NewSandboxCustomer) -> Request[models.SandboxCustomerView]:
     """Create a synthetic business as a customer, with attributes, related parties, and transactions until yesterday.
 
-    Only in a sandbox. Every night, its transactions of the day that has passed are submitted, for a year.
+    Only in a sandbox. For a year, its transactions of the past day are submitted every night.
     """
     return Request("POST", "/v1/sandbox/customers", body=body, takes_idempotency_key=True)
 

@@ -20,7 +20,7 @@ Data = Mapping[str, Any]
 
 
 def side(records: Records) -> Side:
-    """Return recorded decisions as a side. It has no tallies, because different versions decided the customers."""
+    """Return recorded decisions as a side. It has no tallies, because different versions decided on the customers."""
     decisions = [_decision(number, each.content) for number, each in records.items()]
     limits = [limit for number, each in records.items() for limit in _limits(number, each.content)]
     return Side(
@@ -60,14 +60,14 @@ def _parse_reading(value: Value | None, kind: Kind) -> Reading:
 def _decision(number: int, content: Data) -> tuple[Any, ...]:
     outcome = content["answer"]["verdict"]["outcome"]
     steps = content["trace"]["steps"]
-    at = next((step for step in steps if step["matched"] is not False), None)
+    deciding = next((step for step in steps if step["matched"] is not False), None)
     results = [_code_with_mark(rule) for step in steps for rule in step["rules"] if rule["counted"] is not False]
     decisive = [
         _code_with_mark(rule)
-        for rule in (at["rules"] if at else ())
+        for rule in (deciding["rules"] if deciding else ())
         if (rule["counted"] is None if outcome == INDETERMINATE else rule["counted"])
     ]
-    return number, outcome, at and at["name"], decisive, results
+    return number, outcome, deciding and deciding["name"], decisive, results
 
 
 def _code_with_mark(rule: Data) -> str:
@@ -76,6 +76,6 @@ def _code_with_mark(rule: Data) -> str:
 
 
 def _limits(number: int, content: Data) -> Iterator[tuple[Any, ...]]:
-    """Yield the limits with the products' slugs, which are in the trace; the answer has them in the same order."""
+    """Yield the limits with the products' slugs, which are in the trace; the answer's limits are in its order."""
     priced = zip(content["trace"]["limits"], content["answer"]["computedLimits"], strict=True)
     return ((number, traced["product"], limit.get("amount")) for traced, limit in priced)

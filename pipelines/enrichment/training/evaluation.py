@@ -28,7 +28,7 @@ from pipelines.vocabulary.errors import Unprocessable
 TRAINED_SHARE = 0.8
 BINS = 10
 DRAWS = 500
-MIN_CUSTOMERS = 5  # of which one is left out of training
+MIN_CUSTOMERS = 5  # one in so many is left out of training; with fewer, none is
 BASELINE_PASSES, BASELINE_ROWS = 3, 120_000  # at least 3 passes over the rows and 120,000 rows seen (our judgement)
 
 

@@ -15,7 +15,7 @@ from pipelines.vocabulary.report_values import RATIO, ratio
 
 MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
 MIN_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
-SAME_SHARE = "0.5"  # of the days with rows of the account with fewer
+SAME_SHARE = "0.5"  # of the days with rows, of the account that has fewer such days
 _MENTIONED = ("maskedNumber", "name")
 _PAIR = ("accountId", "otherAccountId")
 

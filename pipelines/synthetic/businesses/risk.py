@@ -34,7 +34,7 @@ from random import Random
 from pipelines.synthetic.world.model import Condition, Latents, Outcome
 
 DISTRESSED_FROM = 1.35  # stress of about the worst 15 %, failing ones included
-FAILING_FROM = 2.2  # of about the worst 4 %
+FAILING_FROM = 2.2  # stress of about the worst 4 %
 START_UPS = 0.09  # share of the portfolio
 
 

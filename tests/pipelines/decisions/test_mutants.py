@@ -30,7 +30,7 @@ CACHED = (evaluate._value, evaluate._columns, readings._value_of_metric, reading
 
 @pytest.fixture
 def is_detected(interpreted_cases: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
-    """Return a function: whether the engine, as changed by the test, differs from the interpreter on these cases."""
+    """Return a function that says whether the engine, as changed by the test, differs from the interpreter."""
 
     def differs() -> bool:
         forget()
@@ -78,7 +78,7 @@ def halves_up(combine: Combine, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     return pl.when(small).then(round_column(up)).otherwise(round_column(combine(left, right)))
 
 
-def bands_to_their_bound(of: Columns, bounds: Sequence[str]) -> pl.Expr:
+def bands_including_bound(of: Columns, bounds: Sequence[str]) -> pl.Expr:
     placed, *values, chosen = of
     for below, value in reversed(list(zip(bounds, values, strict=True))):
         chosen = pl.when(placed <= constant(below)).then(value).otherwise(chosen)
@@ -105,17 +105,17 @@ ARITHMETIC: Mapping[str, tuple[str, Callable[[Columns], pl.Expr]]] = {
     "float multiply": ("multiply", in_floats(pl.Expr.mul)),
     "float divide": ("divide", in_floats(pl.Expr.truediv)),
     "floor divide": ("divide", floor_divided),
-    "halves of quotients up": ("divide", lambda of: halves_up(pl.Expr.truediv, of[0], without_zero(of[1]))),
-    "halves of products up": ("multiply", lambda of: reduce(lambda a, b: halves_up(pl.Expr.mul, a, b), of)),
+    "quotients with halves rounded up": ("divide", lambda of: halves_up(pl.Expr.truediv, of[0], without_zero(of[1]))),
+    "products with halves rounded up": ("multiply", lambda of: reduce(lambda a, b: halves_up(pl.Expr.mul, a, b), of)),
     "divide without a guard": ("divide", lambda of: round_column(of[0] / of[1])),
     "divide the other way": ("divide", lambda of: DIVIDE(of[::-1])),
     "divide without a bound": ("divide", lambda of: of[0] / without_zero(of[1])),
-    "zero for what is divided by zero": ("divide", lambda of: DIVIDE(of).fill_null(constant("0"))),
+    "division by zero gives zero": ("divide", lambda of: DIVIDE(of).fill_null(constant("0"))),
     "multiply without a bound": ("multiply", step_by_step(pl.Expr.mul)),
     "add without a bound": ("add", step_by_step(pl.Expr.add)),
     "subtract without a bound": ("subtract", step_by_step(pl.Expr.sub)),
     "subtract from the right": ("subtract", lambda of: reduce(lambda a, b: round_column(b - a), of)),
-    "bound at the end alone": ("add", lambda of: round_column(reduce(pl.Expr.add, of))),
+    "bound only at the end": ("add", lambda of: round_column(reduce(pl.Expr.add, of))),
     "sum that skips nulls": ("add", lambda of: round_column(pl.sum_horizontal(of))),
     "min that skips nulls": ("min", pl.min_horizontal),
     "max that skips nulls": ("max", pl.max_horizontal),
@@ -183,22 +183,25 @@ LOGIC: Mapping[str, tuple[str, Callable[[Node, list[pl.Expr]], pl.Expr]]] = {
     "any for all": ("all", lambda _, of: pl.any_horizontal(of)),
     "all that skips nulls": ("all", lambda _, of: pl.all_horizontal(each.fill_null(value=True) for each in of)),
     "any that skips nulls": ("any", lambda _, of: pl.any_horizontal(each.fill_null(value=False) for each in of)),
-    "all that false doesn't settle": ("all", lambda _, of: unknown_if_any_is(of, pl.all_horizontal(of))),
-    "any that true doesn't settle": ("any", lambda _, of: unknown_if_any_is(of, pl.any_horizontal(of))),
-    "swapped all": ("all", lambda _, of: pl.any_horizontal(each.is_null() for each in of) | pl.all_horizontal(of)),
-    "not of the unknown holds": ("not", lambda _, of: of[0].fill_null(value=False).not_()),
-    "between without its ends": ("between", lambda _, of: (of[0] > of[1]) & (of[0] < of[2])),
-    "between of all known": ("between", lambda _, of: unknown_if_any_is(of, of[0].is_between(of[1], of[2]))),
-    "unknown is none of a list": ("one_of", lambda node, of: of[0].is_in(node.subject).fill_null(value=False)),
-    "one of a list in any case": (
+    "all is unknown although one is false": ("all", lambda _, of: unknown_if_any_is(of, pl.all_horizontal(of))),
+    "any is unknown although one is true": ("any", lambda _, of: unknown_if_any_is(of, pl.any_horizontal(of))),
+    "all is true if one is unknown": (
+        "all",
+        lambda _, of: pl.any_horizontal(each.is_null() for each in of) | pl.all_horizontal(of),
+    ),
+    "not of unknown is true": ("not", lambda _, of: of[0].fill_null(value=False).not_()),
+    "between excludes its bounds": ("between", lambda _, of: (of[0] > of[1]) & (of[0] < of[2])),
+    "between needs all three values": ("between", lambda _, of: unknown_if_any_is(of, of[0].is_between(of[1], of[2]))),
+    "unknown is not one of the texts": ("one_of", lambda node, of: of[0].is_in(node.subject).fill_null(value=False)),
+    "texts compared without case": (
         "one_of",
         lambda node, of: of[0].str.to_lowercase().is_in([text.lower() for text in node.subject]),
     ),
-    "unknown isn't true": ("is_true", lambda _, of: of[0].fill_null(value=False)),
-    "all is known": ("is_known", lambda _, of: of[0].is_not_null() | True),
-    "nothing unknown is known": ("is_known", lambda _, of: pl.when(of[0].is_not_null()).then(pl.lit(value=True))),
-    "bands to their bound": ("tiers", lambda node, of: bands_to_their_bound(of, node.subject)),
-    "bands of what is unknown": ("tiers", lambda node, of: bands_of_unknown_numbers(of, node.subject)),
+    "isTrue of unknown is false": ("is_true", lambda _, of: of[0].fill_null(value=False)),
+    "everything is known": ("is_known", lambda _, of: of[0].is_not_null() | True),
+    "isKnown of unknown is unknown": ("is_known", lambda _, of: pl.when(of[0].is_not_null()).then(pl.lit(value=True))),
+    "bands include their bound": ("tiers", lambda node, of: bands_including_bound(of, node.subject)),
+    "bands for an unknown number": ("tiers", lambda node, of: bands_of_unknown_numbers(of, node.subject)),
     "the last band first": ("tiers", lambda node, of: last_band_first(of, node.subject)),
 }
 
@@ -266,25 +269,25 @@ def available_at_its_expiry(stated: readings.Attribute, kind: Any, now: Any) -> 
 
 
 PARTS: Mapping[str, tuple[object, str, object]] = {
-    "undecidable steps passed by": (evaluate, "_outcome", outcome_of_first_true_step),
-    "the last step that could decide named": (evaluate, "_step", last_step_not_false),
-    "rules deaf to what is unavailable": (evaluate, "_rules", rules_ignoring_on_unavailable),
-    "matched rules without their rank": (answer, "_matched_rules", unranked_rules),
+    "undecidable steps skipped": (evaluate, "_outcome", outcome_of_first_true_step),
+    "the last step that is not false decides": (evaluate, "_step", last_step_not_false),
+    "onUnavailable ignored": (evaluate, "_rules", rules_ignoring_on_unavailable),
+    "matched rules not sorted by rank": (answer, "_matched_rules", unranked_rules),
     "rounded to the nearest": (evaluate, "round_down", round_to_nearest),
     "rounded in floats": (evaluate, "round_down", round_in_floats),
-    "nothing at the minimum": (evaluate, "_round_limit", zero_at_the_minimum),
+    "nothing offered at the minimum": (evaluate, "_round_limit", zero_at_the_minimum),
     "the highest cap": (
         evaluate,
         "_lowest_cap",
         lambda caps: pl.max_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps)]),
     ),
-    "the first cap alone": (
+    "only the first cap": (
         evaluate,
         "_lowest_cap",
         lambda caps: pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps[:1])]),
     ),
-    "offers below nothing": (evaluate, "_at_least_zero", lambda value: value),
-    "nothing offered of what is unknown": (
+    "negative offers": (evaluate, "_at_least_zero", lambda value: value),
+    "unknown limits offered as zero": (
         evaluate,
         "_at_least_zero",
         lambda value: pl.max_horizontal(value, constant("0")),
@@ -295,9 +298,9 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "required_nodes",
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
-    "nothing is too large to be read": (readings, "round_column", lambda value: value.cast(NUMBER, strict=False)),
-    "still good at its expiry": (readings, "read_attribute", available_at_its_expiry),
-    "every band asked for": (unsettled, "_relevant_operands", lambda node, _: node.of),
+    "no bound on numbers that are read": (readings, "round_column", lambda value: value.cast(NUMBER, strict=False)),
+    "attribute available at its expiry": (readings, "read_attribute", available_at_its_expiry),
+    "values of all bands required": (unsettled, "_relevant_operands", lambda node, _: node.of),
 }
 
 

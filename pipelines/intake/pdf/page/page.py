@@ -57,8 +57,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The clockwise rotation of a page's text, as shown, from level: a scan may be skewed, or a page drawn sideways.
-    Words are stored level; `shown` returns their place on the page.
+    """How far a page's text is turned clockwise as shown: a scan may be skewed, or a page drawn sideways.
+
+    Words are stored as if the text were level. `to_page_as_shown` returns their place on the page.
     """
 
     cosine: float = 1.0
@@ -70,7 +71,7 @@ class Turn:
     def of(cls, degrees: float, width: float, height: float) -> "Turn":
         cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
         bare = cls(cosine, sine)
-        corners = [bare.to_upright(x, y) for x in (0.0, width) for y in (0.0, height)]
+        corners = [bare.to_level(x, y) for x in (0.0, width) for y in (0.0, height)]
         if abs(sine) < 0.5 and cosine > 0:  # skewed, neither sideways nor upside down: the corner stays
             return bare if abs(sine) > 1e-9 else cls()
         return cls(cosine, sine, -min(x for x, _ in corners), -min(y for _, y in corners))
@@ -87,7 +88,7 @@ class Turn:
         """Return the turn of a part of the page that begins at a point of the level text."""
         return replace(self, across=self.across - left, down=self.down - top)
 
-    def to_upright(self, x: Any, y: Any) -> tuple[Any, Any]:
+    def to_level(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Convert a point, or arrays of points, from the page as shown to the level text."""
         return (
             x * self.cosine + y * self.sine + self.across,

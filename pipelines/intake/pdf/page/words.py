@@ -65,7 +65,7 @@ def _turn_boxes(characters: Characters, turn: Turn, quarter: int, slope: float) 
     sine, cosine = np.sin(np.radians(abs(slope))), np.cos(np.radians(abs(slope)))
     scale = cosine**2 - sine**2
     wide, tall = (across * cosine - down * sine) / scale, (down * cosine - across * sine) / scale
-    x, y = turn.to_upright((characters.left + characters.right) / 2, (characters.top + characters.bottom) / 2)
+    x, y = turn.to_level((characters.left + characters.right) / 2, (characters.top + characters.bottom) / 2)
     half, half_height = np.maximum(wide, 0.1) / 2, np.maximum(tall, 0.1) / 2
     return Characters(
         code=characters.code,

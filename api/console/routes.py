@@ -30,7 +30,7 @@ UNROUTED: Final = {
 
 
 class PageRoute(APIRoute):
-    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page. What has GET has HEAD."""
+    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page. A route with GET also has HEAD."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -87,8 +87,10 @@ async def _respond_to_unrouted(request: Request, error: Exception) -> Response:
 
 
 def _lead_to_sign_in(request: Request) -> Response:
-    """Redirect to the page that signs people in. If a part of a page was asked for, reload the page instead, so that it
-    redirects; but not one where somebody is typing.
+    """Redirect to the page that signs people in.
+
+    If htmx asked for a part of a page, let it reload the whole page, which then redirects. But don't reload when a form
+    was sent, because what somebody typed would be lost.
     """
     if "hx-request" in request.headers:
         return Response(status_code=204, headers={"HX-Refresh": "true"} if request.method == "GET" else {})

@@ -283,7 +283,7 @@ OF_A_SANDBOX = (
         "nightly_feed",
         "5 0 * * *",
         sandbox_feed,
-        "Every night: send the day that has passed to the customers that the sandbox made.",
+        "Every night: submit the past day's transactions of the customers that the sandbox made.",
     ),
 )
 

@@ -115,7 +115,7 @@ def receiving(
     settings: Settings, execute: Execute, is_ready: Callable[[], bool], stop: threading.Event
 ) -> Iterator[Callable[[], bool]]:
     """Receive runs from when the worker is ready until `stop` is set. Yield a function that returns whether the
-    broker's connection stands.
+    broker is connected.
 
     Each run is executed in a thread of its own, so that the connection's heartbeats go on. `stop` is also set if
     receiving fails for good.

@@ -25,9 +25,9 @@ MAX_LINE_BYTES = 4_096
 
 
 class Verb(StrEnum):
-    TAKE = "take"  # execute this run; no: the worker is about to end or, with `only_if_free`, busy
-    HOLDS = "holds"  # is this run waiting or executing here?
-    INTERRUPT = "interrupt"  # stop this run; yes: it is executing and will report its own end
+    TAKE = "take"  # execute this run? "No": the worker is about to end or, with `only_if_free`, is busy
+    HOLDS = "holds"  # does this run wait or execute here?
+    INTERRUPT = "interrupt"  # stop this run? "Yes": it is executing and will report its own end
 
 
 @dataclass(frozen=True)

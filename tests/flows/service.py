@@ -1,4 +1,4 @@
-"""A whole Tidemark for tests: real processes in an empty home, used over HTTP like by any client."""
+"""A whole Tidemark for tests: real processes in an empty home, used over HTTP as any client uses it."""
 
 import json
 import os
@@ -111,7 +111,7 @@ class Service:
         return self._run(module, *arguments, check=True)
 
     def output_of(self, module: str, *arguments: str) -> str:
-        """Do as `run`, for a command that may fail."""
+        """Run a command that may fail, and return its output."""
         return self._run(module, *arguments, check=False)
 
     def _run(self, module: str, *arguments: str, check: bool) -> str:
@@ -181,7 +181,7 @@ class Client:
         return job_id
 
     def wait_for_job(self, job_id: str) -> dict[str, Any]:
-        """Wait until the job has ended, and return it. Calls that fail during a restart are repeated."""
+        """Wait until the job has ended, and return it."""
         for _ in range(60):
             job: dict[str, Any] = self.data("GET", f"/v1/jobs/{job_id}/status", wait=2)
             if job["status"] not in ("Queued", "Running"):

@@ -56,7 +56,7 @@ def _with_operands(seen: Seen) -> Iterator[Seen]:
         yield from _with_operands(each)
 
 
-# Moves
+# Transitions
 
 
 @dataclass

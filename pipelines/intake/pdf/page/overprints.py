@@ -10,7 +10,7 @@ from pipelines.intake.pdf.page.amounts import money
 from pipelines.intake.pdf.page.page import Page, Word
 
 _FIGURES = re.compile(r"[-+$(]*[0-9][0-9.,$]*[.,][0-9.,$]*\)?-?")
-_DIGIT, _MARK = 0.5, 0.25  # of the size: their usual widths
+_DIGIT, _MARK = 0.5, 0.25  # usual widths, as shares of the font's size
 _TOO_NARROW = 0.9  # of the usual width; narrow fonts come close to it
 
 

@@ -30,7 +30,7 @@ UNROUTED: Final = {
 
 
 class PageRoute(APIRoute):
-    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page. A route with GET also has HEAD."""
+    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page. Adds HEAD to GET."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

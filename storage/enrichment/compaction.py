@@ -6,9 +6,9 @@ points to their rows in the new file, and their current place is right. Nothing 
 compactions of one bucket at once do no harm, only superfluous work.
 
 A file is rewritten only if that pays. It is **settled** for a bucket if the bucket's customers in it would fill at
-least half of a file of their own, and at least half of its rows are live. All other files are **loose**. Loose files are merged
-when there are more than `LOOSE_FILES` of them, or when most rows of one are dead: rewriting it then costs less than it
-frees. All new files but the last are settled, so compacting again at once moves nothing.
+least half of a file of their own, and at least half of its rows are live. All other files are **loose**. Loose files
+are merged when there are more than `LOOSE_FILES` of them, or when most rows of one are dead: rewriting it then costs
+less than it frees. All new files but the last are settled, so compacting again at once moves nothing.
 """
 
 from collections import defaultdict

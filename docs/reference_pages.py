@@ -123,7 +123,7 @@ def _commands() -> Iterator[str]:
     yield "prints one line on standard error; the exit status is 1."
     yield ""
     yield "A list is a table as wide as the terminal, with the first digits of ids; an argument or option accepts these"
-    yield f"digits, {MIN_DIGITS} at least. Elsewhere than on a terminal, a list is TSV, with names, whole ids and"
+    yield f"digits, {MIN_DIGITS} at least. Without a terminal, a list is TSV, with names, whole ids and"
     yield "times in ISO 8601. `--json` prints JSON."
     yield ""
     for panel, listed in groupby(COMMANDS, lambda name: COMMANDS[name].panel):

@@ -35,7 +35,7 @@ WORKED = {
 
 
 def describe_entry(entry: Entry, zone: ZoneInfo) -> TimelineEntryView:
-    """Describe an entry. Times in its sentence are those of the zone."""
+    """Describe an entry. Times in its sentence are in the zone."""
     kind = entry.place.kind
     shown: Shown = {
         name: value.astimezone(zone) if isinstance(value, datetime) else value for name, value in entry.shown.items()

@@ -47,7 +47,7 @@ def _events(facts: Facts) -> pl.DataFrame:
 
 
 def _recent_rows(facts: Facts) -> pl.LazyFrame:
-    """Return the rows that still count: those at most `days` older than the customer's last row that no event reads."""
+    """Return the rows that still count: at most `days` older than the last row of the customer that no event reads."""
     others = facts.rows.lazy().filter(~pl.col("category").is_in(searched_categories()))
     reference = others.group_by(BY_CUSTOMER).agg(reference=pl.col("date").max())
     return (
@@ -62,7 +62,7 @@ def _recent_rows(facts: Facts) -> pl.LazyFrame:
 
 def _lasting_events(facts: Facts) -> pl.LazyFrame:
     """Return a row for each event that reaches a level, with that level's ceiling."""
-    reached = pl.col("reached") >= pl.col("least_count")
+    reaches_level = pl.col("reached") >= pl.col("least_count")
     return (
         _recent_rows(facts)
         .group_by(_EVENT)
@@ -75,7 +75,7 @@ def _lasting_events(facts: Facts) -> pl.LazyFrame:
             sum=pl.col("amount").sum(),
         )
         .join(_LEVELS.lazy(), on="code", how="inner")
-        .filter(reached, pl.col("sum") >= pl.col("least"))
+        .filter(reaches_level, pl.col("sum") >= pl.col("least"))
         .sort(*_EVENT, "least_count")
         .unique(_EVENT, keep="last", maintain_order=True)
         .join(facts.cached(_keys).lazy(), on=_EVENT, how="left", validate="1:1")
@@ -127,7 +127,12 @@ EVENTS = Table(
         Source(
             _recent_rows,
             (
-                Total("count", "count", pl.col("counts").cast(pl.Int64), meaning="the event's days, lenders or gaps"),
+                Total(
+                    "count",
+                    "count",
+                    pl.col("counts").cast(pl.Int64),
+                    meaning="how many days, lenders or gaps the event counts",
+                ),
                 Total("amount", "AUD", pl.col("amount"), meaning="of all its rows"),
             ),
         ),

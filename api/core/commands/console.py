@@ -102,7 +102,7 @@ def print_records(
 ) -> None:
     """Print records with the same keys: as a JSON array, on a terminal as a table of `columns`, elsewhere as TSV.
 
-    Without `columns`, the table has all. Elsewhere than on a terminal, `empty` goes to standard error. Records may come
+    Without `columns`, the table has all. Without a terminal, `empty` goes to standard error. Records may come
     one by one: at most RECORDS_AT_ONCE are in memory. Longer lists are printed as several tables.
     """
     parts = _parts(records)

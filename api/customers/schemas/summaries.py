@@ -60,7 +60,9 @@ class SummariesQuery(Paging):
     ] = None
     report_status: Annotated[
         ReportStatus | None,
-        choice_parameter("reportStatus", "Customer.InvalidReportStatus", ReportStatus, "Only with such reports."),
+        choice_parameter(
+            "reportStatus", "Customer.InvalidReportStatus", ReportStatus, "Only with reports in this status."
+        ),
     ] = None
     open_alerts: Annotated[
         bool | None,

@@ -153,7 +153,12 @@ def check(folder: Folder, as_json: AsJson = False) -> None:
 
 
 @enrichment.command("rules")
-def list_rules(client: Client = None, as_json: AsJson = False) -> None:
+def list_rules(
+    client: Annotated[
+        UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only the rules of this client.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """List the stored versions of clients' own rules, and which are in use.
 
     Example: tidemark enrichment rules

@@ -30,8 +30,7 @@ def create(
 ) -> None:
     """Create a synthetic business as a customer, with attributes and transactions until yesterday.
 
-    A running service enriches them, and every night adds the day that
-    has passed.
+    A running service enriches them, and every night adds the past day's.
 
     Example: tidemark sandbox create --client 2f0c81d6 --profile stacked
     """

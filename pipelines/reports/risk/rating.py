@@ -2,7 +2,7 @@
 
 A ceiling is the best rating that is still possible. Where one binds, the value rises to the lowest value of that
 rating, because a value of 1 % beside a rating of D would be read as a probability. A value that was calibrated on the
-client's outcomes stays.
+client's outcomes is not raised.
 
 The interval is about missing evidence alone: its high end is the value if all of that evidence were bad, its low end
 the value if all of it were good. It says nothing about chance.
@@ -46,7 +46,7 @@ def rating(value: pl.Expr) -> pl.Expr:
 
 @lru_cache(maxsize=100)
 def least_points(link: Link) -> tuple[tuple[str, Decimal], ...]:
-    """Return the fewest points whose value has each rating but the worst, to hundredths."""
+    """Return the fewest points that give each rating but the worst, in steps of a hundredth."""
     ends = (int(100 * (link.even + sign * 100 * link.doubling)) for sign in (-1, 1))
     every = range(*ends)
     return tuple((name, _points(every[_find_fewest_points(every, limit, link)])) for name, limit in RATINGS)
@@ -62,7 +62,7 @@ def _points(hundredths: int) -> Decimal:
 
 
 def rating_of_points(points: pl.Expr, link: Link) -> pl.Expr:
-    """Return the rating of the points' value without computing it, which takes long for many different points."""
+    """Return the rating of points without computing their values, which takes long for many different points."""
     reached = (pl.when(points >= pl.lit(least, POINTS)).then(pl.lit(name)) for name, least in least_points(link))
     return pl.coalesce(*reached, pl.lit(WORST))
 
@@ -141,7 +141,7 @@ def unknown_points(covered: Decimal, scorecard: Scorecard) -> Decimal:
 def add_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Add `low` and `high` to frames with `points`, `covered`, `value` and `event_ceiling`.
 
-    Unknown evidence earns nothing in the value, so the value is `high`; in `low` all of it earns its most. With all
+    Unknown evidence earns nothing in the value, so the value is `high`; in `low` all of it earns the maximum. With all
     evidence, a ceiling by evidence would no longer bind, but one by an event would.
     """
     shares = scored["covered"].unique()

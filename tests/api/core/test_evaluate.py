@@ -429,7 +429,7 @@ def test_an_evaluation_is_recorded_with_everything_that_it_read_and_a_hash(store
     assert (reported["outcome"], reported["slug"], reported["customerId"]) == ("proceed", SLUG, customer_id)
 
 
-OF_ITS_OWN = {
+WITH_OWN_METRIC = {
     **WITHOUT_INPUTS,
     "slug": "own",
     "metrics": [
@@ -448,7 +448,7 @@ OF_ITS_OWN = {
 
 
 def test_lineage_of_a_policys_own_metric_lists_the_transactions_that_were_read(store: Store, client: Client) -> None:
-    save_policy(store, client, OF_ITS_OWN)
+    save_policy(store, client, WITH_OWN_METRIC)
     customer_id = client.new_customer()
     today = datetime.now(store.settings.zone).date()
     client.submit_transactions(customer_id)
@@ -556,14 +556,14 @@ def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client)
 def test_what_ifs_and_shadow_runs_can_not_be_overridden(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     customer_id = with_score(client)
-    [beside] = read_evaluation(client, evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"])[
+    [shadow] = read_evaluation(client, evaluate_successfully(client, customer_id, inputs=INPUTS)["evaluationId"])[
         "shadows"
     ]
     what_if = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})[
         "evaluationId"
     ]
     said = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
-    for each in (beside, what_if):
+    for each in (shadow, what_if):
         answer = client.post(f"/v1/evaluations/{each}/override", said)
         assert describe_refusal(answer)[:2] == (409, "Evaluation.NotADecision")
 
@@ -600,8 +600,8 @@ def test_a_challengers_decision_is_recorded_but_not_returned(store: Store, clien
     customer_id = with_score(client)
     found = evaluate_successfully(client, customer_id, inputs=INPUTS)
     assert (found["verdict"]["outcome"], found["policyVersion"]) == ("proceed", 1)
-    [beside] = read_evaluation(client, found["evaluationId"])["shadows"]
-    reported = read_evaluation(client, beside)
+    [shadow] = read_evaluation(client, found["evaluationId"])["shadows"]
+    reported = read_evaluation(client, shadow)
     assert (reported["outcome"], reported["policyVersion"], reported["shadowOf"]) == (
         "blocked",
         2,
@@ -629,8 +629,8 @@ def test_a_challenger_may_need_fewer_inputs_but_no_others(store: Store, client: 
     fewer = DOCUMENT["declaredInputs"][:2]
     challenge(store, client, DOCUMENT | {"declaredInputs": fewer}, 100)
     found = evaluate_successfully(client, with_score(client), inputs=INPUTS)
-    [beside] = read_evaluation(client, found["evaluationId"])["shadows"]
-    assert read_evaluation(client, beside)["record"]["case"]["inputs"] == {"amount": 50000, "secured": True}
+    [shadow] = read_evaluation(client, found["evaluationId"])["shadows"]
+    assert read_evaluation(client, shadow)["record"]["case"]["inputs"] == {"amount": 50000, "secured": True}
     more = [*DOCUMENT["declaredInputs"], {"name": "term", "kind": "decimal"}]
     draft = save_policy(store, client, DOCUMENT | {"declaredInputs": more}, publish=False)
     path = f"/v1/decision-policies/{SLUG}/challenger"

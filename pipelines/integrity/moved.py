@@ -18,14 +18,14 @@ from pipelines.vocabulary.plans import collect
 # All our judgement.
 MIN_ROWS = 20  # fewer printed days, numbers or settlements show no habit
 USUAL = 0.85  # least share of an account's printed days, or of a customer's invoice numbers, in which nothing is odd
-DAYS_EARLY = 12  # a receipt is early if its text prints a date more than these days after its posting date
+DAYS_EARLY = 12  # a receipt is early if its text prints a date more than this many days after its posting date
 # An invoice is compared with up to LOWER invoices that have the next lower numbers, and at least MIN_LOWER.
 LOWER, MIN_LOWER = 10, 5
-DAYS_AHEAD = 30  # it is ahead if half of them are paid more than these days later
+DAYS_AHEAD = 30  # it is ahead if half of them are paid more than this many days later
 PAID_LATER = 0.8  # and at least this share of them are paid later
 MAX_SPAN = 100  # and its number is at most this much higher than theirs
 PAID_LATELY = 100  # and half of them were not yet paid this many days before the last row
-DAYS_BEHIND = 120  # it is behind if it is paid more than these days after half of them
+DAYS_BEHIND = 120  # it is behind if it is paid more than this many days after half of them
 MIN_AHEAD = 2  # different numbers ahead: a single one may be mistyped
 LAST_WEEKS = 6  # in which settlements are missing
 MIN_WEEKS = 12  # of a processor before these weeks: fewer show no rhythm

@@ -1,4 +1,4 @@
-"""`tidemark listen --subscribe`: the service reaches a receiver of this machine, without a setting and a restart."""
+"""`tidemark listen --subscribe`: the service reaches a receiver on this machine, without a setting or a restart."""
 
 import json
 import signal
@@ -86,8 +86,8 @@ def _last_error(store: Store) -> str | None:
 
 def test_what_a_killed_receiver_left_is_deleted(store: Store, client_id: UUID) -> None:
     with Receiver(store.settings.home) as receiver:
-        left = temporary_subscriptions(store, receiver, client_id, TYPES[:1])
-        left.__enter__()  # and never left
+        killed = temporary_subscriptions(store, receiver, client_id, TYPES[:1])
+        killed.__enter__()  # but never exited
         with temporary_subscriptions(store, receiver, client_id, TYPES[:1]) as [made], store.db.reading() as r:
             assert [each.subscription_id for each in subscriptions.find(r, client_id).items] == [made.subscription_id]
 
@@ -110,9 +110,9 @@ def test_an_interrupt_removes_the_subscriptions(store: Store, client_id: UUID) -
     ):
         assert process.stdout is not None
         assert process.stderr is not None
-        begun, told, test = (json.loads(process.stdout.readline()) for _ in range(3))
+        begun, subscribed, test = (json.loads(process.stdout.readline()) for _ in range(3))
         assert urlsplit(begun["listening"]).hostname == "127.0.0.1"
-        assert len(told["subscriptionIds"]) == len(EventType)
+        assert len(subscribed["subscriptionIds"]) == len(EventType)
         assert (test["verified"], test["event"]["test"]) == (True, True)
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0

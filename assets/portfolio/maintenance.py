@@ -50,7 +50,7 @@ def carry_out(
 ) -> Counts:
     """Do the task for each customer of the bucket that meets `condition`.
 
-    None is tried again, except to find a damaged file.
+    If a file is damaged, the customers of its slice are tried again in parts, to find those whose file it is.
 
     Args:
         do: does the task for the customers of a slice.

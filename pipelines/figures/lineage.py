@@ -29,7 +29,7 @@ CONTRIBUTIONS = pl.Schema({"transaction_id": UUID, "contribution": pl.Decimal(38
 class Sum:
     """A figure that is the sum of `contributions` (schema CONTRIBUTIONS). A transaction may contribute twice.
 
-    `format`: how the value is written, as of metrics; None: its name tells.
+    `format`: how the value is written, with the formats of metrics; None: its name shows it.
     """
 
     contributions: pl.DataFrame

@@ -1,7 +1,7 @@
 """A bucket of an S3-compatible object store.
 
 The library (https://developmentseed.org/obstore) repeats requests that fail with a 5xx status or whose connection
-breaks. If that doesn't help, it is an `Unreachable`, which is handled like an unreachable database
+breaks. If that doesn't help, `Unreachable` is raised, which is handled like an unreachable database
 (`database.UNREACHABLE`): the API responds with 503, and a run's jobs wait.
 """
 
@@ -101,7 +101,7 @@ class Bucket:
                 obstore.delete(self._store, paths)
 
     def probe(self) -> None:
-        """Raise Unreachable unless the bucket responds quickly, if only that there is no such object."""
+        """Raise Unreachable unless the bucket responds quickly. That there is no such object is a good response."""
         with suppress(FileNotFoundError), _translate_errors():
             obstore.get(self._impatient, ".probe")
 

@@ -67,7 +67,7 @@ SUBMISSIONS = (Flow.ENRICHMENT, Flow.EXTRACTION)  # flows that add rows
 
 
 class Stage(StrEnum):
-    """The stage of an extraction that is waiting, is running or was the last."""
+    """The stage of an extraction: the one that waits or runs, or that ran last."""
 
     EXTRACTION = "extraction"
     ENRICHMENT = "enrichment"

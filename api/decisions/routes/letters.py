@@ -26,8 +26,8 @@ REFUSED = ("Evaluation.NotADecision", "Evaluation.Indeterminate", "Evaluation.Co
 def get_letter(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
     """Read the letter that tells the applicant the outcome: a printable page with the policy's messages for customers.
 
-    After an override, the letter has the outcome that the person decided, without the policy's reasons for its own.
-    What-ifs and a challenger's evaluations have no letter, and neither has an outcome that is indeterminate.
+    After an override, the letter has the outcome that the person decided. If the policy's outcome was another one, its
+    reasons are left out. What-ifs, a challenger's evaluations and indeterminate outcomes have no letter.
     """
     return Page(_letter(caller, evaluation_id), headers={"Content-Security-Policy": CONTENT_POLICY})
 

@@ -280,8 +280,8 @@ class SensitivityView(View):
     )
     changes: list[ChangeView] = Field(
         description="For an unavailable number: each other outcome that its value alone could bring about, with the "
-        "value nearest to zero that does; nearest first. Empty if there is none, for example because other numbers are "
-        "unavailable too. Always empty for a number that has a value."
+        "value nearest to zero that brings it about; nearest first. Empty if there is none, for example because other "
+        "numbers are unavailable too. Always empty for a number that has a value."
     )
     suggestions: list[ChangeView] = Field(
         description="Changes that the lender or the applicant can aim at, rounded as people would write them; nearest "

@@ -83,7 +83,7 @@ class SentBacktest(Received):
                 ],
                 "description": "What to compare with: another version; `published` (default), the published version; "
                 "`recorded`, each customer's last evaluation by the end of the day, with its inputs; or `challenger`, "
-                "such evaluations and what this version decided beside them as the challenger.",
+                "the evaluations beside which this version decided as the challenger.",
             },
         ),
     ] = PUBLISHED

@@ -108,8 +108,9 @@ class FacilityView(View):
     missed_dates: list[date] = Field(description="Date of a returned repayment, or due date of a missing one.")
     repaid_total: Money = Field(description="AUD, paid from the accounts, less returned repayments.")
     inferred: bool = Field(
-        description="Whether the facility is inferred from what payments do, because no text says what they are; or "
-        "its repayments, from a fall in card payouts. No metric, rating, rule or policy reads what is inferred."
+        description="Whether the facility is inferred from the pattern of its payments, because no text says what they "
+        "are; or its repayments are inferred from a fall in card payouts. No metric, rating, rule or policy reads what "
+        "is inferred."
     )
     inferred_confidence: float | None = Field(ge=0, le=1, description="Null if nothing was inferred.")
     withheld_share: float | None = Field(

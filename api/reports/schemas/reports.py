@@ -248,7 +248,9 @@ class LineageInputView(View):
 
     name: str
     value: Any = Field(description="The value that the formula used.")
-    format: str | None = Field(description="How the value is written, as of metrics; null: its name tells.")
+    format: str | None = Field(
+        description="How the value is written, with the formats of metrics; null: its name shows it."
+    )
     figure: str | None = Field(description="The figure whose lineage explains it; null for a constant.")
 
 
@@ -264,7 +266,9 @@ class LineageView(Counts):
     kind: str
     figure: str
     value: Any
-    format: str | None = Field(description="How the value is written, as of metrics; null: its name tells.")
+    format: str | None = Field(
+        description="How the value is written, with the formats of metrics; null: its name shows it."
+    )
     by: Literal["sum", "formula"] = Field(description="Whether it is a sum of contributions or a formula of inputs.")
     words: str | None = Field(description="The formula; null for a sum.")
     inputs: list[LineageInputView]

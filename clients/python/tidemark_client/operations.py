@@ -898,8 +898,8 @@ def override_decision(evaluation_id: str, body: models.SentOverride) -> Request[
 def get_letter(evaluation_id: str) -> Request[str]:
     """Read the letter that tells the applicant the outcome: a printable page with the policy's messages for customers.
 
-    After an override, the letter has the outcome that the person decided, without the policy's reasons for its own.
-    What-ifs and a challenger's evaluations have no letter, and neither has an outcome that is indeterminate.
+    After an override, the letter has the outcome that the person decided. If the policy's outcome was another one, its
+    reasons are left out. What-ifs, a challenger's evaluations and indeterminate outcomes have no letter.
     """
     return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}/letter.html")
 

@@ -76,13 +76,13 @@ NOT_ON_PAGES = {  # texts that no page shows today
 
 @dataclass
 class Seen:
-    """A house, and its pages as an admin sees them, by path with braces and query."""
+    """A lender with hostile texts, and its pages as its admin sees them, by path with braces and query."""
 
     house: HostileHouse
     pages: dict[tuple[str, str], requests.Response] = field(default_factory=dict)
 
     def open(self, path: str, query: str) -> requests.Response:
-        """Open a page as the house's admin; pages for signing in as nobody."""
+        """Open a page as the lender's admin; but pages for signing in without being signed in."""
         visitor = Visitor(self.house.admin.base_url) if path.startswith("/sign-in") else self.house.admin
         return visitor.get(f"{insert(path, self.house)}?{query}")
 
@@ -178,7 +178,7 @@ def test_hostile_texts_are_only_text(seen: Seen, base_url: str, subtests: pytest
 
 
 def test_hostile_queries_are_only_text(seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests) -> None:
-    """Whatever a page reads of its address: the fields of its filters, and what its function declares."""
+    """Everything that a page reads from its address is tried: the fields of its filters, and declared parameters."""
     queries = declared_queries(store)
     for path, page in seen.html():
         filters = [each for form in page.all("form") if form.attributes.get("method") == "get" for each in fields(form)]
@@ -212,7 +212,7 @@ def fields(form: Element) -> dict[str, str]:
 def test_another_client_gets_what_an_unknown_id_gets(
     seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests
 ) -> None:
-    """In each place of an address, with the stranger's own ids in the others, and in all places at once."""
+    """Foreign ids are tried in each place of an address, with the stranger's own ids elsewhere; and in all at once."""
     stranger = Stranger(store, base_url)
     forms = find_forms(seen, store)
     for method in ("GET", "POST"):
@@ -232,7 +232,7 @@ def test_another_client_gets_what_an_unknown_id_gets(
 def test_forms_are_for_the_roles_with_their_scope(
     seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests
 ) -> None:
-    """With ids that nothing has, a role that may send a form gets another refusal."""
+    """The ids don't exist, so a role that may send a form is refused, too, but for another reason."""
     found = find_forms(seen, store)
     forms = {path: sent for path, sent in found.items() if path not in WITH_FILES and not path.startswith("/sign-in")}
     unknown = {kind(name): str(uuid4()) for path in forms for name in parameters(path)}
@@ -251,7 +251,7 @@ def test_forms_are_for_the_roles_with_their_scope(
 def test_hostile_values_of_forms_are_only_text(
     seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests
 ) -> None:
-    """In each field by itself, whether the form is refused or carried out."""
+    """A hostile value is tried in each field by itself, whether the form is then refused or carried out."""
     admin = seen.house.admin
     for path, sent in find_forms(seen, store).items():
         for name in sent.keys() - {"csrf"}:

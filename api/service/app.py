@@ -85,7 +85,7 @@ def create_app(store: Store, *, shows_docs: bool = True, is_sandbox: bool = True
 
     Args:
         shows_docs: adds `/docs` and `/openapi.json`.
-        is_sandbox: adds what makes synthetic customers.
+        is_sandbox: adds the routes that make synthetic customers.
     """
     app = FastAPI(
         title=NAME,

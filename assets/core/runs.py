@@ -16,7 +16,7 @@ JOB_OF = {
 }
 
 # The portfolio's assets, partitioned by the customers' buckets. Dagster's run coordinator queues their runs, so that
-# only a few execute at a time (`TIDEMARK_PORTFOLIO_RUNS`).
+# each worker executes one at a time.
 REENRICHED = "reenriched_transactions"
 COMPACTED = "compacted_transactions"
 REFRESHED = "refreshed_reports"

@@ -1,4 +1,4 @@
-"""The held-out attacks and lookalikes, written from their paragraphs before any rule that detects them."""
+"""The held-out attacks and lookalikes, written from their descriptions alone, before any rule detected them."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
@@ -133,7 +133,7 @@ def bond_paid_and_returned(
 def money_held_for_others(
     applicant: Applicant, rng: Random, *, count: int = 4, share: Decimal = Decimal("0.25"), fee_percent: int = 4
 ) -> pl.DataFrame:
-    """Receive other people's money and pass it on after some weeks, less a fee, to whom it is owed."""
+    """Receive money for other people, and pass it on to them after some weeks, less a fee."""
     writer = PaymentWriter(applicant, rng)
     made: list[Movement] = []
     for start in draw_days(rng, applicant.applied_on - timedelta(days=45), 250, count):
@@ -333,7 +333,7 @@ def own_transfers_as_receipts(
 def equal_amounts_same_day(
     applicant: Applicant, rng: Random, *, count: int = 4, share: Decimal = Decimal("0.1")
 ) -> pl.DataFrame:
-    """Let a customer pay a sum on the day on which it is paid to a supplier from another account."""
+    """Let a customer pay a sum on the same day as an equal sum is paid to a supplier from another account."""
     writer = PaymentWriter(applicant, rng)
     others = applicant.ledger.filter(pl.col("account") != writer.account)["account"].unique(maintain_order=True)
     if others.is_empty():

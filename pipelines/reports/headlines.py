@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 Reports = Mapping[str, Mapping[str, Any]]  # parsed data by kind of report; a kind that wasn't computed is absent
-WINDOW_DAYS: Final = 90  # of the money that the report page's cards show, too
+WINDOW_DAYS: Final = 90  # of the money figures here and on the report page's cards
 
 
 @dataclass(frozen=True)
 class Headline:
     """A figure by name: a member of a report (`path`), or a `column` of one row of a table.
 
-    The row is that whose member `days` is WINDOW_DAYS or, of a table by month, the last.
+    The row is the one whose `days` is WINDOW_DAYS; in a table by month, it is the last one.
     """
 
     name: str

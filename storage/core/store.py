@@ -40,7 +40,7 @@ class Store:
 
 
 def open_lake(settings: Settings, db: Database) -> Lake:
-    """Return the lake that the settings name: a folder, or a bucket, whose library others needn't load."""
+    """Return the lake that the settings name: a folder, or a bucket. Only a bucket needs the modules imported here."""
     if not settings.has_bucket:
         return Lake(settings.lake)
     from storage.core.bucket import Bucket  # noqa: PLC0415

@@ -19,7 +19,7 @@ from tests.browser.people import Keyboard
 from tests.browser.software import works
 from tests.browser.steps import REASON, approve, create_key, open_page, override_decision, replace_key, save_draft
 
-UPLOADED_FOR = 41  # a business that the house doesn't have
+UPLOADED_FOR = 41  # the number of a synthetic business that the lender of these tests doesn't have
 DECIDED_BY = "merchant-cash-advance"
 EDITED = "Line of credit"
 ADOPTED = "data-stale"  # a ruleset of the library
@@ -131,7 +131,7 @@ def test_decision_is_made_overridden_and_written_to_the_applicant(house: House, 
 def test_alert_is_snoozed_noted_and_acknowledged(house: House, page: Page) -> None:
     keyboard, address = enter(house, page, Role.ANALYST), f"/alerts/{house.ids['match_id']}"
     page.goto(house.service.base_url + address)
-    if page.get_by_role("button", name="Reopen", exact=True).count():  # a story has closed it
+    if page.get_by_role("button", name="Reopen", exact=True).count():  # another test may have closed it
         keyboard.follow_button("Reopen")
     keyboard.follow_link("Work")
     keyboard.follow(page.locator(f"a[href='{address}']"))

@@ -29,7 +29,7 @@ from pipelines.vocabulary.taxonomy import LISTED_IN, SIDES, TAXONOMY, Sign
 
 FOLDER, PURPOSES = "counterparties", "purposes.yaml"
 _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside every lender
-_SHOPS = frozenset(  # purposes of those who sell to people, and employ no such trade as PLUMBING
+_SHOPS = frozenset(  # purposes of shops for people, whose names contain no trade such as PLUMBING
     ("entertainment", "fitness", "fuel", "groceries", "household", "meals", "personal_care", "personal_retail", "pets")
 )
 _KINDS = tuple(CounterpartyKind.categories)
@@ -164,7 +164,7 @@ class Directory:
 
 @cache
 def _any_trade() -> str:
-    """Return a pattern for the text after a name (the rest of its last word first) if the next word is a trade."""
+    """Return a pattern for the text behind a name, from the rest of its last word on, if the next word is a trade."""
     return rf"^\S* (?:{'|'.join(list_trades())}) "
 
 

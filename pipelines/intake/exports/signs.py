@@ -106,8 +106,8 @@ def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
 def _sign_as_stated(rows: pl.DataFrame) -> Signed:
     """Read debits as money out, as banks mean them, unless balances that rise with debits show a business's own books.
 
-    There a debit to the bank's account is money in. Such balances are also those of a card on which they are owed. What
-    decides is the account's type, then whether the balances are below zero or the words are those of charges.
+    In such books, a debit to the bank's account is money in. But the balances owed on a card rise with debits, too. The
+    account's type decides, or else whether the balances are below zero or the words are those of charges.
     """
     judged = rows.pipe(_add_evidence)
     contrary = pl.col("mirrored") & ~pl.col("owing")

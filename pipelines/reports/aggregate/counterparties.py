@@ -74,12 +74,12 @@ _TOTALS = (
     Total("amount", "AUD", _SIZE, meaning="paid by or to the counterparty; a refund counts in the other direction"),
     Total("transactionCount", "count", _ONE, meaning="payments"),
     Total("monthsSeen", "count", pl.when("first_of_month").then(_ONE), meaning="calendar months with a payment"),
-    Total("lastQuarter", "AUD", pl.when(_AGE < TREND).then(_SIZE), meaning="of `amount`, in the last 90 days"),
+    Total("lastQuarter", "AUD", pl.when(_AGE < TREND).then(_SIZE), meaning="the part of `amount` in the last 90 days"),
     Total(
         "quarterBefore",
         "AUD",
         pl.when((_AGE >= TREND) & (_AGE < 2 * TREND)).then(_SIZE),
-        meaning="of `amount`, in the 90 days before",
+        meaning="the part of `amount` in the 90 days before",
     ),
 )
 TOP_COUNTERPARTIES = Table(

@@ -248,8 +248,8 @@ TAX_OBLIGATIONS = replace(
     id="tax_obligations",
     name="Activity statements: implied and paid",
     meaning="What a quarter's takings, costs and wages imply, against what the tax office was paid for it as activity "
-    "statements and withheld tax, minus refunds. A payment is for the quarter whose statement was due next. If hardly "
-    "anything was paid in time for the quarter before that, it is a late payment for that one.",
+    "statements and withheld tax, minus refunds. A payment is for the quarter whose statement is due next. But if "
+    "hardly anything was paid in time for the quarter before, it is a late payment for the quarter before.",
     listed=listed_quarters,
     sources=(
         *(replace(source, is_listed=True) for source in IMPLIED.sources),
@@ -266,7 +266,7 @@ TAX_OBLIGATIONS = replace(
                     "days",
                     pl.col("days_late"),
                     complete=True,
-                    meaning="days late of the first late payment; null: none was late",
+                    meaning="how many days late the first late payment was; null: none was late",
                 ),
             ),
             by=(PERIOD_END,),

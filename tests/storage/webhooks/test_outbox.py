@@ -61,7 +61,7 @@ def enqueue(store: Store, *new: NewEvent) -> None:
 def claim(
     store: Store, now: datetime, holder: UUID = ME, limit: int = outbox.SLOTS, free: int = outbox.SLOTS
 ) -> list[Claimed]:
-    """Claim as a sender with this many free slots does, and check that `any_due` agrees."""
+    """Claim as a sender with this many free slots does, and check that `has_due` agrees."""
     with store.db.writing() as w:
         expected = limit > 0 and outbox.has_due(w, free)
         claimed = outbox.claim_due(w, holder, limit, LEASE_S, now, free)
@@ -120,7 +120,7 @@ def test_a_subscription_created_after_the_event_does_not_get_it(store: Store, no
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_thousand_events_reach_the_same_subscriptions_as_a_plain_loop_finds(
+def test_many_events_reach_the_same_subscriptions_as_a_plain_loop_finds(
     store: Store, now: datetime, data: st.DataObject
 ) -> None:
     types = (EventType.JOB_COMPLETED, EventType.JOB_FAILED)

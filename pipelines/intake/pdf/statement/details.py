@@ -167,8 +167,8 @@ def _closes(line: Line) -> bool:
 def _kind(head: Sequence[Line], cover: Sequence[Line], layout: Layout | None, *, is_statement: bool) -> Kind:
     """Return the kind that the document calls itself at its head.
 
-    If it doesn't say, it is a statement if it has a period and both balances, or a closing row. Otherwise it is what the
-    layout says, or a listing if there is no layout.
+    If it doesn't say, it is a statement if it has a period and both balances, or a closing row. Otherwise it is what
+    the layout says, or a listing if there is no layout.
     """
     texts = [line.text for line in chain(cover[:_HEAD], head) if not has_amount(line.text)]
     if any(_INTERIM.search(text) for text in texts):

@@ -69,7 +69,7 @@ log = logging.getLogger("tidemark.api")
 
 @dataclass(frozen=True)
 class State:
-    """Everything that a customer's reports depend on besides the formulas: no two states have the same key."""
+    """Everything that a customer's reports depend on besides the formulas. It is the key of the caches."""
 
     place: Location | None  # of immutable rows
     data_version: int

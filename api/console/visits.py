@@ -5,6 +5,8 @@ import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from threading import Thread
 from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -20,6 +22,7 @@ from api.console import rendering
 from api.console.calls import Calls
 from api.console.file_names import PassingForm
 from api.core.limits import Limits
+from pipelines import reports
 from pipelines.pages import wording
 from pipelines.vocabulary.errors import Forbidden, TooLarge
 from storage.access import sessions
@@ -147,9 +150,16 @@ async def signed_in(request: Request) -> Page:
         raise SignInNeeded
     limits: Limits = request.app.state.limits
     limits.count_request(request.scope, session.user.user_id)
+    _load_reports()
     page = Page(request, session, calls_of(request, session))
     request.state.page = page  # for a refusal
     return page
+
+
+@cache
+def _load_reports() -> None:
+    """In another thread, once per process: so that a person who opens reports of another day need not wait for it."""
+    Thread(target=reports.load, name="load reports").start()
 
 
 SignedIn = Annotated[Page, Depends(signed_in)]

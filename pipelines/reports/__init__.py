@@ -20,6 +20,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.enrichment import calendars
+from pipelines.enrichment.income import kinds
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Explain, Trace, no_figure
 from pipelines.reports import aggregate, completeness, risk
@@ -27,7 +29,7 @@ from pipelines.reports.aggregate import aggregate_report, compute_table, explain
 from pipelines.reports.completeness import completeness_report, explain_completeness
 from pipelines.reports.risk import explain_risk, risk_report
 
-__all__ = ["REPORTS", "Report"]
+__all__ = ["REPORTS", "Report", "load"]
 
 
 @dataclass(frozen=True)
@@ -82,3 +84,11 @@ REPORTS: Mapping[str, Report] = MappingProxyType(
         "aggregate": Report("aggregate", aggregate.VERSION, aggregate_report, explain_aggregate, compute_table),
     }
 )
+
+
+def load() -> None:
+    """Load what reports would otherwise load when they first need it, which takes a second."""
+    import scipy.sparse.csgraph  # noqa: F401, PLC0415  # used where loans are inferred
+
+    kinds.load()
+    calendars.business_days()

@@ -4,7 +4,8 @@ import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from threading import get_ident
+from queue import SimpleQueue
+from threading import current_thread, get_ident
 from time import sleep
 from uuid import UUID
 
@@ -12,7 +13,9 @@ import pytest
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 
+from api.console import visits
 from api.console.visits import FORM_BYTES, local_path
+from pipelines import reports
 from storage.access import passwords, sessions, users
 from storage.access.roles import GRANTS, Role
 from storage.access.users import LOCKED_FOR, MAX_FAILURES, User
@@ -43,6 +46,19 @@ def user(store: Store, client_id: UUID) -> User:
     with store.db.writing() as w:
         users.set_password(w, made, passwords.hash_password(PASSWORD))
     return made
+
+
+def test_first_page_loads_reports_in_a_thread(
+    store: Store, base_url: str, client_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = SimpleQueue[str]()
+    monkeypatch.setattr(reports, "load", lambda: loads.put(current_thread().name))
+    visits._load_reports.cache_clear()
+    visitor = visit_as(store, base_url, client_id, Role.VIEWER)
+    for _ in range(2):
+        assert visitor.get("/account").status_code == 200
+    assert loads.get(timeout=20) == "load reports"
+    assert loads.empty()
 
 
 def test_right_password_starts_a_session(base_url: str, user: User) -> None:

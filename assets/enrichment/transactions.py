@@ -188,13 +188,13 @@ def _compute(inputs: _PassInput) -> Computed:
 
 
 def _run_pass(inputs: _PassInput) -> _Pass:
-    held = inputs.held.collect()
     validated = validate(inputs.landed, inputs.timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
-    enriched = enrich(held, accepted, inputs.retracting.validate(inputs.timezone), inputs.knowledge)
+    enriched = enrich(inputs.held.collect(), accepted, inputs.retracting.validate(inputs.timezone), inputs.knowledge)
     rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
+    changed = find_changed_customers(enriched.before, rows)
     in_vain = unchanged_details(accepted, duplicates, rows) if duplicates.height else ()
-    return _Pass(rows, duplicates, rejected, frozenset(find_changed_customers(held, rows)), frozenset(in_vain))
+    return _Pass(rows, duplicates, rejected, frozenset(changed), frozenset(in_vain))
 
 
 def _write(store: Store, work: Work, inputs: _PassInput, computed: Computed) -> Committed:

@@ -32,16 +32,18 @@ from pipelines.vocabulary.schemas import TRANSACTIONS, sort_rows
 
 ENRICHMENT_VERSION = 10
 NOT_COMPARED = ("enrichment_version", "read_by", "as_read")  # what says how a row came to be, not what it is
-NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
 MIN_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
 
 
 @dataclass(frozen=True)
 class Enriched:
-    """All rows of the customers as `transactions` (schema TRANSACTIONS, sorted), and the `duplicates` left out."""
+    """All rows of the customers as `transactions` (schema TRANSACTIONS, sorted), the `duplicates` left out, and what
+    was held before, as `before` (from `fingerprint_customers`).
+    """
 
     transactions: pl.LazyFrame
     duplicates: pl.LazyFrame
+    before: pl.DataFrame
 
 
 def prepare() -> None:
@@ -64,41 +66,40 @@ def enrich(
     """Add accepted rows to what is held, remove retracted ones, and enrich all rows of every customer.
 
     Args:
-        held: the customers' rows so far, including versions from before a retraction (schema TRANSACTIONS).
+        held: the customers' rows so far, including versions from before a retraction (schema TRANSACTIONS). A long
+            history takes gigabytes: a caller that doesn't keep it sets its memory free.
         accepted: new, validated rows of these customers (schema ACCEPTED).
         retractions: submissions to take back.
         knowledge: what is known about the customers besides their transactions.
     """
     is_former = pl.col("retracted_seq").is_not_null()
     replayed = identify_without(held.filter(~is_former), accepted, retractions)
-    transactions = derive(replayed.identified.rows, knowledge, held).with_columns(
+    read = read_rows(replayed.identified.rows, held, knowledge)
+    history, before = [held.filter(is_former), replayed.former], fingerprint_customers(held)
+    duplicates = replayed.identified.duplicates
+    del held, replayed
+    transactions = derive(read, knowledge).with_columns(
         enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), retracted_seq=pl.lit(None, pl.Int64())
     )
-    history = [held.filter(is_former), replayed.former]
     every = pl.concat([transactions.match_to_schema(TRANSACTIONS), *history])
-    return Enriched(sort_rows(every).lazy(), replayed.identified.duplicates.lazy())
+    return Enriched(sort_rows(every).lazy(), duplicates.lazy(), before)
 
 
-def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN, held: pl.DataFrame = NOTHING_HELD) -> pl.DataFrame:
-    """Derive everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`).
+def derive(read: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.DataFrame:
+    """Derive everything that follows from all rows of whole customers (from `read_rows`).
 
     Customers don't affect each other, so many rows are divided among the cores.
-
-    Args:
-        held: the same rows as they were enriched before (schema TRANSACTIONS), as far as they were; others may be
-            among them.
     """
-    read = read_rows(rows, held, knowledge)
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return pl.concat(pool.map(partial(_derive_share, knowledge=knowledge), _split_by_core(read)))
 
 
 def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
     """Split the rows into one part per core, each of whole customers. Few rows stay in one part."""
-    shares = min(pl.thread_pool_size(), rows.height // MIN_SHARE)
+    customers = rows["customer_number"].value_counts().sort("customer_number")
+    shares = min(pl.thread_pool_size(), customers.height, rows.height // MIN_SHARE)
     if shares < 2:
         return [rows]
-    customers = rows["customer_number"].value_counts().sort("customer_number")
     up_to = pl.col("count").cum_sum() - 1
     share = customers.select("customer_number", share=up_to * shares // rows.height)
     return rows.join(share, on="customer_number", maintain_order="left").partition_by("share", include_key=False)
@@ -124,19 +125,19 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     return remember(derived, read)
 
 
-def find_changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
-    """Return the numbers of the customers whose rows differ from those held.
+def find_changed_customers(before: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
+    """Return the numbers of the customers whose rows differ from those held `before` (from `fingerprint_customers`).
 
     Duplicates alone change nothing. Nor does a new version of the enrichment with equal results: NOT_COMPARED is left
     out of the comparison, so a row keeps the version that first gave it its values.
     """
-    before, after = _fingerprint_customers(held), _fingerprint_customers(transactions)
+    after = fingerprint_customers(transactions)
     same = after.join(before, on=after.columns, how="semi")
     return after.join(same, on="customer_number", how="anti")["customer_number"].sort()
 
 
-def _fingerprint_customers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the number of rows and a sum of their hashes per customer: equal for equal content in any order."""
+def fingerprint_customers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return `customer_number`, the number of rows and sums of their hashes: equal for equal content in any order."""
     return (
         rows.select("customer_number", fingerprint=rows.drop(NOT_COMPARED).hash_rows(seed=0))
         .group_by("customer_number")

@@ -15,21 +15,25 @@ import polars as pl
 from pipelines.enrichment.counterparties import lists
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.narratives import read_narratives
-from pipelines.enrichment.knowledge import Activated, Knowledge, T
+from pipelines.enrichment.knowledge import NOTHING_KNOWN, Activated, Knowledge, T
 from pipelines.enrichment.learned.model import UNNAMED, Model
 from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.matching.matching import ORDER
 from pipelines.enrichment.wording.value_dates import add_effective_date
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.schemas import OVERWRITTEN, READ, Direction
+from pipelines.vocabulary.schemas import OVERWRITTEN, READ, TRANSACTIONS, Direction
 
+NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
+MAX_RUNS = 10_000  # of rows that are copied whole (our judgement)
 _CODE = ("enrichment", "vocabulary")  # the packages whose code and rules decide what is read
 _DECIDING = (".py", ".yaml", ".tsv")  # files; a model is known by its name
 _AS_TEXT = pl.Struct({**dict.fromkeys(OVERWRITTEN, pl.String()), "confidence": pl.Float64()})
 _ONLY_FOR_READING = ("text", "stated_day", "stated_month", "stated_year")
 
 
-def read_rows(rows: pl.DataFrame, held: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+def read_rows(
+    rows: pl.DataFrame, held: pl.DataFrame = NOTHING_HELD, knowledge: Knowledge = NOTHING_KNOWN
+) -> pl.DataFrame:
     """Add `direction`, the columns READ, and `read_by`.
 
     Args:
@@ -44,8 +48,18 @@ def read_rows(rows: pl.DataFrame, held: pl.DataFrame, knowledge: Knowledge) -> p
     places = read.select(ORDER).with_row_index("place")
     in_order = sided.select(ORDER).join(places, on=ORDER, validate="1:1", maintain_order="left")["place"]
     if read.height > sided.height or not in_order.is_sorted():  # else they are in order, and copying takes memory
-        read = read[in_order]
+        read = _take(read, in_order)
     return sided.hstack(read.drop(ORDER))
+
+
+def _take(rows: pl.DataFrame, places: pl.Series) -> pl.DataFrame:
+    """Return the rows at these places. A few long runs of rows are copied whole: row by row, lists take long."""
+    starts = (places.cast(pl.Int64).diff() != 1).fill_null(value=True).arg_true()
+    if not 0 < len(starts) <= MAX_RUNS:
+        return rows[places]
+    lengths = starts.extend_constant(len(places), 1).diff().drop_nulls()
+    runs = zip(places.gather(starts.head(len(lengths))), lengths, strict=True)
+    return pl.concat([rows.slice(start, length) for start, length in runs], rechunk=True)
 
 
 def remember(rows: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:

@@ -16,6 +16,7 @@ import pytest
 from pipelines.decisions.plan import plan_policy
 from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.matching.duplicates import KNOWN
+from pipelines.enrichment.reading import read_rows
 from pipelines.metrics import METRICS, Metric, Metrics, select_with_inputs
 from pipelines.metrics.definition import Transactions, Where
 from pipelines.risk_models.event_definitions import definitions
@@ -62,7 +63,7 @@ def business(*others: Row) -> list[Row]:
 def enrich_payments() -> Mapping[str, list[Row]]:
     """Return payments of each language with what enrichment reads from their texts."""
     sent = [{"description": text, "amount": Decimal(-90)} for texts in LANGUAGES.values() for text in texts]
-    derived = derive(held_rows(*sent).select(KNOWN.names()))
+    derived = derive(read_rows(held_rows(*sent).select(KNOWN.names())))
     fields = derived.select("description", cs.starts_with("category", "counterparty"), "confidence").to_dicts()
     by_text = {each["description"]: each for each in fields}
     return {

@@ -31,6 +31,7 @@ from pipelines.decisions.readings import Attribute, Value, read_leaves
 from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.facilities.joining import mark_facilities
 from pipelines.enrichment.matching.duplicates import KNOWN
+from pipelines.enrichment.reading import read_rows
 from pipelines.figures.facts import Facts
 from pipelines.integrity import findings, load_descriptions
 from pipelines.metrics import METRICS
@@ -274,7 +275,7 @@ def test_the_tax_office_is_distinguished_from_other_creditors_by_the_text() -> N
         "GARNISHEE ORDER LOCAL COURT NSW 2025/00188": False,
     }
     sent = held_rows(*({"description": text, "amount": Decimal(-900)} for text in described)).select(KNOWN.names())
-    garnishees = derive(sent)
+    garnishees = derive(read_rows(sent))
     of_tax_office = METRICS["tax_garnishees_180d"].definition
     assert isinstance(of_tax_office, Transactions)
     assert set(garnishees["category"]) == {"garnishee"}
@@ -322,7 +323,7 @@ RESEMBLING = {
 def test_a_text_that_only_resembles_a_reason_gets_another_category(subtests: pytest.Subtests) -> None:
     texts_of_all = ChainMap(*RESEMBLING.values())
     sent = [{"description": text, "amount": Decimal(amount)} for text, amount in texts_of_all.items()]
-    derived = derive(held_rows(*sent).select(KNOWN.names()))
+    derived = derive(read_rows(held_rows(*sent).select(KNOWN.names())))
     found = dict(derived.select("description", "category").iter_rows())
     for category, texts in RESEMBLING.items():
         for text in texts:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from api.service.commands.demo import WOUND_UP
 from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.matching.duplicates import KNOWN
+from pipelines.enrichment.reading import read_rows
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
 from tests.pipelines.enrichment.examples import DEFAULTS, held_rows
@@ -13,7 +14,7 @@ from tests.pipelines.enrichment.examples import DEFAULTS, held_rows
 
 def test_the_insolvent_business_is_rated_as_insolvent() -> None:
     sent = {"description": WOUND_UP["description"], "amount": Decimal(WOUND_UP["amount"])}
-    rows = derive(held_rows(sent).select(KNOWN.names()))
+    rows = derive(read_rows(held_rows(sent).select(KNOWN.names())))
     [(_, report)] = REPORTS["risk"].compute(Facts(rows, DEFAULTS["date"])).iter_rows()
     [event] = json.loads(report)["events"]
     assert (event["code"], event["ceiling"]) == ("winding_up", "E")

@@ -443,12 +443,15 @@ def test_a_delivery_that_fails_again_is_not_resent_by_the_same_request(
 
 
 @pytest.mark.slow  # inserts a hundred thousand rows
-@pytest.mark.parametrize("rows", [8_000, 100_000])
 @pytest.mark.parametrize("status", [DeliveryStatus.DUE, DeliveryStatus.RETRYING])
 def test_the_cost_of_a_claim_does_not_depend_on_the_queue_length(
-    store: Store, customer: Customer, now: datetime, status: DeliveryStatus, rows: int
+    store: Store, customer: Customer, now: datetime, status: DeliveryStatus
 ) -> None:
-    """The work to check and claim with many undelivered rows is a small multiple of that with 100."""
+    """The work to check and claim with many undelivered rows is a small multiple of that with 100.
+
+    With some thousands PostgreSQL may read them all, because it estimates that indexes would cost more.
+    """
+    rows = 100_000
     subscription = subscribe(store, customer, now, max_retries=5)
 
     def flood(more: int) -> None:

@@ -21,7 +21,7 @@ from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, Channel
 from tests.conftest import examples
 
 EXAMPLES = pl.read_csv(Path(__file__).with_name("cleaning_examples.csv"), infer_schema=False)
-SIGNS_OF_CHANNEL = [name for name in EXAMPLES.columns if name not in ("bank", "description")]
+FIELDS = [name for name in EXAMPLES.columns if name not in ("bank", "description")]
 
 
 def read_fields(*descriptions: str) -> pl.DataFrame:
@@ -45,7 +45,7 @@ def test_example_lines_give_the_expected_fields(subtests: pytest.Subtests) -> No
     found = read_fields(*EXAMPLES["description"])
     for example, row in zip(EXAMPLES.rows(named=True), found.iter_rows(named=True), strict=True):
         with subtests.test(example["description"]):
-            assert row == {name: example[name] for name in SIGNS_OF_CHANNEL}
+            assert row == {name: example[name] for name in FIELDS}
 
 
 def test_examples_cover_every_bank_and_channel() -> None:

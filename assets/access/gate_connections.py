@@ -1,6 +1,6 @@
 """Limits on connections to the web server. uvicorn limits neither their number nor the length of a request's head, so
-without a token anybody who reaches the port could use up the files or the memory of this process, which also launches
-every run.
+anybody who reaches the port, even without a token, could use up the files or the memory of this process, which also
+launches every run.
 """
 
 from asyncio import Transport

@@ -1,6 +1,6 @@
-"""Schedules in the business's time zone: nightly for reports and the lake's maintenance, weekly for the rest.
+"""Schedules in the service's time zone, nightly or weekly: for reports, rulesets, and the lake's maintenance.
 
-Each schedule starts small jobs in the portfolio's queue, one run for each bucket with work to do. Schedules are on
+Each schedule starts a job in the portfolio's queue: one run for each bucket with work to do, or one in all. They are on
 unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. No schedule starts between two and
 three in the morning, because daylight saving skips or repeats that hour.
 """

@@ -64,7 +64,7 @@ report_bundles = AssetSpec(
     "report_bundles",
     deps=report_assets,
     group_name=GROUP,
-    description="The three reports of every customer with a refresh job that day: its jobs have ended.",
+    description="The three reports of every customer with a refresh job that day, once these jobs have ended.",
 )
 
 

@@ -167,8 +167,9 @@ def _rewrite(store: Store, values: Sequence[LiveValue], clock: Callable[[], date
 
 
 def _select_still_current(store: Store, values: Sequence[LiveValue]) -> list[LiveValue]:
-    """Return the values whose place is still current. A bucket may take longer than replaced places are retained, so
-    this is checked for each file.
+    """Return the values whose place is still current.
+
+    This is checked for each file, because compacting a bucket may take longer than replaced places are retained.
     """
     with store.db.reading() as r:
         places = set(transactions.current_locations(r, [value.place.customer_number for value in values]))

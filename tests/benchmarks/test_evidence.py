@@ -1,4 +1,4 @@
-"""What the benchmark of evidence measures: an account left out counts by its real rating."""
+"""The benchmark of evidence rates a customer anew after leaving out an account."""
 
 import polars as pl
 import pytest

@@ -27,7 +27,7 @@ MONTHS_BACK: Final = {1: "a month ago", 3: "three months ago", 12: "a year ago"}
 REFRESHES: Final = 6  # the latest ones, offered to compare with
 FIGURES_OF_TABLE: Final = 3  # shown of each table; the others on request
 FIGURES_ON_PAGE: Final = 200  # of one table
-REPORTS: Final = {"risk": "Risk", "completeness": "Completeness", "aggregate": "Money"}  # by the API's name: in words
+REPORTS: Final = {"risk": "Risk", "completeness": "Completeness", "aggregate": "Money"}  # names in the API and on pages
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/customers/{customer_id}/reports/compare")
 
@@ -61,7 +61,7 @@ async def show_changes(
     table: Annotated[str, Query()] = "",
     number: Annotated[str, Query(alias="page")] = "1",
 ) -> Response:
-    """Show a report's headline figures and what changed most or, if `table` is given, all changed figures of that."""
+    """Show a report's headline figures and what changed most or, if `table` is given, all its changed figures."""
     customer = await page.get("customer", customer_id)
     chosen = _read_chosen(page)
     asked = table.partition("/")[0] or report

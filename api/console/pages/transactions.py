@@ -1,4 +1,4 @@
-"""A customer's transactions with filters, one of them with its place on a statement, and corrections with undo."""
+"""A customer's transactions with filters, one transaction with its place on a statement, and corrections with undo."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final

@@ -125,7 +125,7 @@ def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> R
 
 @router.post("/subscriptions/{subscriptionId}/resume", response_model=envelope(SubscriptionView))
 def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """Resume a subscription: waiting events are sent in their order, and new ones again. Failures count from zero."""
+    """Resume a subscription: waiting events are sent in order, then new ones. Failures count from zero."""
     with caller.writing() as w:
         resumed, changed = subscriptions.resume(w, caller.client_id, as_uuid(subscription_id))
         if changed:

@@ -1287,7 +1287,7 @@ def pause_subscription(subscription_id: str) -> Request[models.SubscriptionView]
 
 
 def resume_subscription(subscription_id: str) -> Request[models.SubscriptionView]:
-    """Resume a subscription: waiting events are sent in their order, and new ones again. Failures count from zero."""
+    """Resume a subscription: waiting events are sent in order, then new ones. Failures count from zero."""
     return Request("POST", f"/v1/webhooks/subscriptions/{path_part(subscription_id)}/resume")
 
 

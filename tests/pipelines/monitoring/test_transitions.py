@@ -1,4 +1,4 @@
-"""Moves of rules over histories of ruleset evaluations equal those of one state machine per customer and rule."""
+"""Transitions of rules over histories of ruleset evaluations equal those of one state machine per customer and rule."""
 
 import random
 from collections import Counter
@@ -138,7 +138,7 @@ def test_states_of_what_was_not_evaluated_stay() -> None:
     assert [moved.fired.schema, moved.reset.schema, moved.counts.schema] == [STATE, STATE, COUNTS]
 
 
-def test_moves_are_sorted() -> None:
+def test_transitions_are_sorted() -> None:
     moved = transitions_at(dict.fromkeys(reversed(KEYS), True))
     assert moved.fired.equals(moved.fired.sort(BY_STATE))
     assert fired_keys(moved) == sorted(KEYS)
@@ -149,9 +149,9 @@ def test_moves_are_sorted() -> None:
 
 MUTANTS: Mapping[str, tuple[str, str]] = {
     "unknown fires": ('true = outcomes.filter("holds")', 'true = outcomes.filter(pl.col("holds").fill_null(True))'),
-    "unknown falls": ('~pl.col("holds")', '~pl.col("holds").fill_null(False)'),
-    "what is true falls": ('outcomes.filter(~pl.col("holds"))', "outcomes"),
-    "fires on and on": ('true.join(firing, on=BY_STATE, how="anti")', "true"),
+    "unknown resets": ('~pl.col("holds")', '~pl.col("holds").fill_null(False)'),
+    "true resets": ('outcomes.filter(~pl.col("holds"))', "outcomes"),
+    "fires at every evaluation": ('true.join(firing, on=BY_STATE, how="anti")', "true"),
     "never fires again": ("due <= as_of", "due < pl.lit(None, pl.Date)"),
     "fires again too late": ("due <= as_of", "due < as_of"),
     "fires again at once": ("due <= as_of", "due.is_not_null()"),

@@ -19,6 +19,7 @@ from benchmarks.mentions import Named, lone_sides, name_accounts, numbers
 from benchmarks.table import Row
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
+from pipelines.enrichment.reading import NOTHING_HELD
 from pipelines.figures.facts import Facts
 from pipelines.reports.completeness import completeness_report
 from pipelines.synthetic import Business, business
@@ -35,7 +36,6 @@ ABOUT = (
 )
 WANTED = "≥ 0.95"
 TRUTH = ("true_injected", "true_category", "true_transfer_pair", "true_facility")
-NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,9 @@ from pipelines.enrichment.counterparties.categories import SURE
 from pipelines.enrichment.counterparties.narratives import KEY, read_narratives
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import load_base
+from pipelines.enrichment.reading import NOTHING_HELD
 from pipelines.synthetic import portfolio
-from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, Direction
+from pipelines.vocabulary.schemas import ACCEPTED, Direction
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ MIN_MEASURED = 100_000  # rows; fewer are enriched several times
 MIN_AGREEMENT = 0.95
 NARRATIVE = ("clean_description", "text", "direction")
 
-NOTHING_HELD, NOTHING_NEW = pl.DataFrame(schema=TRANSACTIONS), pl.DataFrame(schema=ACCEPTED)
+NOTHING_NEW = pl.DataFrame(schema=ACCEPTED)
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ async def signed_in(request: Request) -> Page:
 
 @cache
 def _load_reports() -> None:
-    """In another thread, once per process: so that a person who opens reports of another day need not wait for it."""
+    """Load in a thread, once per process, what whoever opens reports of another day would otherwise wait for."""
     Thread(target=reports.load, name="load reports").start()
 
 

@@ -77,7 +77,7 @@ def enrich(
     read = read_rows(replayed.identified.rows, held, knowledge)
     history, before = [held.filter(is_former), replayed.former], fingerprint_customers(held)
     duplicates = replayed.identified.duplicates
-    del held, replayed
+    del held, replayed  # the steps don't need them, and a long history takes gigabytes
     transactions = derive(read, knowledge).with_columns(
         enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), retracted_seq=pl.lit(None, pl.Int64())
     )

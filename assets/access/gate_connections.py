@@ -13,7 +13,7 @@ from assets.access.gate import ROLE
 from assets.access.gate_tokens import Role
 
 MAX_CONNECTIONS = 256  # a browser has about ten, the dispatcher four
-ENDED_AT_ONCE = 16  # beyond what is necessary, so that not every further connection needs a search
+ALSO_ENDED = 16  # connections ended besides those above the limit, so that not every new one starts a search
 MAX_OF_A_STRANGER = 64 * 1024  # bytes that a connection may send of a request that the gate has not allowed
 
 _numbers = count()  # of connections, in the order in which they were opened
@@ -39,7 +39,7 @@ class Connection(HttpToolsProtocol):
             return
         may_end = [other for other in others if _latest_role(other) is not Role.OPERATOR]
         may_end.sort(key=lambda other: (_latest_role(other) is not None, getattr(other, "number", 0)))
-        for connection in may_end[: len(others) - MAX_CONNECTIONS + ENDED_AT_ONCE]:
+        for connection in may_end[: len(others) - MAX_CONNECTIONS + ALSO_ENDED]:
             connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:

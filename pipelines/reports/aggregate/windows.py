@@ -79,7 +79,9 @@ ROLLING_WINDOWS = Table(
         Column("firstDate", "date", meaning="its first day"),
         Column("lastDate", "date", meaning="its last day, that of the customer's last row"),
         Column(
-            "coversHistory", "boolean", meaning="the history is at least as long; if not, part of the window is empty"
+            "coversHistory",
+            "boolean",
+            meaning="the history reaches back to `firstDate`; if not, part of the window is empty",
         ),
     ),
     listed=lambda facts: facts.cached(windows).lazy(),

@@ -1,4 +1,4 @@
-"""Instalments that are described as monthly bills show by their rhythm, or by texts that contradict each other."""
+"""Loan instalments with texts of monthly bills are found by their rhythm, or by texts that contradict each other."""
 
 from collections.abc import Sequence
 

@@ -80,9 +80,9 @@ def _slug(text: str) -> str:
 
 def _settings() -> Iterator[str]:
     yield from ("# Settings", "", NOTICE, "")
-    yield "Environment variables, a `.env` in the working directory, or `tidemark.toml` in the home (names in lower"
-    yield "case, without `TIDEMARK_`). The first of these that gives a setting counts. An unknown name is refused."
-    yield "How to use the keys: [operations](../how-to/operations.md#keys). Where webhooks may go:"
+    yield "Settings are read from environment variables, a `.env` in the working directory, and `tidemark.toml` in the"
+    yield "home (names in lower case, without `TIDEMARK_`). The first of these that gives a setting counts. An unknown"
+    yield "name is refused. How to use the keys: [operations](../how-to/operations.md#keys). Where webhooks may go:"
     yield "[webhooks](../how-to/webhooks.md#where-webhooks-go)."
     yield ""
     fields = Settings.model_fields.items()

@@ -17,7 +17,11 @@ def cursor_text(cursor: Cursor) -> str:
 
 
 def parse_cursor(value: Any) -> Cursor:
-    """Parse the text of a cursor; the empty text is the place before the first row."""
+    """Parse the text of a cursor; the empty text is the place before the first row.
+
+    Raises:
+        ValueError: the text is not one that `cursor_text` returns.
+    """
     if type(value) is not str or not re.fullmatch(f"[A-Za-z0-9_-]{{0,{LONGEST}}}", value):
         raise ValueError
     if not value:

@@ -63,7 +63,9 @@ class Head:
 
     def _try_to_renew(self) -> None:
         try:
-            self._clean_up()
+            if not self._cleaned_up:
+                self._clean_up()
+                self._cleaned_up = True
             self._renew()
         except SQLAlchemyError as error:
             log.warning("leases could not be renewed: %s", type(error).__name__)
@@ -131,13 +133,10 @@ class HomeHead(Head):
 
         This comes before the first run, because batches of this worker have the same holder.
         """
-        if self._cleaned_up:
-            return
         now = leases.clock(self._store.db)
         with self._store.db.writing() as w:
             leases.release(w, self._lease, self._holder)
             batches.release_of_worker(w, self._holder, self._store.settings, now)
-        self._cleaned_up = True
 
 
 class FleetHead(Head):
@@ -174,10 +173,7 @@ class FleetHead(Head):
         return super()._can_be_reached() and self.broker_answers()
 
     def _clean_up(self) -> None:
-        if self._cleaned_up:
-            return
         ended_before = leases.clock(self._store.db) - FORGOTTEN_AFTER
         with self._store.db.writing() as w:
             for family in (leases.RUN, leases.FLEET):
                 leases.forget_ended(w, family, ended_before)
-        self._cleaned_up = True

@@ -7,7 +7,7 @@
     observing   ruleset evaluations: which conditions hold for which customers; `describing`: what they read
     transitions how rules fire and are reset
     deciding    what a ruleset evaluation changes: states, matches and events
-    schema      the document for editors
+    schema      JSON Schema of the document, for editors
 
     library/    rulesets that clients can adopt
     simulation  how often rules would have fired; `simulated`, `page`: the result and its HTML page

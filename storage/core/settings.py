@@ -258,7 +258,7 @@ class Settings(BaseSettings):
     broker_prefix: str = Field(
         "tidemark",
         pattern="^[a-z0-9][a-z0-9_-]{0,63}$",
-        description="What names of the broker's queues begin with: one for each Tidemark that shares a broker.",
+        description="Prefix of the broker's queues. Each Tidemark on a shared broker needs one of its own.",
     )
     environment: Environment = Field(
         Environment.SANDBOX,
@@ -335,8 +335,8 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_split_at_commas)] = (
         Field(
             (),
-            description="Networks, comma-separated, whose `X-Forwarded-For` names the caller. List your reverse proxy, "
-            "or everything that it forwards counts as one address.",
+            description="Networks, comma-separated, whose `X-Forwarded-For` names the caller. List your reverse proxy: "
+            "otherwise everything that it forwards counts as one address.",
         )
     )
     max_requests: int = Field(

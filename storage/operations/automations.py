@@ -38,9 +38,8 @@ def find_stopped(r: Reading) -> dict[Automation, datetime]:
 
 def record(w: Writing, now_stopped: Collection[Automation], now: datetime) -> None:
     """Record which schedules and sensors are stopped now."""
-    recorded = find_stopped(w)
+    recorded, columns = find_stopped(w), stopped_automations.c
     for kind, name in recorded.keys() - set(now_stopped):
-        table = stopped_automations.c
-        w.execute(delete(stopped_automations).where(table.kind == kind, table.name == name))
+        w.execute(delete(stopped_automations).where(columns.kind == kind, columns.name == name))
     for kind, name in set(now_stopped) - recorded.keys():
         w.execute(insert(stopped_automations).values(kind=kind, name=name, found_at=now))

@@ -159,8 +159,10 @@ def unarchive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
 def diff_versions(
     slug: Slug,
     client: ForClient,
-    from_: Annotated[int | None, typer.Option("--from", min=1, help="Default: the published version.")] = None,
-    to: Annotated[int | None, typer.Option("--to", min=1, help="Default: the newest version.")] = None,
+    from_: Annotated[
+        int | None, typer.Option("--from", min=1, help="The earlier version. Default: the published one.")
+    ] = None,
+    to: Annotated[int | None, typer.Option("--to", min=1, help="The later version. Default: the newest.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe the differences between two versions in words.

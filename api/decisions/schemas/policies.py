@@ -96,7 +96,7 @@ class SentPublication(Received):
             f"version must be a whole number from 1 to {MAX_VERSIONS:,}.",
             {
                 "anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_VERSIONS}, {"type": "null"}],
-                "description": "Default: the newest version.",
+                "description": "The version to publish. Default: the newest.",
             },
         ),
     ] = None
@@ -147,15 +147,18 @@ def _version_parameter(name: str, description: str) -> Parameter:
 
 class VersionQuery(Received):
     version: Annotated[
-        int | None, _version_parameter("version", "May be a draft or retired. Default: the published version.")
+        int | None,
+        _version_parameter(
+            "version", "The version to read, a draft and a retired one, too. Default: the published one."
+        ),
     ] = None
 
 
 class DiffQuery(Received):
-    from_: Annotated[int | None, _version_parameter("from", "Default: the published version.")] = Field(
-        default=None, alias="from"
+    from_: Annotated[int | None, _version_parameter("from", "The earlier version. Default: the published one.")] = (
+        Field(default=None, alias="from")
     )
-    to: Annotated[int | None, _version_parameter("to", "Default: the newest version.")] = None
+    to: Annotated[int | None, _version_parameter("to", "The later version. Default: the newest.")] = None
 
 
 class FindingView(View):

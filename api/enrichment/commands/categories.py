@@ -80,7 +80,7 @@ Labels = Annotated[
     ),
 ]
 SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Train only on rows before this day.")]
-STATED = ("own_columns", "account_number", "account_type", "bank_name")  # a model's own columns (`own_columns.FILLED`)
+STATED = ("own_columns", "account_number", "account_type", "bank_name")  # and what fills own columns (`FILLED`)
 SLICE = 10_000  # rows categorised between two updates of the progress bar
 _NUMBERED = pl.DataFrame(
     schema={
@@ -95,7 +95,7 @@ ForClient = Annotated[
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _FileRows:
     """A file's rows (`date`, `description`, `amount`, `currency`, context), those refused, and what to say about it."""
 
     rows: pl.DataFrame
@@ -134,23 +134,23 @@ def categorise(
         raise complaint(f"no row of {file} can be categorised")
     slices = list(read.rows.iter_slices(SLICE))
     shown = track(slices, "categorising", console=err, disable=as_json, transient=True)
-    said = pl.concat(deciding.decide(labelled.prepare(each, lists), chosen) for each in shown)
-    said.insert_column(said.get_column_index("amount") + 1, read.rows["currency"])
+    decided = pl.concat(deciding.decide(labelled.prepare(each, lists), chosen) for each in shown)
+    decided.insert_column(decided.get_column_index("amount") + 1, read.rows["currency"])
     if as_json:
-        print_json(said.to_dicts())
+        print_json(decided.to_dicts())
     else:
-        typer.echo(as_csv(said.drop("alternatives")), nl=False)
+        typer.echo(as_csv(decided.drop("alternatives")), nl=False)
 
 
-def _read_for_training(path: Path, currency: str | None) -> _Reading:
-    read = labelled.read_rows_to_categorise(_table(path))
+def _read_for_training(path: Path, currency: str | None) -> _FileRows:
+    read = labelled.read_rows_to_categorise(_read_masked_table(path))
     stated = ["currency"] if "currency" in read.rows.columns else []
     assumed = pl.lit(currency or CURRENCY)
     rows = read.rows.with_columns(currency=pl.coalesce(*stated, assumed))
-    return _Reading(rows, _refused_labels(path, read), "like a file for training, amounts as printed")
+    return _FileRows(rows, _refused_labels(path, read), "like a file for training, amounts as printed")
 
 
-def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
+def _read_export(file: ExportFile, money: InOneCurrency) -> _FileRows:
     """Return the valid rows in the order of the file, and the refused rows."""
     validated = validate(as_submission(money.statements, now()).rows, Settings().timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
@@ -163,7 +163,7 @@ def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
     refused = [RefusedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
     found = rows.select("date", "description", "amount", pl.lit(money.currency).alias("currency"), *STATED)
     apart = describe_other_lines(file.contents)
-    return _Reading(
+    return _FileRows(
         found,
         sorted([*unreadable_rows([file]), *refused], key=lambda each: each.line),
         f"{money.currency} {money.basis}, signs {file.contents.signs}",
@@ -171,7 +171,7 @@ def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
     )
 
 
-def _show_reading(path: Path, read: _Reading, *, as_json: bool) -> None:
+def _show_reading(path: Path, read: _FileRows, *, as_json: bool) -> None:
     used = read.rows.height
     line = f"{path}: {used:,} of {quantity(used + len(read.refused), 'row')} categorised, {read.basis}"
     err.print(printable(line), markup=False, highlight=False)
@@ -282,7 +282,7 @@ def activate(
 
     with opened_store() as store:
         with store.db.reading() as r:
-            content = _usable(r, store, model, client)
+            content = _load_usable_model(r, store, model, client)
             concerned = _find_concerned_customers(r, client)
         warn_of_taxonomy(content.name, content.facts)
         change = Sides(change=partial(_with_model, content, concerned))
@@ -297,7 +297,7 @@ def activate(
 
 @categories.command("deactivate")
 def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
-    """Stop using a model. A client's model is replaced by the one for all clients, that one by the built-in model.
+    """Stop using a model. A client then uses the model for all clients or, without one, the built-in model.
 
     Example: tidemark categories deactivate --client 2f0c…
     """
@@ -312,7 +312,7 @@ def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
 
 
-def _usable(r: Reading, store: "Store", model: str, client: UUID | None) -> Model:
+def _load_usable_model(r: Reading, store: "Store", model: str, client: UUID | None) -> Model:
     """Return the model with this id, or of this file, if it may decide on the client's transactions.
 
     Raises:
@@ -378,14 +378,14 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
 
 
 def _labelled_rows(path: Path) -> pl.DataFrame:
-    file = labelled.read_labelled_rows(_table(path))
+    file = labelled.read_labelled_rows(_read_masked_table(path))
     if refused := _refused_labels(path, file):
         warn(f"{path}: {quantity(len(refused), 'row')} left out: unreadable")
         show_refused(err, refused, None)
     return file.rows
 
 
-def _table(path: Path) -> pl.DataFrame:
+def _read_masked_table(path: Path) -> pl.DataFrame:
     """Return a file for training with its texts as the service stores them: card and tax file numbers masked."""
     table = csv_of(path)
     texts = [column for column in table if normalise_heading(column.name) not in ("date", "amount", "balance")]
@@ -394,7 +394,8 @@ def _table(path: Path) -> pl.DataFrame:
 
 def _refused_labels(path: Path, file: labelled.File) -> list[RefusedRow]:
     return [
-        RefusedRow(str(path), line, field, "Labels.Unreadable", said) for line, field, said in file.refused.iter_rows()
+        RefusedRow(str(path), line, field, "Labels.Unreadable", fault)
+        for line, field, fault in file.refused.iter_rows()
     ]
 
 
@@ -459,7 +460,7 @@ def _print_evaluation(measured: "Evaluation") -> None:
     )
     out.print(f"\nAlways the most common label: {measured.majority:.4f}\n")
     print_records(
-        [{"is": each.label, "said": each.said, "rows": each.rows} for each in measured.confusions],
+        [{"label": each.label, "predicted": each.predicted, "rows": each.rows} for each in measured.confusions],
         as_json=False,
         empty="No label was confused with another.",
     )
@@ -468,7 +469,7 @@ def _print_evaluation(measured: "Evaluation") -> None:
         f"a perfectly calibrated model would show {measured.chance_error:.4f} on as many rows.\n",
         soft_wrap=True,
     )
-    print_records([_bin(each) for each in measured.bins], as_json=False, empty="")
+    print_records([_describe_bin(each) for each in measured.bins], as_json=False, empty="")
 
 
 def _describe_score(name: str, score: "Score") -> dict[str, Any]:
@@ -482,12 +483,12 @@ def _describe_score(name: str, score: "Score") -> dict[str, Any]:
     }
 
 
-def _bin(each: "Bin") -> dict[str, Any]:
+def _describe_bin(each: "Bin") -> dict[str, Any]:
     return {
         "confidence": f"from {each.from_:.2f}",
         "rows": each.rows,
-        "said": _round(each.confidence),
-        "right": _round(each.accuracy),
+        "mean confidence": _round(each.confidence),
+        "accuracy": _round(each.accuracy),
     }
 
 

@@ -46,7 +46,7 @@ class Score:
 @dataclass(frozen=True)
 class Confusion:
     label: str  # the true one
-    said: str  # the model's
+    predicted: str
     rows: int
 
 
@@ -107,13 +107,13 @@ def evaluate(
         side = "before" if before.is_empty() else "from"
         raise Unprocessable("Labels.NoSplit", f"There are no rows {side} {first}: choose another day to split at.")
     refuse_unlearnable(before)
-    predicted = train(before, report=report).predict(after)
+    predictions = train(before, report=report).predict(after)
     report("training the baseline")
     known = merchants(before).unique().implode()
     decided = after.select("label", seen=merchants(after).is_in(known), new=is_new.filter(~early)).with_columns(
-        said=predicted["category"], confidence=predicted["confidence"]
+        predicted=predictions["category"], confidence=predictions["confidence"]
     )
-    bins = reliability(decided["confidence"], decided["said"] == decided["label"])
+    bins = reliability(decided["confidence"], decided["predicted"] == decided["label"])
     return Evaluation(
         split=first,
         trained_rows=before.height,
@@ -122,7 +122,7 @@ def evaluate(
         new_customers=len(new),
         labels=before["label"].n_unique(),
         model=_score(decided),
-        baseline=_score(decided.with_columns(said=_predict_baseline(before, after))),
+        baseline=_score(decided.with_columns(predicted=_predict_baseline(before, after))),
         majority=commonest_share(after["label"]),
         confusions=_count_confusions(decided, most_confusions),
         bins=bins,
@@ -157,8 +157,8 @@ def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
         .agg(
             pl.col("confidence").min().alias("from"),
             rows=pl.len(),
-            said=pl.col("confidence").mean(),
-            true=pl.col("right").mean(),
+            confidence=pl.col("confidence").mean(),
+            accuracy=pl.col("right").mean(),
         )
     )
     return [Bin(*row) for row in counted.sort("bin").drop("bin").rows()]
@@ -181,31 +181,31 @@ def chance_error(confidence: pl.Series) -> float:
     The fewer rows, the larger it is: chance alone moves each bin's accuracy away from its confidence. It is the mean of
     DRAWS simulations.
     """
-    said = confidence.to_numpy()
-    bins = confidence.to_frame("said").select(_assign_bin(pl.col("said")).cast(pl.Int64)).to_series().to_numpy()
+    values = confidence.to_numpy()
+    bins = confidence.to_frame("value").select(_assign_bin(pl.col("value")).cast(pl.Int64)).to_series().to_numpy()
     generator = np.random.default_rng(0)
-    off = [np.bincount(bins, (generator.random(len(said)) < said) - said) for _ in range(DRAWS)]
-    return float(np.abs(off).sum() / DRAWS / max(len(said), 1))
+    off = [np.bincount(bins, (generator.random(len(values)) < values) - values) for _ in range(DRAWS)]
+    return float(np.abs(off).sum() / DRAWS / max(len(values), 1))
 
 
 def _score(decided: pl.DataFrame) -> Score:
-    right = pl.col("said") == pl.col("label")
+    right = pl.col("predicted") == pl.col("label")
     shares = decided.select(
         accuracy=right.mean(),
         seen=right.filter("seen").mean(),
         unseen=right.filter(~pl.col("seen")).mean(),
         new_customers=right.filter("new").mean(),
     ).row(0, named=True)
-    return Score(**shares, macro_f1=macro_f1(decided["label"], decided["said"]))
+    return Score(**shares, macro_f1=macro_f1(decided["label"], decided["predicted"]))
 
 
-def macro_f1(label: pl.Series, said: pl.Series) -> float:
-    """Return the mean over the labels of F1 = 2 · hits / (rows with the label + rows decided as it)."""
+def macro_f1(label: pl.Series, predicted: pl.Series) -> float:
+    """Return the mean over the labels of F1 = 2 · hits / (rows with the label + rows predicted to have it)."""
     counts = pl.concat(
         [
             pl.DataFrame({"label": label}).select("label", hits=0, rows=1),
-            pl.DataFrame({"label": said}).select("label", hits=0, rows=1),
-            pl.DataFrame({"label": label.filter(label == said)}).select("label", hits=1, rows=0),
+            pl.DataFrame({"label": predicted}).select("label", hits=0, rows=1),
+            pl.DataFrame({"label": label.filter(label == predicted)}).select("label", hits=1, rows=0),
         ]
     )
     each = counts.group_by("label").agg(pl.col("hits").sum(), pl.col("rows").sum())
@@ -213,8 +213,10 @@ def macro_f1(label: pl.Series, said: pl.Series) -> float:
 
 
 def _count_confusions(decided: pl.DataFrame, most: int) -> list[Confusion]:
-    wrong = decided.filter(pl.col("said") != pl.col("label"))
-    counted = wrong.group_by("label", "said").len().sort("len", "label", "said", descending=[True, False, False])
+    wrong = decided.filter(pl.col("predicted") != pl.col("label"))
+    counted = (
+        wrong.group_by("label", "predicted").len().sort("len", "label", "predicted", descending=[True, False, False])
+    )
     return [Confusion(*row) for row in counted.head(most).rows()]
 
 
@@ -227,8 +229,8 @@ def _predict_baseline(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
     # The average of all steps, because the last one alone depends on whichever contradictory row came last.
     machine = SGDClassifier(alpha=1 / before.height, max_iter=passes, tol=None, average=True, n_jobs=-1, random_state=0)
     machine.fit(trained, before["label"].to_numpy())
-    said = machine.predict(_with_amount(words.transform(after["description"].to_list()), after))
-    return pl.Series(said, dtype=pl.String)
+    predicted = machine.predict(_with_amount(words.transform(after["description"].to_list()), after))
+    return pl.Series(predicted, dtype=pl.String)
 
 
 def _with_amount(words: sparse.csr_matrix, rows: pl.DataFrame) -> sparse.csr_matrix:

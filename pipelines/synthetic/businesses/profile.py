@@ -37,6 +37,7 @@ from pipelines.synthetic.world.styles import BankStyle, bank_styles
 
 _PERIODS = {1: "monthly", 3: "quarterly", 12: "yearly"}
 _WEEKS = {1: "weekly", 2: "fortnightly", 4: "four_weekly"}
+WITHHELD = 0.19  # share of gross pay that is withheld as tax
 LEAD_DAYS = 5  # before the window, whose takings settle in it
 
 
@@ -111,6 +112,11 @@ class Profile:
     @property
     def distressed(self) -> bool:
         return self.condition in ("distressed", "failing")
+
+    @property
+    def weekly_gross(self) -> float:
+        """Gross pay of all staff for a week, in cents."""
+        return sum(worker.weekly for worker in self.staff) / (1 - WITHHELD)
 
     def has_plan(self) -> bool:
         """Return whether tax is paid off in instalments."""

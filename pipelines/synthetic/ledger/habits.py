@@ -31,12 +31,12 @@ class Habits:
         self._card_days = frozenset(window.monthly(rng.randrange(12, 24)))
         self._month_ends = frozenset(window.month_ends())
         self._pays_card_in_full = not profile.distressed and rng.random() < 0.7
-        self._statement = 0  # owed by the credit card's last statement
+        self._statement_balance = 0  # cents owed on the day of the credit card's last statement
         self._accrued: dict[Role, int] = dict.fromkeys(profile.roles, 0)
         self._fees: dict[Role, int] = {"main": rng.choice((1_000, 1_000, 1_500, 2_200)), "second": 1_000}
 
     def follow(self, day: int, ledger: Ledger) -> None:
-        """Post the movements that are due at the end of a business day."""
+        """Post the movements that are due at the end of a day, and accrue the day's interest."""
         if day in self._sweep_days:
             self._sweep(day, ledger)
         if day in self._aside_days:
@@ -85,7 +85,7 @@ class Habits:
             ledger.transfer(day, "second", "main", cents, Series("sweep", "weekly"))
 
     def _repay_card(self, day: int, ledger: Ledger) -> None:
-        owed = min(self._statement, -ledger.balances.get("card", 0))
+        owed = min(self._statement_balance, -ledger.balances.get("card", 0))
         cents = owed if self._pays_card_in_full else max(owed // 20, min(owed, 10_000))
         if 0 < cents <= ledger.headroom():
             ledger.transfer(day, "main", "card", cents, Series("card", "monthly"))
@@ -106,7 +106,7 @@ class Habits:
                 fee = -self._fees[role]
                 series = Series("account fee", "monthly")
                 ledger.post(Movement(day, fee, "account_fee", NOBODY, "", "bank_fees", role, series))
-        self._statement = max(0, -ledger.balances.get("card", 0))
+        self._statement_balance = max(0, -ledger.balances.get("card", 0))
 
 
 def _interest_cents(accrued: int) -> int:

@@ -113,11 +113,10 @@ _RELATIONS: Mapping[str | None, Callable[[Profile, Random], Party | None]] = {
 
 def _payroll_tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     """Yield a state's monthly tax on large payrolls: here from eight people on, so that the portfolio has some."""
-    weekly = sum(worker.weekly for worker in profile.staff)
     if len(profile.staff) < 8:
         return
     office = counterparty(rng, profile.bodies.revenue)
     for day in window.monthly(7):
-        cents = -round(weekly / 0.81 * 52 / 12 * 0.0485 * rng.uniform(0.1, 0.35))
+        cents = -round(profile.weekly_gross * 52 / 12 * 0.0485 * rng.uniform(0.1, 0.35))
         reference, series = f"PAYROLL TAX {profile.abn[-8:]}", Series("payroll tax", "monthly")
         yield Movement(day, cents, "bpay", office, reference, "payroll_tax", series=series)

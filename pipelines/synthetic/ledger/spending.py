@@ -5,7 +5,7 @@ from datetime import date
 from random import Random
 
 from pipelines.synthetic.businesses.borrowing import repayments
-from pipelines.synthetic.businesses.profile import Profile, RegularBill, Supplier, Worker
+from pipelines.synthetic.businesses.profile import WITHHELD, Profile, RegularBill, Supplier, Worker
 from pipelines.synthetic.ledger.occasions import draw_occasions
 from pipelines.synthetic.ledger.takings import pace
 from pipelines.synthetic.world.blanks import fill_in
@@ -76,11 +76,10 @@ def _pay(rng: Random, worker: Worker, weeks: int) -> int:
 
 
 def superannuation(profile: Profile, window: Window) -> Iterator[Movement]:
-    """Yield the guarantee on gross pay (net pay over 0.81), monthly or by the 28th after each quarter."""
+    """Yield the guarantee on gross pay, monthly or by the 28th after each quarter."""
     every, day_of_month = (1, 14) if profile.monthly_super else (3, 26)
-    weekly_gross = sum(worker.weekly for worker in profile.staff) / 0.81
     for day in window.monthly(day_of_month, every, phase=2):
-        cents = round(weekly_gross * guarantee_rate(day) * 52 / 12 * every)
+        cents = round(profile.weekly_gross * guarantee_rate(day) * 52 / 12 * every)
         if cents:
             reference = f"PC{date.fromordinal(day):%d%m%y}-{profile.abn[-7:]}"
             series = Series("super", "monthly" if profile.monthly_super else "quarterly")
@@ -88,7 +87,10 @@ def superannuation(profile: Profile, window: Window) -> Iterator[Movement]:
 
 
 def guarantee_rate(day: int) -> float:
-    """Return the superannuation guarantee: 11 % in 2023–24, 11.5 % in 2024–25, 12 % from July 2025."""
+    """Return the superannuation guarantee as a share of gross pay: 11 % in 2023–24, 11.5 % in 2024–25, then 12 %.
+
+    Earlier days, whose true rates were lower, get 11 %, too.
+    """
     if day >= date(2025, 7, 1).toordinal():
         return 0.12
     return 0.115 if day >= date(2024, 7, 1).toordinal() else 0.11
@@ -97,21 +99,21 @@ def guarantee_rate(day: int) -> float:
 def tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     """Yield payments of activity statements each quarter: GST, and withheld tax unless it is paid monthly.
 
-    A business with a payment plan pays its instalments instead (`borrowing`), and now and then interest on the debt.
+    A business with a payment plan pays the plan's instalments instead (`borrowing`), and sometimes interest on it.
     """
     reference = f"00{profile.abn}060"
-    withheld = sum(worker.weekly for worker in profile.staff) / 0.81 * 0.19
-    monthly = withheld * 52 > 2_500_000  # withheld above $25,000 a year
+    weekly_withheld = profile.weekly_gross * WITHHELD
+    monthly = weekly_withheld * 52 > 2_500_000  # as by law above $25,000 a year
     gst = profile.turnover * 3 * profile.trade.taxed
     if monthly:
-        yield from _withholding_payments(window, rng, withheld, f"{reference} PAYGW")
+        yield from _withholding_payments(window, rng, weekly_withheld, f"{reference} PAYGW")
     if profile.has_plan():
-        yield from _tax_interest(window, rng, gst + withheld * 13, reference)
+        yield from _tax_interest(window, rng, gst + weekly_withheld * 13, reference)
         return
-    yield from _instalments(profile, window, rng, reference)
+    yield from _taxes_beside_statements(profile, window, rng, reference)
     series = Series("bas", "quarterly")
     for due in window.bas_due():
-        quarter = gst * pace(profile, window, max(window.first, due - 60)) + (0 if monthly else withheld * 13)
+        quarter = gst * pace(profile, window, max(window.first, due - 60)) + (0 if monthly else weekly_withheld * 13)
         cents = round(quarter * rng.uniform(0.75, 1.2) / 100) * 100
         if profile.trade.taxed < 0.04 and rng.random() < 0.15:
             refund = merchants().tax_refunds.party(_TAX.brand)
@@ -141,8 +143,8 @@ def _tax_interest(window: Window, rng: Random, debt: float, reference: str) -> I
             yield Movement(day, cents, "bpay", _TAX, text, "tax_interest")
 
 
-def _instalments(profile: Profile, window: Window, rng: Random, reference: str) -> Iterator[Movement]:
-    """Yield income tax, in quarterly instalments or once a year, and fringe benefits tax. Some businesses pay none."""
+def _taxes_beside_statements(profile: Profile, window: Window, rng: Random, reference: str) -> Iterator[Movement]:
+    """Yield income tax, in quarterly instalments, once a year or both, or fringe benefits tax. Some pay none."""
     how, usual = rng.random(), profile.turnover * 0.03
     series = Series("payg instalment", "quarterly")
     if how < 0.4:
@@ -150,12 +152,12 @@ def _instalments(profile: Profile, window: Window, rng: Random, reference: str) 
             cents = -round(usual * rng.uniform(0.8, 1.2) / 100) * 100
             text = _tax_reference(rng, reference, words().payg_instalment)
             yield Movement(due, cents, "bpay", _TAX, text, "payg_instalment", series=series)
-    for day in window.monthly(15, 12, phase=7):
-        if 0.3 < how < 0.75:
+    if 0.3 < how < 0.75:
+        for day in window.monthly(15, 12, phase=7):
             cents = -round(usual * 4 * rng.uniform(0.3, 1.4) / 100) * 100
             yield Movement(day, cents, "bpay", _TAX, _tax_reference(rng, reference, words().income_tax), "income_tax")
-    for day in window.monthly(21, 12, phase=7):
-        if how > 0.9:
+    if how > 0.9:
+        for day in window.monthly(21, 12, phase=7):
             cents = -round(usual * rng.uniform(0.5, 2) / 100) * 100
             text = _tax_reference(rng, reference, words().fringe_benefits_tax)
             yield Movement(day, cents, "bpay", _TAX, text, "fringe_benefits_tax")
@@ -177,7 +179,7 @@ def purchases(
     profile: Profile, window: Window, rng: Random, spend: Spend, shops: tuple[Party, ...]
 ) -> Iterator[Movement]:
     """Yield card spending of one kind, at the branches this business goes to, mostly on working days."""
-    a_day = rng.uniform(*spend.a_month) / DAYS_PER_MONTH * 1.2
+    a_day = rng.uniform(*spend.a_month) / DAYS_PER_MONTH * 1.2  # makes up for those that are skipped below
     role: Role = "card" if rng.random() < 0.6 else "main"
     day = window.first - 1
     while a_day > 0:
@@ -194,7 +196,7 @@ def purchases(
 
 
 def _by_card(profile: Profile, movement: Movement, role: Role) -> Movement:
-    """Move a purchase to the credit card, if that is where it goes and the business has one."""
+    """Move a purchase to the credit card, if `role` is the card's and the business has one."""
     rail = ON_CREDIT_CARD.get(movement.rail)
     if role != "card" or rail is None or "card" not in profile.roles:
         return movement

@@ -29,7 +29,7 @@ class Treasury:
         self._moved = 0
 
     def follow(self, day: int, ledger: Ledger) -> None:
-        """Post what the owner moves at the end of a business day."""
+        """Post what the owner moves at the end of a day."""
         if day in self._sweep_days:
             ledger.sweep(day, self._retained)
         if self._mistake and day == self._mistake.day - 1:

@@ -16,7 +16,7 @@ from tests.storage.examples import a_client
 NIGHT = date(2026, 7, 1)
 
 
-def table(store: Store, client_id: UUID, values: Sequence[int | None], now: datetime) -> None:
+def put_metric(store: Store, client_id: UUID, values: Sequence[int | None], now: datetime) -> None:
     """Store a table of the metric `m`, with one value for each customer."""
     rows = {
         "customer_number": list(range(len(values))),
@@ -24,29 +24,29 @@ def table(store: Store, client_id: UUID, values: Sequence[int | None], now: date
         "metric": ["m"] * len(values),
         "value": values,
     }
-    blank = {name: None for name in tables.METRIC_COLUMNS if name not in rows}
-    frame = pl.DataFrame(rows | {name: [None] * len(values) for name in blank}, schema_overrides=None)
+    blank = {name: [None] * len(values) for name in tables.METRIC_COLUMNS if name not in rows}
+    frame = pl.DataFrame(rows | blank)
     typed = frame.select(pl.col(name).cast(kind) for name, (kind, _) in tables.METRIC_COLUMNS.items())
     tables.put(store, tables.METRICS, 1, typed, now)
 
 
-def spread(store: Store) -> pl.DataFrame:
+def compute_percentiles(store: Store) -> pl.DataFrame:
     with store.db.reading() as r:
         return peers.compute_percentiles(store.lake, tables.find_current_tables(r))
 
 
 def test_percentiles_rise_from_the_lowest_reading_to_the_highest(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    table(store, client_id, [*range(100, -1, -1), None], now)
-    [(of, metric, count, values)] = spread(store).iter_rows()
+    put_metric(store, client_id, [*range(100, -1, -1), None], now)
+    [(of, metric, count, values)] = compute_percentiles(store).iter_rows()
     assert (UUID(bytes=of), metric, count) == (client_id, "m", 101)
     assert values == [Decimal(n) for n in range(101)]
 
 
 @pytest.mark.parametrize(("customers", "rows"), [(MIN_PEERS - 1, 0), (MIN_PEERS, 1)])
 def test_percentiles_need_a_minimum_of_customers(store: Store, now: datetime, customers: int, rows: int) -> None:
-    table(store, a_client(store, now), list(range(customers)), now)
-    assert spread(store).height == rows
+    put_metric(store, a_client(store, now), list(range(customers)), now)
+    assert compute_percentiles(store).height == rows
 
 
 def test_without_tables_there_are_no_peers(store: Store) -> None:
@@ -57,9 +57,9 @@ def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, n
     client_id = a_client(store, now)
     other = a_client(store, now)
     for nights, value in ((0, 5), (3, 7)):
-        table(store, client_id, [value] * 30, now)
+        put_metric(store, client_id, [value] * 30, now)
         with store.db.writing() as w:
-            peers.put(w, spread(store), NIGHT + timedelta(days=nights))
+            peers.put(w, compute_percentiles(store), NIGHT + timedelta(days=nights))
 
     def on(day: date) -> dict[UUID, Decimal]:
         with store.db.reading() as r:
@@ -74,10 +74,10 @@ def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, n
 
 def test_measuring_a_night_again_replaces_it_and_removes_old_nights(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    table(store, client_id, [1] * 30, now)
+    put_metric(store, client_id, [1] * 30, now)
     for day in (NIGHT - peers.RETAINED - timedelta(days=1), NIGHT, NIGHT):
         with store.db.writing() as w:
-            peers.put(w, spread(store), day)
+            peers.put(w, compute_percentiles(store), day)
     with store.db.reading() as r:
         assert peers.find_latest_before(r, [client_id], NIGHT) == {}
         assert peers.find_latest_before(r, [client_id], NIGHT + timedelta(days=1))[client_id]["metric"].to_list() == [

@@ -83,7 +83,8 @@ class Process:
             if self._unsent:
                 ready.register(self._input, selectors.EVENT_WRITE)
             while True:
-                self._measure()
+                self._check_deadline()
+                self._measure_memory()
                 for key, _ in ready.select(POLL_EVERY_S):
                     if key.fileobj is self._output:
                         return os.read(self._output.fileno(), PIECE_BYTES)
@@ -107,11 +108,13 @@ class Process:
         if self._closes_input:
             self._input.close()
 
-    def _measure(self) -> None:
-        """Measure memory at most every POLL_EVERY_S. Raise DeadlineExceeded after the deadline."""
-        now = time.monotonic()
-        if now > self._deadline:
+    def _check_deadline(self) -> None:
+        if time.monotonic() > self._deadline:
             raise DeadlineExceeded
+
+    def _measure_memory(self) -> None:
+        """Update `peak_bytes`, at most every POLL_EVERY_S."""
+        now = time.monotonic()
         if now - self._measured_at > POLL_EVERY_S:
             self._measured_at = now
             self.peak_bytes = max(self.peak_bytes, _peak_bytes(self._process.pid))

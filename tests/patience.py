@@ -8,10 +8,16 @@ from contextlib import contextmanager
 
 
 def until(true: Callable[[], object], within_s: float = 90) -> None:
+    """Wait for a condition, and fail if it stays false for too long."""
+    assert eventually(true, within_s)
+
+
+def eventually(true: Callable[[], object], within_s: float = 90) -> bool:
+    """Wait for a condition, and return whether it became true in time."""
     deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
+    while not (holds := true()) and time.monotonic() < deadline:
         time.sleep(0.01)
+    return bool(holds)
 
 
 @contextmanager

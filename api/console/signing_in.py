@@ -84,7 +84,7 @@ async def sign_in_by_link(request: Request) -> Response:
 
 @router.post("/sign-out")
 async def sign_out(page: SignedIn) -> Response:
-    await page.form()
+    await page.check_form()
     await run_in_threadpool(_sign_out, page)
     return without_session(RedirectResponse("/sign-in", 303), page.request)
 

@@ -115,6 +115,14 @@ class Page:
         self._check_token(str(fields.get("csrf", "")))
         return fields
 
+    async def check_form(self) -> None:
+        """Check the CSRF token of a form whose other fields are not needed here, like that of a button.
+
+        Raises:
+            Forbidden, TooLarge: as `form`.
+        """
+        await self.form()
+
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """Render a template, with what every page shows: the user, what it may do, and what the last action said."""
         said = unquote(self.request.cookies.get(SAID, ""))

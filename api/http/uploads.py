@@ -63,11 +63,11 @@ class SentFile:
 
 @dataclass(frozen=True)
 class Accepted:
-    """Which files a route accepts: their models, their limits, and the area of the codes of refusals."""
+    """Which files a route accepts: their models, their limits, and the codes of refusals."""
 
     model: type[Received]  # of a request in JSON
     form: Mapping[str, Any]  # JSON Schema of a form
-    area: str
+    area: str  # of the codes: `Statement` in `Statement.FileTooLarge`
     most_files: int
     max_file_bytes: Callable[[Settings], int]
     has_passwords: bool
@@ -149,7 +149,7 @@ async def receive_files(kind: type[Files], request: Request) -> AsyncIterator[Fi
     require_plain(request.headers)
     require_length(request.headers, settings.max_multipart_bytes, MULTIPART)
     with limits.uploads.held(request.state.held.asker) as held, _form(request, kind.accepted, settings) as form:
-        content = await _received_form(request, form, settings.max_multipart_bytes, held.take)
+        content = await _receive_form(request, form, settings.max_multipart_bytes, held.take)
         yield FilesBody(kind, content, form.read)
 
 
@@ -176,7 +176,7 @@ def _form(request: Request, accepted: Accepted, settings: Settings) -> Iterator[
         yield _Form(options.get(b"boundary", b""), files, accepted, settings)
 
 
-async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> bytes:
+async def _receive_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> bytes:
     """Receive the whole form, and return its fingerprint; stop at its first fault, or when it gets too large."""
     size = 0
     async for chunk in request.stream():

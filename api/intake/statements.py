@@ -128,7 +128,7 @@ def find_source(caller: Caller, customer_id: str, transaction_id: UUID) -> dict[
     """Return the fields of `SourceView`: where a transaction is on the pages of its statement.
 
     Raises:
-        NotFound: there is no such transaction, or it was sent as JSON.
+        NotFound: there is no such transaction, or it was sent as JSON or CSV.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)

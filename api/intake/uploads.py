@@ -1,7 +1,7 @@
 """Accept files as people have them: PDF statements and banks' exports, in one request.
 
-PDFs become a job of their own, as if they had been submitted alone. Each export is read at once, in a child process,
-and becomes a submission for each of its accounts. All jobs are accepted in one transaction, or none.
+PDFs become a job of their own, as if they had been submitted alone. Each export is read during the request, in a child
+process, and becomes a submission for each of its accounts. All jobs are accepted in one transaction, or none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

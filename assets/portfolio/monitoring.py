@@ -1,9 +1,9 @@
 """Evaluate rulesets for the whole portfolio every night, because conditions also change as time passes.
 
-When a ruleset or an attribute changes, the customers that it affects are evaluated at once. Applying the same
-evaluation twice changes nothing. So a run that was killed can be repeated: its requests are deleted only when the
-evaluation has finished. A customer whose transactions changed in the meantime is skipped, because the batch that
-changed them has evaluated it.
+When a ruleset or an attribute changes, the customers that it affects are evaluated without waiting for the night.
+Applying the same evaluation twice changes nothing. So a run that was killed can be repeated: its requests are deleted
+only when the evaluation has finished. A customer whose transactions changed in the meantime is skipped, because the
+batch that changed them has evaluated it.
 """
 
 from collections.abc import Callable, Sequence

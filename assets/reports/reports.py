@@ -34,7 +34,7 @@ SLICES_AT_ONCE = 2
 T = TypeVar("T")
 
 
-Slice = Mapping[Report, tuple[list[NewReport], list[int]]]  # computed reports, and customers whose report failed
+ComputedSlice = Mapping[Report, tuple[list[NewReport], list[int]]]  # the reports, and the customers whose report failed
 
 
 @dataclass
@@ -94,7 +94,7 @@ def refresh(store: Store, work: Work) -> Mapping[Report, Refreshed]:
     good, damaged = transactions.separate_damaged(store.lake, locations)
     refreshed = {report: Refreshed() for report in REPORTS.values()}
 
-    def save(computed: Slice) -> None:
+    def save(computed: ComputedSlice) -> None:
         with store.db.writing() as w:
             for report, (new, failed) in computed.items():
                 reports.save(w, work.token, report.kind, report.version, new, as_of, now)
@@ -139,7 +139,7 @@ def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
     return versions(r, work.customers)
 
 
-def _compute(store: Store, pinned: Mapping[int, int], now: datetime, rows: pl.DataFrame) -> Slice:
+def _compute(store: Store, pinned: Mapping[int, int], now: datetime, rows: pl.DataFrame) -> ComputedSlice:
     """Compute the reports of a slice's customers, of which `rows` has all transactions (facts.COLUMNS)."""
     as_of = now.astimezone(store.settings.zone).date()
 

@@ -8,11 +8,11 @@ from typing import Any
 
 # Our judgement.
 MIN_LOWER = 0.95  # share of paired bootstraps in which the log loss must be lower
-MAX_AUC_LOST = 0.005
+MAX_AUC_LOST = 0.005  # how much lower the AUC may be
 
 
 def describe_comparison(comparison: Mapping[str, Any]) -> str:
-    """Return one sentence on the comparison, for people and for the audit trail."""
+    """Return one sentence on a comparison (`judging.compare`, with `against`: the other model's name)."""
     change = comparison["aucChange"]
     ranks = "" if change is None else f"; AUC {change:+.4f} (at least {-MAX_AUC_LOST} needed)"
     return (

@@ -1,12 +1,13 @@
 """Diagnose a Tidemark: problems, their severity, and what to do about each.
 
-The doctor only reads; it repairs nothing. What a healthy service resolves by itself within its usual time is not
-reported. Home, key and database are checked first, because without them nothing else can be checked.
+The doctor repairs nothing. It writes only a probe into the lake, a copy of a damaged log and, with `deep`, the result
+of the integrity check. What a healthy service resolves by itself within its usual time is not reported. Home, key and
+database are checked first, because without them nothing else can be checked.
 """
 
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -342,7 +343,7 @@ def _report_damage(damage: Damage) -> Finding:
     )
 
 
-def _check_last_pass(r: Reading, now: datetime) -> Iterable[Finding]:
+def _check_last_pass(r: Reading, now: datetime) -> Iterator[Finding]:
     finished = integrity.find_last_finished(r)
     if finished is None or now - finished > PASS_OVERDUE:
         problem = "no check of all files has ended yet"

@@ -83,7 +83,7 @@ async def change_user(page: SignedIn, user_id: str) -> Response:
 
 @router.post("/users/{user_id}/disable")
 async def disable_user(page: SignedIn, user_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     try:
         await page.post("users", user_id, "disable")
     except Refused as refusal:
@@ -93,7 +93,7 @@ async def disable_user(page: SignedIn, user_id: str) -> Response:
 
 @router.post("/users/{user_id}/erase")
 async def erase_user(page: SignedIn, user_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     try:
         await page.delete("users", user_id)
     except Refused as refusal:
@@ -103,14 +103,14 @@ async def erase_user(page: SignedIn, user_id: str) -> Response:
 
 @router.post("/users/{user_id}/enable")
 async def enable_user(page: SignedIn, user_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.post("users", user_id, "enable")
     return page.to(f"/admin/users/{user_id}", "The user can sign in again.")
 
 
 @router.post("/users/{user_id}/link")
 async def make_link(page: SignedIn, user_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     user = await page.get("users", user_id)
     made = await page.post("users", user_id, "link")
     return _show_link(page, user["name"], made["link"], made["expiresAt"])
@@ -159,7 +159,7 @@ async def rotate_key(page: SignedIn, key_id: str) -> Response:
 
 @router.post("/keys/{key_id}/revoke")
 async def revoke_key(page: SignedIn, key_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.post("keys", key_id, "revoke")
     return page.to("/admin/keys", "The key is revoked. Its next request is refused.")
 

@@ -33,7 +33,7 @@ async def show_approvals(
 
 @router.post("/approvals/{approval_id}/approve")
 async def approve(page: SignedIn, approval_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     return await _decide(page, approval_id, "approve", None, "Approved. The action was performed.")
 
 
@@ -45,7 +45,7 @@ async def decline(page: SignedIn, approval_id: str) -> Response:
 
 @router.post("/approvals/{approval_id}/withdraw")
 async def withdraw(page: SignedIn, approval_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     return await _decide(page, approval_id, "withdraw", None, "It is withdrawn.")
 
 

@@ -50,7 +50,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         ("alerts",), "/alerts", lambda found: f"{found['ruleset']['name']}, {found['customerName'] or NO_NAME}"
     ),
 }
-ACTORS: Final = ("userId", "keyId", "successorKeyId", "requestedBy")
+ACTORS: Final = ("userId", "keyId", "successorKeyId", "requestedBy")  # names of ids that stand for users and keys
 
 
 @router.get("/audit")
@@ -65,19 +65,19 @@ async def show_audit(
     found = await page.get("audit", who=who, action=action, since=start, cursor=cursor, count=ROWS)
     people = {user["userId"]: f"/admin/users/{user['userId']}" for user in (await page.get("users"))["users"]}
     keys = {key["keyId"]: f"/admin/keys/{key['keyId']}" for key in (await page.get("keys"))["keys"]}
-    whos = [*people, *keys, "operator", "service"]
+    actor_ids = [*people, *keys, "operator", "service"]
     concerned = {pair for entry in found["entries"] for pair in entry["resource"].items() if isinstance(pair[1], str)}
     acted = (entry["who"] for entry in found["entries"])
     actors = {pair for pair in concerned if pair[0] in ACTORS}
-    names = await page.names([*whos, *acted, *(id_ for _, id_ in actors)])
-    subjects = await _find(page, concerned - actors)
+    names = await page.names([*actor_ids, *acted, *(id_ for _, id_ in actors)])
+    subjects = await _find_subjects(page, concerned - actors)
     subjects |= {(name, id_): Subject(names[id_], (people | keys).get(id_)) for name, id_ in actors}
     shown = {"filters": {"who": who, "action": action, "since": since}, "subjects": subjects}
-    choices = [("", "Everybody"), *((each, names[each]) for each in whos)]
+    choices = [("", "Everybody"), *((each, names[each]) for each in actor_ids)]
     return page.show("admin-audit.html", found=found, names=names, actors=choices, action_words=_action_words, **shown)
 
 
-async def _find(page: Page, concerned: Collection[tuple[str, str]]) -> dict[tuple[str, str], Subject]:
+async def _find_subjects(page: Page, concerned: Collection[tuple[str, str]]) -> dict[tuple[str, str], Subject]:
     """Return what ids stand for, by the id's name, such as `customerId`, and the id. What is gone is left out."""
     found = dict[tuple[str, str], Subject]()
     for name, id_ in concerned:

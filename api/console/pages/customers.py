@@ -72,7 +72,7 @@ def _data(reports: dict[str, Any], kind: str) -> dict[str, Any]:
 @router.post("/customers/{customer_id}/refresh")
 async def refresh_reports(page: SignedIn, customer_id: str) -> Response:
     """Request a refresh of the reports. It is no error if one is under way already."""
-    await page.form()
+    await page.check_form()
     try:
         await page.post("customer", customer_id, "reports", "refresh")
     except Refused as refused:

@@ -70,7 +70,7 @@ async def show_policy_editor(page: SignedIn, slug: str, version: Annotated[str, 
 
 @router.post("/policies/{slug}/edit")
 async def edit_policy(page: SignedIn, slug: str) -> Response:
-    await page.form()
+    await page.check_form()
     await _versions(page, slug)  # refuses an unknown slug, which saving would make a new policy
     return await _check_or_save(page, slug)
 
@@ -106,14 +106,14 @@ async def set_challenger(page: SignedIn, slug: str) -> Response:
 
 @router.post("/policies/{slug}/archive")
 async def archive_policy(page: SignedIn, slug: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.post("decision-policies", slug, "archive")
     return page.to(f"/policies/{slug}", "The policy is archived: it decides nothing.")
 
 
 @router.post("/policies/{slug}/unarchive")
 async def unarchive_policy(page: SignedIn, slug: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.post("decision-policies", slug, "unarchive")
     return page.to(f"/policies/{slug}", "The policy is taken back from the archive.")
 

@@ -1,4 +1,4 @@
-"""Of one customer: notes and attachments, its history, and its alerts."""
+"""A customer's notes and attachments, history and alerts."""
 
 from typing import Annotated
 
@@ -60,7 +60,7 @@ async def download_attachment(page: SignedIn, customer_id: str, attachment_id: s
 
 @router.post("/attachments/{attachment_id}/delete")
 async def delete_attachment(page: SignedIn, customer_id: str, attachment_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.delete("customer", customer_id, "attachments", attachment_id)
     return page.to(f"/customers/{customer_id}/notes", "The file is deleted.")
 

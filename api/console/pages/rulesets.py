@@ -96,14 +96,14 @@ async def switch_ruleset(page: SignedIn, ruleset_id: str) -> Response:
 
 @router.post("/rulesets/{ruleset_id}/archive")
 async def archive_ruleset(page: SignedIn, ruleset_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.post("monitoring", "rulesets", ruleset_id, "archive")
     return page.to(f"/rulesets/{ruleset_id}", "The ruleset is archived: it watches nobody.")
 
 
 @router.post("/rulesets/{ruleset_id}/unarchive")
 async def unarchive_ruleset(page: SignedIn, ruleset_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.post("monitoring", "rulesets", ruleset_id, "unarchive")
     return page.to(f"/rulesets/{ruleset_id}", "The ruleset is taken back from the archive.")
 

@@ -98,7 +98,7 @@ async def list_corrections(page: SignedIn, customer_id: str, number: PageOfList 
 
 @router.post("/corrections/{correction_id}/undo")
 async def undo_correction(page: SignedIn, customer_id: str, correction_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.delete("customer", customer_id, "transactions", "corrections", correction_id)
     return page.to(f"/customers/{customer_id}/corrections", "The correction is undone.")
 

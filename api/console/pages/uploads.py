@@ -118,7 +118,7 @@ async def _retraction(page: Page, customer_id: str, job: Mapping[str, Any]) -> M
 
 @router.post("/customers/{customer_id}/uploads/{job_id}/retract")
 async def retract_submission(page: SignedIn, customer_id: str, job_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     retraction = await page.delete("customer", customer_id, "submissions", job_id)
     path = f"/customers/{customer_id}/uploads/{retraction['jobId']}"
     return page.to(path, "The submission is being retracted.")

@@ -70,28 +70,28 @@ async def test_subscription(page: SignedIn, subscription_id: str) -> Response:
 
 @router.post("/{subscription_id}/rotate")
 async def rotate_secret(page: SignedIn, subscription_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     made = await page.post(*HOOKS, subscription_id, "secret", "rotate")
     return _show_secret(page, subscription_id, made["secret"])
 
 
 @router.post("/{subscription_id}/delete")
 async def delete_subscription(page: SignedIn, subscription_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.delete(*HOOKS, subscription_id)
     return page.to("/admin/webhooks", "The subscription is deleted.")
 
 
 @router.post("/{subscription_id}/deliveries/{delivery_id}/resend")
 async def resend_delivery(page: SignedIn, subscription_id: str, delivery_id: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.get(*HOOKS, subscription_id)
     await page.post("webhooks", "deliveries", delivery_id, "resend")
     return page.to(f"/admin/webhooks/{subscription_id}", "The delivery is sent again.")
 
 
 async def _act(page: Page, subscription_id: str, action: str, said: str) -> Response:
-    await page.form()
+    await page.check_form()
     await page.post(*HOOKS, subscription_id, action)
     return page.to(f"/admin/webhooks/{subscription_id}", said)
 

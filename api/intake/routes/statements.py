@@ -94,5 +94,5 @@ def get_statement_page(
     responses=refuses("Transaction.NoSource", "Statement.NotFound", *DAMAGED_FILE),
 )
 def get_transaction_source(caller: Reader, customer_id: CustomerId, transaction_id: TransactionId) -> Response:
-    """Find a transaction on the pages of its statement; 404 if it was sent as JSON."""
+    """Find a transaction on the pages of its statement; 404 if it was sent as JSON or CSV."""
     return respond(SourceView.model_validate(statements.find_source(caller, customer_id, as_uuid(transaction_id))))

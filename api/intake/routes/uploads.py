@@ -34,9 +34,9 @@ FILE_ERRORS = ("Statement.WrongCount", "Statement.FileTooLarge", "Upload.Nothing
 def submit_upload(caller: Submitter, customer_id: CustomerId, files: Files) -> Response:
     """Submit files as people have them: PDF statements and banks' exports (CSV), in one request.
 
-    One job reads the PDFs. Exports are read at once: each of their accounts becomes a submission with its own job,
-    whose rows may overlap those of others. A file that can't be read fails by itself: the response and a job's warnings
-    say why.
+    One job reads the PDFs. Exports are read during the request: each of their accounts becomes a submission with its
+    own job, whose rows may overlap those of others. A file that can't be read fails by itself: the response and a job's
+    warnings say why.
     """
     return uploads.submit(caller, customer_id, files)
 

@@ -248,16 +248,16 @@ def get_statement_page(
 
 
 def get_transaction_source(customer_id: str, transaction_id: str) -> Request[models.SourceView]:
-    """Find a transaction on the pages of its statement; 404 if it was sent as JSON."""
+    """Find a transaction on the pages of its statement; 404 if it was sent as JSON or CSV."""
     return Request("GET", f"/v1/customer/{path_part(customer_id)}/transactions/{path_part(transaction_id)}/source")
 
 
 def submit_upload(customer_id: str, body: models.SentFiles) -> Request[models.UploadView]:
     """Submit files as people have them: PDF statements and banks' exports (CSV), in one request.
 
-    One job reads the PDFs. Exports are read at once: each of their accounts becomes a submission with its own job,
-    whose rows may overlap those of others. A file that can't be read fails by itself: the response and a job's warnings
-    say why.
+    One job reads the PDFs. Exports are read during the request: each of their accounts becomes a submission with its
+    own job, whose rows may overlap those of others. A file that can't be read fails by itself: the response and a job's
+    warnings say why.
     """
     return Request("POST", f"/v1/customer/{path_part(customer_id)}/uploads", body=body, takes_idempotency_key=True)
 

@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
@@ -22,6 +21,7 @@ from assets.access import gate
 from assets.access.gate import Gate, allowed_hosts
 from assets.access.gate_connections import MAX_CONNECTIONS, MAX_OF_A_STRANGER, SERVER
 from assets.access.gate_tokens import Role
+from tests.patience import until
 
 TOKENS = {Role.OPERATOR: "operator's", Role.READER: "reader's"}
 OPERATOR = {"Authorization": "Bearer operator's"}
@@ -62,14 +62,6 @@ def address(server: uvicorn.Server) -> tuple[str, int]:
     return "127.0.0.1", server.config.port
 
 
-def _until(holds: object) -> None:
-    assert callable(holds)
-    deadline = time.monotonic() + WITHIN_S
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert holds()
-
-
 def test_half_open_connections_are_limited_and_block_nobody(server: uvicorn.Server, address: tuple[str, int]) -> None:
     retained = requests.Session()
     url = f"http://127.0.0.1:{address[1]}/graphql"
@@ -79,7 +71,7 @@ def test_half_open_connections_are_limited_and_block_nobody(server: uvicorn.Serv
             one = many.enter_context(socket.create_connection(address))
             with suppress(OSError):
                 one.sendall(b"GET / HTTP/1.1\r\nHost: local")
-        _until(lambda: len(server.server_state.connections) <= MAX_CONNECTIONS + 1)
+        until(lambda: len(server.server_state.connections) <= MAX_CONNECTIONS + 1)
         assert retained.post(url, json={}, headers=OPERATOR).status_code == 200
         websocket.send("still here")
         assert websocket.recv() == "10"

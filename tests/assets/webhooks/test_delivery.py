@@ -34,6 +34,7 @@ from storage.webhooks.outbox import Attempt, Ended, NewEvent, Pause
 from storage.webhooks.subscriptions import Subscription
 from tests.assets.receivers import Script, answering, receiver, saying, tls
 from tests.conftest import open_store
+from tests.patience import eventually
 from tests.storage.examples import a_client, a_customer
 
 pytestmark = pytest.mark.service  # each test waits for real connections
@@ -455,13 +456,6 @@ def running(store: Store, holder: UUID | None = None) -> Iterator[None]:
     finally:
         stop.set()
         loop.join()
-
-
-def eventually(fact: Callable[[], bool], within_s: float = 60) -> bool:
-    deadline = time.monotonic() + within_s
-    while not fact() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return fact()
 
 
 def test_the_loop_is_woken_by_the_commit(sender: Sender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

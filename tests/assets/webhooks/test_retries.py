@@ -21,8 +21,9 @@ from storage.core.models import DeliveryStatus, deliveries
 from storage.core.settings import Settings
 from storage.webhooks import outbox, subscriptions
 from tests.assets.receivers import answering, receiver, tls
-from tests.assets.webhooks.test_delivery import LOOPBACK, Sender, body_of, eventually, running, signature_of
+from tests.assets.webhooks.test_delivery import LOOPBACK, Sender, body_of, running, signature_of
 from tests.conftest import SQLITE_FIRST, new_database, open_store
+from tests.patience import eventually
 from tests.storage.examples import a_client, a_customer
 
 DAY = timedelta(days=1)

@@ -101,9 +101,7 @@ def test_two_processes_share_a_bounded_cache(tmp_path: Path) -> None:
     bound = 32 * len(CONTENT)
     commands = [[sys.executable, "-c", FILLING, str(tmp_path), str(bound), name] for name in ("a", "b")]
     filling = [subprocess.Popen(command) for command in commands]
-    while any(process.poll() is None for process in filling):
-        time.sleep(0.01)
-    assert [process.returncode for process in filling] == [0, 0]
+    assert [process.wait(60) for process in filling] == [0, 0]
     assert 0 < size_of(tmp_path) <= bound + 2 * bound // SHARE_BETWEEN_TRIMS
     cache = FileCache(tmp_path, bound)
     assert all(cache.holds(path.name, digest(CONTENT)) for path in tmp_path.iterdir())

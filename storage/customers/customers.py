@@ -29,7 +29,7 @@ class Customer:
     state: str | None
     created_at: datetime
     data_version: int  # of the enriched transactions' content; 0 before the first
-    location_version: int
+    location_version: int  # counts how often that content moved to another file
     enriched_rows: int  # current rows: what the API lists
     enrichment_version: int  # of the enrichment that gives the stored transactions; 0 before the first
     knowledge_version: int  # counts changes to corrections and related parties of this customer

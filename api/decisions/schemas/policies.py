@@ -148,9 +148,7 @@ def _version_parameter(name: str, description: str) -> Parameter:
 class VersionQuery(Received):
     version: Annotated[
         int | None,
-        _version_parameter(
-            "version", "The version to read, a draft and a retired one, too. Default: the published one."
-        ),
+        _version_parameter("version", "The version to read: it may be a draft or retired. Default: the published one."),
     ] = None
 
 

@@ -58,7 +58,7 @@ FACILITIES = pl.Schema(
         "repaid_total": TOTAL,  # repayments that the accounts show, less those returned
         "yearly_rate": pl.Float64(),  # of instalment loans, implied by level repayments or assumed
         "grown_balance": TOTAL,  # what was lent less what was repaid, each with interest at that rate to the last day
-        "inferred": pl.Boolean(),  # from what payments do, or repayments that are not visible, from card payouts
+        "inferred": pl.Boolean(),  # found by its payments alone, or its repayments are estimated from card payouts
         "inferred_confidence": pl.Float64(),  # 0–1; null where nothing was inferred
         "withheld_share": pl.Float64(),  # of card takings, if inferred
         "withheld_estimate": TOTAL,  # kept back of card takings since the funding, if inferred
@@ -139,8 +139,9 @@ def list_flows(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """List fundings that did not bounce, and all repayments, in order of time.
 
     Returns:
-        Rows with `facility_id`, `size` (AUD, positive), whether the row `funds` or repays, whether a repayment
-        `bounced`, `through`, the last day that the statements of the facility's accounts show, and `is_inferred`.
+        Rows with columns of TRANSACTIONS and `product`, `lender`, `facility_id`, `size` (AUD, positive), whether the
+        row `funds` or repays, whether a repayment `bounced`, `through`, the last day that the statements of the
+        facility's accounts show, and `is_inferred`.
     """
     accounts = posted_rows.lazy().group_by("customer_number", "account_id").agg(through=pl.col("date").max())
     members = posted_rows.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
@@ -244,12 +245,12 @@ def _add_withheld(known: pl.DataFrame, posted_rows: pl.DataFrame) -> pl.DataFram
 def _list_misses(
     known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: pl.Series
 ) -> Sequence[pl.LazyFrame]:
-    """Return of each facility: the last slot, and the number of late ones; the missed repayments; and those made late.
+    """Return three frames by facility: the last slot and the number of recent ones; the missed repayments; and how many
+    usual instalments were paid recently. Recent is what `_recent_since` says.
 
     Revolving credit is repaid at will, so only bounced repayments count as missed.
     """
-    read = ("frequency", "through", "product", "repayment_usual")
-    terms = known.select(_FACILITY, *read, since=_recent_since()).lazy()
+    terms = known.select(_FACILITY, "frequency", "through", "product", "repayment_usual", since=_recent_since()).lazy()
     slots = due.lazy().join(terms, on=_FACILITY, validate="m:1").collect(engine="in-memory", optimizations=AS_WRITTEN)
     slotted = slots.lazy()
     silent = find_missing(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
@@ -258,15 +259,15 @@ def _list_misses(
     missed = every.join(terms, on=_FACILITY, validate="m:1")
     paid = flows.lazy().filter(~pl.col("funds"), ~pl.col("bounced"))
     paid = paid.join(terms.drop("product", "through"), on=_FACILITY)
-    late = pl.col("date") > pl.col("since")
+    is_recent = pl.col("date") > pl.col("since")
     return (
-        slotted.group_by(_FACILITY).agg(last_slot=pl.col("date").max(), slots=(late & ~pl.col("bounced")).sum()),
+        slotted.group_by(_FACILITY).agg(last_slot=pl.col("date").max(), slots=(is_recent & ~pl.col("bounced")).sum()),
         missed.group_by(_FACILITY).agg(
             passed_over=pl.col("date").filter(~pl.col("overdue")).sort(),
             overdue=pl.col("date").filter("overdue").sort(),
-            missed_late=late.sum(),
+            missed_recently=is_recent.sum(),
         ),
-        paid.filter(late).group_by(_FACILITY).agg(instalments=(pl.col("size") / pl.col("repayment_usual")).sum()),
+        paid.filter(is_recent).group_by(_FACILITY).agg(instalments=(pl.col("size") / pl.col("repayment_usual")).sum()),
     )
 
 
@@ -282,7 +283,7 @@ def _add_misses(known: pl.LazyFrame, misses: Sequence[pl.LazyFrame]) -> pl.LazyF
     made_up = (pl.col("instalments").fill_null(0) - pl.col("slots").fill_null(0)).clip(0)
     return together.with_columns(
         *(pl.col(name).fill_null(pl.lit([], pl.List(pl.Date()))) for name in ("passed_over", "overdue")),
-        short=pl.col("missed_late").fill_null(0) - made_up,
+        short=pl.col("missed_recently").fill_null(0) - made_up,
     )
 
 

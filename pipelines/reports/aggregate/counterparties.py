@@ -203,7 +203,7 @@ def _herfindahl() -> Derived:
         ("squares", "receipts"),
         ratio(pl.col("squares"), small * small),
         "Herfindahl index: the sum of the squares of payers' shares of receipts; 1 if one payer pays everything, near "
-        "0 if there are many small payers. Null from 10^15 AUD on",
+        "0 if there are many small payers; null if the receipts are 10^15 AUD or more",
     )
 
 

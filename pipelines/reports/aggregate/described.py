@@ -12,7 +12,7 @@ from pipelines.reports.aggregate import TABLES
 TITLE = """\
 # Tables of the aggregate report
 
-How to read them, and their units: [reports](../explanation/reports.md#aggregate).
+[Reports](../explanation/reports.md#aggregate) explains how to read them, and their units.
 """
 
 

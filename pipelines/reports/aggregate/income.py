@@ -98,7 +98,7 @@ REGULAR_INCOME = Table(
         Column(
             "recentDays",
             "count",
-            meaning="days of the last 180, counted from one usual gap before its first payment",
+            meaning="days of the last 180 in which it has been paying, from one usual gap before its first payment on",
         ),
     ),
     listed=_payers,

@@ -146,7 +146,11 @@ def _needed_super() -> pl.Expr:
     return pl.when(unknown).then("all_paid").otherwise("expectedSuper")
 
 
-PERIOD_START = Column("periodStart", "date")
+PERIOD = (
+    Column("periodStart", "date", meaning="first day of the period"),
+    Column(PERIOD_END, "date", meaning="last day of the period"),
+)
+DUE_DATE = Column("dueDate", "date", meaning="last day to pay in time")
 PARTIAL = Column("partial", "boolean", meaning="the history starts or ends within the period")
 DUE = Column("due", "boolean", meaning="the history reaches the due date")
 WITHHELD = Column("assumedWithholding", "ratio", meaning="assumed share of gross wages that is kept back for tax")
@@ -162,10 +166,10 @@ EXPECTED = Table(
     name="Super that wages imply",
     hierarchy="customer",
     type="time_series",
-    keys=(PERIOD_START, Column(PERIOD_END, "date")),
+    keys=PERIOD,
     details=(
         Column("kind", "text", meaning="quarterly, or payday"),
-        Column("dueDate", "date"),
+        DUE_DATE,
         PARTIAL,
         DUE,
         Column("rate", "ratio", meaning="the superannuation guarantee's share of gross wages"),

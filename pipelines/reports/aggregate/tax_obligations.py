@@ -12,7 +12,7 @@ import polars as pl
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, sum_totals
+from pipelines.figures.tables import UNITS, Derived, Source, Table, Total, sum_totals
 from pipelines.reports.aggregate import due_dates
 from pipelines.reports.aggregate.gst import (
     GST_ON_SALES,
@@ -30,9 +30,10 @@ from pipelines.reports.aggregate.gst import (
 from pipelines.reports.aggregate.super_obligations import (
     ASSUMED_GROSS,
     DUE,
+    DUE_DATE,
     PARTIAL,
+    PERIOD,
     PERIOD_END,
-    PERIOD_START,
     WITHHELD,
 )
 from pipelines.reports.aggregate.tax_rules import GST, OBLIGATIONS
@@ -178,9 +179,9 @@ IMPLIED = Table(
     name="Tax that takings, costs and wages imply",
     hierarchy="customer",
     type="time_series",
-    keys=(PERIOD_START, Column(PERIOD_END, "date")),
+    keys=PERIOD,
     details=(
-        Column("dueDate", "date"),
+        DUE_DATE,
         PARTIAL,
         DUE,
         REGISTERED,

@@ -61,7 +61,7 @@ def test_shares_and_numbers_are_written_as_pages_do(number: Decimal) -> None:
         assert figure(number_text(pl.col("a"), places), a=number) == plain(round(number, places))
 
 
-def test_nothing_is_written_of_an_unknown_share() -> None:
+def test_an_unknown_share_has_no_text() -> None:
     assert pl.DataFrame({"a": [None]}, {"a": RATIO}).select(percent_text(pl.col("a"))).item() is None
 
 
@@ -93,8 +93,8 @@ def test_an_id_is_printed_in_the_standard_uuid_form() -> None:
 
 def test_counts_have_their_noun_in_the_singular_or_plural() -> None:
     counts = pl.DataFrame({"n": [0, 1, 2, 1_234, 1_234_567, None]})
-    said = counts.select(count_text(pl.col("n"), "row was", "rows were")).to_series().to_list()
-    assert said == ["0 rows were", "1 row was", "2 rows were", "1,234 rows were", "1,234,567 rows were", None]
+    texts = counts.select(count_text(pl.col("n"), "row was", "rows were")).to_series().to_list()
+    assert texts == ["0 rows were", "1 row was", "2 rows were", "1,234 rows were", "1,234,567 rows were", None]
 
 
 @given(cents(-(10**14), 10**14))

@@ -50,7 +50,7 @@ class WatchedClient:
 
     rulesets: Sequence[VersionedRuleset]
     plan: MonitoringPlan
-    attributes: Mapping[int, Mapping[str, Attribute]]  # of every one of the customers
+    attributes: Mapping[int, Mapping[str, Attribute]]  # by customer number; empty for one without any
 
     @property
     def customers(self) -> frozenset[int]:
@@ -91,7 +91,7 @@ def read_watched_customers(r: Reading, customer_numbers: Iterable[int], zone: Zo
     watched, failed = list[WatchedClient](), set[int]()
     for client_id, active_rulesets in by_client.items():
         try:
-            watched.append(_watched_client(r, active_rulesets, sorted(of_client[client_id])))
+            watched.append(_read_watched_client(r, active_rulesets, sorted(of_client[client_id])))
         except UNREACHABLE:
             raise
         except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets must not stop the others
@@ -175,7 +175,7 @@ def _rows_of(transactions: pl.DataFrame, customer_numbers: Sequence[int]) -> lis
 _plans: OrderedDict[tuple[RulesetKey, ...], MonitoringPlan] = OrderedDict()
 
 
-def _watched_client(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequence[int]) -> WatchedClient:
+def _read_watched_client(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequence[int]) -> WatchedClient:
     versions = rulesets.load_active(r, active)
     plan = _cached_plan(versions)
     listed = [each.customers for each in versions]

@@ -87,7 +87,7 @@ def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> C
 
     def rows_of(customer_numbers: Sequence[int]) -> list[pl.DataFrame]:
         mine = [place_of[number] for number in customer_numbers if number in place_of]
-        return list(each_slice(store.lake, mine, lambda rows: rows)) if mine else []
+        return list(each_slice(store.lake, mine, lambda rows: rows))
 
     evaluated = ruleset_evaluation.evaluate(store, watched_customers, versions, rows_of, Cause.TIME, clock())
     with store.db.writing() as w:

@@ -125,7 +125,8 @@ def _split(locations: Sequence[Location]) -> Iterator[list[Location]]:
             yield slice_
             slice_ = []
         slice_.append(location)
-    yield slice_
+    if slice_:
+        yield slice_
 
 
 def _read_transactions(lake: Lake, locations: Sequence[Location]) -> pl.DataFrame:

@@ -13,12 +13,12 @@ import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies
-from pipelines.monitoring.ruleset import Ruleset
+from pipelines.monitoring.ruleset import MonitoringRule, Ruleset
 from pipelines.monitoring.simulation import ALL, MAX_FIRINGS, MOST_EVENTS
 
 Data = dict[str, Any]
 Rows = Sequence[Data]
-_NOTHING = {"observed": 0, "held": 0, "unknown": 0, "fired": 0, "customers": 0}
+_NEVER_FIRED: Data = {"fired": 0, "customers": 0}
 
 
 def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies, ids: Mapping[int, UUID]) -> Data:
@@ -30,7 +30,7 @@ def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies,
     """
     rows = {name: frame.to_dicts() for name, frame in tallies.items()}
     months = [_describe_month(ruleset, rows, month) for month in _months(first, last)]
-    [of_all] = _find_rows(rows["fired"], None, ALL) or [_NOTHING]
+    of_all = _find_row(rows["fired"], None, ALL)
     firings = sum(row["fired"] for row in rows["fired"] if row["month"] is None and row["rule"] != ALL)
     return {
         "from": first,
@@ -48,7 +48,7 @@ def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies,
 
 
 def _describe_month(ruleset: Ruleset, rows: Mapping[str, Rows], month: date) -> Data:
-    [of_all] = _find_rows(rows["fired"], month, ALL) or [_NOTHING]
+    of_all = _find_row(rows["fired"], month, ALL)
     return {
         "month": month,
         "events": of_all["fired"],
@@ -57,7 +57,7 @@ def _describe_month(ruleset: Ruleset, rows: Mapping[str, Rows], month: date) -> 
     }
 
 
-def _describe_rule(rule: Any, rows: Mapping[str, Rows]) -> Data:
+def _describe_rule(rule: MonitoringRule, rows: Mapping[str, Rows]) -> Data:
     months = sorted({row["month"] for row in rows["days"]})
     return {
         "code": rule.code,
@@ -74,7 +74,7 @@ def _counts(rows: Mapping[str, Rows], months: Sequence[date], of_fired: date | N
         months: the months of days and causes.
         of_fired: the month of firings; None: all months.
     """
-    [fired] = _find_rows(rows["fired"], of_fired, code) or [_NOTHING]
+    fired = _find_row(rows["fired"], of_fired, code)
     days = [row for row in rows["days"] if row["rule"] == code and row["month"] in months]
     causes: dict[tuple[str, str, str], int] = {}
     for row in rows["causes"]:
@@ -112,8 +112,8 @@ def _by_customer(customers: pl.DataFrame, ids: Mapping[int, UUID]) -> Iterator[D
         }
 
 
-def _find_rows(fired: Rows, month: date | None, rule: str) -> list[Data]:
-    return [row for row in fired if row["month"] == month and row["rule"] == rule]
+def _find_row(fired: Rows, month: date | None, rule: str) -> Data:
+    return next((row for row in fired if row["month"] == month and row["rule"] == rule), _NEVER_FIRED)
 
 
 def _months(first: date, last: date) -> Iterator[date]:

@@ -58,6 +58,11 @@ def score(points: Decimal | None) -> str:
     return f"{whole}.{decimals:0<2}"
 
 
+def round_to(number: Decimal, places: int) -> Decimal:
+    """Round half to even. Unlike `round`, it doesn't fail for a number of more digits than the context's precision."""
+    return Decimal(f"{number:.{places}f}")
+
+
 def reading(value: Decimal | float | str | bool | None, shape: str | None = None) -> str:
     """Write a value that a policy, ruleset or report read; `shape` is the format of the metric, attribute or input."""
     match value:
@@ -77,7 +82,7 @@ def _number(number: Decimal, shape: str | None) -> str:
         case "points":
             return score(number)
         case "days" | "months":
-            rounded = round(number, 1)
+            rounded = round_to(number, 1)
             return f"{plain(rounded)} {shape.removesuffix('s') if abs(rounded) == 1 else shape}"
         case "yearMonth":
             return _year_month(number)

@@ -28,7 +28,7 @@ class StoredModel:
     model_id: UUID
     client_id: UUID | None  # whose labels it was trained on; null: those of all
     fingerprint: str
-    facts: Mapping[str, Any]  # what it was trained on, and its quality on rows held back
+    facts: Mapping[str, Any]  # what it was trained on, and its quality on held-out rows
     created_at: datetime
 
 
@@ -71,7 +71,11 @@ def get(r: Reading, model_id: UUID) -> StoredModel:
 
 
 def read_content(r: Reading, model_id: UUID) -> bytes:
-    """Return the model's file, as it was added."""
+    """Return the model's file, as it was added.
+
+    Raises:
+        Corrupt: it is not stored.
+    """
     found: bytes | None = r.execute(
         select(category_models.c.content).where(category_models.c.model_id == model_id)
     ).scalar()

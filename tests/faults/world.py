@@ -104,7 +104,7 @@ class World:
 
     @property
     def stranger(self) -> Lender:
-        """Create a client without any data, for which all data of others must be unknown."""
+        """A client without any data, for which all data of others must be unknown. It is created when first used."""
         if self._stranger is None:
             self._stranger = self.lender(seed=0)
         return self._stranger
@@ -152,8 +152,8 @@ class World:
 
     def wait_for_runs(self) -> None:
         """Wait until every run of Dagster has ended."""
-        while is_in_progress := self.runs_under_way():
-            assert max(is_in_progress.values()) < RUNS_END_WITHIN_S, f"runs stay under way: {is_in_progress}"
+        while unended := self.runs_under_way():
+            assert max(unended.values()) < RUNS_END_WITHIN_S, f"runs stay under way: {unended}"
             time.sleep(0.5)
 
     def _under_way(self) -> bool:

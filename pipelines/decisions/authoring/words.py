@@ -1,7 +1,6 @@
 """Numbers and conditions of a policy in words."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pipelines.decisions.policy import (
     AttributeRef,
@@ -65,7 +64,7 @@ def describe_condition(condition: Condition) -> str:
 _JOINED: Mapping[str, str] = {"all": "and", "any": "or"}
 
 
-def _describe_comparison(comparison: Any) -> str:
+def _describe_comparison(comparison: Operation) -> str:
     left, *others = map(describe_number, comparison.operands)
     return f"{left} {_COMPARISONS[comparison.operator]} {' and '.join(others)}"
 

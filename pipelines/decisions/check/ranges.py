@@ -164,7 +164,7 @@ def _check_numbers(condition: Condition, pointer: str) -> Iterator[Finding]:
             yield from _check_operands(condition, pointer)
 
 
-def _check_operands(operation: Any, pointer: str) -> Iterator[Finding]:
+def _check_operands(operation: Operation, pointer: str) -> Iterator[Finding]:
     for nth, each in enumerate(operation.operands):
         yield from _check_number(each, f"{pointer}/{_key(operation)}/{nth}")
 

@@ -17,6 +17,7 @@ from pipelines.pages.wording import (
     percent,
     plain,
     quantity,
+    round_to,
     score,
     shorten,
     spell_out,
@@ -140,7 +141,7 @@ def _by_category(tables: Tables, side: str) -> Mapping[str, Decimal]:
 
 
 def _share(part: Decimal, whole: Decimal) -> str:
-    return percent(round(part / whole, 4)) if whole else UNKNOWN
+    return percent(round_to(part / whole, 4)) if whole else UNKNOWN
 
 
 def _debts(table: Table, history: History) -> Figure | None:

@@ -498,6 +498,7 @@ ODD: tuple[object, ...] = (
 
 
 @settings(examples(4), suppress_health_check=[HealthCheck.too_slow])
+@example([(("risk", "drivers", 0, "reading"), 10**30)])
 @example([(("risk", "drivers", 1, "reading"), 10**30)])
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ODD)), min_size=1, max_size=5))
 def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_page(

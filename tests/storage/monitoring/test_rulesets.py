@@ -1,3 +1,5 @@
+"""Rulesets in storage: versions, what watches whom, and the ruleset evaluations that a change requests."""
+
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -11,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from pipelines.vocabulary.errors import Conflict, Corrupt, InvalidRequest, NotFound, TidemarkError
 from storage.core.buckets import ALL
-from storage.core.database import Reading
+from storage.core.database import Reading, Writing
 from storage.core.models import customers, monitoring_ruleset_versions, rule_states
 from storage.core.paging import Page
 from storage.core.store import Store
@@ -26,7 +28,7 @@ from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, an_evalu
 LATER = timedelta(hours=1)
 
 
-def with_transactions(store: Store, client_id: UUID, now: datetime) -> Customer:
+def a_customer_with_transactions(store: Store, client_id: UUID, now: datetime) -> Customer:
     customer = a_customer(store, client_id, now)
     with store.db.writing() as w:
         w.execute(update(customers).where(customers.c.number == customer.number).values(data_version=1))
@@ -40,7 +42,7 @@ def evaluations_requested(store: Store) -> set[int]:
         return {number for query in concerned for number in r.execute(query).scalars()}
 
 
-def all_answered(store: Store) -> None:
+def answer_all_requests(store: Store) -> None:
     with store.db.writing() as w:
         for bucket in ALL:
             evaluation_requests.delete_answered(w, evaluation_requests.find_unanswered(w, bucket))
@@ -58,12 +60,12 @@ def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
 
 
 def test_a_created_ruleset_is_read_back_unchanged(store: Store, now: datetime) -> None:
-    said = a_ruleset(a_rule("LONG", repeatAfterDays=7), notes="Nightly.", active=False)
-    stored = create_ruleset(store, a_client(store, now), said, now)
+    ruleset = a_ruleset(a_rule("LONG", repeatAfterDays=7), notes="Nightly.", active=False)
+    stored = create_ruleset(store, a_client(store, now), ruleset, now)
     with store.db.reading() as r:
         again = rulesets.get(r, stored.client_id, stored.ruleset_id)
         assert rulesets.with_slug(r, stored.client_id, "early-warning") == again == stored
-    assert again.ruleset == said
+    assert again.ruleset == ruleset
     assert (again.version, again.active, again.is_archived, again.watches) == (1, False, False, False)
 
 
@@ -108,7 +110,7 @@ def test_the_number_of_a_clients_rulesets_is_limited(
         assert [each.slug for each in rulesets.find(r, client_id).items] == ["one", "two"]
 
 
-def test_rulesets_created_at_once_do_not_exceed_the_limit(
+def test_rulesets_created_at_the_same_time_do_not_exceed_the_limit(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rulesets, "MAX_RULESETS", 3)
@@ -121,8 +123,8 @@ def test_rulesets_created_at_once_do_not_exceed_the_limit(
             return True
         return False
 
-    with ThreadPoolExecutor(8) as at_once:
-        assert sum(at_once.map(is_refused, range(8))) == 5
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(is_refused, range(8))) == 5
 
 
 def test_listed_customers_must_be_the_clients_own(store: Store, now: datetime) -> None:
@@ -144,9 +146,9 @@ def test_replacing_makes_a_version_and_keeps_the_older_ones(store: Store, now: d
     assert same == stored
     assert (renamed.version, renamed.slug, renamed.updated_at) == (2, "renamed", now + LATER)
     with store.db.reading() as r:
-        said = rulesets.find_versions(r, renamed)
-        assert [(each.version, each.ruleset.slug) for each in said.items] == [(2, "renamed"), (1, "early-warning")]
-        assert rulesets.find_versions(r, renamed, Page(2, 1)).items == said.items[1:]
+        versions = rulesets.find_versions(r, renamed)
+        assert [(each.version, each.ruleset.slug) for each in versions.items] == [(2, "renamed"), (1, "early-warning")]
+        assert rulesets.find_versions(r, renamed, Page(2, 1)).items == versions.items[1:]
         assert rulesets.read_version(r, stored.ruleset_id, 1).document == stored.document
 
 
@@ -171,7 +173,7 @@ def test_a_document_that_was_changed_is_not_read(store: Store, now: datetime) ->
 
 def test_archived_and_inactive_rulesets_do_not_watch(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    customer = with_transactions(store, client_id, now)
+    customer = a_customer_with_transactions(store, client_id, now)
     stored = create_ruleset(store, client_id, a_ruleset(), now)
     create_ruleset(store, client_id, a_ruleset(slug="off", active=False), now)
     assert watching(store, customer) == [("early-warning", 1)]
@@ -194,12 +196,12 @@ def test_archived_and_inactive_rulesets_do_not_watch(store: Store, now: datetime
 
 def test_another_clients_customers_are_not_watched(store: Store, now: datetime) -> None:
     create_ruleset(store, a_client(store, now), a_ruleset(), now)
-    assert watching(store, with_transactions(store, a_client(store, now), now)) == []
+    assert watching(store, a_customer_with_transactions(store, a_client(store, now), now)) == []
 
 
 def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    one, _ = with_transactions(store, client_id, now), with_transactions(store, client_id, now)
+    one, _ = a_customer_with_transactions(store, client_id, now), a_customer_with_transactions(store, client_id, now)
     create_ruleset(store, client_id, a_ruleset(appliesTo={"customers": [str(one.customer_id)]}), now)
     with store.db.reading() as r:
         [watched] = rulesets.load_active(r, rulesets.find_active(r, [one.number]))
@@ -209,31 +211,31 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
 
 def test_a_change_of_the_watching_rulesets_requests_a_ruleset_evaluation(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    theirs = {with_transactions(store, client_id, now).number for _ in range(2)}
-    with_transactions(store, a_client(store, now), now)  # another client's customer
+    theirs = {a_customer_with_transactions(store, client_id, now).number for _ in range(2)}
+    a_customer_with_transactions(store, a_client(store, now), now)  # another client's customer
     off, on = a_ruleset(active=False), a_ruleset()
 
     stored = create_ruleset(store, client_id, off, now)
     assert evaluations_requested(store) == set()
-    steps: list[tuple[object, set[int]]] = [
+    steps: list[tuple[Callable[[Writing], object], set[int]]] = [
         (lambda w: rulesets.replace(w, stored, on, "test", now), theirs),
         (lambda w: rulesets.replace(w, stored, on, "test", now), set()),
         (lambda w: rulesets.archive(w, stored, now), set()),
         (lambda w: rulesets.unarchive(w, stored, now), theirs),
         (lambda w: rulesets.replace(w, stored, off, "test", now), set()),
     ]
-    for nth, (step, asked) in enumerate(steps):
+    for nth, (step, requested) in enumerate(steps):
         with store.db.writing() as w:
-            step(w)  # pyrefly: ignore[not-callable]
-        assert evaluations_requested(store) == asked, f"step {nth}"
-        all_answered(store)
+            step(w)
+        assert evaluations_requested(store) == requested, f"step {nth}"
+        answer_all_requests(store)
 
 
 def test_a_rule_with_the_same_code_keeps_its_state_until_the_ruleset_stops_watching(
     store: Store, now: datetime
 ) -> None:
     client_id = a_client(store, now)
-    customer = with_transactions(store, client_id, now)
+    customer = a_customer_with_transactions(store, client_id, now)
 
     def fire(stored: StoredRuleset, *codes: str) -> None:
         apply_evaluation(store, an_evaluation(store, now, {(customer, stored, code): True for code in codes}), now)
@@ -260,10 +262,10 @@ def test_a_rule_with_the_same_code_keeps_its_state_until_the_ruleset_stops_watch
 
 def test_a_change_of_an_attribute_that_is_read_requests_a_ruleset_evaluation(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    customer = with_transactions(store, client_id, now)
+    customer = a_customer_with_transactions(store, client_id, now)
     create_ruleset(store, client_id, a_ruleset(a_rule("LOW", LOW_SCORE), attributes=[SCORE]), now)
-    all_answered(store)
-    for name, value, asked in (
+    answer_all_requests(store)
+    for name, value, requested in (
         ("unread", Decimal(1), set()),
         ("score", Decimal(1), {customer.number}),
         ("score", Decimal(1), set()),  # no change
@@ -272,15 +274,15 @@ def test_a_change_of_an_attribute_that_is_read_requests_a_ruleset_evaluation(sto
         with store.db.writing() as w:
             given = {name: None if value is None else NewAttribute(value)}
             attributes.put(w, customer, given, "test", now)
-        assert evaluations_requested(store) == asked, (name, value)
-        all_answered(store)
+        assert evaluations_requested(store) == requested, (name, value)
+        answer_all_requests(store)
 
 
 @on_postgresql
 def test_a_change_of_a_ruleset_waits_for_evaluations_by_it(store: Store, now: datetime) -> None:
     """Otherwise a ruleset evaluation could write states that archiving has just deleted."""
     client_id = a_client(store, now)
-    customer = with_transactions(store, client_id, now)
+    customer = a_customer_with_transactions(store, client_id, now)
     stored = create_ruleset(store, client_id, a_ruleset(), now)
 
     def archive() -> None:
@@ -346,7 +348,7 @@ def test_rulesets_used_last_stay_cached_and_others_are_read_again(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client_id = a_client(store, now)
-    customer = with_transactions(store, client_id, now)
+    customer = a_customer_with_transactions(store, client_id, now)
     for slug in ("a", "b", "c"):
         create_ruleset(store, client_id, a_ruleset(slug=slug), now)
     read, version = list[UUID](), rulesets.read_version
@@ -364,7 +366,7 @@ def test_rulesets_used_last_stay_cached_and_others_are_read_again(
     assert read == [each.ruleset_id for each in (a, b, c, b)]
 
 
-def test_of_rulesets_created_at_once_one_gets_the_slug(store: Store, now: datetime) -> None:
+def test_only_one_of_rulesets_created_at_the_same_time_gets_a_slug(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
 
     def create(_nth: int) -> str:

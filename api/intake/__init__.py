@@ -1,1 +1,1 @@
-"""Submissions: transactions as JSON, statements as PDF."""
+"""Submissions: transactions as JSON, statements as PDF, exports as CSV."""

@@ -62,7 +62,7 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
     parts = [*api_parts(listeners), *_parts_after(api_responds, dagster, published=published)]
     threading.Thread(target=_give_head_start, args=(api, api_responds, stop), daemon=True).start()
     threading.Thread(
-        target=_announce, args=(api, dagster, published, when_ready, unclean_database, stop), daemon=True
+        target=_act_once_ready, args=(api, dagster, published, when_ready, unclean_database, stop), daemon=True
     ).start()
     keep_running(parts, stop)
 
@@ -87,7 +87,7 @@ def _give_head_start(api: Address, api_responds: threading.Event, stop: threadin
     api_responds.set()
 
 
-def _announce(
+def _act_once_ready(
     api: Address,
     dagster: Address,
     published: bool,
@@ -95,6 +95,7 @@ def _announce(
     unclean_database: Path | None,
     stop: threading.Event,
 ) -> None:
+    """Once the service is ready, print its addresses, check a database that was not closed, and run `when_ready`."""
     while not _responds(api, "/health/ready"):
         if stop.wait(POLL_EVERY_S):
             return

@@ -32,7 +32,7 @@ CUSTOMERS = pl.Schema(
         "missed_wages": pl.UInt32(),
         "defaults": pl.Boolean(),  # within 12 months after the window
         "default_probability": pl.Float64(),  # the true one
-        "strength": pl.Float64(),
+        "strength": pl.Float64(),  # this and all below: `Latents`
         "leverage": pl.Float64(),
         "volatility": pl.Float64(),
         "prudence": pl.Float64(),
@@ -53,7 +53,7 @@ ACCOUNTS = pl.Schema(
         "rows": pl.UInt32(),
     }
 )
-FACILITIES = pl.Schema(
+FACILITIES = pl.Schema(  # `Facility`, which explains the columns
     {
         **_CUSTOMER,
         "number": pl.UInt32(),

@@ -5,7 +5,6 @@ covers bytes, and serialising again may change them.
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping
@@ -225,5 +224,5 @@ def decode_secret(secret: str) -> bytes:
     """
     try:
         return base64.b64decode(secret, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ValueError("the secret is not Base64") from error

@@ -5,7 +5,6 @@ below. No other module reads the environment.
 """
 
 import base64
-import binascii
 import os
 import re
 import secrets
@@ -589,7 +588,7 @@ def key_text(key: bytes) -> bytes:
 def _decode_key(text: str, where: str) -> bytes:
     try:
         key = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
+    except ValueError as error:
         raise SettingsError(f"{where} is not Base64") from error
     if len(key) != KEY_BYTES:
         raise SettingsError(f"{where} must be {KEY_BYTES} bytes in Base64")

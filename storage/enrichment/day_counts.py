@@ -48,6 +48,7 @@ DayAndCustomer = tuple[int, int]  # day since 1970-01-01, and customer number: t
 
 _COUNTS = pl.Schema({"customer_number": pl.Int64(), "day": pl.Int64(), "rows": pl.Int64()})
 _KEY = (client_day_counts.c.level, client_day_counts.c.day, client_day_counts.c.block)
+_ROOT = and_(client_day_counts.c.level == ALL, client_day_counts.c.batch_token == 0)
 _encode = msgspec.msgpack.encode
 _decode = msgspec.msgpack.Decoder(tuple[list[int], list[int]]).decode
 
@@ -347,14 +348,12 @@ def _as_frame(counts: Mapping[int, tuple[list[int], list[int]]]) -> pl.DataFrame
 def _with_tree(r: Reading, client_ids: Iterable[UUID]) -> list[UUID]:
     """Return those of the clients whose tree is built, in one order, so that no two commits wait for each other."""
     table = client_day_counts.c
-    is_root = and_(table.level == ALL, table.batch_token == 0)
-    query = select(table.client_id).where(table.client_id.in_(list(client_ids)), is_root)
+    query = select(table.client_id).where(table.client_id.in_(list(client_ids)), _ROOT)
     return list(r.execute(query.order_by(table.client_id)).scalars())
 
 
 def _is_root(client_id: UUID) -> ColumnElement[bool]:
-    table = client_day_counts.c
-    return and_(table.client_id == client_id, table.level == ALL, table.batch_token == 0)
+    return and_(client_day_counts.c.client_id == client_id, _ROOT)
 
 
 def _overlapping(level: Sequence[tuple[K, int]], first: int, last: int) -> tuple[Sequence[tuple[K, int]], int, int]:

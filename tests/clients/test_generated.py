@@ -8,4 +8,4 @@ from clients.generate import PACKAGE, modules, openapi_document
 def test_modules_are_up_to_date(subtests: pytest.Subtests) -> None:
     for name, text in modules(openapi_document()).items():
         with subtests.test(name):
-            assert (PACKAGE / name).read_text("utf-8") == text, "run `make clients`"
+            assert (PACKAGE / name).read_text("utf-8") == text, "run `make generated`"

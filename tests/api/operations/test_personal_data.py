@@ -25,7 +25,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 
 @pytest.fixture
 def store(own_store: Store) -> Store:
-    """A small one: the search reads everything."""
+    """Provide a store with few rows, because the search reads everything."""
     return own_store
 
 

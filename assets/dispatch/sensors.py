@@ -96,6 +96,6 @@ def _deliveries_wait(store: Store, now: datetime) -> bool:
 
 
 def _deliver_due(store: Store) -> int:
-    from assets.webhooks.delivery import deliver_due  # noqa: PLC0415  # with aiohttp, which runs and Dagster don't need
+    from assets.webhooks.delivery import deliver_due  # noqa: PLC0415  # it imports aiohttp, which nothing else here needs
 
     return deliver_due(store, DELIVERIES_PER_TICK, LAST_DELIVERY_AFTER_S)

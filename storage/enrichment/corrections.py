@@ -158,9 +158,8 @@ def find_row(lake: Lake, on: StoredRows, transaction_id: UUID) -> CorrectedRow |
     """Return the columns of a transaction that corrections depend on; None if there is no transaction with this id."""
     has_id = pl.col("transaction_id") == transaction_id.bytes
     columns = ("direction", "counterparty_name", "clean_description")
-    found = [
-        rows.filter(has_id).select(columns) for rows in _read_in_parts(lake, on.places, ("transaction_id", *columns))
-    ]
+    parts = _read_in_parts(lake, on.places, ("transaction_id", *columns))
+    found = (rows.filter(has_id).select(columns) for rows in parts)
     return next((CorrectedRow(*rows.row(0)) for rows in found if not rows.is_empty()), None)
 
 

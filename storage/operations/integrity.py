@@ -241,20 +241,11 @@ def find_customers_by_path(r: Reading, paths: Sequence[str]) -> Mapping[str, lis
         .join(customers, customers.c.number == locations.c.customer_number)
         .where(locations.c.replaced_at.is_(None), segments.c.path.in_(paths))
     )
-    submitted = select(jobs.c.landing_path, customers.c.customer_id).join_from(jobs, customers)
-    sent = select(statement_files.c.path, customers.c.customer_id).join_from(statement_files, customers)
-    attached = select(attachments.c.path, customers.c.customer_id).join_from(attachments, customers)
-    read = (
-        select(jobs.c.statement_rows_path, customers.c.customer_id)
-        .join_from(jobs, customers)
-        .where(jobs.c.statement_rows_path.in_(paths))
-    )
-    named_by = (
-        *(live, submitted.where(jobs.c.landing_path.in_(paths))),
-        *(sent.where(statement_files.c.path.in_(paths)), read),
-        attached.where(attachments.c.path.in_(paths)),
-    )
+    of_customers = [
+        select(path, customers.c.customer_id).join_from(path.table, customers).where(path.in_(paths))
+        for path in (jobs.c.landing_path, jobs.c.statement_rows_path, statement_files.c.path, attachments.c.path)
+    ]
     by_path: dict[str, list[UUID]] = defaultdict(list)
-    for path, customer_id in r.execute(union_all(*named_by)):
+    for path, customer_id in r.execute(union_all(live, *of_customers)):
         by_path[path].append(customer_id)
     return by_path

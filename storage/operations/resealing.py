@@ -91,11 +91,18 @@ class SealedFiles:
 
 SEALED_FILES = (
     SealedFiles(
-        *(statement_files, statement_files.c.file_id, statements.original_context),
-        *(statements.FOLDER, ".pdf.sealed"),
+        table=statement_files,
+        id=statement_files.c.file_id,
+        context=statements.original_context,
+        folder=statements.FOLDER,
+        suffix=".pdf.sealed",
     ),
     SealedFiles(
-        attachment_files, attachment_files.c.attachment_id, attachments.sealing_context, attachments.FOLDER, ".sealed"
+        table=attachment_files,
+        id=attachment_files.c.attachment_id,
+        context=attachments.sealing_context,
+        folder=attachments.FOLDER,
+        suffix=".sealed",
     ),
 )
 

@@ -158,25 +158,30 @@ _OVERRIDE = [decision_overrides.c[name] for name in ("who", "evaluation_id", "ou
 _SOURCES = (
     _with(
         _source(EntryKind.WORKED, work_actions, "at", "item_id", "action", "until", "reason", "assignee", who="who"),
-        *(work_items, work_items.c.item_id == work_actions.c.item_id),
+        work_items,
+        work_items.c.item_id == work_actions.c.item_id,
         work_items.c.kind.label("item_kind"),
     ),
     _with(
         _source(EntryKind.RAISED, rule_matches, "at", "match_id", "rules"),
-        *(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == rule_matches.c.ruleset_id),
+        monitoring_rulesets,
+        monitoring_rulesets.c.ruleset_id == rule_matches.c.ruleset_id,
         monitoring_rulesets.c.name,
     ),
     _Source(
         EntryKind.OVERRIDDEN,
         select(*_OVERRIDE).join_from(decision_overrides, evaluations),
-        *(evaluations.c.customer_number, decision_overrides.c.at, decision_overrides.c.number),
+        customer=evaluations.c.customer_number,
+        at=decision_overrides.c.at,
+        tie=decision_overrides.c.number,
     ),
     _where(
         _with(
             _source(
                 EntryKind.EVALUATED, evaluations, "at", "evaluation_id", "version", "outcome", "what_if", who="who"
             ),
-            *(policy_versions, DECIDED_BY),
+            policy_versions,
+            DECIDED_BY,
             POLICY_NAME.label("policy_name"),
         ),
         evaluations.c.shadow_of.is_(None),

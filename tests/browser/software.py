@@ -1,4 +1,4 @@
-"""The lender's own software, which uses the TypeScript client: what the service tells it."""
+"""The lender's own software, which uses the TypeScript client: what the service answers."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from tests.root import ROOT
 from tests.tools import build_clients
 
 
-def works(house: House, key: str) -> bool:
+def can_read_customer(house: House, key: str) -> bool:
     """Return whether the software reads a customer with this key; if not, it must have been refused as unknown."""
     customer_id = house.ids["customer_id"]
     answer = ask_service(house, "customer", key, customerId=customer_id)

@@ -16,7 +16,7 @@ from tests.browser.actions import wait_until_loaded
 from tests.browser.conftest import invite, new_page, reload_until
 from tests.browser.house import House
 from tests.browser.people import Keyboard
-from tests.browser.software import works
+from tests.browser.software import can_read_customer
 from tests.browser.steps import REASON, approve, create_key, open_page, override_decision, replace_key, save_draft
 
 UPLOADED_FOR = 41  # the number of a synthetic business that the lender of these tests doesn't have
@@ -161,7 +161,7 @@ def test_key_is_replaced_and_revoked(house: House, page: Page) -> None:
     old = create_key(keyboard)
     new = replace_key(keyboard)
     keyboard.follow_button("Revoke the key for ever")
-    assert [works(house, key) for key in (old, new)] == [False, True]
+    assert [can_read_customer(house, key) for key in (old, new)] == [False, True]
 
 
 def test_second_person_approves_an_override(house: House, page: Page, browser: Browser) -> None:

@@ -20,7 +20,7 @@ class Lists:
     brands: Brands
     cut_names: CutNames
     rulebook: Rulebook
-    name: str | None = None  # equal only for equal lists of one program; None: not known by a name
+    name: str | None = None  # of the content: rows read with lists of this name are not read again; None: always
     is_own: bool = False  # with a client's own rules, which may match far more than the shipped ones
 
 
@@ -41,7 +41,7 @@ def load() -> Lists:
 
 
 def load_without(is_left_out: Callable[[str], bool]) -> Lists:
-    """Return the lists of `rules/` without the counterparties and brands of which `is_left_out` is true for a name."""
+    """Return the lists of `rules/` without counterparties and brands of which any name makes `is_left_out` true."""
     parties = [party for party in counterparties.load_parties() if not any(map(is_left_out, (party.name, *party.says)))]
     listed = brands.read_list()
     remaining = [not any(map(is_left_out, names)) for names in listed.select("name", "spelling").rows()]
@@ -49,7 +49,7 @@ def load_without(is_left_out: Callable[[str], bool]) -> Lists:
 
 
 def businesses() -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the name as printed and the category of payments to it, of the businesses in both lists."""
+    """Yield the name of each business in either list, its name as printed, and the category of payments to it."""
     purposes = {slug: fields for slug, fields in load_rules(PURPOSES).items() if fields["kind"] == "business"}
     categories = {slug: fields["debit"] for slug, fields in purposes.items() if "debit" in fields}
     for name, purpose, spelling in brands.read_list().select("name", "purpose", "spelling").rows():

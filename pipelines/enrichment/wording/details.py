@@ -134,7 +134,8 @@ def _read_slice(texts: pl.Series) -> pl.LazyFrame:
 def _details() -> list[pl.Expr]:
     """Return the columns DETAILS."""
     return [
-        *(pl.col("clean_description", "channel"), _reference()),
+        pl.col("clean_description", "channel"),
+        _reference(),
         format_location(pl.col("place")).alias("location"),
         _last_four(pl.coalesce("card", pl.col("rail").str.extract(f"^V?[0-9]{{4}}{EDGE}", 0))).alias("card_last_four"),
         pl.col("stated_day", "stated_month", "stated_year"),

@@ -25,27 +25,29 @@ PARTS: tuple[Part | None, ...] = (None, "train", "test")
 def fingerprint() -> dict[str, str]:
     """Return a short hash for each seed, each layout and the rows that the base model learns from."""
     businesses = {
-        f"businesses of seed {seed}, part {part}": _of_businesses(portfolio(8, 6, seed, UNTIL, faults=True, part=part))
+        f"businesses of seed {seed}, part {part}": _hash_businesses(
+            portfolio(8, 6, seed, UNTIL, faults=True, part=part)
+        )
         for seed in (1, 7)
         for part in PARTS
     }
-    some_people = {f"people, part {part}": _of_people(people(12, 6, 1, UNTIL, part)) for part in PARTS}
-    statements = {f"statement {layout}": _of_statement(layout) for layout in EVERY_LAYOUT}
+    some_people = {f"people, part {part}": _hash_people(people(12, 6, 1, UNTIL, part)) for part in PARTS}
+    statements = {f"statement {layout}": _hash_statement(layout) for layout in EVERY_LAYOUT}
     training = _hash(base_model.portfolio_rows(5).write_ndjson().encode())
     return {**businesses, **some_people, **statements, "rows of the base model": training}
 
 
-def _of_businesses(businesses: Iterable[Business]) -> str:
+def _hash_businesses(businesses: Iterable[Business]) -> str:
     tables = (frames.transactions, frames.customer, frames.accounts, frames.facilities)
     return _hash(*(table(n, one).write_ndjson().encode() for n, one in enumerate(businesses) for table in tables))
 
 
-def _of_people(some: Iterable[Person]) -> str:
+def _hash_people(some: Iterable[Person]) -> str:
     tables = (frames.transactions, frames.person, frames.accounts, frames.incomes)
     return _hash(*(table(n, one).write_ndjson().encode() for n, one in enumerate(some) for table in tables))
 
 
-def _of_statement(layout: str) -> str:
+def _hash_statement(layout: str) -> str:
     """Hash the truth and the pages as drawn. The file's own bytes also depend on the machine's zlib."""
     made = statement_pdf(layout, 7)
     with pikepdf.open(BytesIO(made.content)) as pdf:

@@ -7,7 +7,7 @@ import polars as pl
 
 from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.report_values import uuid_text
-from pipelines.vocabulary.schemas import MONEY, posted
+from pipelines.vocabulary.schemas import MONEY, not_retracted, posted
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)
@@ -16,15 +16,34 @@ ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cent
 DETAILS = ("account_identified", "account_name", "account_number", "bank_name", "account_type", "credit_limit")
 
 
-def describe_accounts(posted: pl.LazyFrame) -> pl.LazyFrame:
-    """Return one row per account: its keys and DETAILS, each as stated by the last submission that states it.
+def state_details(transactions: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the DETAILS that each submission states of an account beside its rows of each day.
+
+    Rows that were revised or replaced by their posting count, because what they state of the account still holds.
+
+    Args:
+        transactions: schema TRANSACTIONS, rows that aren't current included.
+
+    Returns:
+        `customer_number, account_id, date, received_seq`, DETAILS, and `is_posted` (whether any of the rows is posted).
+    """
+    rows = transactions.filter(not_retracted()).group_by(*BY_ACCOUNT, "date", "received_seq")
+    return rows.agg(pl.col(DETAILS).max(), is_posted=posted().any())
+
+
+def describe_accounts(stated: pl.LazyFrame) -> pl.LazyFrame:
+    """Return one row per account with posted rows: its keys and DETAILS, each as stated by the last submission that
+    states it, beside that submission's last such row.
 
     A submission may leave details out, and many do: a daily feed, or a statement that doesn't print the limit. So a
     detail that is left out is as it was; a limit that has ended is stated as 0.
+
+    Args:
+        stated: of `state_details`.
     """
-    seq = pl.col("received_seq")
-    stated = (pl.col(name).filter(seq == seq.filter(pl.col(name).is_not_null()).max()).max() for name in DETAILS)
-    return posted.group_by(BY_ACCOUNT).agg(stated)
+    last_stated = pl.col(DETAILS).sort_by("received_seq", "date").drop_nulls().last()
+    described = stated.group_by(BY_ACCOUNT).agg(last_stated, pl.col("is_posted").any())
+    return described.filter("is_posted").drop("is_posted")
 
 
 def unchanged_details(accepted: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
@@ -39,7 +58,7 @@ def unchanged_details(accepted: pl.DataFrame, duplicates: pl.DataFrame, transact
     of_account, details = ("job_id", *BY_ACCOUNT), ("account_type", "credit_limit")
     adding = accepted.join(duplicates, on=["job_id", "position"], how="anti")
     stated = accepted.select(*of_account, *details).unique().join(adding, on=of_account, how="anti")
-    applying = describe_accounts(transactions.lazy().filter(posted())).select(*BY_ACCOUNT, *details).collect()
+    applying = describe_accounts(state_details(transactions.lazy())).select(*BY_ACCOUNT, *details).collect()
     both = stated.join(applying, on=BY_ACCOUNT, how="left", suffix="_applying", validate="m:1")
     others = (pl.col(name).is_not_null() & pl.col(name).ne_missing(pl.col(f"{name}_applying")) for name in details)
     return both.filter(pl.any_horizontal(others))["job_id"].unique()

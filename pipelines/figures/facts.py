@@ -28,6 +28,8 @@ _ROW_COLUMNS = {
 }
 
 
+# Of a row, this is what its own submission stated, which may be nothing: a figure reads it of the account.
+OF_ACCOUNT = "account_type"
 # Columns that no figure uses: leaving them out saves memory when many customers are read.
 NOT_READ = (
     *("job_id", "client_transaction_id", "account_type_text", "value_date", "location", "card_last_four", "ordinal"),
@@ -42,11 +44,11 @@ def select_as_known(transactions: pl.DataFrame, received_seq: int) -> pl.DataFra
 
     Their enrichment is today's, not that of the time.
     """
-    was_current = (pl.col("since_seq") <= received_seq) & (pl.col("superseded_seq") > received_seq).fill_null(
-        value=True
+    was_retracted = (pl.col("retracted_seq") <= received_seq).fill_null(value=False)
+    return transactions.filter(pl.col("since_seq") <= received_seq, ~was_retracted).with_columns(
+        superseded_seq=pl.when(pl.col("superseded_seq") <= received_seq).then("superseded_seq"),
+        retracted_seq=pl.lit(None, schemas.TRANSACTIONS["retracted_seq"]),
     )
-    as_received = transactions.filter(was_current)
-    return as_received.with_columns(superseded_seq=pl.lit(None, schemas.TRANSACTIONS["superseded_seq"]))
 
 
 class Facts:
@@ -77,13 +79,14 @@ class Facts:
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """Posted rows dated up to `as_of`, sorted by SORT_KEY, with the columns that figures are made of.
+        """Posted rows dated up to `as_of`, sorted by SORT_KEY, with the columns that figures are made of. For OF_ACCOUNT,
+        see `add_account_type`.
 
         Added: `month` (its first day), `age` (days before the customer's last row), `is_external`, `is_revenue`,
         `is_unreconciled`, and `money_in` and `money_out` (AUD, never negative; transfers included).
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
-        rows = counted.select(pl.exclude(NOT_READ)).pipe(collect)
+        rows = counted.select(pl.exclude(*NOT_READ, OF_ACCOUNT)).pipe(collect)
         return schemas.sort_rows(rows).with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_ROW_COLUMNS, age=age())
 
     @cached_property
@@ -117,8 +120,20 @@ class Facts:
 
     @cached_property
     def accounts(self) -> pl.DataFrame:
-        """One row per account: its keys and `accounts.DETAILS`."""
-        return accounts.describe_accounts(self.rows.lazy()).sort(BY_ACCOUNT).pipe(collect)
+        """One row per account with rows: its keys and `accounts.DETAILS`."""
+        return accounts.describe_accounts(self.stated_details.lazy()).sort(BY_ACCOUNT).pipe(collect)
+
+    @cached_property
+    def stated_details(self) -> pl.DataFrame:
+        """`accounts.state_details` of rows dated up to `as_of`, sorted by customer and date."""
+        by_then = self.transactions.lazy().filter(pl.col("date") <= self.as_of)
+        return accounts.state_details(by_then).sort(BY_CUSTOMER, "date").pipe(collect)
+
+    def add_account_type(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add `account_type` to rows of these facts: the type of the row's account, as in `accounts`."""
+        types = self.accounts.lazy().select(*BY_ACCOUNT, OF_ACCOUNT)
+        typed = rows.lazy().join(types, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
+        return typed.with_columns(pl.col(BY_CUSTOMER).set_sorted()).pipe(collect)
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:

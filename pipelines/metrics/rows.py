@@ -39,7 +39,6 @@ COLUMNS = (
     "is_external",
     "is_unreconciled",
     "account_id",
-    "account_type",
     "category",
     "category_group",
     "channel",
@@ -54,17 +53,19 @@ COLUMNS = (
 
 
 def read_rows(facts: Facts, filters: Sequence[Where]) -> pl.DataFrame:
-    """Return COLUMNS of the rows, and if a filter needs them: `is_excluded`, and PROBABILITIES of kinds of income.
+    """Return COLUMNS of the rows, and if a filter needs them: `is_excluded`, `account_type` of the row's account, and
+    PROBABILITIES of kinds of income.
 
-    They are added only then, because it takes time to find findings and regular payers.
+    They are added only then, because it takes time to find findings, accounts and regular payers.
     """
     rows = with_exclusions(facts, COLUMNS) if any(map(_reads_exclusions, filters)) else facts.rows.select(COLUMNS)
+    rows = facts.add_account_type(rows) if any(where.account_types for where in filters) else rows
     return add_income(facts, rows) if any(where.income_kinds for where in filters) else rows
 
 
 def reads_all_history(filters: Iterable[Where]) -> bool:
     """Return whether a filter reads values that depend on a customer's whole history, and so change from day to day."""
-    return any(_reads_exclusions(where) or where.income_kinds for where in filters)
+    return any(_reads_exclusions(where) or where.account_types or where.income_kinds for where in filters)
 
 
 def _reads_exclusions(where: Where) -> bool:

@@ -73,7 +73,7 @@ class Sources:
         ]
         marked = [grouped.filter_and_window(each) for each in (*by_row, *largest)]
         self._filters = [*(each.where for each, _, _ in totalled), *(where for where, _ in marked)]
-        # Exclusions and kinds of income differ from day to day, so no totals of them are shared.
+        # Exclusions, types of accounts and kinds of income differ from day to day, so no totals of them are shared.
         self._apart = shares_rows and not reads_all_history(self._filters)
         self._layout = Layout(totalled, () if self._apart else marked)
         self._single = Layout((), marked) if self._apart else self._layout

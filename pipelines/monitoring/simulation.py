@@ -43,7 +43,7 @@ from pipelines.monitoring.snapshots import (
     split_snapshots,
 )
 from pipelines.monitoring.transitions import FIRING, OUTCOMES
-from pipelines.vocabulary.schemas import posted
+from pipelines.vocabulary.schemas import not_retracted
 
 MAX_SNAPSHOTS = 50_000  # in a group of customers (our judgement: about what fits in memory)
 ALL = "*"  # stands for any rule; no rule can have this code
@@ -124,7 +124,7 @@ def simulate(of: Simulation, transactions: pl.DataFrame, past: AttributeHistorie
         past: the history of their attributes.
         keep: the number of firings to list; further ones are only counted.
     """
-    rows = transactions.filter(posted(), pl.col("date") <= of.days[-1].date)
+    rows = transactions.filter(not_retracted(), pl.col("date") <= of.days[-1].date)
     all_snapshots = snapshots(rows, of.ruleset, of.plan.metrics, past, of.days)
     for group in _group_customers(all_snapshots):
         part = _simulate_group(of, rows, group, past, keep)

@@ -15,13 +15,14 @@ from functools import cached_property
 import polars as pl
 
 from pipelines.decisions.readings import Attribute, Value
-from pipelines.figures.accounts import BY_ACCOUNT, DETAILS, describe_accounts
+from pipelines.figures.accounts import BY_ACCOUNT, describe_accounts
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, age, days_behind
 from pipelines.metrics.definition import History, Metrics
 from pipelines.metrics.rows import COLUMNS
 from pipelines.metrics.sources import ALL_DAYS
 from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
+from pipelines.vocabulary.schemas import posted
 
 SNAPSHOT_ROWS = (
     500_000  # computed at once, counting a row once for each of its snapshots; limits memory (our judgement)
@@ -72,22 +73,25 @@ def attribute_at(changes: Sequence[AttributeChange], at: datetime) -> Attribute:
 def snapshots(
     rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: AttributeHistories, days: Sequence[Day]
 ) -> pl.DataFrame:
-    """Return SNAPSHOTS of the customers with rows, from their first row or the first day on, whichever is later.
+    """Return SNAPSHOTS of the customers with posted rows, from their first one or the first day on, whichever is later.
 
     Args:
-        rows: posted transactions, in SORT_KEY's order.
+        rows: transactions that were not retracted, in SORT_KEY's order.
         metrics: all metrics that the ruleset reads, with their inputs.
         days: every day of the simulation, in order.
     """
     first, last = days[0].date, days[-1].date
-    posted_days = rows.lazy().filter(pl.col("date") <= last).select(BY_CUSTOMER, "date").unique()
+    by_then = rows.lazy().filter(pl.col("date") <= last)
+    posted_days, stated_days = (
+        some.select(BY_CUSTOMER, "date").unique() for some in (by_then.filter(posted()), by_then)
+    )
     begun = posted_days.group_by(BY_CUSTOMER).agg(begin=pl.max_horizontal(pl.col("date").min(), pl.lit(first)))
     attribute_days = pl.LazyFrame(
         list(_attribute_days(ruleset, past, days)), {BY_CUSTOMER: pl.Int64(), "date": pl.Date()}, orient="row"
     )
     all_days = [
         begun.select(BY_CUSTOMER, date="begin"),
-        posted_days,
+        stated_days,  # a row that is not posted may state details of its account
         attribute_days,
         *(_stale_days(posted_days, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
         *_common_days(ruleset, metrics, begun, last),
@@ -190,8 +194,8 @@ class FactsOfDays(Facts):
 
     @cached_property
     def accounts(self) -> pl.DataFrame:
-        by_day = self._repeat_for_snapshots(self._plain.cached(_described_by_day))
-        return describe_accounts(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
+        stated = self._repeat_for_snapshots(self._plain.stated_details)
+        return describe_accounts(stated.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
@@ -251,15 +255,6 @@ def split_snapshots(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balanc
 def closings_by_day(facts: Facts) -> pl.DataFrame:
     """Return `Facts.stated_closings`, sorted by customer and day."""
     return facts.stated_closings.sort(BY_CUSTOMER, "date")
-
-
-def _described_by_day(facts: Facts) -> pl.DataFrame:
-    """Return the details that each submission states on each account's day, sorted by customer and day.
-
-    `describe_accounts` gives the same result for these as for the rows themselves.
-    """
-    by_day = facts.rows.lazy().group_by(*BY_ACCOUNT, "date", "received_seq")
-    return by_day.agg(pl.col(DETAILS).max()).sort(BY_CUSTOMER, "date").collect(engine="in-memory")
 
 
 def find_spans(rows: pl.DataFrame, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:

@@ -16,6 +16,7 @@ or went in step 2, on corrected rows in step 3; else in step 3 if there are corr
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
@@ -24,11 +25,12 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 from pipelines.enrichment.matching.duplicates import KNOWN
+from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.headlines import HEADLINES, Reports
-from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, current, posted
+from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, current, not_retracted, posted
 
 Cause = Literal["date", "rows", "correction", "enrichment"]
 CAUSES: Sequence[Cause] = ("date", "rows", "correction", "enrichment")
@@ -128,13 +130,14 @@ def diff(
     days_differ = before.as_of != after.as_of
     on_later_day = before.context if rows_changed or not days_differ else after.context
     with_rows = after.context if rows_changed or days_differ else before.context
+    was_replaced, is_replaced = (_list_replaced(each.transactions) for each in (before, after))
     steps = _compute_each(
         (
-            Facts(earlier, before.as_of, before.context),
-            Facts(earlier, after.as_of, on_later_day),
-            Facts(only_rows, after.as_of, with_rows),
-            Facts(rows_and_corrections, after.as_of, with_rows),
-            Facts(later, after.as_of, after.context),
+            _join_facts(earlier, was_replaced, before.as_of, before.context),
+            _join_facts(earlier, was_replaced, after.as_of, on_later_day),
+            _join_facts(only_rows, is_replaced, after.as_of, with_rows),
+            _join_facts(rows_and_corrections, is_replaced, after.as_of, with_rows),
+            _join_facts(later, is_replaced, after.as_of, after.context),
         ),
         partial(_compute, before, kinds, read_text),
         partial(_compute, kinds=kinds, read_text=compute_text),
@@ -149,6 +152,15 @@ def diff(
         headlines=[each for each in _compare_headlines(steps[0].reports, steps[-1].reports) if each.report in kinds],
         figures=list(_list_changed_figures([step.figures for step in steps])),
     )
+
+
+def _list_replaced(transactions: pl.DataFrame) -> pl.DataFrame:
+    """Return the facts (KNOWN) of rows that were revised or replaced: what they state of their account still holds."""
+    return transactions.filter(not_retracted(), ~current()).select(KNOWN.names())
+
+
+def _join_facts(rows: pl.DataFrame, replaced: pl.DataFrame, as_of: date, context: Context) -> Facts:
+    return Facts(pl.concat([rows, replaced], how="diagonal"), as_of, context)
 
 
 def _count_dated_between(before: Facts, after: Facts) -> int:

@@ -55,7 +55,7 @@ import polars as pl
 
 from pipelines.figures import words
 from pipelines.figures.accounts import BY_ACCOUNT, ROUNDING
-from pipelines.figures.facts import Facts
+from pipelines.figures.facts import OF_ACCOUNT, Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions
 from pipelines.figures.mentions import mentions
 from pipelines.figures.negligible import is_negligible
@@ -277,7 +277,7 @@ def explain_coverage(facts: Facts, need: NeededEvidence, expected: Expected) -> 
     rows, days = _row_parts(need), _day_parts(need, expected)
     traced: dict[str, Trace | Constant] = {}
     if need.kind == "rows" and expected.words:
-        of_rows = _counted_rows(facts)
+        of_rows = _counted_rows(facts, [need])
         traced |= {name: Sum(contributions(of_rows, part.cast(pl.Decimal(38, 2)))) for name, part in rows.items()}
     traced |= {name: _sum_days(facts, part) for name, part in days.items()}
     text = "the smaller of the shares of rows and money categorised" if len(traced) > len(days) else "1"
@@ -376,7 +376,7 @@ def _column_name(what: str, need: NeededEvidence) -> str:
 def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expected) -> pl.LazyFrame:
     """Return every customer's `input_columns` for all needs."""
     of_rows, of_days = _inputs_of_rows_and_days(needs, expected)
-    rows = _counted_rows(facts).select(BY_CUSTOMER, *of_rows)
+    rows = _counted_rows(facts, needs).select(BY_CUSTOMER, *of_rows)
     days = find_stretches(facts).lazy().select(BY_CUSTOMER, *of_days)
     joined = facts.customers.lazy()
     for parts in (rows, days):
@@ -384,11 +384,14 @@ def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expecte
     return joined.with_columns(pl.exclude(BY_CUSTOMER).fill_null(0)).sort(BY_CUSTOMER)
 
 
-def _counted_rows(facts: Facts) -> pl.LazyFrame:
-    """Return rows with what coverage reads of them, among it their `size` and whether each `is_covered`."""
-    read = (BY_CUSTOMER, "transaction_id", "age", "amount", "account_type")
-    return facts.rows.lazy().select(
-        *read, size=pl.col("amount").abs(), is_covered=is_covered(), is_negligible=is_negligible([BY_CUSTOMER])
+def _counted_rows(facts: Facts, needs: Sequence[NeededEvidence]) -> pl.LazyFrame:
+    """Return rows with what coverage reads of them, among it their `size`, whether each `is_covered`, and the
+    `account_type` if a need asks for it.
+    """
+    read, is_typed = (BY_CUSTOMER, "transaction_id", "age", "amount"), any(each.account_types for each in needs)
+    rows = facts.add_account_type(facts.rows) if is_typed else facts.rows
+    return rows.lazy().select(
+        *read, *([OF_ACCOUNT] if is_typed else []), size=pl.col("amount").abs(), is_covered=is_covered(), is_negligible=is_negligible([BY_CUSTOMER])
     )
 
 

@@ -228,6 +228,12 @@ def current() -> pl.Expr:
 
 
 @cache
+def not_retracted() -> pl.Expr:
+    """Return whether a row was submitted and not retracted: current, or revised, or replaced by its posting."""
+    return pl.col("retracted_seq").is_null()
+
+
+@cache
 def posted() -> pl.Expr:
     """Return whether reports may count a row: it is current and not pending."""
     return current() & (pl.col("status") == "posted")

@@ -3,10 +3,11 @@
 from datetime import date
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.figures.accounts import closing_balances, derive_unknown, describe_accounts
+from pipelines.figures.accounts import closing_balances, derive_unknown, describe_accounts, state_details
 from tests.pipelines.reports.examples import MAIN, Row, add_balances, cents, row, transactions
 
 
@@ -89,15 +90,38 @@ def test_a_row_after_the_last_stated_balance_of_a_day_counts() -> None:
     assert derived([before, *there_and_back]) == [Decimal(100), Decimal(40)]
 
 
+def details(rows: list[Row], *names: str) -> list[tuple[object, ...]]:
+    return describe_accounts(state_details(transactions(rows))).select(names).collect().rows()
+
+
 def test_an_account_is_described_by_the_last_submission() -> None:
     rows = [row(9, "1", account_name="Zebra"), row(0, "1", account_name="Able", received_seq=2)]
-    details = describe_accounts(transactions(rows)).select("account_id", "account_name").collect()
-    assert details.rows() == [(MAIN, "Able")]
+    assert details(rows, "account_id", "account_name") == [(MAIN, "Able")]
 
 
 def test_a_detail_that_the_last_submission_leaves_out_is_as_stated_before() -> None:
     stated = {"account_type": "credit_card", "credit_limit": Decimal(5000)}
     silent = {"account_type": None, "credit_limit": None, "account_name": "Able", "received_seq": 2}
-    rows = transactions([row(0, "1", **stated), row(1, "1", **silent)])
-    details = describe_accounts(rows).select("account_name", "account_type", "credit_limit").collect()
-    assert details.rows() == [("Able", "credit_card", Decimal(5000))]
+    rows = [row(0, "1", **stated), row(1, "1", **silent)]
+    assert details(rows, "account_name", "account_type", "credit_limit") == [("Able", "credit_card", Decimal(5000))]
+
+
+def test_of_two_statements_in_one_submission_the_later_one_describes_the_account() -> None:
+    march, april = ({"credit_limit": Decimal(limit)} for limit in (9000, 200))
+    assert details([row(40, "1", **april), row(9, "1", **march)], "credit_limit") == [(Decimal(200),)]
+
+
+@pytest.mark.parametrize("replaced", [{"superseded_seq": 2}, {"superseded_seq": 2, "status": "pending"}])
+def test_a_detail_that_only_revised_rows_state_still_holds(replaced: Row) -> None:
+    stating = row(0, "1", account_type="credit_card", credit_limit=Decimal(5000), **replaced)
+    silent = row(0, "2", account_type=None, credit_limit=None, received_seq=2)
+    assert details([stating, silent], "account_type", "credit_limit") == [("credit_card", Decimal(5000))]
+
+
+def test_a_detail_that_only_retracted_rows_state_does_not_hold() -> None:
+    retracted = row(0, "1", account_type="credit_card", superseded_seq=3, retracted_seq=3)
+    assert details([retracted, row(1, "1", account_type=None)], "account_type") == [(None,)]
+
+
+def test_an_account_without_posted_rows_is_not_listed() -> None:
+    assert details([row(0, "1", status="pending"), row(0, "1", superseded_seq=2)], "account_id") == []

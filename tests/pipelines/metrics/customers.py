@@ -66,7 +66,7 @@ def _row(chance: random.Random, number: int, nth: int, place: int, day: int, amo
         "customer_number": number,
         "transaction_id": (number * 100_000 + nth).to_bytes(16, "big"),
         "account_id": ACCOUNTS[place],
-        "account_type": TYPES[place],
+        "account_type": TYPES[place] if nth % 3 == 0 else None,  # as a feed that leaves it out
         "credit_limit": LIMITS[place] if nth % 2 == place % 2 else None,  # one of two submissions states it
         "received_seq": 1 + nth % 2,
         "position": nth,

@@ -50,10 +50,17 @@ class Customer:
         rows = [
             {**row, "is_excluded": row["transaction_id"] in excluded, "income": known.get(row["transaction_id"], {})}
             for row in rows
+            if row["date"] <= as_of
+        ]
+        self.stating: defaultdict[bytes, list[Row]] = defaultdict(list)  # by account, rows that aren't posted included
+        for each in rows:
+            self.stating[each["account_id"]].append(each)
+        rows = [
+            {**each, "type_of_account": _last_stated(self.stating[each["account_id"]], "account_type")} for each in rows
         ]
         counted = (each for each in rows if each["status"] == "posted" and each["superseded_seq"] is None)
         order = ("date", "received_seq", "position")
-        self.rows = sorted((r for r in counted if r["date"] <= as_of), key=lambda row: [row[name] for name in order])
+        self.rows = sorted(counted, key=lambda row: [row[name] for name in order])
         self.as_of = as_of
         self.metrics = metrics
         self._described: dict[str, Outcome] = {}
@@ -248,10 +255,10 @@ class Customer:
             accounts[row["account_id"]].append(row)
         stated = {}
         for account, rows in accounts.items():
-            types, limits = (_last_stated(rows, name) for name in ("account_type", "credit_limit"))
+            kind, limit = (_last_stated(self.stating[account], name) for name in ("account_type", "credit_limit"))
             by_day = dict(_ends_of_days(rows))
-            if (types or {None}) <= CASH and any(balance is not None for balance in by_day.values()):
-                stated[account] = by_day, -max(limits, default=Decimal(0))
+            if kind in CASH and any(balance is not None for balance in by_day.values()):
+                stated[account] = by_day, -(limit or Decimal(0))
         figures: list[tuple[int, list[Decimal | None], bool]] = []
         held: dict[bytes, Decimal | None] = {}
         for ahead in range((self.last - self.first).days + 1):
@@ -366,7 +373,7 @@ def _meets(row: Row, where: Where) -> bool:
             not where.channels or row["channel"] in where.channels,
             not where.flags or bool(set(where.flags) & set(row["flags"] or ())),
             not set(where.not_flags) & set(row["flags"] or ()),
-            not where.account_types or row["account_type"] in where.account_types,
+            not where.account_types or row["type_of_account"] in where.account_types,
             where.direction != "credit" or row["amount"] > 0,
             where.direction != "debit" or row["amount"] < 0,
             where.external is None or where.external is not own,
@@ -405,11 +412,10 @@ def _contributions(row: Row, measure: str) -> Iterator[Decimal]:
             yield amount
 
 
-def _last_stated(rows: Sequence[Row], name: str) -> set[Any]:
-    """Return the account's details in the last submission that states any."""
+def _last_stated(rows: Sequence[Row], name: str) -> Any:
+    """Return the account's detail beside the last row of the last submission that states it."""
     stating = [row for row in rows if row[name] is not None]
-    last = max((row["received_seq"] for row in stating), default=0)
-    return {row[name] for row in stating if row["received_seq"] == last}
+    return max(stating, key=lambda row: (row["received_seq"], row["date"]))[name] if stating else None
 
 
 def _ends_of_days(rows: Sequence[Row]) -> Iterator[tuple[date, Decimal | None]]:

@@ -35,6 +35,7 @@ encode = msgspec.json.Encoder(decimal_format="number").encode
 RULESET_ID = UUID(int=7)
 RULES: Mapping[str, Any] = {
     "SUM": {"lessThan": [{"metric": "net_30d"}, "0"]},
+    "TYPED": {"lessThan": [{"metric": "of_savings_30d"}, "0"]},
     "SHARE": {"moreThan": [{"metric": "wages_share"}, "0.1"]},
     "QUIET": {"atLeast": [{"metric": "days_since_card"}, "9"]},
     "PAYERS": {"atLeast": [{"metric": "payers_60d"}, "3"]},
@@ -47,6 +48,15 @@ RULES: Mapping[str, Any] = {
 }
 METRICS: Sequence[Mapping[str, Any]] = [
     {"slug": "net_30d", "definition": {"source": "transactions", "window": {"days": 30}, "aggregate": "sum"}},
+    {
+        "slug": "of_savings_30d",
+        "definition": {
+            "source": "transactions",
+            "where": {"accountTypes": ["savings", "credit_card"]},
+            "window": {"days": 30},
+            "aggregate": "sum",
+        },
+    },
     {
         "slug": "wages_share",
         "historyDays": 10,
@@ -136,12 +146,13 @@ class Expected:
 
 def expected_result(of: Ruleset, rows: pl.DataFrame, past: AttributeHistories, every: Sequence[Day]) -> Expected:
     plan = plan_rulesets([VersionedRuleset(RULESET_ID, 1, of, None)])
-    posted = rows.filter(pl.col("superseded_seq").is_null(), pl.col("status") == "posted")
     found, state = Expected(), dict[tuple[int, str], date]()
     repeats = {rule.code: rule.repeat_after_days for rule in of.rules}
     for day in every:
-        known = posted.filter(pl.col("date") <= day.date)
-        numbers = known["customer_number"].unique().to_list()
+        by_then = rows.filter(pl.col("date") <= day.date)
+        posted = by_then.filter(pl.col("superseded_seq").is_null(), pl.col("status") == "posted")
+        numbers = posted["customer_number"].unique().to_list()
+        known = by_then.filter(pl.col("customer_number").is_in(numbers))
         stated = {
             number: {name: attribute_at(changes, day.at) for name, changes in past.get(number, {}).items()}
             for number in numbers

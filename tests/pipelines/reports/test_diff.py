@@ -8,7 +8,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.reports.diff import ChangedFigure, Diff, diff
 from pipelines.reports.headlines import HEADLINES
-from tests.pipelines.reports.examples import Row, row, transactions
+from tests.pipelines.reports.examples import LOAN, Row, row, transactions
 
 TODAY = date(2025, 6, 1)
 
@@ -91,6 +91,17 @@ def test_the_unreconciled_share_of_the_whole_report_is_compared() -> None:
     assert moved["/unreconciled/rows"] == (1, ("rows",))
     assert len(moved) == 4
     assert not [each for each in corrected.figures if "unreconciled" in each.figure]
+
+
+def test_what_a_revised_row_states_of_its_account_holds_in_every_step() -> None:
+    """Else the card would be cash in the steps between, and the coverage of balances would have wrong causes."""
+    card = {**COST, "account_id": LOAN, "balance": Decimal(-500)}
+    stating = {**card, "account_type": "credit_card", "superseded_seq": 2}
+    silent = {**card, "account_type": None, "revision": 2, "received_seq": 2}
+    sale, new = {**SALE, "balance": Decimal(900)}, {**NEW, "balance": Decimal(925)}
+    ours = {**sale, "category": "grant", "category_group": "other_income", "category_source": "correction"}
+    found = between([stating, silent, sale], [stating, silent, ours, new])
+    assert {each.causes for each in found.figures if each.figure.endswith("/coverage")} == {("rows",)}
 
 
 def test_a_later_day_is_a_cause_of_its_own() -> None:

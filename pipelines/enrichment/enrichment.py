@@ -28,9 +28,9 @@ from pipelines.enrichment.reading import read_rows, remember
 from pipelines.enrichment.recurrence import mark_series
 from pipelines.enrichment.transfers.group_pairs import mark_group_transfers
 from pipelines.enrichment.transfers.transfers import mark_transfers
-from pipelines.vocabulary.schemas import TRANSACTIONS, sort_rows
+from pipelines.vocabulary.schemas import TRANSACTIONS, not_retracted, sort_rows
 
-ENRICHMENT_VERSION = 10
+ENRICHMENT_VERSION = 11
 NOT_COMPARED = ("enrichment_version", "read_by", "as_read")  # what says how a row came to be, not what it is
 MIN_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
 
@@ -72,10 +72,9 @@ def enrich(
         retractions: submissions to take back.
         knowledge: what is known about the customers besides their transactions.
     """
-    is_former = pl.col("retracted_seq").is_not_null()
-    replayed = identify_without(held.filter(~is_former), accepted, retractions)
+    replayed = identify_without(held.filter(not_retracted()), accepted, retractions)
     read = read_rows(replayed.identified.rows, held, knowledge)
-    history, before = [held.filter(is_former), replayed.former], fingerprint_customers(held)
+    history, before = [held.filter(~not_retracted()), replayed.former], fingerprint_customers(held)
     duplicates = replayed.identified.duplicates
     del held, replayed  # the steps don't need them, and a long history takes gigabytes
     transactions = derive(read, knowledge).with_columns(

@@ -1,8 +1,8 @@
 """Read each row by itself: its fields, its counterparty and its category, before any other row counts.
 
-What is read depends only on the row's facts and on what reads it: this program, the lists and the model. So it is
-stored with the row, and a row is read again only when one of these has changed. `read_by` names them. Later steps
-overwrite some of what was read, as a correction does: `as_read` has it as it was read.
+What is read depends only on the row's facts, the type of its account, and what reads it: this program, the lists and
+the model. So it is stored with the row, and a row is read again only when one of these has changed. `read_by` names
+them. Later steps overwrite some of what was read, as a correction does: `as_read` has it as it was read.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from importlib.resources import files
 
 import polars as pl
 
+from pipelines.enrichment.account_types import find_account_types, replace_account_types
 from pipelines.enrichment.counterparties import lists
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.narratives import read_narratives
@@ -21,7 +22,7 @@ from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.matching.matching import ORDER
 from pipelines.enrichment.wording.value_dates import add_effective_date
 from pipelines.vocabulary.plans import collect
-from pipelines.vocabulary.schemas import OVERWRITTEN, READ, TRANSACTIONS, Direction
+from pipelines.vocabulary.schemas import OVERWRITTEN, READ, TRANSACTIONS, Direction, not_retracted
 
 NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
 MAX_RUNS = 10_000  # of rows that are copied whole (our judgement)
@@ -40,11 +41,12 @@ def read_rows(
         rows: facts and identity (schema `duplicates.KNOWN`).
         held: rows that were read before (schema TRANSACTIONS); others may be among them.
     """
-    read = _recall(held, knowledge)
+    types = find_account_types(rows)
+    read = _recall(held, types, knowledge)
     sided = rows.with_columns(direction=_direction())
     new = sided.join(read, on=ORDER, how="anti")
     if new.height:
-        read = pl.concat([read, _read(new, knowledge).select(read.columns)])
+        read = pl.concat([read, _read(replace_account_types(new, types), knowledge).select(read.columns)])
     places = read.select(ORDER).with_row_index("place")
     in_order = sided.select(ORDER).join(places, on=ORDER, validate="1:1", maintain_order="left")["place"]
     if read.height > sided.height or not in_order.is_sorted():  # else they are in order, and copying takes memory
@@ -78,10 +80,10 @@ def remember(rows: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(as_read=pl.repeat(None, rows.height, dtype=pl.String, eager=True).scatter(changed, texts))
 
 
-def _recall(held: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+def _recall(held: pl.DataFrame, types: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Return what was read in these rows by what reads them now, with the key of each row."""
-    is_present = pl.col("retracted_seq").is_null()
-    plan = held.lazy().filter(is_present, pl.col("read_by") == _reader(knowledge))
+    typed = replace_account_types(held, types).lazy()
+    plan = typed.filter(not_retracted(), pl.col("read_by") == _reader(knowledge))
     rows = collect(plan.select(*ORDER, *READ, "read_by", "as_read"))
     changed = rows["as_read"].is_not_null().arg_true()
     former = rows["as_read"][changed].str.json_decode(_AS_TEXT).struct.unnest()
@@ -108,16 +110,19 @@ def _read(rows: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
 
 
 def _reader(knowledge: Knowledge) -> pl.Expr:
-    """Return what reads each customer's rows; null if its lists or its model have no name to be known by."""
+    """Return what reads each customer's rows, and the type of their account, if stated; null if its lists or its model
+    have no name to be known by.
+    """
     shipped = knowledge.lists or lists.load()
     own_lists = [(each.customers, each.value.name) for each in knowledge.own_lists]
     own_models = [(each.customers, _name_of(each.value)) for each in knowledge.models]
-    return pl.concat_str(
+    reader = pl.concat_str(
         pl.lit(_hash_program()),
         _by_customer(own_lists, shipped.name),
         _by_customer(own_models, _name_of(load_base())),
         separator=" ",
     )
+    return reader + pl.format(" {}", pl.col("account_type").cast(pl.String)).fill_null("")
 
 
 def _name_of(model: Model) -> str | None:

@@ -79,8 +79,8 @@ class Facts:
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """Posted rows dated up to `as_of`, sorted by SORT_KEY, with the columns that figures are made of. For OF_ACCOUNT,
-        see `add_account_type`.
+        """Posted rows dated up to `as_of`, sorted by SORT_KEY, with the columns that figures are made of; OF_ACCOUNT is
+        added by `add_account_type`.
 
         Added: `month` (its first day), `age` (days before the customer's last row), `is_external`, `is_revenue`,
         `is_unreconciled`, and `money_in` and `money_out` (AUD, never negative; transfers included).

@@ -388,10 +388,14 @@ def _counted_rows(facts: Facts, needs: Sequence[NeededEvidence]) -> pl.LazyFrame
     """Return rows with what coverage reads of them, among it their `size`, whether each `is_covered`, and the
     `account_type` if a need asks for it.
     """
-    read, is_typed = (BY_CUSTOMER, "transaction_id", "age", "amount"), any(each.account_types for each in needs)
+    is_typed = any(each.account_types for each in needs)
     rows = facts.add_account_type(facts.rows) if is_typed else facts.rows
+    read = (BY_CUSTOMER, "transaction_id", "age", "amount", *([OF_ACCOUNT] if is_typed else []))
     return rows.lazy().select(
-        *read, *([OF_ACCOUNT] if is_typed else []), size=pl.col("amount").abs(), is_covered=is_covered(), is_negligible=is_negligible([BY_CUSTOMER])
+        *read,
+        size=pl.col("amount").abs(),
+        is_covered=is_covered(),
+        is_negligible=is_negligible([BY_CUSTOMER]),
     )
 
 

@@ -17,6 +17,7 @@ from functools import cache
 
 import polars as pl
 
+from pipelines.enrichment.account_types import find_account_types, replace_account_types
 from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
 from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
@@ -204,22 +205,13 @@ def _select_moved(numbered: pl.DataFrame) -> pl.DataFrame:
 def _select_sides(moved: pl.DataFrame, numbered: pl.DataFrame) -> pl.DataFrame:
     """Select the moved amounts that may be one side of a transfer."""
     return (
-        moved.drop("account_type")
-        .join(_find_types(numbered), on=("customer_number", "account_id"), validate="m:1", maintain_order="left")
+        moved.pipe(replace_account_types, find_account_types(numbered))
         .pipe(add_named_account, list_accounts(numbered))
         .filter(~_is_with_others() | _names_own_account())
         .sort("customer_number", "received_seq", "position", "transaction_id")
         .with_row_index("place")
         .select(_SIDES, says=_transfer_score(), needs_owing=_needs_owing_account())
     )
-
-
-def _find_types(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return the type of each account (`customer_number`, `account_id`, `account_type`) as the last submission that
-    states one states it: many feeds leave it out.
-    """
-    stated = pl.col("account_type").sort_by("received_seq", "position").drop_nulls().last()
-    return numbered.group_by("customer_number", "account_id").agg(stated)
 
 
 def _find_opposite_amounts(posted_rows: pl.DataFrame) -> pl.DataFrame:

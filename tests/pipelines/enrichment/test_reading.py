@@ -163,6 +163,20 @@ def test_what_reads_differently_reads_again(
     assert len(read_texts) == everybody
 
 
+def test_a_row_is_read_as_of_its_account_whatever_its_own_submission_states(read_texts: list[str]) -> None:
+    """Else money paid into a card by a feed without the account's type would be new money in."""
+    paid = {"description": "ONLINE PAYMENT", "amount": Decimal(500), "account_type": None}
+    fed = enrich(NOTHING, submission(1, [paid])).transactions.collect()
+    assert fed["category"].to_list() == ["unknown_credit"]
+    statement = submission(2, [{"description": "MILK BAR", "account_type": "credit_card"}])
+    stated = enrich(fed, statement).transactions.collect()
+    assert dict(stated.select("description", "category").iter_rows())["ONLINE PAYMENT"] == "card_repayment"
+    read_texts.clear()
+    later = enrich(stated, submission(3, [{**paid, "date": date(2026, 4, 2)}])).transactions.collect()
+    assert (later["category"][-1], read_texts) == ("card_repayment", ["ONLINE PAYMENT"])
+    assert later["account_type"].to_list() == [None, "credit_card", None]
+
+
 def test_only_what_as_read_can_hold_is_ever_overwritten(held: pl.DataFrame) -> None:
     """Otherwise a row would remember what a later step said."""
     alone = reading.read_rows(held.select(KNOWN.names()), NOTHING, know()).select("transaction_id", *READ)

@@ -150,7 +150,7 @@ def test_delivery_and_job_are_listed(lender: Lender, ids: dict[str, str]) -> Non
     assert "API key tm_sandbox_" in trail
 
 
-def test_audit_trail_is_filtered_and_turned(store: Store, lender: Lender) -> None:
+def test_audit_trail_is_filtered_and_paged(store: Store, lender: Lender) -> None:
     admin = lender.admin
     with store.db.writing() as w:
         for _ in range(ROWS + 1):

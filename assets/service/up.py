@@ -62,7 +62,7 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
     parts = [*api_parts(listeners), *_parts_after(api_responds, dagster, published=published)]
     threading.Thread(target=_give_head_start, args=(api, api_responds, stop), daemon=True).start()
     threading.Thread(
-        target=_act_once_ready, args=(api, dagster, published, when_ready, unclean_database, stop), daemon=True
+        target=_act_when_ready, args=(api, dagster, published, when_ready, unclean_database, stop), daemon=True
     ).start()
     keep_running(parts, stop)
 
@@ -87,7 +87,7 @@ def _give_head_start(api: Address, api_responds: threading.Event, stop: threadin
     api_responds.set()
 
 
-def _act_once_ready(
+def _act_when_ready(
     api: Address,
     dagster: Address,
     published: bool,

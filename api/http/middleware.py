@@ -1,5 +1,5 @@
 """Handle what applies to every request: a request id, a log line, rate limit headers, no caching, no framing of pages,
-a limit on requests at once, and a response for every failure.
+a limit on requests in progress, and a response for every failure.
 
 Plain ASGI, so that streamed responses stay streams. The log contains the route's template and never the path itself,
 which may contain an ABN.
@@ -62,7 +62,7 @@ class EveryRequest:
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the head, and let the request into the application.
 
-        `Allow.admit` counts it against the limit on requests at once, after it has checked the key. Requests that need
+        `Allow.admit` counts it against the limit on requests in progress, after it has checked the key. Requests that need
         no key, such as health checks, are never counted and so never refused.
         """
         limits: Limits = scope["app"].state.limits

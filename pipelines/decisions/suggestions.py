@@ -21,7 +21,7 @@ from pipelines.metrics import Metrics
 from pipelines.metrics.definition import Arithmetic, Balances, Days, History, Months, Transactions
 
 _DIGITS = 3  # significant digits of a figure below 100; larger figures are whole (our judgement)
-_YEAR = 12  # months
+_MONTHS_OF_YEAR = 12
 _DAYS_OF_YEAR = 365
 _OF_AMOUNTS = frozenset(("sum", "mean", "min", "max", "last", "median", "slope", "monthly_mean", "monthly_median"))
 
@@ -52,15 +52,15 @@ def _find_useful_changes(plan: Plan, found: Sensitivity) -> Iterator[Change]:
     """Yield the changes that somebody can aim at, rounded."""
     metrics = every_metric(plan.policy)
     is_metric = found.node.operator == "metric"
-    if is_metric and _is_past(metrics, found.node.label):
+    if is_metric and _is_beyond_influence(metrics, found.node.label):
         return
     negative = _can_be_negative(metrics, found.node.label) if is_metric else (found.value or 0) < 0
     for change in found.all_changes:
         if change.outcome != INDETERMINATE and (change.value >= 0 or negative):
-            yield replace(change, value=_figure(plan, found, change.value))
+            yield replace(change, value=_round_for_people(plan, found, change.value))
 
 
-def _figure(plan: Plan, found: Sensitivity, exact: Decimal) -> Decimal:
+def _round_for_people(plan: Plan, found: Sensitivity, exact: Decimal) -> Decimal:
     """Round away from the present value, or from zero if there is none; a figure of 100 or more is whole."""
     place = min(Decimal(1), Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)) if exact else Decimal(1)
     if found.node.operator == "metric":
@@ -71,19 +71,19 @@ def _figure(plan: Plan, found: Sensitivity, exact: Decimal) -> Decimal:
     return (exact / place).to_integral_value(rounding) * place
 
 
-def _is_past(metrics: Metrics, slug: str) -> bool:
+def _is_beyond_influence(metrics: Metrics, slug: str) -> bool:
     """Return whether a metric measures a year or more, or a time that nobody can shorten or lengthen."""
     match metrics[slug].definition:
         case History(figure=figure):
             return figure != "days_behind"  # it starts again at zero with the next submission
         case Arithmetic(operands=operands):
-            return any(_is_past(metrics, each) for each in operands if each in metrics)
+            return any(_is_beyond_influence(metrics, each) for each in operands if each in metrics)
         case Transactions(aggregate="days_since"):
             return False  # it starts again at zero with the next such row
         case definition:
             window = definition.window
             if isinstance(window, Months):
-                return window.months >= _YEAR
+                return window.months >= _MONTHS_OF_YEAR
             return not isinstance(window, Days) or window.days >= _DAYS_OF_YEAR
 
 

@@ -76,7 +76,7 @@ class Grid:
 
     @property
     def size(self) -> str:
-        """Say how many rows are shown when some are left out."""
+        """Say how many rows are shown and, if any are left out, how many."""
         shown = quantity(len(self.rows), "row")
         return f"{shown} shown; {self.left_out:,} more are in the JSON" if self.left_out else shown
 

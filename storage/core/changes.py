@@ -85,9 +85,8 @@ class _PostgresFeed:
             self._connection.execute("SELECT")
             self._heard_at = time.monotonic()
         reported = self._wait_for_notification(timeout_s)
-        while self._wait_for_notification(
-            0
-        ):  # take all waiting notifications, or each would be reported as another change
+        # Take all waiting notifications: otherwise each would be reported as another change.
+        while self._wait_for_notification(0):
             pass
         if reported:
             self._heard_at = self._reported_at = time.monotonic()

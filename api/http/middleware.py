@@ -62,8 +62,8 @@ class EveryRequest:
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the head, and let the request into the application.
 
-        `Allow.admit` counts it against the limit on requests in progress, after it has checked the key. Requests that need
-        no key, such as health checks, are never counted and so never refused.
+        `Allow.admit` counts it against the limit on requests in progress, after it has checked the key. Requests that
+        need no key, such as health checks, are never counted and so never refused.
         """
         limits: Limits = scope["app"].state.limits
         _require_small_head(scope)

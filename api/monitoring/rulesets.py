@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
-import yaml
-
 from api.http.dependencies import Caller
 from api.monitoring.schemas import COUNTED_DAYS, FiredRule, describe_match, describe_ruleset
 from api.reports import replay
@@ -37,13 +35,6 @@ def require_valid(checked: CheckedRuleset) -> Ruleset:
         detail = f"The ruleset has {quantity(len(checked.faults), 'fault')}."
         raise InvalidRequest("Ruleset.Invalid", detail, tuple(checked.faults))
     return checked.ruleset
-
-
-def as_yaml(ruleset: Ruleset) -> str:
-    """Write the document as authors edit it: as YAML, without what equals its default."""
-    document = ruleset.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
-    return text
 
 
 def describe_with_counts(r: Reading, stored: StoredRuleset, today: date) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from api.console.calls import Refused
 from api.console.rendering import as_sent
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
-from api.monitoring.rulesets import as_yaml
+from pipelines.decisions.authoring.text import as_yaml
 from pipelines.monitoring import Ruleset
 from pipelines.vocabulary.errors import InvalidRequest
 

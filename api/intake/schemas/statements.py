@@ -77,7 +77,7 @@ class StatementRowView(View):
     amount: Money
     balance: Money | None
     balance_printed: bool
-    currency: str | None = Field(description="ISO 4217; null if AUD, like the statement.")
+    currency: str | None = Field(description="ISO 4217, if other than AUD, the statement's.")
     proved: bool | None = Field(
         description="Whether it lies between two printed balances that agree with the rows between them, which proves "
         "its amount and sign. Null for statements read before this was recorded."

@@ -13,7 +13,8 @@ from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.commands.policies import printing_faults
-from api.monitoring.rulesets import as_yaml, describe_matches, describe_with_counts, require_valid
+from api.monitoring.rulesets import describe_matches, describe_with_counts, require_valid
+from pipelines.decisions.authoring.text import as_yaml
 from pipelines.decisions.canonical import fingerprint
 from pipelines.monitoring import CheckedRuleset, Ruleset, check_document, check_text, library, schema
 from pipelines.monitoring.library.listing import as_markdown

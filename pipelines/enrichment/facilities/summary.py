@@ -31,7 +31,7 @@ from pipelines.enrichment.facilities.terms import (
 )
 from pipelines.enrichment.matching.reversals import pair_returns
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
-from pipelines.vocabulary.schemas import MONEY, UUID, SeriesPeriod, posted
+from pipelines.vocabulary.schemas import MONEY, UUID, SeriesPeriod, most_frequent, posted
 
 Product = pl.Enum(list(PRODUCTS))
 Status = pl.Enum(("active", "likely_repaid", "in_arrears", "renewed"))
@@ -180,8 +180,8 @@ def _sum_flows(flows: pl.LazyFrame) -> pl.LazyFrame:
     total = size.cast(TOTAL)
     return flows.group_by(_FACILITY).agg(
         pl.col("customer_number", "product", "lender", "through").first(),
-        lender_name=_most_frequent("counterparty_name"),
-        lender_id=_most_frequent("counterparty_lender_id"),
+        lender_name=most_frequent("counterparty_name"),
+        lender_id=most_frequent("counterparty_lender_id"),
         is_inferred=pl.col("is_inferred").any(),
         account_ids=pl.col("account_id").unique().sort(),
         funding_date=day.filter(funds).min(),
@@ -197,11 +197,6 @@ def _sum_flows(flows: pl.LazyFrame) -> pl.LazyFrame:
         repaid_total=total.filter(paid).sum(),
         repaid_first=(day.filter(paid).min() < day.filter(funds).min()).fill_null(value=False),
     )
-
-
-def _most_frequent(name: str) -> pl.Expr:
-    """Return the most frequent value; of equally frequent ones, the first in alphabetical order."""
-    return pl.col(name).drop_nulls().mode().sort().first()
 
 
 def _add_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:

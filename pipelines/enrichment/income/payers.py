@@ -8,7 +8,7 @@ from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, look_up_calendar
 from pipelines.enrichment.income.cadence import CADENCES, find_cadences
 from pipelines.enrichment.recurrence import recurring_text
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
-from pipelines.vocabulary.schemas import MONEY
+from pipelines.vocabulary.schemas import MONEY, most_frequent
 
 # The numbers are our judgement.
 MIN_DAYS = 3  # distinct days with a payment
@@ -125,16 +125,11 @@ def _describe(often: pl.LazyFrame) -> pl.LazyFrame:
         first_date=day.min(),
         last_date=day.max(),
         name=pl.col("counterparty_name").drop_nulls().last(),
-        kind_of_payer=_most_frequent("counterparty_kind"),
-        category=_most_frequent("category"),
-        source=_most_frequent("category_source"),
+        kind_of_payer=most_frequent("counterparty_kind"),
+        category=most_frequent("category"),
+        source=most_frequent("category_source"),
         usual_amount=pl.col("amount").sort().get((pl.len() - 1) // 2),
         variation=deviation * _MAD_TO_DEVIATION / cents.median(),
         monthly=pl.col("amount").cast(pl.Float64).sum() * _DAYS_PER_MONTH / (days + days / (day.n_unique() - 1)),
         is_whole=(cents % WHOLE_CENTS == 0).mean() >= NEARLY_ALL,
     )
-
-
-def _most_frequent(name: str) -> pl.Expr:
-    """Return the most frequent text of a column; of equally frequent ones, the first in alphabetical order."""
-    return pl.col(name).cast(pl.String).drop_nulls().mode().min()

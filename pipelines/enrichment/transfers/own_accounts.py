@@ -10,7 +10,7 @@ from functools import cache
 import polars as pl
 
 from pipelines.enrichment.transfers.banks import look_up_bank
-from pipelines.vocabulary.schemas import current
+from pipelines.vocabulary.schemas import current, most_frequent
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 _SUM = pl.Decimal(38, 2)  # of a history, AUD
@@ -78,8 +78,8 @@ def add_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFram
         accounts: from `list_accounts`.
     """
     key = ("customer_number", "account_id", "named")
-    said = rows.with_columns(named=_printed_digits())
-    naming = said.select(key).drop_nulls().unique()
+    printed = rows.with_columns(named=_printed_digits())
+    naming = printed.select(key).drop_nulls().unique()
     found = (
         naming.join(_last_digits(accounts, naming["named"]), on=("customer_number", "named"), suffix="_there")
         .filter(pl.col("account_id") != pl.col("account_id_there"))
@@ -88,7 +88,7 @@ def add_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFram
         .filter(pl.col("named_account").list.len() == 1)
         .with_columns(pl.col("named_account").list.first())
     )
-    return said.join(found, on=key, how="left", validate="m:1", maintain_order="left").drop("named")
+    return printed.join(found, on=key, how="left", validate="m:1", maintain_order="left").drop("named")
 
 
 def list_mentioned_accounts(rows: pl.DataFrame) -> pl.DataFrame:
@@ -120,16 +120,18 @@ def find_mentions(rows: pl.DataFrame) -> pl.DataFrame:
     by_words = pl.col("category").is_in((TRANSFER.slug, _CARD_REPAYMENT.slug)).fill_null(value=False)
     to_nobody = pl.col("counterparty_name").is_null() | pl.col("counterparty_kind").is_null()
     digits = pl.col("other_account").is_not_null() | pl.col("description").str.contains("(?i)card|visa")
-    speaking = rows.filter(current(), one_sided, by_words | (to_nobody & digits))
+    candidates = rows.filter(current(), one_sided, by_words | (to_nobody & digits))
     with_digits = pl.col("named").is_not_null() & _names_account_number()
-    said = speaking.with_columns(named=_digits_in_text(by_words)).filter((by_words & _is_identified()) | with_digits)
-    if said.is_empty():  # true for many customers
-        return said.with_columns(
+    mentions = candidates.with_columns(named=_digits_in_text(by_words)).filter(
+        (by_words & _is_identified()) | with_digits
+    )
+    if mentions.is_empty():  # true for many customers
+        return mentions.with_columns(
             pl.lit(None, pl.String).alias(name) for name in ("masked_number", "name", "bank", "place")
         )
     masked = pl.format("xx{}", pl.col("named").str.tail(SHOWN_DIGITS))
     return (
-        said.pipe(_drop_digits_of_supplied, rows)
+        mentions.pipe(_drop_digits_of_supplied, rows)
         .with_columns(
             masked_number=masked, name=_name_in_text(), bank=look_up_bank(pl.col("description").str.extract(_BSB))
         )
@@ -138,14 +140,14 @@ def find_mentions(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _drop_digits_of_supplied(said: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    digits = said.drop_nulls("named")
+def _drop_digits_of_supplied(mentions: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    digits = mentions.drop_nulls("named")
     if digits.is_empty():  # true for most customers, and cutting their accounts' numbers still takes time
-        return said
+        return mentions
     numbers = rows.select("customer_number", "account_id", "bsb", "account_number")
     naming = numbers.join(digits, on="customer_number", how="semi")
     supplied = _last_digits(list_accounts(naming), digits["named"])
-    return said.join(supplied, on=("customer_number", "named"), how="anti")
+    return mentions.join(supplied, on=("customer_number", "named"), how="anti")
 
 
 def _drop_names_of_supplied(mentions: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -201,11 +203,6 @@ def _name_in_text() -> pl.Expr:
     return pl.coalesce("counterparty_name", "clean_description", "description")
 
 
-def _most_frequent(said: pl.Expr) -> pl.Expr:
-    """Return the most frequent value; of equally frequent ones, the first in alphabetical order."""
-    return said.drop_nulls().sort().mode(maintain_order=True).first()
-
-
 def _last_digits(accounts: pl.DataFrame, digits: pl.Series) -> pl.DataFrame:
     """Cut account numbers to every length that texts print: `customer_number`, `account_id`, `named`.
 
@@ -227,8 +224,8 @@ def _group_by_account(mentions: pl.DataFrame) -> pl.DataFrame:
     return (
         mentions.group_by("customer_number", "masked_number", "place")
         .agg(
-            name=_most_frequent(pl.col("name")),
-            bank=_most_frequent(pl.col("bank")),
+            name=most_frequent("name"),
+            bank=most_frequent("bank"),
             direction=pl.when(went & came).then(pl.lit("both")).when(went).then(pl.lit("out")).otherwise(pl.lit("in")),
             count=pl.len(),
             total_in=amount.filter(amount > 0).sum(),

@@ -11,6 +11,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.report_values import uuid_text
+from pipelines.vocabulary.schemas import most_frequent
 
 _ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
 PAYMENTS_PER_YEAR = {
@@ -65,7 +66,7 @@ def _series(facts: Facts) -> pl.LazyFrame:
             usualAmount=pl.col("size").filter("is_usual").first(),
             lastAmount=pl.col("size").filter("is_last").first(),
             counterparty=names.max_by(dated),
-            category=pl.col("category").drop_nulls().mode().min(),
+            category=most_frequent("category"),
         )
     )
     return grouped.select(

@@ -10,6 +10,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.revenue import FEE_RATES
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.report_values import ratio
+from pipelines.vocabulary.schemas import most_frequent
 
 WINDOW = 365  # days; this and the next two are our judgement
 TREND = 90  # days
@@ -53,14 +54,9 @@ def top_counterparties(facts: Facts) -> pl.DataFrame:
     details = (
         named.join(most.select(*_BY_PARTY), on=_BY_PARTY, how="semi")
         .group_by(_BY_PARTY)
-        .agg(name=_most_frequent("counterparty_name"), kind=_most_frequent("counterparty_kind"))
+        .agg(name=most_frequent("counterparty_name"), kind=most_frequent("counterparty_kind"))
     )
     return most.join(details, on=_BY_PARTY, how="left", validate="1:1").pipe(collect)
-
-
-def _most_frequent(name: str) -> pl.Expr:
-    """Return the most frequent text of a column; of equally frequent ones, the alphabetically first."""
-    return pl.col(name).cast(pl.String).drop_nulls().mode().min()
 
 
 def _ranked_rows(facts: Facts) -> pl.LazyFrame:

@@ -52,22 +52,22 @@ class Ledger:
         self.missed: Counter[Party] = Counter()  # payments of wages that were not made, by worker
         self._lent_by_owner = 0
         self.unpaid_since: dict[int, int] = {}  # day of the first instalment missed since the last one paid
-        self._lent = {borrowing.number: borrowing for borrowing in profile.borrowings}
+        self._borrowings = {borrowing.number: borrowing for borrowing in profile.borrowings}
         for borrowing in profile.borrowings:
             if borrowing.to_repay and (borrowing.drawn < window.first or not borrowing.funded_here):
                 self.owed[borrowing.number] = max(0, borrowing.to_repay - borrowing.paid_before(window.first))
         self.owed_before = dict(self.owed)  # at the window's start, or at the facility's start if it paid out elsewhere
         self._pairs = 0
         self._arriving: defaultdict[int, list[Leg]] = defaultdict(list)
-        self._coming_back: defaultdict[int, list[Movement]] = defaultdict(list)
-        self._again: defaultdict[int, list[Movement]] = defaultdict(list)
+        self._returning: defaultdict[int, list[Movement]] = defaultdict(list)
+        self._retries: defaultdict[int, list[Movement]] = defaultdict(list)
 
     def post_day(self, day: int, movements: Iterable[Movement]) -> None:
         for leg in self._arriving.pop(day, ()):
             self._post(leg.movement, leg.pair, leg.other)
-        for returned in self._coming_back.pop(day, ()):
+        for returned in self._returning.pop(day, ()):
             self._return(returned)
-        for movement in self._again.pop(day, ()):
+        for movement in self._retries.pop(day, ()):
             self.post(movement)
         for movement in movements:
             self.post(movement)
@@ -125,7 +125,7 @@ class Ledger:
         if movement.owed < 0 and movement.cents < 0 and movement.category != "returned_payment":
             owed = self.owed.get(number, 0)
             return movement if owed >= -movement.owed else movement._replace(cents=-owed, owed=-owed)
-        renewed = self._lent[number].renews if movement.owed > 0 and number else 0
+        renewed = self._borrowings[number].renews if movement.owed > 0 and number else 0
         if not renewed:
             return movement
         paid_out = min(self.owed.get(renewed, 0), movement.cents * 9 // 10)  # the lender waives the rest
@@ -234,7 +234,7 @@ class Ledger:
         """Plan wages a week later; they are missed if the money is not there then either."""
         day = movement.day + 7
         if movement.series is not None and day in self.window:
-            self._again[day].append(movement._replace(day=day, series=None))
+            self._retries[day].append(movement._replace(day=day, series=None))
         else:
             self.missed[movement.party] += 1
 
@@ -259,7 +259,7 @@ class Ledger:
         if day == movement.day:
             self._return(returned)
         else:
-            self._coming_back[day].append(returned)
+            self._returning[day].append(returned)
         self._debit_again(movement)
 
     def _return(self, returned: Movement) -> None:
@@ -273,14 +273,14 @@ class Ledger:
         """Plan a second try a few days later: for a lender's debit (at times with a fee) or one missed by mistake."""
         day = next_business_day(movement.day + 3)
         if movement.lookalike == "timing_dishonour":
-            self._again[day].append(movement._replace(day=day, series=None))
+            self._retries[day].append(movement._replace(day=day, series=None))
             return
         if not movement.facility or movement.series is None or self.rng.random() >= DEBITED_AGAIN:
             return
-        self._again[day].append(movement._replace(day=day, series=None))
+        self._retries[day].append(movement._replace(day=day, series=None))
         if movement.rail == "direct_debit" and self.rng.random() < 0.3:
             fee = movement._replace(day=day, cents=-3_500, reference="DISHONOUR FEE", category="late_fee")
-            self._again[day].append(fee._replace(series=None, facility=0, owed=0))
+            self._retries[day].append(fee._replace(series=None, facility=0, owed=0))
 
     def _foreign_fee(self, movement: Movement) -> None:
         foreign = movement.rail in ("card_foreign", "purchase_foreign")

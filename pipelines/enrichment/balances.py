@@ -16,6 +16,7 @@ from functools import cache
 
 import polars as pl
 
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.schemas import posted
 
 _ACCOUNT = ("customer_number", "account_id")
@@ -26,10 +27,11 @@ _SUM = pl.Decimal(38, 2)  # room for any number of amounts
 
 def verify_balances(rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `balance_verified`: true, false, or null where no balance is stated or it can't be checked."""
-    numbered = rows.drop("balance_verified", strict=False).with_row_index("row")
-    checked = numbered.filter(posted()).pipe(_check_days)
-    read = numbered.join(checked, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
-    return read.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
+    unchecked = rows.drop("balance_verified", strict=False)
+    checked = unchecked.with_row_index("row").filter(posted()).pipe(_check_days)
+    return add_by_row(unchecked, checked).with_columns(
+        balance_verified=pl.coalesce("balance_verified", _proven_by_statement())
+    )
 
 
 @cache

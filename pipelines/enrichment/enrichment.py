@@ -28,7 +28,8 @@ from pipelines.enrichment.reading import read_rows, remember
 from pipelines.enrichment.recurrence import mark_series
 from pipelines.enrichment.transfers.group_pairs import mark_group_transfers
 from pipelines.enrichment.transfers.transfers import mark_transfers
-from pipelines.vocabulary.schemas import TRANSACTIONS, not_retracted, sort_rows
+from pipelines.vocabulary.places import sort_rows
+from pipelines.vocabulary.schemas import TRANSACTIONS, not_retracted
 
 ENRICHMENT_VERSION = 11
 NOT_COMPARED = ("enrichment_version", "read_by", "as_read")  # what says how a row came to be, not what it is

@@ -16,6 +16,7 @@ from pipelines.enrichment.matching.reversals import (
     pair_returns,
 )
 from pipelines.enrichment.outliers import find_outliers
+from pipelines.vocabulary.places import mark_places
 from pipelines.vocabulary.schemas import MONEY
 
 ROUND_FROM, ROUND_STEP = 1_000, 100  # AUD: smaller round amounts are too common to mean anything (our judgement)
@@ -100,9 +101,4 @@ def _find_across_rows(rows: pl.DataFrame) -> list[pl.Series]:
         "outlier": find_outliers(numbered),
         "refund_matched": pair_refunds(numbered, undone)["closed"],
     }
-    return [_mark_rows(members, rows.height).alias(f"found_{name}") for name, members in found.items()]
-
-
-def _mark_rows(members: pl.Series, height: int) -> pl.Series:
-    """Return a Boolean column of this height that is true at the row numbers in `members`."""
-    return pl.repeat(False, height, dtype=pl.Boolean, eager=True).scatter(members, True)
+    return [mark_places(members, rows.height).alias(f"found_{name}") for name, members in found.items()]

@@ -21,11 +21,11 @@ from pipelines.enrichment.learned.model import UNNAMED, Model
 from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.matching.matching import ORDER
 from pipelines.enrichment.wording.value_dates import add_effective_date
+from pipelines.vocabulary.places import take_rows
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import OVERWRITTEN, READ, TRANSACTIONS, Direction, not_retracted
 
 NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
-MAX_RUNS = 10_000  # of rows that are copied whole (our judgement)
 _CODE = ("enrichment", "vocabulary")  # the packages whose code and rules decide what is read
 _DECIDING = (".py", ".yaml", ".tsv")  # files; a model is known by its name
 _AS_TEXT = pl.Struct({**dict.fromkeys(OVERWRITTEN, pl.String()), "confidence": pl.Float64()})
@@ -44,24 +44,22 @@ def read_rows(
     types = find_account_types(rows)
     read = _recall(held, types, knowledge)
     sided = rows.with_columns(direction=_direction())
-    new = sided.join(read, on=ORDER, how="anti")
-    if new.height:
-        read = pl.concat([read, _read(replace_account_types(new, types), knowledge).select(read.columns)])
-    places = read.select(ORDER).with_row_index("place")
-    in_order = sided.select(ORDER).join(places, on=ORDER, validate="1:1", maintain_order="left")["place"]
-    if read.height > sided.height or not in_order.is_sorted():  # else they are in order, and copying takes memory
-        read = _take(read, in_order)
+    places = _find_places(sided, read)
+    unread = places.is_null().arg_true()
+    if len(unread):
+        new = sided[unread]
+        read_now = _read(replace_account_types(new, types), knowledge).select(read.columns)
+        places = places.scatter(unread, _find_places(new, read_now) + read.height)
+        read = pl.concat([read, read_now])
+    if read.height > sided.height or not places.is_sorted():  # else they are in order, and copying takes memory
+        read = take_rows(read, places)
     return sided.hstack(read.drop(ORDER))
 
 
-def _take(rows: pl.DataFrame, places: pl.Series) -> pl.DataFrame:
-    """Return the rows at these places. A few long runs of rows are copied whole: row by row, lists take long."""
-    starts = (places.cast(pl.Int64).diff() != 1).fill_null(value=True).arg_true()
-    if not 0 < len(starts) <= MAX_RUNS:
-        return rows[places]
-    lengths = starts.extend_constant(len(places), 1).diff().drop_nulls()
-    runs = zip(places.gather(starts.head(len(lengths))), lengths, strict=True)
-    return pl.concat([rows.slice(start, length) for start, length in runs], rechunk=True)
+def _find_places(rows: pl.DataFrame, among: pl.DataFrame) -> pl.Series:
+    """Return for each row the place of the same row among others, or null."""
+    places = among.select(ORDER).with_row_index("place")
+    return rows.select(ORDER).join(places, on=ORDER, how="left", validate="1:1", maintain_order="left")["place"]
 
 
 def remember(rows: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:

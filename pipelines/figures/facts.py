@@ -16,6 +16,7 @@ from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.periods import BY_CUSTOMER, age, days_behind, posted_month
 from pipelines.vocabulary import schemas
 from pipelines.vocabulary.checkpoints import checkpoint
+from pipelines.vocabulary.places import sort_rows
 from pipelines.vocabulary.plans import collect
 
 _ROW_COLUMNS = {
@@ -87,7 +88,7 @@ class Facts:
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
         rows = counted.select(pl.exclude(*NOT_READ, OF_ACCOUNT)).pipe(collect)
-        return schemas.sort_rows(rows).with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_ROW_COLUMNS, age=age())
+        return sort_rows(rows).with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_ROW_COLUMNS, age=age())
 
     @cached_property
     def history(self) -> pl.DataFrame:

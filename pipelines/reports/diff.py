@@ -30,7 +30,8 @@ from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.headlines import HEADLINES, Reports
-from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, current, not_retracted, posted
+from pipelines.vocabulary.places import sort_rows
+from pipelines.vocabulary.schemas import TRANSACTIONS, current, not_retracted, posted
 
 Cause = Literal["date", "rows", "correction", "enrichment"]
 CAUSES: Sequence[Cause] = ("date", "rows", "correction", "enrichment")
@@ -195,7 +196,7 @@ def _compute_each(
     compute_last: Callable[[], _Computed],
 ) -> list[_Computed]:
     """Return the reports of each step. A step that changes nothing has those of the step before."""
-    sorted_steps = [Facts(_sort(step.transactions), step.as_of, step.context) for step in steps]
+    sorted_steps = [Facts(sort_rows(step.transactions), step.as_of, step.context) for step in steps]
     changing = [
         nth for nth, (step, following) in enumerate(pairwise(sorted_steps), 1) if not _are_equal(step, following)
     ]
@@ -206,11 +207,6 @@ def _compute_each(
         else:
             found.append(compute_last() if nth == changing[-1] else compute_between(sorted_steps[nth]))
     return found
-
-
-def _sort(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows as they are stored, which they are already in most cases: then checking is enough."""
-    return rows if rows.is_sorted(SORT_KEY) else rows.sort(SORT_KEY)
 
 
 def _are_equal(facts: Facts, other: Facts) -> bool:

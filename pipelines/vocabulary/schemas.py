@@ -242,8 +242,3 @@ def posted() -> pl.Expr:
 def most_frequent(name: str) -> pl.Expr:
     """Return the most frequent text of a column; of equally frequent ones, the first in alphabetical order."""
     return pl.col(name).cast(pl.String).drop_nulls().mode().min()
-
-
-def sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows by SORT_KEY. Rows usually are sorted: checking takes less time than sorting, and half the memory."""
-    return rows if rows.is_sorted(SORT_KEY) else rows.sort(SORT_KEY)

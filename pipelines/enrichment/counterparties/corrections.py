@@ -22,6 +22,7 @@ import polars as pl
 
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.schemas import TRANSACTIONS, CategorySource, Direction
 from pipelines.vocabulary.taxonomy import GROUPS, SIDES
 
@@ -162,7 +163,7 @@ def _apply_decisions(rows: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFr
     if decisions.is_empty():
         return rows
     return (
-        numbered.join(decisions, on="row", how="left", validate="1:1", maintain_order="left")
+        add_by_row(rows, decisions)
         .pipe(_join_on_position, _read_categories(corrections), "category_position")
         .pipe(_join_on_position, _read_names(corrections), "name_position")
         .with_columns(_corrected_category())

@@ -22,6 +22,7 @@ import polars as pl
 from pipelines.enrichment.facilities.joining import FUNDING_TO_REPAYMENT_DAYS, find_streams, join_facilities
 from pipelines.enrichment.facilities.products import credit_product
 from pipelines.enrichment.matching.reversals import pair_returns, party
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
 
 # MIN_DEBITS and MAX_REPAID define a facility; the other numbers are our judgement.
@@ -67,10 +68,13 @@ def add_inferred(posted_rows: pl.DataFrame) -> pl.DataFrame:
     bounced = pair_returns(numbered.filter(_is_return() | pl.col("row").is_in(members["row"].implode())))
     returns = bounced.join(members, left_on="opened", right_on="row").select("inferred_id", row="closed")
     every = pl.concat([members, returns], how="diagonal")
-    together = numbered.join(every, on="row", how="left", validate="1:1", maintain_order="left")
-    return together.with_columns(
-        pl.col("is_inferred").fill_null(value=False), facility_id=pl.coalesce("inferred_id", "facility_id")
-    ).drop("row", "inferred_id")
+    return (
+        add_by_row(posted_rows, every)
+        .with_columns(
+            pl.col("is_inferred").fill_null(value=False), facility_id=pl.coalesce("inferred_id", "facility_id")
+        )
+        .drop("inferred_id")
+    )
 
 
 def _is_return() -> pl.Expr:

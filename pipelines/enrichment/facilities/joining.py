@@ -16,6 +16,7 @@ from pipelines.enrichment.facilities.products import REVOLVING, credit_product
 from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.matching.pairing import pair_latest_first, pair_oldest_first
 from pipelines.enrichment.matching.reversals import pair_returns, party
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
 from pipelines.vocabulary.schemas import UUID, posted
 
@@ -41,16 +42,17 @@ def mark_facilities(rows: pl.DataFrame) -> pl.DataFrame:
     Args:
         rows: whole customers, with category, counterparty and transfers filled.
     """
-    numbered = rows.drop("facility_id", strict=False).with_row_index("row")
+    unmarked = rows.drop("facility_id", strict=False)
+    numbered = unmarked.with_row_index("row")
     borrowed = _select_borrowing(numbered)
     if borrowed.is_empty():
-        return numbered.drop("row").with_columns(facility_id=pl.lit(None, UUID))
+        return unmarked.with_columns(facility_id=pl.lit(None, UUID))
     facilities = join_facilities(borrowed.drop("place"))
     named = borrowed.select("row", "place").join(facilities, on="row", validate="1:1")
     named = named.select("facility_id", row="place")
     bounced = pair_returns(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
     members = pl.concat([named, bounced])
-    return numbered.join(members, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+    return add_by_row(unmarked, members)
 
 
 def join_facilities(borrowed: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,9 @@ that repeat a held row before the rest is matched here.
 Submissions are handled in order of receipt, as if each came alone, so the result does not depend on how they were cut
 into batches. Submissions that share no key don't affect each other. So round n of `_identify_by_count` takes the n-th
 submission of every key at once, and most batches need one round.
+
+A new row concerns few of the held ones, which `_mark_concerned` finds: only they are matched. So what a feed costs
+follows from what it brings, and the rest of a long history is copied once, where it must be put in order.
 """
 
 from bisect import bisect_left, insort
@@ -24,7 +27,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pipelines.enrichment.matching.alignment import Turn, match_statements, split_into_turns
+from pipelines.enrichment.matching.alignment import Turn, is_from_statement, match_statements, split_into_turns
 from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.matching.matching import (
     KEY,
@@ -34,7 +37,8 @@ from pipelines.enrichment.matching.matching import (
     select_unpaired_held,
 )
 from pipelines.enrichment.wording.text import id_as_sent, text_as_sent
-from pipelines.vocabulary.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
+from pipelines.vocabulary.places import mark_places, sort_rows
+from pipelines.vocabulary.schemas import ACCEPTED, DUPLICATES, TRANSACTIONS
 
 IDENTITY = ("transaction_id", "ordinal", "revision", "since_seq", "superseded_seq")
 KNOWN = pl.Schema({**ACCEPTED, **{name: TRANSACTIONS[name] for name in IDENTITY}})
@@ -71,8 +75,10 @@ class Identified:
 
 def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
     """Add newly accepted rows to what is held. Eager: the number of rounds depends on the data."""
-    known = held.select(KNOWN.names()).with_columns(text=text_as_sent(), sent_id=id_as_sent())
+    facts = held.select(KNOWN.names())
     new = accepted.with_columns(text=text_as_sent(), sent_id=id_as_sent()).sort(*ORDER)
+    concerned = _mark_concerned(facts, new)
+    known = facts.filter(concerned).with_columns(text=text_as_sent(), sent_id=id_as_sent())
     first, *later = split_into_turns(known, new)
     known, repeated = _add_turn(known, first)
     duplicates = [repeated]
@@ -81,7 +87,24 @@ def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
         known, repeated = _add_turn(known.join(turn.rows, on="account_id", how="semi"), turn)
         known = pl.concat([others, known])
         duplicates.append(repeated)
-    return Identified(known.select(KNOWN.names()).sort(SORT_KEY), pl.concat(duplicates).sort("job_id", "position"))
+    rows = pl.concat([facts.filter(~concerned), known.select(KNOWN.names())])
+    return Identified(sort_rows(rows), pl.concat(duplicates).sort("job_id", "position"))
+
+
+def _mark_concerned(held: pl.DataFrame, new: pl.DataFrame) -> pl.Series:
+    """Mark the held rows that new ones may repeat, revise or post.
+
+    They have the account and amount of a new row, or its client's id. Where one version of a transaction is concerned,
+    so are all: which one was held on a submission's arrival depends on those that follow. Beside a statement's rows, so
+    is the whole account: whether two rows are one transaction may depend on the rows between them.
+    """
+    numbered = held.select("account_id", "amount", sent_id=id_as_sent()).with_row_index("row")
+    equal = numbered.join(new, on=["account_id", "amount"], how="semi")
+    ids = pl.concat([new.select(_ID_KEY), equal.select(_ID_KEY)])
+    versions = numbered.filter(pl.col("sent_id").is_not_null()).join(ids, on=_ID_KEY, how="semi")
+    stated = pl.concat(rows.filter(is_from_statement()).select("account_id") for rows in (held, new))
+    whole = numbered.join(new.join(stated, on="account_id", how="semi"), on="account_id", how="semi")
+    return mark_places(pl.concat(rows["row"] for rows in (equal, versions, whole)), held.height)
 
 
 def _add_turn(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:

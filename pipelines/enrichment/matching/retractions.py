@@ -18,7 +18,8 @@ import polars as pl
 from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify, number_new_rows
 from pipelines.enrichment.matching.matching import ORDER, match_word_for_word
 from pipelines.enrichment.wording.text import text_as_sent
-from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS, UUID
+from pipelines.vocabulary.places import sort_rows
+from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, UUID
 
 # A submission to take back, with its own place and that of its retraction in the order of receipt.
 RETRACTED = pl.Schema(
@@ -68,7 +69,7 @@ def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Re
     rows, former = _mark_changes(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
     untouched = replayed.rows.join(affected, on="customer_number", how="anti")
     repeated = replayed.duplicates.join(accepted, on="job_id", how="semi")
-    return Replayed(Identified(pl.concat([untouched, rows]).sort(SORT_KEY), repeated), former)
+    return Replayed(Identified(sort_rows(pl.concat([untouched, rows])), repeated), former)
 
 
 def _is_since_first() -> pl.Expr:

@@ -33,6 +33,7 @@ import polars as pl
 
 from pipelines.enrichment.wording.phrases import Phrasebook, bare_words, words_of
 from pipelines.enrichment.wording.text import matching_text
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.schemas import TRANSACTIONS, CategorySource
 from pipelines.vocabulary.taxonomy import RELATED_ENTITY, TAXONOMY
 
@@ -100,7 +101,7 @@ def _find_parties(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     ).join(parties, on="customer_number", how="semi")
     found = pl.concat([_find_by_abn(concerned, parties), _find_by_name(concerned.filter("by_hand"), parties)])
     best = found.unique("row", keep="first", maintain_order=True)
-    return numbered.join(best, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+    return add_by_row(rows, best)
 
 
 def _find_by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-import numpy as np
 import polars as pl
 
 from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, look_up_calendar
@@ -23,6 +22,7 @@ from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.recurrence.description import SERIES, describe, expect_next
 from pipelines.enrichment.recurrence.evidence import YEARLY_LEAST_DAYS
 from pipelines.enrichment.recurrence.search import find_members
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.schemas import UUID, SeriesPeriod, posted
 
 __all__ = ["SERIES", "describe_series", "mark_series", "recurring_text"]
@@ -53,10 +53,7 @@ def mark_series(rows: pl.DataFrame) -> pl.DataFrame:
     """
     unmarked = rows.drop(_FILLED, strict=False)
     marks = pl.concat([pl.DataFrame(schema=_MARKS), *_map_customers(unmarked, _USED, _read_marks)])
-    place = np.full(rows.height, -1)
-    place[marks["row"].to_numpy()] = np.arange(marks.height)
-    marked = pl.Series(place).replace(-1, None)
-    return unmarked.with_columns(marks[name].gather(marked) for name in _FILLED)
+    return add_by_row(unmarked, marks)
 
 
 def describe_series(rows: pl.DataFrame) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.schemas import TRANSACTIONS, UUID, AccountType, CategorySource, posted
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
@@ -161,7 +162,7 @@ def _add_pairs(rows: pl.DataFrame) -> pl.DataFrame:
     numbered = rows.with_row_index("row")
     moved = _select_moved(numbered)
     pairs = pl.DataFrame(schema=_PAIRED) if moved.is_empty() else _pair_sides(_select_sides(moved, numbered))
-    return numbered.join(pairs, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+    return add_by_row(rows, pairs)
 
 
 def _set_category(rows: pl.DataFrame) -> pl.DataFrame:

@@ -188,12 +188,3 @@ def test_only_what_as_read_can_hold_is_ever_overwritten(held: pl.DataFrame) -> N
 
 def test_another_reader_alone_changes_no_customer(held: pl.DataFrame) -> None:
     assert find_changed_customers(fingerprint_customers(held), forget(held)).is_empty()
-
-
-@pytest.mark.parametrize("most", [0, 3, 10_000])
-def test_taking_runs_equals_taking_rows(most: int, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
-    monkeypatch.setattr(reading, "MAX_RUNS", most)
-    rows = pl.DataFrame({"number": range(6), "names": [[f"{number}"] for number in range(6)]})
-    for places in ([], [0], [5], [0, 1, 2], [3, 4, 0, 1], [5, 4, 3, 2, 1, 0], [2, 2, 3, 3]):
-        with subtests.test(places=places):
-            assert reading._take(rows, pl.Series(places, dtype=pl.UInt32)).equals(rows[places])

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid5
 
 import polars as pl
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from pipelines.enrichment.matching import duplicates
 from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify
 from tests.pipelines.enrichment.examples import ACCOUNT, accepted_rows, submission
 
@@ -52,6 +54,11 @@ def test_balances_distinguish_rows_only_if_both_state_one() -> None:
     assert identify_all([stated], [other]).rows.height == 2
     assert identify_all([stated], [silent]).rows.height == 1
     assert identify_all([silent], [stated]).rows.height == 1
+
+
+def test_a_version_that_was_revised_is_not_repeated_even_if_the_revision_has_another_amount() -> None:
+    first, revised = ({"client_transaction_id": "T1", "amount": Decimal(amount)} for amount in (-5, -7))
+    assert identify_all([first], [revised], [{"amount": Decimal(-5)}]).duplicates.is_empty()
 
 
 def test_mode_append_is_not_matched_but_counts_as_held() -> None:
@@ -167,6 +174,22 @@ def test_any_batches_of_submissions_agree_with_the_oracle(
     superseded = {(row["received_seq"], row["position"]): row["superseded_seq"] for row in held.to_dicts()}
     assert superseded == {(row["received_seq"], row["position"]): row["superseded_seq"] for row in expected.held}
     assert held.filter(pl.col("superseded_seq").is_null())["transaction_id"].is_unique().all()
+
+
+@given(submissions_strategy, st.integers(min_value=1, max_value=4))
+def test_leaving_out_rows_that_nothing_new_concerns_changes_nothing(
+    submissions: list[tuple[list[Row], bool]], batch_size: int
+) -> None:
+    frames = [submission(seq, without_conflicts(rows)) for seq, (rows, _) in enumerate(submissions, start=1)]
+    held = NOTHING
+    for start in range(0, len(frames), batch_size):
+        new = pl.concat(frames[start : start + batch_size])
+        with patch.object(duplicates, "_mark_concerned", lambda rows, _: pl.repeat(True, rows.height, eager=True)):
+            whole = identify(held, new)
+        result = identify(held, new)
+        assert_frame_equal(result.rows, whole.rows)
+        assert_frame_equal(result.duplicates, whole.duplicates)
+        held = result.rows
 
 
 def _places(duplicates: pl.DataFrame) -> list[tuple[int, int]]:

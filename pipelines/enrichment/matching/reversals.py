@@ -100,6 +100,7 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
     parties = refunds.select("customer_number", "party").lazy()
     paid = (
         posted_rows.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
+        .select(*_OF_AN_EVENT, "amount")
         .join(parties, on=["customer_number", "party"], how="semi")
         .pipe(collect)
     )
@@ -125,7 +126,7 @@ def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Seri
         .filter(~_repeats_by_nature(), pl.col("party").is_not_null())
         .filter(~pl.col("row").is_in(undone.implode()))
         .select("row", *charge, "date", "transaction_id")
-        .sort(*charge, "date", "transaction_id")
+        .sort("date", "transaction_id")
         .pipe(collect)
     )
     gaps = charges.with_columns(gap=(pl.col("date") - pl.col("date").shift(1).over(charge)).dt.total_days())

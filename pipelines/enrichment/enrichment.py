@@ -24,7 +24,7 @@ from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, Retraction
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import merge_cut_groups
 from pipelines.enrichment.names.related import mark_related_parties
-from pipelines.enrichment.reading import read_rows, remember
+from pipelines.enrichment.reading import REMEMBERED, read_rows, remember
 from pipelines.enrichment.recurrence import mark_series
 from pipelines.enrichment.transfers.group_pairs import mark_group_transfers
 from pipelines.enrichment.transfers.transfers import mark_transfers
@@ -74,14 +74,16 @@ def enrich(
         knowledge: what is known about the customers besides their transactions.
     """
     replayed = identify_without(held.filter(not_retracted()), accepted, retractions)
-    read = read_rows(replayed.identified.rows, held, knowledge)
-    history, before = [held.filter(~not_retracted()), replayed.former], fingerprint_customers(held)
-    duplicates = replayed.identified.duplicates
-    del held, replayed  # the steps don't need them, and a long history takes gigabytes
+    identified, former = replayed.identified, pl.concat([held.filter(~not_retracted()), replayed.former])
+    before, remembered = fingerprint_customers(held), held.select(REMEMBERED)
+    del held, replayed  # a long history takes gigabytes, and what follows needs little of it
+    read = read_rows(identified.rows, remembered, knowledge)
+    duplicates = identified.duplicates
+    del identified, remembered
     transactions = derive(read, knowledge).with_columns(
         enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), retracted_seq=pl.lit(None, pl.Int64())
     )
-    every = pl.concat([transactions.match_to_schema(TRANSACTIONS), *history])
+    every = pl.concat([transactions.match_to_schema(TRANSACTIONS), former])
     return Enriched(sort_rows(every).lazy(), duplicates.lazy(), before)
 
 

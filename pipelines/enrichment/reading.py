@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import polars as pl
 
-from pipelines.enrichment.account_types import find_account_types, replace_account_types
+from pipelines.enrichment.account_types import ACCOUNT, TYPE, find_account_types, replace_account_types
 from pipelines.enrichment.counterparties import lists
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.narratives import read_narratives
@@ -25,7 +25,10 @@ from pipelines.vocabulary.places import take_rows
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import OVERWRITTEN, READ, TRANSACTIONS, Direction, not_retracted
 
-NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
+REMEMBERED = (*ORDER, *READ, "read_by", "as_read", "retracted_seq", *ACCOUNT, TYPE)
+"""The columns of TRANSACTIONS from which `read_rows` knows what was read before."""
+
+NOTHING_HELD = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in REMEMBERED})
 _CODE = ("enrichment", "vocabulary")  # the packages whose code and rules decide what is read
 _DECIDING = (".py", ".yaml", ".tsv")  # files; a model is known by its name
 _AS_TEXT = pl.Struct({**dict.fromkeys(OVERWRITTEN, pl.String()), "confidence": pl.Float64()})
@@ -39,7 +42,7 @@ def read_rows(
 
     Args:
         rows: facts and identity (schema `duplicates.KNOWN`).
-        held: rows that were read before (schema TRANSACTIONS); others may be among them.
+        held: rows that were read before (columns REMEMBERED); others may be among them.
     """
     types = find_account_types(rows)
     read = _recall(held, types, knowledge)

@@ -78,7 +78,7 @@ from pipelines.metrics.definition import (
 )
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
-from pipelines.vocabulary.plans import AS_WRITTEN, collect
+from pipelines.vocabulary.plans import SHARING, collect
 from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
@@ -246,7 +246,7 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     alike = tuple(dict.fromkeys(_ignore_meaning(each) for each in needs.values()))
     inputs = _sum_inputs(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected)
     covered = inputs.select(_coverage_columns(alike, expected)).select(_columns_by_slug(tuple(needs.items()), expected))
-    return covered.collect(engine="in-memory", optimizations=AS_WRITTEN)
+    return covered.collect(engine="in-memory", optimizations=SHARING)
 
 
 @lru_cache(maxsize=100)

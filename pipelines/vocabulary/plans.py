@@ -8,6 +8,9 @@ AS_WRITTEN = pl.QueryOptFlags.none()
 PUSHDOWNS = pl.QueryOptFlags.none().update(predicate_pushdown=True, projection_pushdown=True)
 """For small plans over wide frames: only rows and columns that are not needed are left out early."""
 
+SHARING = pl.QueryOptFlags.none().update(predicate_pushdown=True, projection_pushdown=True, comm_subexpr_elim=True)
+"""For plans whose expressions have large parts in common: each part is computed once."""
+
 
 def collect(plan: pl.LazyFrame) -> pl.DataFrame:
     """Compute a plan in memory with PUSHDOWNS.

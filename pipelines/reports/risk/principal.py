@@ -13,7 +13,7 @@ import polars as pl
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
-from pipelines.vocabulary.plans import collect
+from pipelines.vocabulary.plans import SHARING
 from pipelines.vocabulary.report_values import percent_text, reading_text
 
 MAX_REASONS = 4
@@ -34,7 +34,7 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(principalReasons=pl.struct(_SHOWN).head(MAX_REASONS))
-        .pipe(collect)
+        .collect(engine="in-memory", optimizations=SHARING)
     )
 
 

@@ -236,6 +236,8 @@ def _describe_changes(changes: pl.LazyFrame, features: tuple[Feature, ...]) -> p
     return (
         changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
         .join(second, on="also_feature", how="left", maintain_order="left", validate="m:1")
+        .with_columns(*_texts(""), *_texts("also_"))  # as columns: a sentence repeats them
+        .with_columns(change=_change(""), also_change=_change("also_"))
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(_change_struct())
     )
@@ -275,20 +277,26 @@ def _change_struct() -> pl.Expr:
 
 
 def _words() -> pl.Expr:
-    change = _change("")
-    both = pl.format("{} together with {}", change, _change("also_"))
+    both = pl.format("{} together with {}", "change", "also_change")
     return pl.format(
         "{} would {} the rating from {} to {}.",
-        pl.when(pl.col("also_metric").is_not_null()).then(both).otherwise(change),
+        pl.coalesce(both, "change"),
         pl.when(pl.col("gain") > 0).then(pl.lit("lift")).otherwise(pl.lit("lower")),
         "rating_from",
         "rating_to",
     )
 
 
+def _texts(prefix: str) -> Iterator[pl.Expr]:
+    """Yield the texts of a driver's readings: now and after the change, and to four decimals."""
+    reading, unit = pl.col(f"{prefix}reading"), pl.col(f"{prefix}unit")
+    yield reading_text(reading, unit).alias(f"{prefix}before")
+    yield reading_text(pl.col(f"{prefix}to"), unit).alias(f"{prefix}after")
+    yield pl.concat_str(number_text(reading, 4), pl.lit(" "), unit).alias(f"{prefix}exact")
+
+
 def _change(prefix: str) -> pl.Expr:
-    name, unit, reading, to = (pl.col(prefix + each) for each in ("name", "unit", "reading", "to"))
-    before, after = reading_text(reading, unit), reading_text(to, unit)
-    exact = pl.concat_str(number_text(reading, 4), pl.lit(" "), unit)  # where both would be rounded to the same figure
+    """Return what changes, or null without a driver. Readings that round to the same figure are written exactly."""
+    name, before, after, exact = (pl.col(prefix + each) for each in ("name", "before", "after", "exact"))
     known = pl.format("{} going from {} to {}", name, pl.when(before == after).then(exact).otherwise(before), after)
     return pl.coalesce(known, pl.format("{}, if known to be {},", name, after))

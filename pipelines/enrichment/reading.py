@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import polars as pl
 
-from pipelines.enrichment.account_types import ACCOUNT, TYPE, find_account_types, replace_account_types
+from pipelines.enrichment.account_details import ACCOUNT, find_details, replace_details
 from pipelines.enrichment.counterparties import lists
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.narratives import read_narratives
@@ -25,7 +25,7 @@ from pipelines.vocabulary.places import take_rows
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import OVERWRITTEN, READ, TRANSACTIONS, Direction, not_retracted
 
-REMEMBERED = (*ORDER, *READ, "read_by", "as_read", "retracted_seq", *ACCOUNT, TYPE)
+REMEMBERED = (*ORDER, *READ, "read_by", "as_read", "retracted_seq", *ACCOUNT)
 """The columns of TRANSACTIONS from which `read_rows` knows what was read before."""
 
 NOTHING_HELD = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in REMEMBERED})
@@ -44,14 +44,14 @@ def read_rows(
         rows: facts and identity (schema `duplicates.KNOWN`).
         held: rows that were read before (columns REMEMBERED); others may be among them.
     """
-    types = find_account_types(rows)
-    read = _recall(held, types, knowledge)
+    details = find_details(rows)
+    read = _recall(held, details, knowledge)
     sided = rows.with_columns(direction=_direction())
     places = _find_places(sided, read)
     unread = places.is_null().arg_true()
     if len(unread):
         new = sided[unread]
-        read_now = _read(replace_account_types(new, types), knowledge).select(read.columns)
+        read_now = _read(replace_details(new, details), knowledge).select(read.columns)
         places = places.scatter(unread, _find_places(new, read_now) + read.height)
         read = pl.concat([read, read_now])
     if read.height > sided.height or not places.is_sorted():  # else they are in order, and copying takes memory
@@ -81,9 +81,9 @@ def remember(rows: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(as_read=pl.repeat(None, rows.height, dtype=pl.String, eager=True).scatter(changed, texts))
 
 
-def _recall(held: pl.DataFrame, types: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+def _recall(held: pl.DataFrame, details: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Return what was read in these rows by what reads them now, with the key of each row."""
-    typed = replace_account_types(held, types).lazy()
+    typed = replace_details(held, details).lazy()
     plan = typed.filter(not_retracted(), pl.col("read_by") == _reader(knowledge))
     rows = collect(plan.select(*ORDER, *READ, "read_by", "as_read"))
     changed = rows["as_read"].is_not_null().arg_true()

@@ -121,7 +121,8 @@ def _describe(often: pl.LazyFrame) -> pl.LazyFrame:
     days = (day.max() - day.min()).dt.total_days()
     deviation = (cents - cents.median()).abs().median()
     return often.group_by("number").agg(
-        pl.col(*PAYER, "account_name").last(),
+        pl.col(PAYER).last(),
+        pl.col("account_name").drop_nulls().last(),  # a feed may leave it out
         first_date=day.min(),
         last_date=day.max(),
         name=pl.col("counterparty_name").drop_nulls().last(),

@@ -17,7 +17,7 @@ from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.account_types import find_account_types, replace_account_types
+from pipelines.enrichment.account_details import find_details, replace_details
 from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
 from pipelines.enrichment.matching.identities import derive_ids
 from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
@@ -206,7 +206,7 @@ def _select_moved(numbered: pl.DataFrame) -> pl.DataFrame:
 def _select_sides(moved: pl.DataFrame, numbered: pl.DataFrame) -> pl.DataFrame:
     """Select the moved amounts that may be one side of a transfer."""
     return (
-        moved.pipe(replace_account_types, find_account_types(numbered))
+        moved.pipe(replace_details, find_details(numbered))
         .pipe(add_named_account, list_accounts(numbered))
         .filter(~_is_with_others() | _names_own_account())
         .sort("customer_number", "received_seq", "position", "transaction_id")

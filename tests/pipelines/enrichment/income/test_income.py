@@ -179,8 +179,11 @@ def test_nobody_pays_wages_or_benefits_to_a_business() -> None:
     )
     of_person = payer([{**row, "account_name": "Ana Silva Everyday"} for row in same_pay])
     of_business = payer([{**row, "account_name": "Silva Tiles Business Account"} for row in same_pay])
+    later = payer(
+        [{**row, "account_name": None if n else "Silva Tiles Business Account"} for n, row in enumerate(same_pay)]
+    )
     assert of_person["kind"] == "wages"
-    assert of_business["kind"] == "contract_revenue"
+    assert of_business["kind"] == later["kind"] == "contract_revenue"
 
 
 def test_words_and_agencies_distinguish_benefits_and_pensions(subtests: pytest.Subtests) -> None:

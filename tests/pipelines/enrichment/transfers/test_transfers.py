@@ -143,6 +143,8 @@ def test_holders_name_counts_like_an_own_account() -> None:
     account: Row = {"account_name": "Anderson Legal Pty Ltd Business Transaction Account"}
     text: Row = {"description": "PAYMENT 935437 TO ANDERSON LEGAL", "category": "payg_withholding"}
     assert pairs(out(**account, **text), into()) == [(0, 1)]
+    elsewhere = out(date(2026, 1, 5), "-1", **account)
+    assert pairs(elsewhere, out(**text, received_seq=2), into()) == [(1, 2)], "stated by another submission"
     text = {**text, "description": "BUSINESS PAYMENT"}
     assert pairs(out(account_name="Business Transaction Account", **text), into()) == [], "nobody's name"
 

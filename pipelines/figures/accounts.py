@@ -13,7 +13,10 @@ BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)
 _DAYS = 2**32  # more than any number of days (`_account_and_day`)
 ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cents agree; our judgement
-DETAILS = ("account_identified", "account_name", "account_number", "bank_name", "account_type", "credit_limit")
+DETAILS = (
+    *("account_identified", "account_name", "bsb", "account_number"),
+    *("bank_name", "account_type", "credit_limit"),
+)
 
 
 def state_details(transactions: pl.LazyFrame) -> pl.LazyFrame:

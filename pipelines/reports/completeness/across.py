@@ -15,7 +15,9 @@ from pipelines.vocabulary.report_values import RATIO, ratio
 
 MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
 MIN_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
-SAME_SHARE = "0.5"  # of the days with rows, of the account that has fewer such days
+SAME_SHARE = "0.5"  # of the days with rows in the period that both cover, of the account that has fewer such days
+BSB_DIGITS = 6
+JOINED_FROM = 11  # digits: a number sent without a BSB that has as many may begin with it
 _MENTIONED = ("maskedNumber", "name")
 _PAIR = ("accountId", "otherAccountId")
 
@@ -127,31 +129,54 @@ def same_days(facts: Facts) -> pl.LazyFrame:
 @cached
 def similar_accounts(facts: Facts) -> pl.LazyFrame:
     """Return pairs of a customer's accounts with the same number under another BSB or name, or with similar days."""
-    number = pl.col("account_number").str.replace_all(r"[\s-]", "")
-    accounts = (
+    pair = [BY_CUSTOMER, *_PAIR]
+    both = [
+        _same_numbers(facts).with_columns(sameNumber=pl.lit(value=True)),
+        _same_periods(facts).with_columns(sameNumber=pl.lit(value=False)),
+    ]
+    return pl.concat(both).group_by(pair).agg(pl.col("sameNumber").any())
+
+
+def _same_numbers(facts: Facts) -> pl.LazyFrame:
+    """Return pairs of accounts whose numbers may be two spellings of one: with or without leading zeros, the BSB in its
+    own field, before the number, or left out. Masked numbers don't count: two different cards may look the same.
+    """
+    number = pl.col("account_number").str.replace_all(r"[\s-]", "").str.to_uppercase()
+    with_bsb = pl.col("bsb").str.replace_all(r"\D", "") + number
+    is_joined = pl.col("bsb").is_null() & number.str.contains(rf"^\d{{{JOINED_FROM},}}$")
+    without_bsb = pl.when(is_joined).then(number.str.tail(number.str.len_chars() - BSB_DIGITS))
+    spellings = pl.concat_list(each.str.strip_chars_start("0") for each in (number, with_bsb, without_bsb))
+    spelled = (
         facts.accounts.lazy()
-        .select(*BY_ACCOUNT, number=number)
+        .filter(~pl.col("account_number").str.contains("[xX*]"))
+        .select(*BY_ACCOUNT, spelling=spellings)
         .pipe(add_account_id, facts)
-        .join(steps(facts).group_by(BY_ACCOUNT).agg(days=pl.len()), on=BY_ACCOUNT, how="left", validate="1:1")
-        .select(BY_CUSTOMER, "accountId", "number", "days")
+        .select(BY_CUSTOMER, "accountId", "spelling")
+        .explode("spelling")
+        .filter(pl.col("spelling") != "")
     )
-    other = accounts.rename({"accountId": "otherAccountId"})
-    shared = same_days(facts).group_by(BY_CUSTOMER, *_PAIR).agg(same=pl.len())
-    same_number = ((pl.col("number") == pl.col("number_other")) & ~_is_masked()).fill_null(value=False)
-    of_shorter = ratio(pl.col("same"), pl.min_horizontal("days", "days_other"))
-    much_the_same = (pl.col("same") >= MIN_SAME_DAYS) & (of_shorter >= pl.lit(SAME_SHARE).cast(RATIO))
-    return (
-        accounts.join(other, on=BY_CUSTOMER, how="inner", suffix="_other")
-        .filter(pl.col("accountId") < pl.col("otherAccountId"))
-        .join(shared, on=[BY_CUSTOMER, *_PAIR], how="left", validate="1:1")
-        .filter(same_number | much_the_same.fill_null(value=False))
-        .select(BY_CUSTOMER, *_PAIR, sameNumber=same_number)
-    )
+    other = spelled.rename({"accountId": "otherAccountId"})
+    pairs = spelled.join(other, on=[BY_CUSTOMER, "spelling"]).filter(pl.col("accountId") < pl.col("otherAccountId"))
+    return pairs.select(BY_CUSTOMER, *_PAIR).unique()
 
 
-def _is_masked() -> pl.Expr:
-    """Return whether the number is masked: two different cards may look the same."""
-    return pl.col("number").str.contains("[xX*]")
+def _same_periods(facts: Facts) -> pl.LazyFrame:
+    """Return pairs of accounts that agree on many of the days with rows in the period that both cover."""
+    pair, day = [BY_CUSTOMER, *_PAIR], pl.col("day")
+    agreeing = same_days(facts).group_by(pair).agg(same=pl.len()).filter(pl.col("same") >= MIN_SAME_DAYS)
+    spans = steps(facts).group_by(BY_CUSTOMER, "accountId").agg(first=day.min(), last=day.max())
+    both = agreeing
+    for side in _PAIR:
+        both = both.join(spans.rename({"accountId": side}), on=[BY_CUSTOMER, side], validate="m:1", suffix="_other")
+    begin, end = pl.max_horizontal("first", "first_other"), pl.min_horizontal("last", "last_other")
+    compared = both.select(*pair, "same", begin=begin, end=end)
+    for side in _PAIR:
+        days = steps(facts).select(BY_CUSTOMER, "day", pl.col("accountId").alias(side))
+        within = compared.join(days, on=[BY_CUSTOMER, side]).filter(day.is_between("begin", "end"))
+        counted = within.group_by(pair).agg(pl.len().alias(f"days_of_{side}"))
+        compared = compared.join(counted, on=pair, validate="1:1")
+    fewer = pl.min_horizontal(f"days_of_{side}" for side in _PAIR)
+    return compared.filter(ratio(pl.col("same"), fewer) >= pl.lit(SAME_SHARE).cast(RATIO)).select(pair)
 
 
 SIMILAR = Table(

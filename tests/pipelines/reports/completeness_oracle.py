@@ -227,14 +227,24 @@ def similar(rows: Sequence[Row]) -> list[Row]:
     days = {account: days_of(its) for account, its in accounts.items()}
     found = []
     for one, other in combinations(sorted(accounts), 2):
-        numbers = [newest(accounts[each], "account_number") for each in (one, other)]
-        plain = [number and number.replace(" ", "").replace("-", "") for number in numbers]
-        same_number = plain[0] is not None and plain[0] == plain[1] and not set(plain[0]) & set("xX*")  # masked
+        same_number = bool(spellings(accounts[one]) & spellings(accounts[other]))
         same = sum(days[other].get(day) == moved for day, moved in days[one].items())
-        if same_number or (same >= 5 and 2 * same >= min(len(days[one]), len(days[other]))):
+        first, last = (edge(edge_of(days[each]) for each in (one, other)) for edge, edge_of in ((max, min), (min, max)))
+        fewer = min(sum(first <= day <= last for day in days[each]) for each in (one, other))
+        if same_number or (same >= 5 and 2 * same >= fewer):
             pair = {"accountId": text(one), "otherAccountId": text(other)}
             found.append({**pair, "sameNumber": same_number, "sameDays": same})
     return found
+
+
+def spellings(rows: Sequence[Row]) -> set[str]:
+    """Return how the account's number may be spelled, without leading zeros; nothing if it is masked or not stated."""
+    number = (newest(rows, "account_number") or "").replace(" ", "").replace("-", "")
+    bsb = (newest(rows, "bsb") or "").replace("-", "")
+    if set(number) & set("xX*"):
+        return set()
+    joined = number[6:] if not bsb and len(number) >= 11 else ""
+    return {each.lstrip("0") for each in (number, number and bsb and bsb + number, joined)} - {""}
 
 
 def days_of(rows: Sequence[Row]) -> dict[date, tuple[int, Decimal, Decimal]]:

@@ -187,6 +187,40 @@ def test_accounts_with_the_same_rows_or_the_same_number_look_the_same() -> None:
 
 
 @pytest.mark.parametrize(
+    ("bsb", "number", "is_same"),
+    [
+        ("062-000", "00112233", True),
+        (None, "112233", True),
+        ("062000", "0000112233", True),
+        (None, "062-000 00112233", True),
+        (None, "6200000112233", True),
+        (None, "00112234", False),
+        ("062-000", "2233", False),
+        (None, "0000", False),
+    ],
+)
+def test_an_account_under_another_spelling_of_its_number_looks_the_same(
+    bsb: str | None, number: str, *, is_same: bool
+) -> None:
+    """Otherwise its rows would count twice without a word, because the number is what identifies an account."""
+    main = [row(day, "5", bsb="062-000") for day in range(10)]
+    other = in_savings(row(day, "7", bsb=bsb, account_number=number) for day in range(10))
+    assert [each["sameNumber"] for each in completeness([*main, *other], 20)["similarAccounts"]] == [True] * is_same
+    joined = [{**each, "bsb": None, "account_number": "06200000112233"} for each in main]
+    assert len(completeness([*joined, *other], 20)["similarAccounts"]) == is_same
+
+
+def test_accounts_that_overlap_for_a_short_time_are_compared_in_that_time() -> None:
+    """A feed that replaces another one may begin some days before the end of the other one."""
+    first = [row(day, f"{day + 1}") for day in range(40)]
+    renumbered = in_savings(row(day, f"{day + 1}", account_number="77") for day in range(34, 90))
+    [pair] = completeness([*first, *renumbered], 90)["similarAccounts"]
+    assert (pair["sameNumber"], pair["sameDays"]) == (False, 6)
+    other = in_savings(row(day, f"{day + 1 + (day % 3 > 0)}", account_number="77") for day in range(20, 90))
+    assert completeness([*first, *other], 90)["similarAccounts"] == [], "they agree on 7 of 20 days"
+
+
+@pytest.mark.parametrize(
     ("account_name", "belongs_to"),
     [
         ("Harbour Coffee Business Transaction Account", "customer"),

@@ -39,7 +39,9 @@ def account(random: Random, account_id: bytes, account_type: str) -> Row:
     return {
         "account_id": account_id,
         "account_type": account_type,
-        "account_number": random.choice((None, "1122 4821", "99-002233", "11224821", "xxxx9242", "77")),
+        "account_number": random.choice(
+            (None, "1122 4821", "99-002233", "011224821", "06200011224821", "xxxx9242", "77")
+        ),
         "bsb": random.choice((None, "062-000", "112339")),
         "bank_name": random.choice(BANKS),
     }

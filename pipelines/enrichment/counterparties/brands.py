@@ -10,7 +10,7 @@ else a payment must show is in the column `needs`:
 - `whole`: the same, or the payment is by card or in a shop, and nothing else follows the name but a place or words of
   the payment. Such a name is a single word that is in none of our lists.
 - `card`: the payment is by card or in a shop, and nothing else follows; a place may follow only if it is by card. Such
-  a name has several trades, is short, or consists of people's names.
+  a name has several trades, is short, or consists of people's names. Behind the shop's number, any words are the place.
 - `nothing`: the name is enough.
 
 A payment is by card or in a shop if `business_signs` say so, or if a word such as STORE follows the name. A number
@@ -42,6 +42,7 @@ COLUMNS = pl.Schema(
 _STARTS = "^ "
 # What may follow a name that is whole; a number (`words_of`) is a shop's or a reference.
 _ENDS = any_of("0+", *SHOP_WORDS, "PLC|LTD|LIMITED|INC|LLC|DIRECT|DIR|COM|CO UK|CO NZ|COM AU|CO ZA")
+_NUMBERED = rf"^(?:{_ENDS} ){{0,2}}0+(?: [A-Z]+){{1,3}}$"  # GREGGS PLC 6397 ELLAND
 _PAYMENT_WORDS = "CARD|PURCHASE|REFUND|CONTACTLESS|PAYMENT|PAYPAL|APPLE PAY|GOOGLE PAY|ONLINE|MKTP|HTTPS|WWW"
 
 
@@ -108,10 +109,11 @@ def _shows_enough() -> pl.Expr:
     at_a_shop = pl.col("is_at_shop") | _next_word().is_in(SHOP_WORDS)
     is_alone = _later_words().str.contains(_only(_ENDS))
     is_of_shop = at_a_shop & _later_words().str.contains(_only(any_of(_ENDS, any_place_word(), _PAYMENT_WORDS)))
+    is_numbered = pl.col("is_by_card") & _later_words().str.contains(_NUMBERED)
     enough = {
         "alone": is_alone,
-        "card": is_of_shop & (is_alone | pl.col("is_by_card")),
-        "whole": is_alone | is_of_shop,
+        "card": (is_of_shop & (is_alone | pl.col("is_by_card"))) | is_numbered,
+        "whole": is_alone | is_of_shop | is_numbered,
         "nothing": pl.lit(value=True),
     }
     return pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())

@@ -27,6 +27,7 @@ FILE, TRADES = "business_signs.yaml", "trades.yaml"
 ANY = "any"  # the entry of `FILE` for all purposes
 SHOP_WORDS = ("STORE", "STORES", "SHOP", "SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS")
 SIGNS = ("shows_business", "joins_names")
+BY_CARD = "BYCARD"  # added to the words of a payment by card, for rules (<BY CARD> of `spellings.yaml`)
 _SHOPS_NUMBER = r"#[0-9]{3,6}(?: |$)"
 _OF_PEOPLE, _SURE = frozenset("GSXgsx"), frozenset("GSX")  # letters of `name_words`
 _OF_BUSINESS = frozenset("LBCw")
@@ -71,6 +72,13 @@ def load_words() -> Mapping[str, frozenset[str]]:
     return {purpose: frozenset(words.split()) for purpose, words in load_rules(FILE).items()}
 
 
+@cache
+def is_card() -> pl.Expr:
+    """Return whether a payment is by card: its rail or a terminal's place says so, or the account is a credit card."""
+    of_card = pl.col("account_type").eq_missing(pl.lit("credit_card", AccountType))
+    return pl.col("channel").is_in(["card", "eftpos"]) | pl.col("location").is_not_null() | of_card
+
+
 def add_signs(narratives: pl.DataFrame) -> pl.DataFrame:
     """Add `is_by_card`, `is_at_shop` and SIGNS.
 
@@ -82,13 +90,11 @@ def add_signs(narratives: pl.DataFrame) -> pl.DataFrame:
         narratives: `text`, `channel`, `location`, `account_type` and `direction`.
     """
     text, channel = pl.col("text"), pl.col("channel")
-    of_card = pl.col("account_type").eq_missing(pl.lit("credit_card", AccountType))
-    rail = channel.is_in(["card", "eftpos"])
     of_terminal = (channel == pl.lit("other", Channel)) & text.str.contains(TOWN_AND_STATE)
     collected = channel.is_in(["direct_debit", "bpay"])  # private persons collect neither way
     debit = pl.col("direction") == pl.lit("debit", Direction)
     return (
-        narratives.with_columns(is_by_card=says_card() | rail | pl.col("location").is_not_null() | of_card)
+        narratives.with_columns(is_by_card=says_card() | is_card())
         .with_columns(is_at_shop=pl.col("is_by_card") | of_terminal | _has_shops_number())
         .with_columns(
             shows_business=pl.col("is_at_shop") | (collected & debit), joins_names=text.str.contains_any(["&", "+"])

@@ -11,6 +11,8 @@ import polars as pl
 
 from pipelines.enrichment.counterparties import counterparties
 from pipelines.enrichment.learned.model import MIN_ALTERNATIVE, Model
+from pipelines.enrichment.learned.model_file import load_base
+from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.vocabulary.schemas import ALTERNATIVE, CategorySource, Direction
 from pipelines.vocabulary.taxonomy import GROUPS, SIGNS, TRANSFER, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
@@ -42,6 +44,10 @@ DECIDED = pl.Schema(
         "category_basis": pl.String(),
         "alternatives": pl.List(ALTERNATIVE),
     }
+)
+_WITHOUT_PURPOSE = (  # words that say nothing about a payment beside a person's name
+    *("TO", "FROM", "MR", "MRS", "MS", "MISS", "DR", "AND", "THX", "THANKS", "THANK", "YOU", "CHEERS", "MATE", "TA"),
+    *("TRANSFER", "TFR", "TRF", "PAYMENT", "PYMT", "PMT", "CREDIT", "VIA", "MOBILE", "ON", "REF"),
 )
 _DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where each layer's order begins
 
@@ -110,7 +116,8 @@ def ask_model(rows: pl.DataFrame, model: Model, least: float = MIN_LEARNED) -> p
     one with a higher confidence. If the model is less confident than `least`, it abstains: the row is unknown, with
     confidence 0, and what the model would have said is listed as an alternative. But the answer of rules and names
     stays, with at most the model's confidence in it, if the model agrees with it, or if the model's answer can't be
-    right (`_fits_side`, `_is_named_transfer`). If the model's answer is that nobody can know, the row is unknown, with
+    right (`_fits_side`, `_is_named_transfer`). The shipped model's answer is not used where a payment says no more than
+    a person's name (`_is_only_a_person`). If the model's answer is that nobody can know, the row is unknown, with
     confidence 0. Rows of which a rule says the same are unknown, too; the model is not asked about them.
 
     Args:
@@ -118,10 +125,12 @@ def ask_model(rows: pl.DataFrame, model: Model, least: float = MIN_LEARNED) -> p
     """
     numbered = rows.with_row_index("row")
     unsure = numbered.filter(pl.col("confidence") < SURE, ~_is_unknowable())
-    said = unsure.select("row", "direction", "counterparty_name", rule=_category_by_rule())
+    is_shipped = pl.lit(model.name == load_base().name)
+    bare = is_shipped & _is_only_a_person()
+    said = unsure.select("row", "direction", "counterparty_name", rule=_category_by_rule(), bare=bare)
     answers = said.hstack(model.predict(unsure.drop("row")))
     doubts = answers.select("row", doubt=_read_doubts(unsure.select("row", "category"), answers))
-    likely = pl.col("confidence") >= least
+    likely = (pl.col("confidence") >= least) & ~pl.col("bare")
     possible = answers.filter(_fits_side() & ~_is_named_transfer())
     learned = possible.filter(likely).select("row", *_as_learned(model))
     others = possible.filter(~likely, pl.col("category").ne_missing(pl.col("rule")))
@@ -187,6 +196,22 @@ def _read_doubts(said: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
 def _is_unknowable() -> pl.Expr:
     """Return whether a rule says that the taxonomy has no category for the payment: the model must not guess one."""
     return (pl.col("category_source") == pl.lit("pattern", CategorySource)) & _is_unknown()
+
+
+@cache
+def _is_only_a_person() -> pl.Expr:
+    """Return whether no rule or name holds, and a transfer says no more than a person's name.
+
+    It may be from a customer, a friend or an owner. The shipped model has mostly seen persons who also print what they
+    pay for; a client's own model may know these persons.
+    """
+    said = bare_words(pl.col("clean_description")).str.split(" ")
+    name = bare_words(pl.col("counterparty_name").str.to_uppercase()).str.split(" ")
+    other = pl.element().str.contains("..|[0-9]") & ~pl.element().is_in(_WITHOUT_PURPOSE)
+    is_bare = said.list.set_difference(name).list.eval(pl.element().filter(other)).list.len() == 0
+    nameless = pl.col("category_source") == pl.lit("fallback", CategorySource)
+    by_transfer = ~pl.col("channel").is_in(["card", "eftpos"]) & pl.col("location").is_null()
+    return (nameless & (pl.col("counterparty_kind") == "person") & by_transfer & is_bare).fill_null(value=False)
 
 
 @cache

@@ -10,8 +10,9 @@ from functools import partial
 import polars as pl
 
 from pipelines.enrichment.counterparties import lists, patterns
+from pipelines.enrichment.counterparties.abbreviations import spell_out
 from pipelines.enrichment.counterparties.brands import Brands
-from pipelines.enrichment.counterparties.business_signs import SIGNS, add_signs
+from pipelines.enrichment.counterparties.business_signs import BY_CARD, SIGNS, add_signs, is_card
 from pipelines.enrichment.counterparties.categories import (
     DECIDED,
     decide,
@@ -19,6 +20,7 @@ from pipelines.enrichment.counterparties.categories import (
     propose_by_rules,
     propose_fallback,
 )
+from pipelines.enrichment.counterparties.counterparties import NAMED as LISTED
 from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import slug
@@ -35,6 +37,7 @@ MIN_SLICE = 25_000  # narratives: each slice prepares a search for thousands of 
 _OF_TEXT = ("text", "whole_name", "channel", "location")  # nearly equal for equal words, so any narrative's are taken
 
 _SEARCHED = ("words", *SIGNS)
+_OF_A_PARTY = tuple(name for name in LISTED if name != "text_number")
 _OF_THE_LISTS = (
     *("alike", "text_number", "direction", "account_type"),
     *("phrase", "purpose", "credit", "debit", "counterparty_lender_id"),
@@ -67,8 +70,15 @@ def _read_slice(known: Lists, keys: pl.DataFrame) -> pl.DataFrame:
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
     fields = read_details(texts)
     whole = known.cut_names.find_whole(fields["clean_description"]).alias("whole_name")
-    words = words_of(_without_customer(pl.col("text")), numbers) + pl.format(" ^ {} $ ", "whole_name").fill_null("")
-    read = keys.hstack([texts, find_abns(texts), *fields, whole]).with_columns(words=words)
+    read = keys.hstack([texts, find_abns(texts), *fields, whole]).with_columns(is_card=is_card())
+    read = read.with_columns(spelt=spell_out(pl.col("clean_description"), pl.col("is_card")))
+    said = [
+        words_of(_without_customer(pl.col("text")), numbers),
+        pl.format(" ^ {} $ ", "whole_name").fill_null(""),
+        words_of(pl.col("spelt"), numbers).fill_null(""),
+        pl.when("is_card").then(pl.lit(f" {BY_CARD} ")).otherwise(pl.lit("")),
+    ]
+    read = read.with_columns(words=pl.concat_str(said)).drop("is_card", "spelt")
     alike = read.unique(ALIKE).select(*ALIKE, *_OF_TEXT).with_row_index("alike")
     concluded = alike.drop(_OF_TEXT).join(_categorise(known, alike), on="alike", validate="1:1").drop("alike")
     return read.join(concluded, on=ALIKE, validate="m:1", nulls_equal=True).drop(*KEY, "words", "whole_name")
@@ -90,13 +100,26 @@ def _categorise(known: Lists, narratives: pl.DataFrame) -> pl.DataFrame:
     words = signed.select(_SEARCHED).unique().with_row_index("text_number")
     named = known.directory.find(words["words"], words.select(SIGNS))
     found = words.join(named, on="text_number", how="left", validate="1:1")
-    listed = signed.join(found, on=_SEARCHED, validate="m:1", maintain_order="left").pipe(_add_brands, known.brands)
+    listed = (
+        signed.join(found, on=_SEARCHED, validate="m:1", maintain_order="left")
+        .pipe(_forget_processors)
+        .pipe(_add_brands, known.brands)
+    )
     parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
     keyed = parties.with_columns(key="alike")
     held = known.rulebook.find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
     candidates = pl.concat([propose_by_rules(held), propose_by_names(keyed), propose_fallback(keyed)])
     concluded = parties.join(decide(candidates), left_on="alike", right_on="key", validate="1:1")
     return concluded.select("alike", "counterparty_lender_id", *NAMED, *DECIDED)
+
+
+def _forget_processors(listed: pl.DataFrame) -> pl.DataFrame:
+    """Forget a listed processor that only passed on what was paid to a business (SUMUP *AJ TAXIS)."""
+    kinds = name_words.load().broker_kinds
+    processors = pl.col("counterparty_name").is_in([name for name, kind in kinds.items() if kind == "processor"])
+    passed_on = processors & (pl.col("direction") == "debit") & pl.col("text").str.contains(name_words.any_starred())
+    remaining = pl.when(~passed_on.fill_null(value=False))
+    return listed.with_columns(remaining.then(name).alias(name) for name in _OF_A_PARTY)
 
 
 def _add_brands(listed: pl.DataFrame, known: Brands) -> pl.DataFrame:

@@ -58,7 +58,7 @@ _SPELLINGS: Mapping[str, str] = {  # the first that fits counts; a sign is repla
     **{f" {word} FEE": " FEE" for word in ("MGMT", "MGT", "MANAGEMENT")},
     **{f" LIVING {word}": " EXPENSES" for word in ("EXPENSES", "EXPENSE", "EXP")},
     "CASH & CARRY": "CASH-&-CARRY",
-    **dict.fromkeys((" * ", " *", "* ", "*"), "* "),
+    **dict.fromkeys((" * ", " *", "* ", "*", "_* ", "_*"), "* "),
     ". ": " ",
     "\u2019": "'",
     "\u2018": "'",
@@ -134,10 +134,16 @@ def skip_payment_words(clean: pl.Expr) -> pl.Expr:
 
 
 @cache
+def any_starred() -> str:
+    """Return a pattern for an intermediary with an asterisk: SQ *, ZETTLE_*."""
+    starred = [re.escape(_split_spelling(word)) for word in load().brokers if word.endswith("*")]
+    return rf"(?:^|[^A-Z0-9])(?:{'|'.join(starred)})[ _]?\*"
+
+
+@cache
 def _starred_prefix() -> str:
     """Return a pattern for the text up to the last intermediary with an asterisk."""
-    starred = [re.escape(_split_spelling(word)) for word in load().brokers if word.endswith("*")]
-    return rf"^(?:.* )?(?:{'|'.join(starred)}) ?\* ?"
+    return f"^(?:.* )?(?:{any_starred()}) ?"
 
 
 @cache

@@ -33,6 +33,7 @@ _SCHEME = any_of(
     "DEBIT",
     "RETAIL",
 )
+_ITS_NUMBER = f"(?:(?: CARD| -) [0-9]{{4}}{EDGE})?"  # the card's last digits
 _OVERSEAS = f"(?:[ -](?:INTERNATIONAL|O/SEAS|OVERSEAS|REFUND){EDGE})?"
 
 # The openings of each channel. The first that fits at the start of a text counts, so the order matters. Those of banks
@@ -67,7 +68,7 @@ RAILS: Sequence[tuple[str, str]] = (
         "card",
         any_of(
             "V[0-9]{4} [0-9]{2}/[0-9]{2}(?: REFUND)?",
-            f"{_SCHEME}(?: CARD)? (?:PURCHASE|REFUND)(?: -VISA)?{_OVERSEAS}(?: CARD [0-9]{{4}}{EDGE})?{_WHEN}",
+            f"{_SCHEME}(?: CARD)? (?:PURCHASE|REFUND)(?: -VISA)?{_OVERSEAS}{_ITS_NUMBER}{_WHEN}",
             "REFUND (?:PURCHASE|BY)",
             "CREDIT VOUCHER",
             "CARD (?:PURCHASE|PAYMENT(?: TO)?|TRANSACTION(?: OF)?(?: ISSUED BY)?)",
@@ -168,7 +169,7 @@ SIGNS_OF_CHANNEL: Sequence[tuple[str, str]] = (
     ("cash", "CASH (?:DEPOSIT|WITHDRAWAL|DEP|WDL)|OVER THE COUNTER|DEPOSIT(?:-| -)? ?CASH|(?:COUNTER|COIN) DEPOSIT"),
     ("npp", "OSKO|PAYID|PAYTO|NPP"),
     ("international", "SWIFT|TELEGRAPHIC TRANSFER|OVERSEAS (?:PAYMENT|TRANSFER)|CONVERTED"),
-    ("direct_debit", "DIRECT DEBIT|EZIDEBIT"),
+    ("direct_debit", "DIRECT DEBIT|EZIDEBIT|D/D$"),
     ("eftpos", "(?:EFTPOS|POS)$"),
     ("card", "VD[PC]$"),
     ("direct_credit", "DIRECT CREDIT|SALARY DEPOSIT"),

@@ -15,8 +15,8 @@ import polars as pl
 
 from pipelines.enrichment.wording.channels import add_channel, extract_rail, is_rail_of, number_of_rail
 from pipelines.enrichment.wording.foreign import AROUND, FOREIGN, extract_foreign, parse_amount, parse_currency
-from pipelines.enrichment.wording.places import extract_place, format_location
-from pipelines.enrichment.wording.rails import load_cuts
+from pipelines.enrichment.wording.places import PHONE, extract_place, format_location
+from pipelines.enrichment.wording.rails import load_cuts, load_glued
 from pipelines.enrichment.wording.value_dates import CLOCK, UNLABELLED, VALUE_DATE, add_stated_day
 from pipelines.enrichment.wording.wording import EDGE, any_of
 from pipelines.vocabulary.schemas import MONEY, Channel
@@ -81,6 +81,7 @@ _NOISE = any_of(
     "(?:^| )[(#:*-]?"
     + any_of(
         _INVOICE,
+        PHONE,
         rf"(?:BWA )?REF(?:ERENCE)?(?: NO\.?| NUMBER)?[ :.#]{{1,2}}[A-Z]{{0,8}}-?[0-9]{{4,20}}{EDGE}",
         "REF:",
         f"BPAY(?: TO)?{EDGE}",
@@ -202,6 +203,7 @@ def _pattern_to_cut() -> str:
         )
         + r"\)?",
         r" ?\(REF\.[0-9]{4,12}\)",
+        load_glued(),
     )
 
 

@@ -48,13 +48,16 @@ _BY_ITSELF = rf"{_GAP}{_PLACE},? {_STATE},? ?AUS?$"
 _BY_ITSELF_ABROAD = rf"{_GAP}{_PLACE},? (?:GBR?|IRL|NZL|ZAF)$"  # codes that nobody writes; UK, IE and NZ end names, too
 _BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{_AMERICAN_STATES}),?)?(?: {_COUNTRY}){{1,2}}$"
 _BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? (?:CA|NY)$"
-_BESIDE_A_CARD_IN_AMERICA = rf"{_GAP}{_PLACE},? {_AMERICAN_STATES.replace('|CO|', '|')}$"  # CO ends names of companies
+# CO ends names of companies. Truist prints the card's last digits behind the state.
+_BESIDE_A_CARD_IN_AMERICA = rf"{_GAP}{_PLACE},? {_AMERICAN_STATES.replace('|CO|', '|')}(?: [0-9]{{4}})?$"
 _WITH_COUNTRY = f"{any_of(_STATE, _AMERICAN_STATES)} (?:USA?|CAN|AUS?)"
 # At the end of a text. A state that is a word, too (ME, IN, ACT), needs a country after it.
 TOWN_AND_STATE = rf" [A-Z][A-Z'-]{{2,18}} {any_of(_WITH_COUNTRY, 'NSW|VIC|QLD|TAS', _UNMISTAKABLE)}$"
 # WHATABURGER 612 DALLAS TX; DUNKIN #337163 Q35 SWISSVALE PA; MCDONALD'S F1882 BOISE ID
 _SHOPS_NUMBER = any_of(" #?[0-9]{2,6}(?: Q[0-9]{1,2})?", "[A-Z] [A-Z]-?[0-9]{3,5}")
 _BEHIND_A_SHOPS_NUMBER = rf"{_SHOPS_NUMBER}({_GAP}{_PLACE},? {_AMERICAN_STATES}(?: {any_of('USA?', 'CAN?')})?)$"
+PHONE = f"[0-9]{{3}}-[0-9]{{3}}-?[0-9]{{4}}{EDGE}"  # of America
+_BEHIND_A_PHONE = f"(?:{PHONE}|[0-9]{{10}})( {_AMERICAN_STATES}(?: USA?)?)$"
 _SLASHED = (
     rf"{_GAP}{_PLACE}{any_of(f' /{_AMERICAN_STATES}(?: USA?)?', f'/{_AMERICAN_STATES} USA?')}$"  # PLYMOUTH /MA US
 )
@@ -142,6 +145,7 @@ def extract_place(
         pl.when(by_card).then(text).str.extract(_BESIDE_A_CARD_IN_AMERICA, 0),
         pl.when(abroad).then(text).str.extract(_BESIDE_FOREIGN_MONEY, 0),
         numbered.str.extract(_BEHIND_A_SHOPS_NUMBER, 1),
+        numbered.str.extract(_BEHIND_A_PHONE, 1),
         text.str.extract(_GLUED, 1),
         pl.when(by_card).then(text).str.extract(_GLUED_BESIDE_A_CARD, 1),
         pl.when(by_card).then(text).str.extract(_ONLY_A_PLACE, 0),
@@ -151,7 +155,7 @@ def extract_place(
 
 def format_location(place: pl.Expr) -> pl.Expr:
     """Return the printed place without Australia's name, and with the state in full after a space."""
-    plain = place.str.strip_chars(" ,\\").str.replace("^AUS? |,? ?AUS?$", "")
+    plain = place.str.strip_chars(" ,\\").str.replace("^AUS? |,? ?AUS?$| [0-9]{4}$", "")
     plain = plain.str.replace(rf"^({_FULL_COLUMN})({_AMERICAN_STATES})$", "$1 $2").str.replace(" ?/", " ")
     for cut, state in _CUT_SHORT.items():
         plain = plain.str.replace(f" {cut}$", f" {state}")

@@ -25,6 +25,12 @@ def load_cuts() -> str:
 
 
 @cache
+def load_glued() -> str:
+    """Return a pattern for what is cut from a line even if it begins within a word."""
+    return any_of(*(_read_patterns(entry["patterns"]) for entry in load_section("glued")))
+
+
+@cache
 def load_customers_name() -> str:
     """Return a pattern for the customer's own name in a line."""
     return any_of(*(EDGE + _read_patterns(entry["patterns"]) for entry in load_section("customer")))

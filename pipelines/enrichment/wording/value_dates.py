@@ -16,7 +16,7 @@ DAY = any_of(_NUMBERED, _NAMED)
 CLOCK = f"[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[AP]M{EDGE})?"
 WHEN = any_of(f"[0-3]?[0-9]{_MONTH}{CLOCK}", f"{DAY},?(?: {CLOCK})?")  # 12MAR10:14, 12/03, 04JUL24 17:22
 
-VALUE_DATE = f"{EDGE}(?:VALUE |EFFECTIVE )?DATE:? {DAY}(?: TIME {CLOCK})?{EDGE}"
+VALUE_DATE = EDGE + any_of("(?:VALUE |EFFECTIVE )?DATE:?", "EFFEC") + f" {DAY}(?: TIME {CLOCK})?{EDGE}"
 # Days without a label: two digits each, or with a year. A range of days is a period that the payment is for.
 UNLABELLED = EDGE + any_of(
     f"[0-3][0-9]/[01][0-9](?:/(?:20)?[0-9]{{2}})?(?:-{_NUMBERED})?,?(?: {CLOCK})?",

@@ -7,8 +7,8 @@ from pipelines.enrichment.wording.details import read_details
 from pipelines.enrichment.wording.rails import load_customers_name, load_section
 from pipelines.vocabulary.schemas import Channel
 
-COUNTRIES = {"AU", "NZ", "UK", "IE", "US", "CA", "ZA"}
-SECTIONS = ("rails", "cuts", "customer")
+COUNTRIES = {"AU", "NZ", "UK", "IE", "US", "CA", "ZA", "SG", "IN"}
+SECTIONS = ("rails", "cuts", "glued", "customer")
 
 
 def _read_lines(*lines: str) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ The API is described by the OpenAPI document alone, commands by their help, sett
 error codes by their catalogue.
 """
 
+import json
 import re
 import shutil
 import sys
@@ -205,12 +206,19 @@ def _subject(document: Data, tag: str) -> Iterator[str]:
 
 def _operation(operation: Data) -> Iterator[str]:
     if parameters := operation.get("parameters"):
-        rows = ((f"`{each['name']}`", each["in"], type_of(each["schema"]), each["description"]) for each in parameters)
+        rows = ((f"`{each['name']}`", each["in"], type_of(each["schema"]), _meaning(each)) for each in parameters)
         yield from _table(("Parameter", "In", "Type", "Meaning"), rows)
     contents = operation.get("requestBody", {}).get("content", {})
     for media, content in contents.items():
         yield from (f"Body, `{media}`: {type_of(content['schema'])}", "")
     yield from _table(("Status", "Response"), _responses(operation["responses"]))
+
+
+def _meaning(parameter: Data) -> str:
+    """Return a parameter's description and, if it has one, its default."""
+    default = parameter["schema"].get("default")
+    written = "" if default in (None, "") else f" Default: `{json.dumps(default)}`."
+    return f"{parameter['description']}{written}"
 
 
 def _responses(responses: Data) -> Iterator[tuple[str, str]]:

@@ -48,8 +48,8 @@ from pipelines.vocabulary.errors import InvalidRequest
 
 MAX_FRAMES: Final = 8  # of a bug's traceback: enough to find the line, and short enough for a log line
 # Per message: decoding one blocks the parent's other threads, so messages are small.
-ELEMENTS_AT_ONCE: Final = 500
-LINES_BYTES: Final = 1024 * 1024
+MAX_ELEMENTS: Final = 500
+MAX_LINES_BYTES: Final = 1024 * 1024
 # Folders that stay readable after the confinement: of modules that are imported late, and of the data files beside them
 # (such as bank layouts).
 READABLE: Final = (sys.prefix, sys.base_prefix, *isolation.__path__, *pipelines.__path__)
@@ -175,8 +175,8 @@ def decode_document(content: bytes, rows: Rows | None = None) -> Iterator[msgspe
     except InvalidRequest as refusal:
         yield Invalid(refusal.code, refusal.detail)
         return
-    for first in range(0, len(decoded.lines), LINES_BYTES):
-        yield Lines(decoded.lines[first : first + LINES_BYTES])
+    for first in range(0, len(decoded.lines), MAX_LINES_BYTES):
+        yield Lines(decoded.lines[first : first + MAX_LINES_BYTES])
     document = decoded.document
     if isinstance(document, dict):
         for name, elements in document.items():
@@ -190,8 +190,8 @@ def decode_document(content: bytes, rows: Rows | None = None) -> Iterator[msgspe
 
 
 def _split_list(name: str | None, elements: Sequence[object]) -> Iterator[Elements]:
-    for first in range(0, len(elements), ELEMENTS_AT_ONCE):
-        yield Elements(name, list(elements[first : first + ELEMENTS_AT_ONCE]))
+    for first in range(0, len(elements), MAX_ELEMENTS):
+        yield Elements(name, list(elements[first : first + MAX_ELEMENTS]))
 
 
 def _format_frames(error: BaseException) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ class Copy:
 
 
 def choose(now: Copy, before: Copy) -> tuple[list[Mutant], str]:
-    """Draw mutants, at most one per line; return also the number of all."""
+    """Draw mutants, at most one per line. Return also the beginning of a sentence that reports how many there are."""
     paths = git("ls-tree", "-r", "--name-only", now.commit, "pipelines/", "storage/").splitlines()
     found = [mutant for path in paths if path.endswith(".py") for mutant in find_mutants(path, now.read(path))]
     there = [mutant for mutant in found if mutant.line_in(before.read(mutant.path))]
@@ -156,11 +156,11 @@ def choose(now: Copy, before: Copy) -> tuple[list[Mutant], str]:
         with suppress(SyntaxError):
             if len(chosen) < COUNT and ast.parse(mutant.apply(now.read(mutant.path))) and now.covering(mutant):
                 chosen.setdefault(mutant[:3], mutant)
-    reported = (
+    summary = (
         f"Seed {SEED} chose {len(chosen)} of {len(found)} mutants of {now.commit}. {len(found) - len(there)} were left "
         f"out, because {before.commit} does not have that line in that function. Results"
     )
-    return sorted(chosen.values()), reported
+    return sorted(chosen.values()), summary
 
 
 def judge(mutant: Mutant, now: Copy, before: Copy) -> list[str]:
@@ -180,7 +180,7 @@ def judge(mutant: Mutant, now: Copy, before: Copy) -> list[str]:
 
 def main() -> int:
     before, now = Copy(sys.argv[1], BEFORE), Copy(sys.argv[2], TARGETS["test"])
-    mutants, reported = choose(now, before)
+    mutants, summary = choose(now, before)
     answers = FOLDER / f"{before.commit}-{now.commit}.jsonl"
     answers.touch()
     known = {Mutant(*line[:4]): line[4:] for line in map(json.loads, answers.read_text().splitlines())}
@@ -192,12 +192,10 @@ def main() -> int:
     counts = Counter(known[mutant][0] for mutant in mutants)
     rows = [["line", "change", "caught now by", "test", "caught before by"], ["---"] * 5]
     for mutant in mutants:
-        change = f"`{mutant.old.strip()}` → `{mutant.new.strip()}`".replace("|", "\\|")
-        rows.append([f"{mutant.path}:{mutant.line_in(now.read(mutant.path))}", change, *known[mutant]])
+        shown = f"`{mutant.old.strip()}` → `{mutant.new.strip()}`".replace("|", "\\|")
+        rows.append([f"{mutant.path}:{mutant.line_in(now.read(mutant.path))}", shown, *known[mutant]])
     sums = ", ".join(f"{result} {count}" for result, count in counts.most_common())
-    TABLE.write_text(
-        "\n".join([f"# Mutants\n\n{reported}: {sums}.\n", *(f"| {' | '.join(row)} |" for row in rows), ""])
-    )
+    TABLE.write_text("\n".join([f"# Mutants\n\n{summary}: {sums}.\n", *(f"| {' | '.join(row)} |" for row in rows), ""]))
     return min(counts["lost"], 1)
 
 

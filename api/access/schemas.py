@@ -213,14 +213,22 @@ class TrailQuery(Received):
             text(64),
             "Audit.InvalidAction",
             "action must be text of 1 to 64 characters, given once.",
-            {"type": "string", "minLength": 1, "maxLength": 64, "description": "Only this action: `Key.Created`."},
+            {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 64,
+                "description": "Only this action, such as `Key.Created`.",
+            },
         ),
     ] = None
     since: Annotated[
         datetime | None, moment_parameter("since", "Audit.InvalidSince", "Only entries from this moment on.")
     ] = None
     count: Annotated[
-        int, whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in a response.")
+        int,
+        whole_parameter(
+            "count", "Pagination.InvalidCount", 1, MAX_COUNT, f"Entries in a response, at most {MAX_COUNT}."
+        ),
     ] = DEFAULT_COUNT
     cursor: Annotated[
         TrailPosition | None,

@@ -20,7 +20,7 @@ from pipelines.reports.page.sections import SECTIONS
 
 _NAMES: Final = sorted({name for table in TABLES for name in table.row_keys} | set(KEYS_OF_LISTS))
 _PART: Final = re.compile(rf"(?P<name>{'|'.join(_NAMES)}) (?P<value>.*?)(?:, (?=(?:{'|'.join(_NAMES)}) )|$)", re.DOTALL)
-_SAID_BY_VALUE: Final[Mapping[str, Callable[[str], str]]] = {  # whose value needs no name beside it
+_SELF_EXPLANATORY: Final[Mapping[str, Callable[[str], str]]] = {  # parts whose value is written without their name
     "month": month,
     "date": day,
     "days": lambda days: f"{days} days",
@@ -153,8 +153,8 @@ def _parts(key: str, accounts: Accounts) -> Iterator[str]:
     for name, value in parts.items():
         if name == "metric" and "name" in parts:
             continue  # the name says the same
-        if name in _SAID_BY_VALUE:
-            yield _SAID_BY_VALUE[name](value)
+        if name in _SELF_EXPLANATORY:
+            yield _SELF_EXPLANATORY[name](value)
         elif value in ("True", "False"):
             yield f"{spell_out(name).lower()}: {'yes' if value == 'True' else 'no'}"
         elif value in accounts:

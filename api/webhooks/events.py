@@ -50,23 +50,23 @@ class Event(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, extra="allow", json_schema_extra=show_example)
 
-    event_type: str
+    event_type: str = Field(description="What happened.")
     event_id: UUID = Field(description="Unique for each event, and the same in all its deliveries.")
-    client_id: UUID
-    customer_id: UUID
+    client_id: UUID = Field(description="The client whose subscription this is.")
+    customer_id: UUID = Field(description="The customer that the event is about.")
     timestamp: datetime = Field(description="When it happened.")
 
 
 class JobEvent(Event):
-    job_id: UUID
-    abn: str
-    job_type: str
+    job_id: UUID = Field(description="The submission, as its response named it.")
+    abn: str = Field(description="The customer's ABN.")
+    job_type: str = Field(description="The job's `flow`.")
 
 
 class JobCompletedEvent(JobEvent):
     event_type: Literal["job.completed"]
-    total_processed_transactions: int
-    total_received_transactions: int
+    total_processed_transactions: int = Field(description="Rows that were enriched or are duplicates.")
+    total_received_transactions: int = Field(description="Processed and rejected rows.")
 
 
 @router.post("job.completed", response_model=None)
@@ -75,7 +75,7 @@ def job_completed(signature: Signature, event: JobCompletedEvent) -> None:
 
 
 class FailedEvent(JobEvent):
-    error: NoteView | None
+    error: NoteView | None = Field(description="Why it failed.")
 
 
 class JobFailedEvent(FailedEvent):
@@ -89,16 +89,13 @@ def job_failed(signature: Signature, event: JobFailedEvent) -> None:
 
 class ExtractionCompletedEvent(JobEvent):
     event_type: Literal["job.extraction.completed"]
-    extracted_count: int
-    duplicate_count: int
+    extracted_count: int = Field(description="Rows that were read and will be enriched.")
+    duplicate_count: int = Field(description="Rows left out, because another statement of the job contains them.")
 
 
 @router.post("job.extraction.completed", response_model=None)
 def job_extraction_completed(signature: Signature, event: ExtractionCompletedEvent) -> None:
-    """Report that a job's PDF statements were read.
-
-    `duplicateCount` counts rows that another statement of the job contains already.
-    """
+    """Report that a job's PDF statements were read."""
 
 
 class ExtractionFailedEvent(FailedEvent):
@@ -112,8 +109,8 @@ def job_extraction_failed(signature: Signature, event: ExtractionFailedEvent) ->
 
 class EnrichmentCompletedEvent(JobEvent):
     event_type: Literal["job.enrichment.completed"]
-    enriched_count: int
-    duplicate_count: int
+    enriched_count: int = Field(description="New or revised rows.")
+    duplicate_count: int = Field(description="Rows that were stored already, and are not counted twice.")
 
 
 @router.post("job.enrichment.completed", response_model=None)
@@ -131,14 +128,14 @@ def job_enrichment_failed(signature: Signature, event: EnrichmentFailedEvent) ->
 
 
 class TriggeredRuleset(BaseModel):
-    id: UUID
-    slug: str
-    name: str
+    id: UUID = Field(description="Id of the ruleset.")
+    slug: str = Field(description="The name by which routes address it.")
+    name: str = Field(description="The name that people read.")
 
 
 class RuleTriggeredEvent(Event):
     event_type: Literal["monitoring.rule.triggered"]
-    ruleset: TriggeredRuleset
+    ruleset: TriggeredRuleset = Field(description="The ruleset, with `id`, `slug` and `name`.")
 
 
 @router.post("monitoring.rule.triggered", response_model=None)

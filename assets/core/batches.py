@@ -26,7 +26,6 @@ FLOWS_OF = {
     Queue.EXTRACTION: (Flow.EXTRACTION,),
     Queue.REFRESH: (Flow.REPORT_REFRESH,),
 }
-RENEWALS_PER_LEASE = 5  # so that a few may fail before the lease expires
 
 days = DailyPartitionsDefinition(start_date=FIRST_DAY, end_offset=1)  # UTC days of receipt; the offset includes today
 log = logging.getLogger(__name__)
@@ -67,7 +66,7 @@ def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iter
 def without_jobs(store: Store, queue: Queue, day: date, customers: Iterable[int]) -> Iterator[Work]:
     """Open a batch without jobs, renew its lease in a thread, and release it at the end of the block.
 
-    (The lease of a batch with jobs is renewed by the worker that executes it, which also releases it.)
+    The lease of a batch with jobs is renewed and released by the worker that executes it instead.
     """
     now = leases.clock(store.db)
     with store.db.writing() as w:
@@ -86,7 +85,7 @@ def without_jobs(store: Store, queue: Queue, day: date, customers: Iterable[int]
 
 
 def _renew(store: Store, token: int, ended: threading.Event) -> None:
-    while not ended.wait(store.settings.run_lease_s / RENEWALS_PER_LEASE):
+    while not ended.wait(store.settings.run_lease_s / leases.RENEWALS_PER_RUN_LEASE):
         with suppress(SQLAlchemyError):  # the next renewal may succeed, or the lease expires
             now = leases.clock(store.db)
             with store.db.writing() as w:

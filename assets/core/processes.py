@@ -58,7 +58,7 @@ def line_to_parent() -> Connection:
 
 
 def end_with_parent() -> None:
-    """Exit at once when the parent ends; until then, send it heartbeats."""
+    """Exit as soon as the parent ends; until then, send it heartbeats."""
     send_heartbeats(STANDARD_INPUT)
     _call_when_parent_ends(partial(os._exit, 1))
 

@@ -1,4 +1,4 @@
-"""Sensors as safety nets: every five seconds they do what the dispatcher and the worker normally do at once.
+"""Sensors as safety nets: every five seconds they do what the dispatcher and the worker normally do immediately.
 
 Both sensors read the current state from our own tables and have no cursor. So it does no harm if a tick is lost, comes
 late or overlaps the next one.

@@ -21,7 +21,6 @@ from storage.core.models import Queue
 from storage.core.store import Store
 from storage.jobs import batches
 
-RENEWALS_PER_LEASE = 5  # so that a few may fail before a lease expires
 POLL_AGAIN_S = 0.25  # while a queue is not warm yet
 RETRY_DATABASE_S = 1.0
 FORGOTTEN_AFTER = timedelta(hours=1)  # after a lease ended; by then no holder, even a suspended one, will renew it
@@ -54,7 +53,7 @@ class Head:
 
     def keep_leases(self, stop: threading.Event) -> None:
         """Clean up once. Then renew the leases of all runs held here and, while it can be reached, the worker's own."""
-        every_s = min(leases.RENEW_EVERY_S, self._store.settings.run_lease_s / RENEWALS_PER_LEASE)
+        every_s = min(leases.RENEW_EVERY_S, self._store.settings.run_lease_s / leases.RENEWALS_PER_RUN_LEASE)
         with watched_loop("leases") as report_round:
             while not stop.is_set():
                 report_round()

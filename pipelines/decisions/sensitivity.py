@@ -35,7 +35,7 @@ from pipelines.vocabulary.checkpoints import checkpoint
 MAX_STEPS = 500_000  # operands and rules that one search over all leaves may visit: a second or two; our judgement
 _EVERY_OUTCOME = frozenset((*OUTCOMES, INDETERMINATE))
 _CENT = ONE // 100
-_UNITS_OF_METRIC = ONE // 10_000  # metrics have four places
+_TEN_THOUSANDTH = ONE // 10_000  # metrics have four places
 _COUNTS = frozenset(
     ("count", "distinct", "days_since", "days_below", "days_beyond_limit", "longest_short", "days_since_short")
 )
@@ -107,9 +107,8 @@ def find_sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MAX
 def evaluate_grid(plan: Plan, readings: pl.DataFrame, across: Axis, down: Axis) -> pl.DataFrame:
     """Return `evaluate_plan` for one customer and all pairs of two leaves' values, row by row of the grid."""
     pairs = [(x, y) for y in down.values for x in across.values]
-    given = {across.node.name: [x for x, _ in pairs], down.node.name: [y for _, y in pairs]}
-    leaves = {axis.node.name: axis.node for axis in (across, down)}
-    return evaluate_plan(plan, repeat_with(readings, [(leaves[name], given[name]) for name in leaves], len(pairs)))
+    columns = [(across.node, [x for x, _ in pairs]), (down.node, [y for _, y in pairs])]
+    return evaluate_plan(plan, repeat_with(readings, columns, len(pairs)))
 
 
 class _Search:
@@ -163,7 +162,7 @@ class _Search:
         step = step_of(self._plan.policy, node)
         first = sign * (sign * start // step) * step  # a multiple of the step, at the start or before it
         last = (MAX_UNITS - sign * first) // step
-        waiting = [(1, last)] if last > 0 else []
+        waiting = [(1, last)] if last > 0 else []  # ranges of steps from `first`, the nearest last
         while waiting:
             near, far = waiting.pop()
             found = self._outcomes(
@@ -216,7 +215,7 @@ def _step_of_metric(metrics: Metrics, slug: str) -> int:
         case Arithmetic(operation="add" | "subtract" | "min" | "max", operands=operands):
             return gcd(ONE, *(_step_of_operand(metrics, each) for each in operands))
         case _:
-            return _UNITS_OF_METRIC
+            return _TEN_THOUSANDTH
 
 
 def _step_of_operand(metrics: Metrics, operand: str) -> int:
@@ -237,11 +236,7 @@ class _Question:
 def _confirm(plan: Plan, readings: pl.DataFrame, outcome: str, found: list[Sensitivity]) -> list[Sensitivity]:
     """Drop results that the engine doesn't confirm: the new outcome at the value, and not one step before it."""
     questions = [question for each in found for question in _questions(plan.policy, outcome, each)]
-    leaves = {each.node.name: each.node for each in questions}
-    columns = [
-        (leaf, [each.value if each.node.name == name else None for each in questions]) for name, leaf in leaves.items()
-    ]
-    answers = evaluate_plan(plan, repeat_with(readings, columns, len(questions)))["outcome"].to_list()
+    answers = find_outcomes_at(plan, readings, [(each.node, each.value) for each in questions])
     pairs = zip(questions, answers, strict=True)
     wrong = {each.node.name for each, answer in pairs if (answer == each.outcome) != each.expected}
     return [Sensitivity(each.node, each.value, complete=False) if each.node.name in wrong else each for each in found]
@@ -263,6 +258,19 @@ def _questions(policy: Policy, outcome: str, found: Sensitivity) -> Iterator[_Qu
         yield _Question(node, min(found.below.value + step, found.value), outcome, expected=True)
     if found.value is not None and found.above is not None:
         yield _Question(node, max(found.above.value - step, found.value), outcome, expected=True)
+
+
+def find_outcomes_at(plan: Plan, readings: pl.DataFrame, points: Sequence[tuple[Node, Decimal]]) -> list[str]:
+    """Return the outcome at each point: one leaf has this value, and all others stay as they are.
+
+    Args:
+        readings: one customer's row of `readings.read_leaves`.
+    """
+    leaves = {leaf.name: leaf for leaf, _ in points}
+    columns = [
+        (leaf, [value if moved.name == name else None for moved, value in points]) for name, leaf in leaves.items()
+    ]
+    return evaluate_plan(plan, repeat_with(readings, columns, len(points)))["outcome"].to_list()
 
 
 def repeat_with(

@@ -12,11 +12,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import polars as pl
 
-from pipelines.decisions.evaluate import evaluate_plan
 from pipelines.decisions.numbers import as_number
 from pipelines.decisions.plan import Plan, every_metric
 from pipelines.decisions.policy import INDETERMINATE
-from pipelines.decisions.sensitivity import Change, Sensitivity, repeat_with, step_of
+from pipelines.decisions.sensitivity import Change, Sensitivity, find_outcomes_at, step_of
 from pipelines.metrics import Metrics
 from pipelines.metrics.definition import Arithmetic, Balances, Days, History, Months, Transactions
 
@@ -33,18 +32,13 @@ def suggest_changes(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitiv
         readings: one customer's row of `readings.read_leaves`.
         found: from `find_sensitivities`.
     """
-    wanted = [list(_find_useful_changes(plan, each)) for each in found]
-    asked = [(each.node, change) for each, changes in zip(found, wanted, strict=True) for change in changes]
-    columns = [
-        (node, [change.value if of.name == node.name else None for of, change in asked])
-        for node in {of.name: of for of, _ in asked}.values()
-    ]
-    answers = evaluate_plan(plan, repeat_with(readings, columns, len(asked)))["outcome"].to_list()
-    confirmed = iter([answer == change.outcome for answer, (_, change) in zip(answers, asked, strict=True)])
-    left = ([change for change in changes if next(confirmed)] for changes in wanted)
+    useful = [list(_find_useful_changes(plan, each)) for each in found]
+    points = [(each.node, change.value) for each, changes in zip(found, useful, strict=True) for change in changes]
+    outcomes = iter(find_outcomes_at(plan, readings, points))
+    confirmed = ([change for change in changes if next(outcomes) == change.outcome] for changes in useful)
     return [
         sorted(changes, key=lambda change: abs(change.value - (each.value or 0)))
-        for each, changes in zip(found, left, strict=True)
+        for each, changes in zip(found, confirmed, strict=True)
     ]
 
 

@@ -24,7 +24,7 @@ CURRENCY_BY_SYMBOL = {
     "₦": "NGN", "₱": "PHP", "₴": "UAH",
 }  # fmt: skip
 # Words printed before or after an amount.
-OF_WORD = {
+CURRENCY_BY_WORD = {
     "R": "ZAR", "RM": "MYR", "Rp": "IDR", "Rp.": "IDR", "KSh": "KES", "Ksh": "KES", "Ft": "HUF", "zł": "PLN",
     "Kč": "CZK", "S/": "PEN", "Dhs": "AED",
     "kr": UNKNOWN, "kr.": UNKNOWN, "Kr": UNKNOWN, "Kr.": UNKNOWN, "KR": UNKNOWN, "Rs": UNKNOWN, "Rs.": UNKNOWN,

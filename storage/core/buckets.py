@@ -19,5 +19,5 @@ def bucket_of(customer_number: int) -> int:
 
 
 def in_bucket(bucket: int) -> ColumnElement[bool]:
-    """Return SQL: whether a customer is in this bucket."""
+    """Return the SQL condition that a customer is in this bucket."""
     return customers.c.number % BUCKETS == bucket

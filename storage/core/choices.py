@@ -8,7 +8,7 @@ from storage.core.database import Reading
 
 
 def find_last_chosen(r: Reading, chosen: Column[Any]) -> dict[Any, Any]:
-    """Return, by client, the last value of a column that is not null.
+    """Return the last value of a column by client, without the clients whose last value is null.
 
     Args:
         chosen: a column of a table with `number`, which orders the choices, and `client_id`.

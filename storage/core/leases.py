@@ -33,6 +33,7 @@ RUN = "run"  # executes a Dagster run that a broker sent
 FILE_KEEPER = "file keeper"  # a sweep, which removes files, or a backup, which needs all of them to stay
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0  # a third of LEASE_S: two renewals may fail before the role is lost
+RENEWALS_PER_RUN_LEASE = 5  # in `run_lease_s`, so that a few may fail before a batch's lease expires
 POLL_EVERY_S = 0.5
 LONG_LEASE_S = 300.0  # for work that may wait this long after its holder died
 LONGEST_LEASE_S = 600.0  # a lease that ends later than this was taken before the clock was set back
@@ -53,8 +54,8 @@ def clock(db: Database) -> datetime:
         return datetime.now(UTC)
     with db.engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT")  # one round trip instead of a transaction's three
-        time: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-    return time
+        now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+    return now
 
 
 def hold(w: Writing, name: str, holder: UUID, ttl_s: float, now: datetime) -> bool:
@@ -111,7 +112,7 @@ def _is_of_family(name: str) -> ColumnElement[bool]:
 def has_ended(
     expires_at: ColumnElement[datetime], now: datetime, longest_s: float = LONGEST_LEASE_S
 ) -> ColumnElement[bool]:
-    """Return SQL: whether a lease has ended.
+    """Return the SQL condition that a lease has ended.
 
     A lease that ends later than any lease can was taken before the clock was set back, so it counts as ended.
     """
@@ -144,14 +145,14 @@ def hold_if_free(db: Database, name: str) -> Iterator[bool]:
             except SQLAlchemyError as error:
                 log.warning("the role of %s could not be renewed: %s", name, type(error).__name__)
 
-    is_held = take()
+    is_ours = take()
     renewal = threading.Thread(target=renew_until_done, name=f"lease {name}", daemon=True)
-    if is_held:
+    if is_ours:
         renewal.start()
     try:
-        yield is_held
+        yield is_ours
     finally:
-        if is_held:
+        if is_ours:
             done.set()
             renewal.join()
             with suppress(SQLAlchemyError), db.writing() as w:  # a lease that can't be given up expires

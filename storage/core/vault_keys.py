@@ -402,7 +402,7 @@ def _count_by_prefix(r: Reading, column: Column[bytes]) -> dict[int, int]:
 
 
 def is_sealed_with_another(column: Column[bytes], key_id: int) -> ColumnElement[bool]:
-    """Return SQL: whether a value is sealed with another data key."""
+    """Return the SQL condition that a value is sealed with another data key."""
     return column.is_not(None) & (_prefix_of(column) != prefix(key_id))
 
 

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select, update
+from sqlalchemy import ColumnElement, Update, and_, exists, or_, select, update
 
 from storage.core.buckets import BUCKETS, in_bucket
 from storage.core.database import AnyRow, Reading, Writing, insert_into, read_values
@@ -18,7 +18,7 @@ from storage.core.models import LIVE, QUEUE_OF, Queue, customers, jobs, maintena
 from storage.jobs.jobs import find_with_unfinished_change
 
 SILENT_AFTER = timedelta(minutes=2)  # without a heartbeat a run counts as dead; longer than a slice takes
-_OF_THE_PORTFOLIO = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.PORTFOLIO]
+_PORTFOLIO_FLOWS = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.PORTFOLIO]
 
 
 class Task(StrEnum):
@@ -37,7 +37,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class BucketProgress:
-    """The latest request and run of a task for a bucket."""
+    """The latest request and run of a task for a bucket. The counts are of customers."""
 
     task: Task
     bucket: int
@@ -116,7 +116,7 @@ def select_still_due(r: Reading, condition: ColumnElement[bool], customer_number
 
 def has_unfinished_jobs(r: Reading) -> bool:
     """Return whether an unfinished job of another queue exists; the portfolio's own jobs don't count."""
-    unfinished = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_PORTFOLIO))
+    unfinished = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_PORTFOLIO_FLOWS))
     return r.execute(unfinished.limit(1)).first() is not None
 
 
@@ -171,7 +171,7 @@ def end(w: Writing, task: Task, bucket: int, now: datetime, error: str | None = 
     w.execute(_update(task, bucket).values(beat_at=now, completed_at=now, error=error))
 
 
-def _update(task: Task, bucket: int) -> Any:
+def _update(task: Task, bucket: int) -> Update:
     return update(maintenance).where(maintenance.c.task == task, maintenance.c.bucket == bucket)
 
 

@@ -207,7 +207,7 @@ def running(folder: Path, database_url: str) -> Iterator[Fleet]:
             broker.kill()
 
 
-def survives(fleet: Fleet, drawn: random.Random, harm: Callable[[], None]) -> float:
+def measure_recovery_s(fleet: Fleet, drawn: random.Random, harm: Callable[[], None]) -> float:
     """Submit a round of jobs, do harm among them, heal, and require that nothing was lost or counted twice.
 
     Returns: seconds from the harm until all jobs had ended.

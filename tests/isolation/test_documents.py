@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from isolation import decode
-from isolation.child import ELEMENTS_AT_ONCE, decode_document
+from isolation.child import MAX_ELEMENTS, decode_document
 from isolation.limits import DECODING, MIB
 from isolation.messages import OUT_OF_MEMORY, Document, Elements, FromChild, frame_message, read_messages
 from pipelines.vocabulary import strict_json
 from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
-ROWS = [{"amount": 0.1, "retained": {"deep": [1, "1", None, True]}}] * (2 * ELEMENTS_AT_ONCE + 1)
+ROWS = [{"amount": 0.1, "retained": {"deep": [1, "1", None, True]}}] * (2 * MAX_ELEMENTS + 1)
 BODY = json.dumps(
     {"transactions": ROWS, "none": [], "name": "café 🏦", "limit": 10**400, "nested": {"list": [1]}}
 ).encode()

@@ -37,7 +37,7 @@ def list_keys(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     responses=refuses(USER_NEEDED, NOT_HELD, EXPIRED),
 )
 def create_key(caller: Admin, new: NewKey) -> Response:
-    """Create an API key. Only signed-in users may. The key is in this response and in no other."""
+    """Create an API key. Only signed-in users can do this. The key is in this response and in no other."""
     require_user(caller)
     require_held(caller, new.scopes)
     if new.expires_at is not None and new.expires_at <= caller.now:
@@ -65,7 +65,8 @@ def get_key(caller: Admin, key_id: KeyId) -> Response:
 def rotate_key(caller: Admin, key_id: KeyId, wanted: Rotation) -> Response:
     """Replace an API key by a new one with the same scopes. Both are valid until the overlap ends.
 
-    Only signed-in users may. The new key is in this response and in no other. A key that has ended can't be rotated.
+    Only signed-in users can do this. The new key is in this response and in no other. A key that has ended can't be
+    rotated.
     """
     with caller.writing() as w:
         old = _key_to_change(w, caller, key_id)
@@ -78,7 +79,10 @@ def rotate_key(caller: Admin, key_id: KeyId, wanted: Rotation) -> Response:
 
 @router.post("/{keyId}/revoke", response_model=envelope(KeyView), responses=refuses(USER_NEEDED))
 def revoke_key(caller: Admin, key_id: KeyId) -> Response:
-    """Revoke an API key. Only signed-in users may. The next request with it is refused; this can't be undone."""
+    """Revoke an API key. Only signed-in users can do this.
+
+    The next request with the key is refused; this can't be undone.
+    """
     with caller.writing() as w:
         key = _key_to_change(w, caller, key_id)
         keys.revoke(w, key.key_id, caller.now)

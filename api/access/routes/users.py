@@ -56,7 +56,7 @@ def list_users(caller: Admin, query: Annotated[Paging, Query()]) -> Response:
     responses=refuses(USER_NEEDED, NOT_HELD, "User.AddressTaken"),
 )
 def create_user(caller: Admin, new: NewUser) -> Response:
-    """Create a user. Only signed-in users may. The link to sign in is in this response and in no other."""
+    """Create a user. Only signed-in users can do this. The link to sign in is in this response and in no other."""
     require_user(caller)
     require_held(caller, GRANTS[new.role])
     with caller.writing() as w:
@@ -78,7 +78,10 @@ def get_user(caller: Admin, user_id: UserId) -> Response:
     "/users/{userId}", response_model=envelope(UserView), responses=refuses(USER_NEEDED, NOT_HELD, LAST_ADMIN)
 )
 def change_user(caller: Admin, user_id: UserId, sent: ChangedUser) -> Response:
-    """Change a user's name or role. Only signed-in users may. A role applies from the user's next request on."""
+    """Change a user's name or role. Only signed-in users can do this.
+
+    A role applies from the user's next request on.
+    """
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         if sent.name is not None and sent.name != user.name:
@@ -95,7 +98,7 @@ def change_user(caller: Admin, user_id: UserId, sent: ChangedUser) -> Response:
 
 @router.post("/users/{userId}/disable", response_model=envelope(UserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
 def disable_user(caller: Admin, user_id: UserId) -> Response:
-    """Disable a user. Only signed-in users may. The sessions end; what the user did stays recorded."""
+    """Disable a user. Only signed-in users can do this. The sessions end; what the user did stays recorded."""
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         users.require_other_admin(w, user)
@@ -106,7 +109,7 @@ def disable_user(caller: Admin, user_id: UserId) -> Response:
 
 @router.post("/users/{userId}/enable", response_model=envelope(UserView), responses=refuses(USER_NEEDED, NOT_HELD))
 def enable_user(caller: Admin, user_id: UserId) -> Response:
-    """Enable a user who is disabled, or locked out after wrong passwords. Only signed-in users may."""
+    """Enable a user who is disabled, or locked out after wrong passwords. Only signed-in users can do this."""
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         require_held(caller, GRANTS[user.role])
@@ -117,7 +120,7 @@ def enable_user(caller: Admin, user_id: UserId) -> Response:
 
 @router.delete("/users/{userId}", response_model=envelope(ErasedUserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
 def erase_user(caller: Admin, user_id: UserId) -> Response:
-    """Erase a user's name, email address and password. Only signed-in users may. The sessions end.
+    """Erase a user's name, email address and password. Only signed-in users can do this. The sessions end.
 
     What the user did stays recorded by the user's id, which `GET /v1/actors` then calls a removed user. Texts that
     people typed stay, too: notes, reasons, and who is named as having decided on an override.
@@ -132,7 +135,10 @@ def erase_user(caller: Admin, user_id: UserId) -> Response:
 
 @router.post("/users/{userId}/link", response_model=envelope(LinkView), responses=refuses(USER_NEEDED, NOT_HELD))
 def make_link(caller: Admin, user_id: UserId) -> Response:
-    """Make a link that signs a user in once, for example after a forgotten password. Only signed-in users may."""
+    """Make a link that signs a user in once, for example after a forgotten password.
+
+    Only signed-in users can do this.
+    """
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
         require_held(caller, GRANTS[user.role])

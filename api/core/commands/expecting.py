@@ -1,4 +1,4 @@
-"""Expected evidence as text of a command: the option `--expects` for all customers of a file, and its names."""
+"""The option `--expects`: which evidence is expected of all customers of a file, read and written as names."""
 
 from typing import Annotated
 

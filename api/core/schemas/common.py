@@ -97,7 +97,9 @@ class Counts(View):
 
 PageParameter = Annotated[
     int | None,
-    whole_parameter("page", "Pagination.InvalidPage", 1, MAX_PAGE, "Page to return, from 1."),
+    whole_parameter(
+        "page", "Pagination.InvalidPage", 1, MAX_PAGE, "Page to return, from 1. Without it, everything is returned."
+    ),
 ]
 
 
@@ -107,7 +109,7 @@ class Paging(Received):
     page: PageParameter = None
     count: Annotated[
         int,
-        whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Items on a page."),
+        whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, f"Items on a page, at most {MAX_COUNT}."),
     ] = DEFAULT_COUNT
 
     def requested_page(self) -> Page | None:

@@ -58,11 +58,17 @@ class JobView(View):
         validation_alias="retracts", description="The submission that is retracted; null for other flows."
     )
     status: JobStatus
-    total_received_transactions: int = Field(validation_alias="received_rows")
-    total_processed_transactions: int | None = Field(validation_alias="processed_rows")
-    enriched_count: int | None = Field(validation_alias="enriched_rows")
-    duplicate_count: int | None = Field(validation_alias="duplicate_rows")
-    rejected_count: int | None = Field(validation_alias="rejected_rows")
+    total_received_transactions: int = Field(
+        validation_alias="received_rows", description="Rows that the submission sent or its statements contain."
+    )
+    total_processed_transactions: int | None = Field(
+        validation_alias="processed_rows", description="Rows that were enriched or are duplicates."
+    )
+    enriched_count: int | None = Field(validation_alias="enriched_rows", description="New or revised rows.")
+    duplicate_count: int | None = Field(
+        validation_alias="duplicate_rows", description="Rows that were stored already, and are not counted twice."
+    )
+    rejected_count: int | None = Field(validation_alias="rejected_rows", description="Rows refused for an error.")
     warnings: Sequence[NoteView]
     error: NoteView | None
     date_created: datetime = Field(validation_alias="created_at")

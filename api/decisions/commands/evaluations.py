@@ -51,9 +51,14 @@ def list_evaluations(
     Example: tidemark evaluations list --client 2f0c… --policy working-capital-loan
     """
     with opened_store() as store, store.db.reading() as r:
-        of = None if customer is None else customers.get(r, client, customer)
-        by = None if policy is None else policies.get(r, client, policy)
-        found = stored_evaluations.find(r, client, customer=of, policy=by, shadows=shadows, page=Page(1, limit))
+        found = stored_evaluations.find(
+            r,
+            client,
+            customer=None if customer is None else customers.get(r, client, customer),
+            policy=None if policy is None else policies.get(r, client, policy),
+            shadows=shadows,
+            page=Page(1, limit),
+        )
     records = [_record(each) if as_json else _line(each, store.settings.zone) for each in found.items]
     print_records(records, as_json=as_json, empty="No evaluations yet.")
 
@@ -109,10 +114,10 @@ def _replay(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
         earlier = stored_evaluations.read_record(r, found)
         policy = policies.get(r, found.client_id, found.slug)
         planned = PlannedPolicy.of(policies.version(r, policy, found.version).policy)
-        place, is_stored = _find_evaluated_location(r, found)
+        location, is_stored = _find_evaluated_location(r, found)
         known = context.read_for_metrics(r, [found.customer_number], store.settings.zone, found.at)
     figures = (
-        deciding.compute_figures(store.lake, place, known, found.customer_number, found.as_of, planned.plan)
+        deciding.compute_figures(store.lake, location, known, found.customer_number, found.as_of, planned.plan)
         if is_stored
         else None
     )

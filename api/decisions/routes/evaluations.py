@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Annotated, Any
+from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Depends, Query
@@ -128,8 +129,9 @@ def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Q
     """List evaluations of all customers, newest first, without those by challengers."""
     with caller.reading() as r:
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
-        times = (query.created_after, query.created_before)
-        wanted = Filter(policy, query.outcome, *times, decisions_only=query.decisions_only)
+        wanted = Filter(
+            policy, query.outcome, query.created_after, query.created_before, decisions_only=query.decisions_only
+        )
         found = evaluations.find_filtered(r, caller.client_id, wanted, query.requested_page())
     items = [EvaluationSummaryView.of(each) for each in found.items]
     return respond({"evaluations": items, **totals(found), "hasMore": found.has_more})
@@ -242,7 +244,7 @@ def _sensitivity(plan: Plan, found: Sensitivity, suggested: Sequence[Change]) ->
     }
 
 
-def _metric_id(plan: Plan, node: Node) -> Any:
+def _metric_id(plan: Plan, node: Node) -> UUID | None:
     return plan.policy.metric_id(metric_of(plan.policy, node.label)) if node.operator == "metric" else None
 
 

@@ -122,7 +122,9 @@ class PolicyPaging(Received):
     page: PageParameter = None
     page_size: Annotated[
         int,
-        whole_parameter("pageSize", "Pagination.InvalidPageSize", 1, MAX_COUNT, "Policies on a page."),
+        whole_parameter(
+            "pageSize", "Pagination.InvalidPageSize", 1, MAX_COUNT, f"Policies on a page, at most {MAX_COUNT}."
+        ),
     ] = DEFAULT_COUNT
     include_archived: Annotated[
         bool,

@@ -113,7 +113,9 @@ class TimelineQuery(Received):
     ] = None
     count: Annotated[
         int,
-        whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in a response."),
+        whole_parameter(
+            "count", "Pagination.InvalidCount", 1, MAX_COUNT, f"Entries in a response, at most {MAX_COUNT}."
+        ),
     ] = DEFAULT_ENTRIES
 
 

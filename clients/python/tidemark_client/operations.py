@@ -1434,7 +1434,7 @@ def list_users(
 
 
 def create_user(body: models.NewUser) -> Request[models.InvitedUserView]:
-    """Create a user. Only signed-in users may. The link to sign in is in this response and in no other."""
+    """Create a user. Only signed-in users can do this. The link to sign in is in this response and in no other."""
     return Request("POST", "/v1/users", body=body)
 
 
@@ -1444,12 +1444,15 @@ def get_user(user_id: str) -> Request[models.UserView]:
 
 
 def change_user(user_id: str, body: models.ChangedUser) -> Request[models.UserView]:
-    """Change a user's name or role. Only signed-in users may. A role applies from the user's next request on."""
+    """Change a user's name or role. Only signed-in users can do this.
+
+    A role applies from the user's next request on.
+    """
     return Request("PATCH", f"/v1/users/{path_part(user_id)}", body=body)
 
 
 def erase_user(user_id: str) -> Request[models.ErasedUserView]:
-    """Erase a user's name, email address and password. Only signed-in users may. The sessions end.
+    """Erase a user's name, email address and password. Only signed-in users can do this. The sessions end.
 
     What the user did stays recorded by the user's id, which `GET /v1/actors` then calls a removed user. Texts that
     people typed stay, too: notes, reasons, and who is named as having decided on an override.
@@ -1458,17 +1461,20 @@ def erase_user(user_id: str) -> Request[models.ErasedUserView]:
 
 
 def disable_user(user_id: str) -> Request[models.UserView]:
-    """Disable a user. Only signed-in users may. The sessions end; what the user did stays recorded."""
+    """Disable a user. Only signed-in users can do this. The sessions end; what the user did stays recorded."""
     return Request("POST", f"/v1/users/{path_part(user_id)}/disable")
 
 
 def enable_user(user_id: str) -> Request[models.UserView]:
-    """Enable a user who is disabled, or locked out after wrong passwords. Only signed-in users may."""
+    """Enable a user who is disabled, or locked out after wrong passwords. Only signed-in users can do this."""
     return Request("POST", f"/v1/users/{path_part(user_id)}/enable")
 
 
 def make_link(user_id: str) -> Request[models.LinkView]:
-    """Make a link that signs a user in once, for example after a forgotten password. Only signed-in users may."""
+    """Make a link that signs a user in once, for example after a forgotten password.
+
+    Only signed-in users can do this.
+    """
     return Request("POST", f"/v1/users/{path_part(user_id)}/link")
 
 
@@ -1478,7 +1484,7 @@ def list_keys(*, page: int | None = None, count: int | None = None) -> PagedRequ
 
 
 def create_key(body: models.NewKey) -> Request[models.IssuedKeyView]:
-    """Create an API key. Only signed-in users may. The key is in this response and in no other."""
+    """Create an API key. Only signed-in users can do this. The key is in this response and in no other."""
     return Request("POST", "/v1/keys", body=body)
 
 
@@ -1490,13 +1496,17 @@ def get_key(key_id: str) -> Request[models.KeyView]:
 def rotate_key(key_id: str, body: models.Rotation) -> Request[models.IssuedKeyView]:
     """Replace an API key by a new one with the same scopes. Both are valid until the overlap ends.
 
-    Only signed-in users may. The new key is in this response and in no other. A key that has ended can't be rotated.
+    Only signed-in users can do this. The new key is in this response and in no other. A key that has ended can't be
+    rotated.
     """
     return Request("POST", f"/v1/keys/{path_part(key_id)}/rotate", body=body)
 
 
 def revoke_key(key_id: str) -> Request[models.KeyView]:
-    """Revoke an API key. Only signed-in users may. The next request with it is refused; this can't be undone."""
+    """Revoke an API key. Only signed-in users can do this.
+
+    The next request with the key is refused; this can't be undone.
+    """
     return Request("POST", f"/v1/keys/{path_part(key_id)}/revoke")
 
 

@@ -45,7 +45,8 @@ SHOWN_LISTS = ("acronyms", "not_acronyms")
 WEAK = "also_words"  # the list of names that are ordinary words as well
 STARRED, LEADING = "M", "m"  # letters of intermediaries' prefixes, with an asterisk and without
 UNKNOWN = "U"
-REFERENCE, RARE_PAIRS = 8, 2  # letters of references that banks print without a digit by chance (our judgement)
+REFERENCE_LETTERS = 8  # of a bank's random reference, of those that have no digit by chance; our judgement
+MIN_RARE_PAIRS = 2  # of letters in such a reference; our judgement
 MAX_CHARACTERS, MAX_WORDS = 400, 40  # of a text that are read: names are near its start
 
 _SIGNS: Mapping[str, str] = {  # signs that separate words, or are words themselves
@@ -117,10 +118,10 @@ def _letter_of_reference(word: str) -> str | None:
     Two or more of its pairs of letters occur at most once in all listed words. Of eight-letter words in the lists of
     counterparties and brands, which were not used, about one in a thousand is like that.
     """
-    if len(word) != REFERENCE or not word.isalpha():
+    if len(word) != REFERENCE_LETTERS or not word.isalpha():
         return None
     pairs = _count_pairs()
-    return "D" if sum(pairs[first + second] <= 1 for first, second in pairwise(word)) >= RARE_PAIRS else None
+    return "D" if sum(pairs[first + second] <= 1 for first, second in pairwise(word)) >= MIN_RARE_PAIRS else None
 
 
 @cache
@@ -172,7 +173,11 @@ def load() -> Vocabulary:
 
 
 def parse_vocabulary(lists: Mapping[str, Any]) -> Vocabulary:
-    """Parse the content of the files, given by name. Raise RuleError with all faults at once."""
+    """Parse the content of the files, given by name.
+
+    Raises:
+        RuleError: with all faults together.
+    """
     faults = [*_list_faults(lists), *_broker_faults(lists[BROKERS_FILE])]
     if faults:
         raise RuleError("\n".join(faults))

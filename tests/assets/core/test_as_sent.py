@@ -42,7 +42,7 @@ def payment_to(number: str) -> Item:
     return {**COFFEE, "description": f"Payment to {number}"}
 
 
-def of_each(numbers: Sequence[str]) -> list[Item]:
+def items_with(numbers: Sequence[str]) -> list[Item]:
     return [*map(with_id, numbers), *map(payment_to, numbers)]
 
 
@@ -66,9 +66,9 @@ def test_one_submission_may_contain_several_ids_that_are_masked_alike(lender: Le
 
 
 def test_overlapping_submissions_add_only_new_rows(lender: Lender) -> None:
-    lender.submit_and_end(*of_each(ALIKE[:3]))
+    lender.submit_and_end(*items_with(ALIKE[:3]))
     before = ids(lender)
-    job = lender.submit_and_end(*of_each(ALIKE[1:]))
+    job = lender.submit_and_end(*items_with(ALIKE[1:]))
     assert (job.enriched_rows, job.duplicate_rows) == (4, 4)
     assert before < ids(lender)
 
@@ -100,12 +100,12 @@ def test_ids_that_are_not_masked_have_no_digest(lender: Lender) -> None:
 
 def test_new_keys_change_no_identity(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault, "FRESH_FOR_S", 0.0)  # nobody else seals
-    lender.submit_and_end(*of_each(ALIKE))
+    lender.submit_and_end(*items_with(ALIKE))
     before, store, now = ids(lender), lender.store, datetime.now(UTC)
     vault_keys.rotate_master_key(store.db, store.settings, now)
     resealing.reseal(store, lambda: now)
     lender.store = replace(store, vault=vault_keys.open_vault(store.db, store.settings))  # another process
-    job = lender.submit_and_end(*of_each(ALIKE))
+    job = lender.submit_and_end(*items_with(ALIKE))
     assert (job.enriched_rows, job.duplicate_rows) == (0, 10)
     assert ids(lender) == before
 
@@ -113,7 +113,7 @@ def test_new_keys_change_no_identity(lender: Lender, monkeypatch: pytest.MonkeyP
 def test_a_restored_service_recognises_the_same_rows(tmp_path: Path) -> None:
     store = open_store(Settings(home=tmp_path / "home"))
     lender = Lender(store)
-    lender.submit_and_end(*of_each(ALIKE))
+    lender.submit_and_end(*items_with(ALIKE))
     before = ids(lender)
     assert backup.back_up(store, tmp_path / "backup").damages == []
     store.close()
@@ -124,14 +124,14 @@ def test_a_restored_service_recognises_the_same_rows(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "backup" / "tidemark.db", home)
     shutil.copy(store.settings.key_file, home)
     lender.store = open_store(Settings(home=home))
-    job = lender.submit_and_end(*of_each(ALIKE))
+    job = lender.submit_and_end(*items_with(ALIKE))
     assert (job.enriched_rows, job.duplicate_rows) == (0, 10)
     assert ids(lender) == before
     lender.store.close()
 
 
 def test_after_a_retraction_shared_rows_belong_to_the_later_submission(lender: Lender) -> None:
-    first, second = lender.submit_and_end(*of_each(ALIKE[:3])), lender.submit_and_end(*of_each(ALIKE[1:]))
+    first, second = lender.submit_and_end(*items_with(ALIKE[:3])), lender.submit_and_end(*items_with(ALIKE[1:]))
     before = ids(lender)
     lender.retract_and_end(first)
     assert ids(lender) < before
@@ -149,9 +149,7 @@ def test_rows_known_at_an_earlier_time_are_counted_separately(lender: Lender) ->
     assert (last.height, last.filter(pl.col("revision") == 2).height) == (2, 1)
 
 
-def test_statements_of_cards_that_are_masked_alike_stay_two_accounts_when_sent_again(
-    lender: Lender,
-) -> None:
+def test_statements_of_cards_that_are_masked_alike_stay_two_accounts_when_sent_again(lender: Lender) -> None:
     cards = {
         name: extraction(replace(statement(entry("COFFEE", "-4.50", "95.50"), account_number=number), bsb=None))
         for name, number in zip(("one", "other"), ALIKE, strict=False)

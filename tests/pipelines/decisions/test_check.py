@@ -80,18 +80,18 @@ def own(slug: str, *operands: str) -> Json:
     return {"slug": slug, **words, "definition": {"source": "metrics", "operation": "add", "operands": list(operands)}}
 
 
-def said(findings: list[check.Finding]) -> Found:
+def places_and_codes(findings: list[check.Finding]) -> Found:
     return {(each.pointer, each.code.removeprefix("DecisionPolicy.")) for each in findings}
 
 
 def faults(document: Json) -> Found:
-    return said(check.check_document(document).faults)
+    return places_and_codes(check.check_document(document).faults)
 
 
 def warnings(document: Json) -> Found:
     checked = check.check_document(document)
     assert checked.faults == []
-    return said(checked.warnings)
+    return places_and_codes(checked.warnings)
 
 
 CONDITION = "/steps/0/rules/0/condition"
@@ -468,17 +468,17 @@ def test_every_defect_is_reported_at_an_existing_place() -> None:
         for fault in check.check_document(document).faults:
             described += 1
             is_missing = fault.code == "DecisionPolicy.Missing"
-            assert stands(document, fault.pointer.rpartition("/")[0] if is_missing else fault.pointer), fault
+            assert has_value_at(document, fault.pointer.rpartition("/")[0] if is_missing else fault.pointer), fault
     assert described > 150
 
 
-def stands(document: Json, pointer: str) -> bool:
+def has_value_at(document: Json, pointer: str) -> bool:
     """Return whether the document has a value at the pointer."""
-    for step in pointer.split("/")[1:]:
-        if isinstance(document, list) and step.isdecimal() and int(step) < len(document):
-            document = document[int(step)]
-        elif isinstance(document, dict) and step in document:
-            document = document[step]
+    for part in pointer.split("/")[1:]:
+        if isinstance(document, list) and part.isdecimal() and int(part) < len(document):
+            document = document[int(part)]
+        elif isinstance(document, dict) and part in document:
+            document = document[part]
         else:
             return False
     return True
@@ -611,7 +611,7 @@ def test_yaml_error_has_its_line_and_column(text: str, place: str) -> None:
     ],
 )
 def test_values_that_only_yaml_has_are_refused(text: str, expected: Found) -> None:
-    assert said(check.check_text(text, yaml=True).faults) == expected
+    assert places_and_codes(check.check_text(text, yaml=True).faults) == expected
 
 
 def test_json_numbers_are_not_texts() -> None:
@@ -628,27 +628,30 @@ KNOWN, UNKNOWN = {"isKnown": X}, {"not": {"isKnown": X}}
 AT_RULE, AT_COUNT = "/steps/0/rules/0/condition", "/steps/0/rules/0/onUnavailable"
 
 
-def first(condition: Json, outcome: str = "blocked", default: str = "proceed", **more: Json) -> Json:
+def with_one_rule(condition: Json, outcome: str = "blocked", default: str = "proceed", **more: Json) -> Json:
     return policy(step(rule(condition, **more), outcome=outcome), defaultOutcome=default)
 
 
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        (first(HIGH), set()),
-        (first(HIGH, onUnavailable="notMatched"), {(AT_COUNT, "LenientNotMatched")}),
-        (first(HIGH, outcome="conditional", onUnavailable="notMatched"), {(AT_COUNT, "LenientNotMatched")}),
-        (first(HIGH, outcome="proceed", default="blocked", onUnavailable="notMatched"), set()),
-        (first(HIGH, onUnavailable="matched"), set()),
-        (first(HIGH, outcome="proceed", default="blocked", onUnavailable="matched"), {(AT_COUNT, "LenientMatched")}),
-        (first({"moreThan": [{"input": "asked"}, "5"]}, onUnavailable="notMatched"), set()),
-        (first(KNOWN), {(AT_RULE, "LenientIsKnown")}),
-        (first(UNKNOWN), set()),
-        (first(UNKNOWN, outcome="proceed", default="blocked"), {(AT_RULE, "LenientIsKnown")}),
-        (first(KNOWN, outcome="proceed", default="blocked"), set()),
-        (first(both_of(KNOWN, HIGH)), {(AT_RULE, "LenientIsKnown")}),
-        (first({"any": [UNKNOWN, HIGH]}), set()),
-        (first({"isKnown": {"input": "asked"}}, outcome="blocked"), set()),
+        (with_one_rule(HIGH), set()),
+        (with_one_rule(HIGH, onUnavailable="notMatched"), {(AT_COUNT, "LenientNotMatched")}),
+        (with_one_rule(HIGH, outcome="conditional", onUnavailable="notMatched"), {(AT_COUNT, "LenientNotMatched")}),
+        (with_one_rule(HIGH, outcome="proceed", default="blocked", onUnavailable="notMatched"), set()),
+        (with_one_rule(HIGH, onUnavailable="matched"), set()),
+        (
+            with_one_rule(HIGH, outcome="proceed", default="blocked", onUnavailable="matched"),
+            {(AT_COUNT, "LenientMatched")},
+        ),
+        (with_one_rule({"moreThan": [{"input": "asked"}, "5"]}, onUnavailable="notMatched"), set()),
+        (with_one_rule(KNOWN), {(AT_RULE, "LenientIsKnown")}),
+        (with_one_rule(UNKNOWN), set()),
+        (with_one_rule(UNKNOWN, outcome="proceed", default="blocked"), {(AT_RULE, "LenientIsKnown")}),
+        (with_one_rule(KNOWN, outcome="proceed", default="blocked"), set()),
+        (with_one_rule(both_of(KNOWN, HIGH)), {(AT_RULE, "LenientIsKnown")}),
+        (with_one_rule({"any": [UNKNOWN, HIGH]}), set()),
+        (with_one_rule({"isKnown": {"input": "asked"}}, outcome="blocked"), set()),
         (
             policy_with_limit(caps=[{"code": "C", "message": "m", "value": X, "onUnavailable": "ignore"}]),
             {("/limits/0/caps/0/onUnavailable", "LenientCap")},
@@ -681,14 +684,14 @@ def test_step_that_no_customer_reached_gives_a_warning() -> None:
 
 def without_ignored_caps(document: Json) -> Json:
     """Make all caps count: most drawn policies ignore an unknown cap, and would have to be left out."""
-    of = deepcopy(document)
-    for limit in of["limits"]:
+    changed = deepcopy(document)
+    for limit in changed["limits"]:
         for cap in limit["caps"]:
             cap["onUnavailable"] = "indeterminate"
-    return of
+    return changed
 
 
-def less(plan: Plan, given: pl.DataFrame, chance: random.Random) -> pl.DataFrame:
+def remove_some(plan: Plan, given: pl.DataFrame, chance: random.Random) -> pl.DataFrame:
     """Remove some of the metrics and attributes."""
     gone = [node for node in plan.nodes.values() if node.is_leaf and node.operator != "input" and chance.random() < 0.4]
     some = pl.Series([chance.random() < 0.7 for _ in range(given.height)], dtype=pl.Boolean)
@@ -736,7 +739,7 @@ def find_moved_outcomes(
         plan = plan_policy(Policy.model_validate(case.document if as_drawn else without_ignored_caps(case.document)))
         if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in find_warnings(plan.policy)}):
             given = read_leaves_of_case(plan, case)
-            before, after = (evaluate_plan(plan, each).to_dicts() for each in (given, less(plan, given, chance)))
+            before, after = (evaluate_plan(plan, each).to_dicts() for each in (given, remove_some(plan, given, chance)))
             pairs = list(zip(before, after, strict=True))
             lenient = [(plan.policy, one, other) for one, other in pairs if lenient_changes(plan, one, other)]
             yield sum(one["outcome"] != other["outcome"] for one, other in pairs), lenient

@@ -1,3 +1,5 @@
+"""Tables of synthetic businesses have the declared columns, and their figures agree."""
+
 from datetime import date
 
 import polars as pl
@@ -48,13 +50,13 @@ def test_labels_to_train_on_are_without_repetitions(one: Business) -> None:
     assert labels.height < rows.height
 
 
-def test_the_outcome_stands_with_its_causes(one: Business) -> None:
+def test_a_customers_row_has_its_outcome_and_the_causes(one: Business) -> None:
     row = frames.customer(7, one).row(0, named=True)
     assert (row["defaults"], row["default_probability"]) == (one.outcome.defaults, one.outcome.probability)
     assert row["leverage"] == one.outcome.latents.leverage
 
 
 def test_a_business_without_facilities_has_an_empty_table() -> None:
-    free = next(each for n in range(60) if not (each := business(n, 1, seed=2, until=UNTIL)).facilities)
-    assert frames.facilities(0, free).is_empty()
-    assert isinstance(frames.facilities(0, free), pl.DataFrame)
+    debtless = next(each for n in range(60) if not (each := business(n, 1, seed=2, until=UNTIL)).facilities)
+    assert frames.facilities(0, debtless).is_empty()
+    assert isinstance(frames.facilities(0, debtless), pl.DataFrame)

@@ -23,16 +23,16 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_listing, "PART_ROWS", 4)
 
 
-def client_of(store: Store, number: int) -> tuple[UUID, UUID]:
+def find_ids(store: Store, number: int) -> tuple[UUID, UUID]:
     with store.db.reading() as r:
         query = select(customers_table.c.client_id, customers_table.c.customer_id)
         client_id, customer_id = r.execute(query.where(customers_table.c.number == number)).one()
     return client_id, customer_id
 
 
-def _list_rows(store: Store, number: int, **options: Any) -> Listing:
+def list_rows(store: Store, number: int, **options: Any) -> Listing:
     with store.db.reading() as r:
-        customer = customers.get(r, *client_of(store, number))
+        customer = customers.get(r, *find_ids(store, number))
         return transactions.list_transactions(r, store.lake, customer, **options)
 
 
@@ -45,7 +45,7 @@ def rows_of(listing: Listing) -> list[str]:
 def test_a_long_history_is_listed_in_parts_and_in_order(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 11}, now)
-    parts = list(_list_rows(store, number).slices())
+    parts = list(list_rows(store, number).slices())
     assert [part.height for part in parts] == [4, 4, 3]
     assert [row for part in parts for row in part["description"]] == content(number, 1, 11)
 
@@ -63,7 +63,7 @@ def test_a_customers_pages_are_parts_of_one_order(store: Store, now: datetime) -
         for newest_first in (False, True):
             ordered = rows[::-1] if newest_first else rows
             for page in pages:
-                listing = _list_rows(store, number, page=page, chosen=chosen, newest_first=newest_first)
+                listing = list_rows(store, number, page=page, chosen=chosen, newest_first=newest_first)
                 expected = ordered if page is None else ordered[page.offset : page.offset + page.count]
                 assert (rows_of(listing), listing.total) == (expected, len(rows)), (text, newest_first, page)
 
@@ -79,7 +79,7 @@ def test_a_clients_list_is_in_order_of_date_on_every_page(store: Store, now: dat
         for row, text in enumerate(content(number, 1, rows))
     )
     expected = [text for _, _, text in ordered]
-    client_id, _ = client_of(store, numbers[0])
+    client_id, _ = find_ids(store, numbers[0])
     for page in (None, Page(1, 5), Page(2, 5), Page(3, 5), Page(4, 5), Page(1, 100), Page(9, 1)):
         if page is None:
             with store.db.reading() as r:

@@ -4,6 +4,7 @@ Figures in a column share a right edge, wherever their heading is above them. So
 the columns. Columns get their roles from the headings: by right ends if these agree, else by order, else by distance.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ _NEAR = 6.0  # between the edge of an amount and that of its column
 _IN_LINE = 1.0  # likewise if a word is close before the amount
 _FAR = 45.0  # a figure further from every heading is not part of the table
 _SAME_WORDS = 0.5  # of the characters' size: an amount this close after a word is part of a text
+_MAJOR_SHARE = 0.02  # of all figures; a smaller group is no column of its own
 _MIN_DATES = 2  # dates that show where dates begin
 _DATE_SLACK = 30.0  # how far a heading may be to the right of its dates
 _BLANKS = {"blank", "nil"}  # texts of empty cells
@@ -52,7 +54,7 @@ class Columns:
 
     @property
     def left_of_figures(self) -> float:
-        return min((column.left for column in self.figures), default=float("inf"))
+        return min((column.left for column in self.figures), default=math.inf)
 
     def may_hold_date(self, word: Word) -> bool:
         """Return whether a word is in the column of dates; if that is unknown, whether it is left of the texts."""
@@ -62,8 +64,9 @@ class Columns:
         return texts is None or word.left < texts.left - _ALIGNED
 
     def is_left_of_texts(self, word: Word) -> bool:
-        """Return whether a word is in the column of dates and ends before the texts. (A date that is alone on
-        its line may reach further.)
+        """Return whether a word is in the column of dates and ends before the texts.
+
+        A date that is alone on its line may reach further.
         """
         texts = self.heading.of("description")
         return _within(word, self.date) and (texts is None or word.right < texts.left)
@@ -171,7 +174,7 @@ def _figures(heading: Heading, clusters: Sequence[_Cluster]) -> Iterator[Figures
 
 def _assign_headings(heading: Heading, clusters: Sequence[_Cluster]) -> list[tuple[_Cluster, Column]]:
     total = sum(map(len, clusters))
-    major = [cluster for cluster in clusters if len(cluster) >= max(2, 0.02 * total)]
+    major = [cluster for cluster in clusters if len(cluster) >= max(2, _MAJOR_SHARE * total)]
     columns = heading.numeric
     major = [cluster for cluster in major if not _is_part_of_another(cluster, major)]
     by_order = _by_order(major, columns) or _by_order(major, heading.figures)
@@ -192,10 +195,10 @@ def _is_part_of_another(cluster: _Cluster, others: Sequence[_Cluster]) -> bool:
 def _by_order(clusters: Sequence[_Cluster], columns: Sequence[Column]) -> dict[_Cluster, Column]:
     """Assign clusters to headings in order, if there are as many of both and none is far from its heading."""
     pairs = list(zip(clusters, columns, strict=False))
-    is_each = len(clusters) == len(columns) and all(
+    fits = len(clusters) == len(columns) and all(
         _distance(cluster, column) < _FAR and _flush(cluster, columns) in (None, column) for cluster, column in pairs
     )
-    return dict(pairs) if is_each else {}
+    return dict(pairs) if fits else {}
 
 
 def _nearest(cluster: _Cluster, columns: Sequence[Column]) -> Column | None:
@@ -242,7 +245,7 @@ def _usual_end_of_dates(lines: Sequence[Line], zone: tuple[float, float]) -> flo
         round(_end_of_date(line)) for line in lines if _within(line.words[0], zone) and leading_date(line.text)
     )
     end, number = ends.most_common(1)[0] if ends else (0, 0)
-    return end if number >= _MIN_DATES and 2 * number > ends.total() else float("inf")
+    return end if number >= _MIN_DATES and 2 * number > ends.total() else math.inf
 
 
 def _end_of_date(line: Line) -> float:
@@ -257,14 +260,14 @@ def _end_of_date(line: Line) -> float:
 
 
 def _zone(heading: Heading, role: str) -> tuple[float, float] | None:
-    """Return the range from where a date may begin to where the next column begins."""
+    """Return the range from where a text of this column may begin to where the next column begins."""
     column = heading.of(role)
     if column is None:
         return None
     before = [other.right for other in heading.columns if other.right <= column.left]
     after = [other.left for other in heading.columns if other.left >= column.right]
-    start = max(max(before, default=-_DATE_SLACK), column.left - _DATE_SLACK) if before else -1e9
-    return start, min(after, default=1e9) - 1
+    start = max(*before, column.left - _DATE_SLACK) if before else -math.inf
+    return start, min(after, default=math.inf) - 1
 
 
 def split_line(line: Line, columns: Columns) -> Cells:

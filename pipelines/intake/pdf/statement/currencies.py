@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from pipelines.intake import currencies
-from pipelines.intake.currencies import OF_WORD, UNKNOWN
+from pipelines.intake.currencies import CURRENCY_BY_WORD, UNKNOWN
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
 from pipelines.intake.pdf.page.labels import find_label, is_row, row_continuations
 from pipelines.intake.pdf.page.page import Line, Page
@@ -43,7 +43,7 @@ _ACCOUNT = re.compile(
 # A colon and the name of a currency that is not in `symbols` and not a dollar: `Currency: GHS`, `Currency: Ringgit`.
 _NAMED = re.compile(r"\b(?i:currency)(?: (?i:code))? ?: ?(?![^|]*(?i:dollar|austral))([A-Za-z]{3,})")
 _OTHER_SIGN = re.compile(r"[B-Zb-z]*[¢£¥₠-₿][B-Zb-z]*|[B-Zb-z]+\$|\$[B-Zb-z]+")  # of a currency that we don't know
-_APART = 1.6  # of the size of characters: a mark stands closer, as CR and DR do
+_MAX_GAP = 1.6  # between an amount and its mark, in sizes of the mark's characters; CR and DR stand as close
 _HEADING = re.compile(
     r"\b(?:amount|balance|debits?|credits?|withdrawals?|deposits?|paid (?:in|out)|money (?:in|out))\b", re.IGNORECASE
 )
@@ -114,8 +114,8 @@ def currency_at(line: Line, printed: Printed) -> str | None:
         return printed.money.currency
     first, last = line.words[printed.start], line.words[printed.stop - 1]
     before = [(word, first.left - word.right) for word in line.words[max(printed.start - 1, 0) : printed.start]]
-    behind = [(word, word.left - last.right) for word in line.words[printed.stop : printed.stop + 1]]
-    marks = (_mark(word.text, is_close=apart < _APART * max(word.size, 1.0)) for word, apart in (*before, *behind))
+    after = [(word, word.left - last.right) for word in line.words[printed.stop : printed.stop + 1]]
+    marks = (_mark(word.text, is_close=gap < _MAX_GAP * max(word.size, 1.0)) for word, gap in (*before, *after))
     return next(filter(None, marks), None)
 
 
@@ -124,9 +124,11 @@ def _mark(text: str, *, is_close: bool) -> str | None:
 
     Only a word close to the amount can be a mark, because a description may end in `FR`, too.
     """
-    if text in CODES or not is_close:
-        return text if text in CODES else None
-    known = CURRENCY_BY_SYMBOL.get(text) or OF_WORD.get(text) or (text if text in currencies.CODES else None)
+    if text in CODES:
+        return text
+    if not is_close:
+        return None
+    known = CURRENCY_BY_SYMBOL.get(text) or CURRENCY_BY_WORD.get(text) or (text if text in currencies.CODES else None)
     return known or (UNKNOWN if _OTHER_SIGN.fullmatch(text) else None)
 
 

@@ -17,22 +17,28 @@ FILE = "abbreviations.yaml"
 ANYWHERE, LAST = "anywhere", "last"
 
 
-def spell_out(clean: pl.Expr, is_by_card: pl.Expr) -> pl.Expr:
-    """Return the bare words of `clean` with its abbreviations in full; null where there are none.
+def spell_out(clean: pl.Series, is_by_card: pl.Series) -> pl.Series:
+    """Return the bare words of each text with its abbreviations in full; null where there are none.
 
     Args:
         clean: clean descriptions.
-        is_by_card: whether a payment is by card: only there, the last word may be cut.
+        is_by_card: whether each payment is by card: only there, the last word may be cut.
     """
-    printed = " " + bare_words(clean) + " "
-    spelt = printed
-    for _ in range(2):  # adjacent words share a space, so one pass replaces only every other word
-        spelt = spelt.str.replace_many(*_pad(load()[ANYWHERE]))
-    last = spelt.str.extract(" ([A-Z]+) $")
-    whole = last.replace_strict(load()[LAST], default=None, return_dtype=pl.String)
-    completed = spelt.str.strip_suffix(pl.format("{} ", last)) + whole
-    spelt = pl.coalesce(pl.when(is_by_card).then(completed), spelt)
-    return pl.when(spelt != printed).then(spelt)
+    printed = clean.to_frame("clean").select(printed=" " + bare_words(pl.col("clean")) + " ").to_series()
+    short, in_full = _pad(load()[ANYWHERE])
+    last = printed.to_frame().select(pl.col("printed").str.extract(" ([A-Z]+) $")).to_series()
+    is_cut = is_by_card & last.is_in(list(load()[LAST])).fill_null(value=False)
+    few = (printed.str.contains_any(short) | is_cut).arg_true()
+    spelt = printed.gather(few).str.replace_many(short, in_full).str.replace_many(short, in_full)  # words share a space
+    cut = pl.DataFrame({"spelt": spelt, "last": last.gather(few), "is_cut": is_cut.gather(few)})
+    return pl.repeat(None, len(clean), dtype=pl.String, eager=True).scatter(few, cut.select(_complete()).to_series())
+
+
+@cache
+def _complete() -> pl.Expr:
+    """Return `spelt` with its last word in full where it is cut."""
+    whole = pl.col("last").replace_strict(load()[LAST], default=None, return_dtype=pl.String)
+    return pl.when("is_cut").then(pl.col("spelt").str.strip_suffix(pl.format("{} ", "last")) + whole).otherwise("spelt")
 
 
 def _pad(words: Mapping[str, str]) -> tuple[list[str], list[str]]:

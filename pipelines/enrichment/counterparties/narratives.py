@@ -71,7 +71,7 @@ def _read_slice(known: Lists, keys: pl.DataFrame) -> pl.DataFrame:
     fields = read_details(texts)
     whole = known.cut_names.find_whole(fields["clean_description"]).alias("whole_name")
     read = keys.hstack([texts, find_abns(texts), *fields, whole]).with_columns(is_card=is_card())
-    read = read.with_columns(spelt=spell_out(pl.col("clean_description"), pl.col("is_card")))
+    read = read.with_columns(spelt=spell_out(read["clean_description"], read["is_card"]))
     said = [
         words_of(_without_customer(pl.col("text")), numbers),
         pl.format(" ^ {} $ ", "whole_name").fill_null(""),

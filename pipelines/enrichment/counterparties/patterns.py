@@ -128,9 +128,13 @@ class Rulebook:
 
     def _select_satisfied(self, hits: pl.DataFrame) -> pl.DataFrame:
         """Select the rules that need several phrases and have all of them, and none of `unless`."""
-        phrase_or_null = pl.when(pl.col("role") == _Role.ANY.value).then("phrase")
+        is_any = pl.col("role") == _Role.ANY.value
+        begun = hits.filter(is_any)
+        others = hits.filter(~is_any).join(begun, on=["text_number", "rule"], how="semi")  # few: grouping takes long
+        phrase_or_null = pl.when(is_any).then("phrase")
         roles = (
-            hits.group_by("text_number", "rule")
+            pl.concat([begun, others])
+            .group_by("text_number", "rule")
             .agg(pl.col("role").bitwise_or(), phrase=phrase_or_null.min())
             .join(self._rules.select("rule", "needs"), on="rule")
         )

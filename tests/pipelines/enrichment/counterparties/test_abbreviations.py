@@ -14,7 +14,7 @@ OF_PEOPLE = frozenset("GSX")  # letters (`name_words`) of names that are no ordi
 
 
 def spell(clean: str, *, by_card: bool = True) -> str | None:
-    spelt: str | None = pl.select(spell_out(pl.lit(clean), pl.lit(by_card)).str.strip_chars()).item()
+    spelt: str | None = spell_out(pl.Series([clean]), pl.Series([by_card])).str.strip_chars().item()
     return spelt
 
 

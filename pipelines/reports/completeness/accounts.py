@@ -42,6 +42,7 @@ def accounts(facts: Facts) -> pl.LazyFrame:
             lastDate=day.max().cast(pl.Date),
             transactionCount=pl.col("rows").sum(),
             withBalance=pl.col("rows_with_balance").sum(),
+            longestPause=pl.max_horizontal(pl.col("pause").max(), coverage.allowed_silence().first()),
         )
     )
     return (
@@ -70,13 +71,16 @@ def _days_covered() -> pl.Expr:
     return pl.col("day") - pl.col("seen_from") + 1
 
 
+# The longest time between two days with rows so far, or what is allowed to accounts of this type if that is longer.
+_LONGEST_PAUSE = Column("longestPause", "days")
+
 ACCOUNTS = Table(
     id="accounts",
     name="Accounts",
     hierarchy="account",
     type="summary",
     keys=(ACCOUNT_ID,),
-    details=(*DETAILS, Column("firstDate", "date"), Column("lastDate", "date"), Column("asOf", "date")),
+    details=(*DETAILS, Column("firstDate", "date"), Column("lastDate", "date"), Column("asOf", "date"), _LONGEST_PAUSE),
     listed=accounts,
     sources=(
         Source(
@@ -128,7 +132,7 @@ ACCOUNTS = Table(
             "withBalance / transactionCount",
         ),
     ),
-    hidden=("asOf", "withBalance", "yearWorth", "beforeWorth"),
+    hidden=("asOf", "longestPause", "withBalance", "yearWorth", "beforeWorth"),
     order=("accountId",),
 )
 

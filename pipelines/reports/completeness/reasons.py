@@ -184,6 +184,27 @@ def _unidentified_account_reasons(tables: _Tables) -> Iterator[Reason]:
     )
 
 
+def _ended_account_reasons(tables: _Tables) -> Iterator[Reason]:
+    """Yield accounts that stop while others go on: windows end with the last row of all, so only this shows it."""
+    fresh = tables[FRESHNESS.id].select(BY_CUSTOMER, "dataThrough")
+    silent = (pl.col("dataThrough") - pl.col("lastDate")).dt.total_days()
+    ended = (
+        tables[ACCOUNTS.id]
+        .join(fresh, on=BY_CUSTOMER, validate="m:1")
+        .filter(silent > pl.col("longestPause"))
+        .sort(BY_CUSTOMER, "lastDate", "accountId")
+    )
+    yield Reason(
+        "AccountEnds",
+        ended.pipe(_add_label, tables[ACCOUNTS.id]),
+        pl.format("The last row of {} is {} days older than that of another account.", "label", silent),
+        pl.format(
+            "supply {} from {}, or confirm that it is closed", "label", _day(pl.col("lastDate") + pl.duration(days=1))
+        ),
+        _ACCOUNT,
+    )
+
+
 def _holder_reasons(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "HeldBySomebodyElse",
@@ -358,6 +379,7 @@ def _quarter_reasons(tables: _Tables) -> Iterator[Reason]:
 # Reasons that no customer has if this table is empty, in the order to report them.
 _OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
     (ACCOUNTS, _unidentified_account_reasons),
+    (ACCOUNTS, _ended_account_reasons),
     (HOLDERS, _holder_reasons),
     (SIMILAR, _similar_account_reasons),
     (STATEMENTS, _statement_reasons),

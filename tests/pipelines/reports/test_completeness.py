@@ -210,6 +210,15 @@ def test_an_account_under_another_spelling_of_its_number_looks_the_same(
     assert len(completeness([*joined, *other], 20)["similarAccounts"]) == is_same
 
 
+@pytest.mark.parametrize(("days", "ends"), [((*range(46), 46), False), (range(46), True), ((0, 20, 40), False)])
+def test_an_account_that_stops_while_another_one_goes_on_is_a_reason(days: Sequence[int], *, ends: bool) -> None:
+    """A file cut on a good day would otherwise look current, because a row of a savings account is."""
+    savings = in_savings([row(0, "1"), row(60, "1")])
+    reasons = completeness([*(row(day, "5") for day in days), *savings], 60)["reasons"]
+    found = [each for each in reasons if each["code"] == "Completeness.AccountEnds"]
+    assert [(each["subject"], each["effect"]) for each in found] == [(MAIN_ID, None)] * ends
+
+
 def test_accounts_that_overlap_for_a_short_time_are_compared_in_that_time() -> None:
     """A feed that replaces another one may begin some days before the end of the other one."""
     first = [row(day, f"{day + 1}") for day in range(40)]

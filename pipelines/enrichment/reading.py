@@ -48,11 +48,11 @@ def read_rows(
     read = _recall(held, details, knowledge)
     sided = rows.with_columns(direction=_direction())
     places = _find_places(sided, read)
-    unread = places.is_null().arg_true()
-    if len(unread):
-        new = sided[unread]
+    missing = places.is_null().arg_true()
+    if len(missing):
+        new = sided[missing]
         read_now = _read(replace_details(new, details), knowledge).select(read.columns)
-        places = places.scatter(unread, _find_places(new, read_now) + read.height)
+        places = places.scatter(missing, _find_places(new, read_now) + read.height)
         read = pl.concat([read, read_now])
     if read.height > sided.height or not places.is_sorted():  # else they are in order, and copying takes memory
         read = take_rows(read, places)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from pipelines.vocabulary.schemas import last_stated
+
 ACCOUNT: Sequence[str] = ("customer_number", "account_id")
 DETAILS: Sequence[str] = ("account_type", "account_name")
 
@@ -14,7 +16,7 @@ def find_details(rows: pl.DataFrame) -> pl.DataFrame:
     Args:
         rows: those that were revised or replaced by their posting included, because what they state still holds.
     """
-    return rows.group_by(ACCOUNT).agg(pl.col(DETAILS).sort_by("received_seq", "date").drop_nulls().last())
+    return rows.group_by(ACCOUNT).agg(last_stated(DETAILS))
 
 
 def replace_details(rows: pl.DataFrame, details: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ import polars as pl
 
 from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.report_values import uuid_text
-from pipelines.vocabulary.schemas import MONEY, not_retracted, posted
+from pipelines.vocabulary.schemas import MONEY, last_stated, not_retracted, posted
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)
@@ -44,8 +44,7 @@ def describe_accounts(stated: pl.LazyFrame) -> pl.LazyFrame:
     Args:
         stated: of `state_details`.
     """
-    last_stated = pl.col(DETAILS).sort_by("received_seq", "date").drop_nulls().last()
-    described = stated.group_by(BY_ACCOUNT).agg(last_stated, pl.col("is_posted").any())
+    described = stated.group_by(BY_ACCOUNT).agg(last_stated(DETAILS), pl.col("is_posted").any())
     return described.filter("is_posted").drop("is_posted")
 
 

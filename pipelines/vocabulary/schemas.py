@@ -5,6 +5,7 @@ business time zone; timestamps are UTC. Ids are the 16 bytes of a UUID (`Binary`
 and read in a tenth of the time.
 """
 
+from collections.abc import Sequence
 from functools import cache
 
 import polars as pl
@@ -237,6 +238,11 @@ def not_retracted() -> pl.Expr:
 def posted() -> pl.Expr:
     """Return whether reports may count a row: it is current and not pending."""
     return current() & (pl.col("status") == "posted")
+
+
+def last_stated(names: Sequence[str]) -> pl.Expr:
+    """Return for each of these columns what the last submission that states it states, on its latest day."""
+    return pl.col(names).sort_by("received_seq", "date").drop_nulls().last()
 
 
 def most_frequent(name: str) -> pl.Expr:

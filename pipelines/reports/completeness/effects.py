@@ -55,13 +55,8 @@ from pipelines.vocabulary.report_values import RATIO, score
 STALE_AFTER = 14  # days; our judgement, like the next
 SHORT_HISTORY = 90  # days
 ALL = "All"
-UNKNOWN = (
-    "NoTransactions",
-    "AccountEnds",
-    "RejectedRows",
-    "UnsharedLender",
-    "BasVariance",
-)  # reasons whose effect is unknown
+# Reasons whose effect is unknown.
+UNKNOWN = ("NoTransactions", "AccountEnds", "RejectedRows", "UnsharedLender", "BasVariance")
 _CAUSES = ("is_missing", "is_rounded", "is_shuffled", "is_unstated", "is_unreconciled")
 _CODES_OF_BREAKS = {"BalanceBreaks": "is_missing", "Rounding": "is_rounded", "RowOrder": "is_shuffled"}
 _CODES_OF_GAPS = {

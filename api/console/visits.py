@@ -30,8 +30,8 @@ from storage.access.sessions import Session
 from storage.core.store import Store
 
 FORM_BYTES: Final = 2_000_000  # a policy's document is the largest; uploads are streamed on
-SAID: Final = "tidemark_said"  # the cookie with a sentence for the next page
-SAID_FOR_S: Final = 60
+NOTICE_COOKIE: Final = "tidemark_notice"  # holds a sentence that the next page shows
+NOTICE_FOR_S: Final = 60
 
 
 class SignInNeeded(Exception):
@@ -124,20 +124,20 @@ class Page:
         await self.form()
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Render a template, with what every page shows: the user, what it may do, and what the last action said."""
-        said = unquote(self.request.cookies.get(SAID, ""))
-        frame = {"page": self, "user": self.session.user, "client_name": self.session.client_name, "said": said}
+        """Render a template with what every page shows: the user, their rights, and the notice of the last action."""
+        notice = unquote(self.request.cookies.get(NOTICE_COOKIE, ""))
+        frame = {"page": self, "user": self.session.user, "client_name": self.session.client_name, "notice": notice}
         store: Store = self.request.app.state.store
         response = rendering.render_page(template, frame | values, store.settings.zone, status)
-        if said:
-            response.delete_cookie(SAID)
+        if notice:
+            response.delete_cookie(NOTICE_COOKIE)
         return response
 
-    def to(self, path: str, said: str = "") -> Response:
+    def to(self, path: str, notice: str = "") -> Response:
         """Redirect to a page of the console, which shows what was done."""
         response = RedirectResponse(path, 303)
-        if said:
-            response.set_cookie(SAID, quote(said), max_age=SAID_FOR_S, httponly=True, samesite="lax")
+        if notice:
+            response.set_cookie(NOTICE_COOKIE, quote(notice), max_age=NOTICE_FOR_S, httponly=True, samesite="lax")
         return response
 
     def _check_token(self, sent: str) -> None:

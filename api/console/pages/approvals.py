@@ -49,7 +49,7 @@ async def withdraw(page: SignedIn, approval_id: str) -> Response:
     return await _decide(page, approval_id, "withdraw", None, "It is withdrawn.")
 
 
-async def _decide(page: Page, approval_id: str, how: str, body: Any, said: str) -> Response:
+async def _decide(page: Page, approval_id: str, how: str, body: Any, notice: str) -> Response:
     try:
         await page.post("approvals", approval_id, how, json=body)
     except Refused as refusal:
@@ -57,7 +57,7 @@ async def _decide(page: Page, approval_id: str, how: str, body: Any, said: str) 
             raise
         found = await page.get("approvals", status="pending", page=1, count=ON_PAGE)
         return await _list(page, found, {"status": "pending", "kind": ""}, refusal)
-    return page.to("/approvals", said)
+    return page.to("/approvals", notice)
 
 
 async def _list(page: Page, found: Any, asked: dict[str, str], refusal: Refused | None = None) -> Response:

@@ -51,8 +51,8 @@ async def create_customer(page: SignedIn) -> Response:
         if not refused.faults:
             raise
         return page.show("new-customer.html", 400, sent=sent, faults=refused.faults)
-    said = "The customer is created." if made["created"] else "This customer exists already."
-    return page.to(f"/customers/{made['customerId']}", said)
+    notice = "The customer is created." if made["created"] else "This customer exists already."
+    return page.to(f"/customers/{made['customerId']}", notice)
 
 
 @router.get("/customers/{customer_id}")

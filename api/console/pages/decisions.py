@@ -81,10 +81,10 @@ async def override(page: SignedIn, evaluation_id: str) -> Response:
             raise
         return await _decision_page(page, evaluation_id, refusal, sent)
     is_requested = "approvalId" in done
-    said = (
+    notice = (
         "The override is requested: somebody else must approve it." if is_requested else "The decision is overridden."
     )
-    return page.to(f"/evaluations/{evaluation_id}", said)
+    return page.to(f"/evaluations/{evaluation_id}", notice)
 
 
 @router.get("/evaluations/{evaluation_id}/changes")
@@ -159,7 +159,7 @@ async def _decision_page(
     record = found["record"]
     answer, policy = record["answer"], await _policy(page, found)
     titles = _list_titles(policy)
-    said = {rule["code"]: rule["message"] for step in policy["document"]["steps"] for rule in step["rules"]}
+    messages = {rule["code"]: rule["message"] for step in policy["document"]["steps"] for rule in step["rules"]}
     pending = await _pending_override(page, evaluation_id)
     is_real = not found["whatIf"] and found["shadowOf"] is None
     here = f"/evaluations/{evaluation_id}"
@@ -185,7 +185,7 @@ async def _decision_page(
             if metric["slug"] in record["metrics"]
         ],
         steps=[
-            {**step, "rules": [_rule(each, titles, said) for each in step["rules"]]}
+            {**step, "rules": [_rule(each, titles, messages) for each in step["rules"]]}
             for step in record["trace"]["steps"]
         ],
         is_real=is_real,
@@ -249,12 +249,12 @@ def _change(found: Mapping[str, Any], named: tuple[str, str | None]) -> dict[str
     return {"title": title, "format": format_, "value": found["value"], "at": decided}
 
 
-def _rule(traced: Mapping[str, Any], titles: Titles, said: Mapping[str, str]) -> dict[str, Any]:
+def _rule(traced: Mapping[str, Any], titles: Titles, messages: Mapping[str, str]) -> dict[str, Any]:
     """Return a traced rule with its message, and with the values that its condition read, each once."""
     read = {(kind, name): value for kind, name, value in _read(traced["condition"])}
     values = [(*titles[of], value) for of, value in read.items()]
     code = traced["code"]
-    return {"code": code, "message": said[code], "counted": traced["counted"], "read": values}
+    return {"code": code, "message": messages[code], "counted": traced["counted"], "read": values}
 
 
 def _read(node: Mapping[str, Any]) -> Iterator[tuple[str, str, Decimal | str | bool | None]]:

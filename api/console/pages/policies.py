@@ -100,8 +100,8 @@ async def set_challenger(page: SignedIn, slug: str) -> Response:
         await page.put("decision-policies", slug, "challenger", json={"version": version, "percent": percent})
     except Refused as refusal:
         return await _show_refusal(page, slug, refusal)
-    said = f"Version {version} decides beside the published version for {percent} % of the customers, without effect."
-    return page.to(f"/policies/{slug}", said)
+    notice = f"Version {version} decides beside the published version for {percent} % of the customers, without effect."
+    return page.to(f"/policies/{slug}", notice)
 
 
 @router.post("/policies/{slug}/archive")

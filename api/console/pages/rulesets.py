@@ -90,8 +90,8 @@ async def switch_ruleset(page: SignedIn, ruleset_id: str) -> Response:
         if refusal.status not in (400, 409):
             raise
         return await _ruleset_page(page, ruleset_id, refusal)
-    said = "The ruleset watches from now on." if active else "The ruleset watches nobody any more."
-    return page.to(f"/rulesets/{ruleset_id}", REQUESTED if "approvalId" in done else said)
+    notice = "The ruleset watches from now on." if active else "The ruleset watches nobody any more."
+    return page.to(f"/rulesets/{ruleset_id}", REQUESTED if "approvalId" in done else notice)
 
 
 @router.post("/rulesets/{ruleset_id}/archive")

@@ -105,12 +105,12 @@ async def undo_correction(page: SignedIn, customer_id: str, correction_id: str) 
 
 def _correction(form: FormData, transaction: dict[str, Any]) -> dict[str, Any]:
     """Return the correction that a form asks for: of one transaction, or of all with its counterparty or its text."""
-    said = {name: form.get(name) for name in ("category", "counterpartyName")}
+    changes = {name: form.get(name) for name in ("category", "counterpartyName")}
     if form.get("which") != SIMILAR:
-        return {**said, "transactionId": transaction["transactionId"]}
+        return {**changes, "transactionId": transaction["transactionId"]}
     name, text = transaction["counterparty"]["name"], transaction["cleanDescription"] or transaction["description"]
     target = {"counterparty": name} if name else {"pattern": text}
-    return {**said, **target, "direction": transaction["direction"]}
+    return {**changes, **target, "direction": transaction["direction"]}
 
 
 async def _transaction(page: Page, customer_id: str, transaction_id: str) -> dict[str, Any]:

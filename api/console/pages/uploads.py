@@ -80,8 +80,10 @@ async def show_job(page: SignedIn, customer_id: str, job_id: str) -> Response:
     customer = await page.get("customer", customer_id)
     job = await page.get("jobs", job_id, "status")
     statements = await page.get("customer", customer_id, "statements", jobId=job_id)
-    said = {f"File {file['position']}: {file['refused']['message']}" for file in files["files"] if file["refused"]}
-    warnings = [each | {"remedy": remedy_of(each["code"])} for each in job["warnings"] if each["message"] not in said]
+    refusals = {f"File {file['position']}: {file['refused']['message']}" for file in files["files"] if file["refused"]}
+    warnings = [
+        each | {"remedy": remedy_of(each["code"])} for each in job["warnings"] if each["message"] not in refusals
+    ]
     return page.show(
         "job.html",
         customer=customer,

@@ -90,10 +90,10 @@ async def resend_delivery(page: SignedIn, subscription_id: str, delivery_id: str
     return page.to(f"/admin/webhooks/{subscription_id}", "The delivery is sent again.")
 
 
-async def _act(page: Page, subscription_id: str, action: str, said: str) -> Response:
+async def _act(page: Page, subscription_id: str, action: str, notice: str) -> Response:
     await page.check_form()
     await page.post(*HOOKS, subscription_id, action)
-    return page.to(f"/admin/webhooks/{subscription_id}", said)
+    return page.to(f"/admin/webhooks/{subscription_id}", notice)
 
 
 def _form(page: Page, given: Mapping[str, str], refusal: Refused | None = None) -> Response:
@@ -101,9 +101,11 @@ def _form(page: Page, given: Mapping[str, str], refusal: Refused | None = None) 
     status = 200 if refusal is None else refusal.status
     faults: Mapping[str, str] = {} if refusal is None else refusal.faults
     unknown = {
-        pointer.removeprefix("/customerIds/"): said for pointer, said in faults.items() if pointer.count("/") > 1
+        pointer.removeprefix("/customerIds/"): message for pointer, message in faults.items() if pointer.count("/") > 1
     }
-    customers_fault = faults.get("/customerIds") or " ".join(f"Id {int(n) + 1}: {said}" for n, said in unknown.items())
+    customers_fault = faults.get("/customerIds") or " ".join(
+        f"Id {int(n) + 1}: {message}" for n, message in unknown.items()
+    )
     shown = {"given": given, "types": TYPES, "refusal": refusal, "customers_fault": customers_fault}
     return page.show("admin-webhook-new.html", status, **shown)
 

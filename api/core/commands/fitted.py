@@ -9,5 +9,5 @@ from pipelines.vocabulary.taxonomy import describe_other_version
 
 def warn_of_taxonomy(model: object, facts: Mapping[str, Any]) -> None:
     """Print a warning if the facts of a model state another version of the taxonomy than the present one."""
-    if said := describe_other_version(facts):
-        warn(f"model {model}: {said}")
+    if difference := describe_other_version(facts):
+        warn(f"model {model}: {difference}")

@@ -87,8 +87,8 @@ class Lists:
         """Return the phrases to search for, the longest first, each with the party that it names."""
         saying = [(phrase, party) for party in counterparties.load_parties() for phrase in party.says]
         wanted = search_literals([phrase for phrase, _ in saying])
-        said = [(literal, party) for literal, (_, party) in zip(wanted, saying, strict=True)]
-        return sorted(said, key=lambda each: (-len(each[0]), each[0]))
+        ranked = [(literal, party) for literal, (_, party) in zip(wanted, saying, strict=True)]
+        return sorted(ranked, key=lambda each: (-len(each[0]), each[0]))
 
     @cached_property
     def evaluations(self) -> list[NameSearch]:
@@ -101,19 +101,21 @@ class Lists:
 
     @cached_property
     def counterparties(self) -> pl.DataFrame:
-        """Return the phrase found in a text (`said`) with COUNTERPARTY."""
+        """Return the phrase found in a text (`phrase`) with COUNTERPARTY."""
         rows = [
             (_words(literal), party.purpose.slug, party.purpose.credit, party.purpose.debit)
             for literal, party in self._phrases
         ]
-        columns = ("said", *COUNTERPARTY)
-        return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row").unique("said", keep="first")
+        columns = ("phrase", *COUNTERPARTY)
+        return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row").unique("phrase", keep="first")
 
 
-def _evaluations(said: Sequence[tuple[str, Party]]) -> Iterator[NameSearch]:
-    if plain := [literal for literal, party in said if not party.unless]:
+def _evaluations(phrases: Sequence[tuple[str, Party]]) -> Iterator[NameSearch]:
+    if plain := [literal for literal, party in phrases if not party.unless]:
         yield NameSearch(expression(plain))
-    yield from (NameSearch(expression([literal]), _pattern_of(party.unless)) for literal, party in said if party.unless)
+    yield from (
+        NameSearch(expression([literal]), _pattern_of(party.unless)) for literal, party in phrases if party.unless
+    )
 
 
 def _pattern_of_any(phrases: Sequence[str]) -> str | None:
@@ -157,7 +159,7 @@ class InPandas:
         self._evaluations = [
             (re.compile(f"({evaluate.says})"), _compile(evaluate.unless)) for evaluate in lists.evaluations
         ]
-        self._counterparties = lists.counterparties.to_pandas().set_index("said")
+        self._counterparties = lists.counterparties.to_pandas().set_index("phrase")
         self._decisive = list(map(_CompiledClause.of, lists.clauses("decisive")))
         self._indicative = list(map(_CompiledClause.of, lists.clauses("indicative")))
 
@@ -184,13 +186,13 @@ class InPandas:
 
     def _read_names(self, words: "pd.Series[str]") -> "pd.Series[str]":
         """Return the words that name a counterparty in the lists."""
-        said = pd.Series(None, index=words.index, dtype="object")
+        phrase = pd.Series(None, index=words.index, dtype="object")
         for says, unless in self._evaluations:
-            left = words[said.isna()]
+            left = words[phrase.isna()]
             if unless is not None:
                 left = left[~left.str.contains(unless)]
-            said = said.fillna(left.str.extract(says, expand=False))
-        return said
+            phrase = phrase.fillna(left.str.extract(says, expand=False))
+        return phrase
 
 
 @dataclass(frozen=True)
@@ -259,8 +261,8 @@ def _statement(lists: Lists) -> str:
     unknown = f"CASE direction WHEN 'credit' THEN '{UNKNOWN['credit']}' ELSE '{UNKNOWN['debit']}' END"
     return f"""
         WITH worded AS (SELECT *, {_clean("upper(description)")} AS words FROM narratives),
-        named AS (SELECT *, CASE {names} END AS said FROM worded),
-        known AS (SELECT * FROM named LEFT JOIN counterparties USING (said))
+        named AS (SELECT *, CASE {names} END AS phrase FROM worded),
+        known AS (SELECT * FROM named LEFT JOIN counterparties USING (phrase))
         SELECT coalesce(
             CASE {_when_clauses(lists.clauses("decisive"))} END,
             CASE direction WHEN 'credit' THEN credit ELSE debit END,

@@ -54,8 +54,8 @@ class Brands:
         if unknown := set(listed["purpose"]) - purposes.keys():
             raise RuleError(f"{BRANDS}: there is no purpose {', '.join(sorted(unknown))}")
         phrases = listed.with_columns(phrase=pl.concat_str(pl.lit(_STARTS), "spelling"))
-        said = phrases.select("name", "purpose", "phrase").rows()
-        self._directory = Directory([Party(name, purposes[purpose], [phrase]) for name, purpose, phrase in said])
+        named = phrases.select("name", "purpose", "phrase").rows()
+        self._directory = Directory([Party(name, purposes[purpose], [phrase]) for name, purpose, phrase in named])
         self._needs = phrases.select("phrase", "needs")
 
     @property

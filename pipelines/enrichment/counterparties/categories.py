@@ -127,8 +127,8 @@ def ask_model(rows: pl.DataFrame, model: Model, least: float = MIN_LEARNED) -> p
     unsure = numbered.filter(pl.col("confidence") < SURE, ~_is_unknowable())
     is_shipped = pl.lit(model.name == load_base().name)
     bare = is_shipped & _is_only_a_person()
-    said = unsure.select("row", "direction", "counterparty_name", rule=_category_by_rule(), bare=bare)
-    answers = said.hstack(model.predict(unsure.drop("row")))
+    asked = unsure.select("row", "direction", "counterparty_name", rule=_category_by_rule(), bare=bare)
+    answers = asked.hstack(model.predict(unsure.drop("row")))
     doubts = answers.select("row", doubt=_read_doubts(unsure.select("row", "category"), answers))
     likely = (pl.col("confidence") >= least) & ~pl.col("bare")
     possible = answers.filter(_fits_side() & ~_is_named_transfer())
@@ -181,14 +181,14 @@ def _unknown_by_side() -> pl.Expr:
     return pl.when(money_in).then(pl.lit(UNKNOWN_CREDIT.slug)).otherwise(pl.lit(UNKNOWN_DEBIT.slug))
 
 
-def _read_doubts(said: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
-    """Return for each row the model's probability of the category that rules and names gave (`said`).
+def _read_doubts(decided: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
+    """Return for each row the model's probability of the category that rules and names gave (`decided`).
 
     A category that the model does not even list as an alternative is less likely than MIN_ALTERNATIVE.
     """
     others = answers.select("row", "alternatives").explode("alternatives").drop_nulls().unnest("alternatives")
     listed = pl.concat([answers.select(others.columns), others])
-    found = said.join(listed, on=["row", "category"], how="left", validate="1:1", maintain_order="left")
+    found = decided.join(listed, on=["row", "category"], how="left", validate="1:1", maintain_order="left")
     return found["confidence"].fill_null(MIN_ALTERNATIVE)
 
 
@@ -205,10 +205,10 @@ def _is_only_a_person() -> pl.Expr:
     It may be from a customer, a friend or an owner. The shipped model has mostly seen persons who also print what they
     pay for; a client's own model may know these persons.
     """
-    said = bare_words(pl.col("clean_description")).str.split(" ")
+    words = bare_words(pl.col("clean_description")).str.split(" ")
     name = bare_words(pl.col("counterparty_name").str.to_uppercase()).str.split(" ")
     other = pl.element().str.contains("..|[0-9]") & ~pl.element().is_in(_WITHOUT_PURPOSE)
-    is_bare = said.list.set_difference(name).list.eval(pl.element().filter(other)).list.len() == 0
+    is_bare = words.list.set_difference(name).list.eval(pl.element().filter(other)).list.len() == 0
     nameless = pl.col("category_source") == pl.lit("fallback", CategorySource)
     by_transfer = ~pl.col("channel").is_in(["card", "eftpos"]) & pl.col("location").is_null()
     return (nameless & (pl.col("counterparty_kind") == "person") & by_transfer & is_bare).fill_null(value=False)

@@ -188,21 +188,24 @@ def _read_categories(corrections: pl.DataFrame) -> pl.DataFrame:
     return saying.select(
         "customer_number",
         category_position="position",
-        said_category="category",
-        said_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
-        said_source=pl.when(single).then(pl.lit("correction")).otherwise(pl.lit("client_rule")).cast(CategorySource),
-        said_basis=pl.format("correction {}: {}", _id_text(), what),
+        corrected_category="category",
+        corrected_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
+        corrected_source=pl.when(single)
+        .then(pl.lit("correction"))
+        .otherwise(pl.lit("client_rule"))
+        .cast(CategorySource),
+        corrected_basis=pl.format("correction {}: {}", _id_text(), what),
     )
 
 
 def _read_names(corrections: pl.DataFrame) -> pl.DataFrame:
     """Return the counterparty that each correction gives."""
     naming = corrections.filter(pl.col("counterparty_name").is_not_null())
-    return naming.pipe(_add_bare_words, "counterparty_name", "said_counterparty").select(
+    return naming.pipe(_add_bare_words, "counterparty_name", "corrected_counterparty").select(
         "customer_number",
-        "said_counterparty",
+        "corrected_counterparty",
         name_position="position",
-        said_name="counterparty_name",
+        corrected_name="counterparty_name",
         named_by=pl.format("name by correction {}", _id_text()),
     )
 
@@ -213,13 +216,13 @@ def _id_text() -> pl.Expr:
 
 
 def _corrected_category() -> list[pl.Expr]:
-    said = pl.col("said_category").is_not_null()
+    is_corrected = pl.col("corrected_category").is_not_null()
     return [
-        pl.coalesce("said_category", "category").alias("category"),
-        pl.coalesce("said_group", "category_group").alias("category_group"),
-        pl.coalesce("said_source", "category_source").alias("category_source"),
-        pl.coalesce("said_basis", "category_basis").alias("category_basis"),
-        pl.when(said).then(pl.lit(CONFIDENCE)).otherwise("confidence").alias("confidence"),
+        pl.coalesce("corrected_category", "category").alias("category"),
+        pl.coalesce("corrected_group", "category_group").alias("category_group"),
+        pl.coalesce("corrected_source", "category_source").alias("category_source"),
+        pl.coalesce("corrected_basis", "category_basis").alias("category_basis"),
+        pl.when(is_corrected).then(pl.lit(CONFIDENCE)).otherwise("confidence").alias("confidence"),
     ]
 
 
@@ -228,12 +231,12 @@ def _corrected_name() -> list[pl.Expr]:
 
     Kind, lender and ABN are cleared if the new name is a different counterparty, and kept for another spelling.
     """
-    renamed = pl.col("said_name").is_not_null()
-    somebody_else = renamed & pl.col("said_counterparty").ne_missing(pl.col("key"))
+    renamed = pl.col("corrected_name").is_not_null()
+    somebody_else = renamed & pl.col("corrected_counterparty").ne_missing(pl.col("key"))
     basis = pl.concat_str("category_basis", "named_by", separator="; ", ignore_nulls=True)
     return [
-        pl.coalesce("said_name", "counterparty_name").alias("counterparty_name"),
-        pl.when(renamed).then("said_counterparty").otherwise("counterparty_group").alias("counterparty_group"),
+        pl.coalesce("corrected_name", "counterparty_name").alias("counterparty_name"),
+        pl.when(renamed).then("corrected_counterparty").otherwise("counterparty_group").alias("counterparty_group"),
         pl.when(renamed).then(basis).otherwise("category_basis").alias("category_basis"),
         *(pl.when(~somebody_else).then(name).alias(name) for name in _OF_A_COUNTERPARTY),
     ]
@@ -278,11 +281,13 @@ def _prefix_positions(kind: str) -> dict[str, str]:
 
 def _last_positions(corrections: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Return for each key the position of its last correction with a category, and of its last with a name."""
-    said = {"category_position": "category", "name_position": "counterparty_name"}
+    correcting = {"category_position": "category", "name_position": "counterparty_name"}
     return (
         corrections.filter(pl.all_horizontal(pl.col(keys).is_not_null()))
         .group_by(keys)
-        .agg(pl.col("position").filter(pl.col(what).is_not_null()).max().alias(name) for name, what in said.items())
+        .agg(
+            pl.col("position").filter(pl.col(what).is_not_null()).max().alias(name) for name, what in correcting.items()
+        )
     )
 
 
@@ -305,7 +310,7 @@ def _decide_by_counterparty(timed: pl.DataFrame, corrections: pl.DataFrame) -> p
     by_party = _split_by_side(corrections.filter(pl.col("counterparty_group").is_not_null()))
     if by_party.is_empty():
         return pl.DataFrame(schema={"row": timed.schema["row"], **_NO_POSITIONS})
-    names = _read_names(corrections).select("customer_number", "name_position", named="said_counterparty")
+    names = _read_names(corrections).select("customer_number", "name_position", named="corrected_counterparty")
     worded, single = pl.col("worded_name_position"), pl.col("single_name_position")
     before_single = pl.coalesce(single - 1, _ALWAYS)
     found = timed.with_columns(since=_FROM_THE_START, through=pl.coalesce(worded - 1, before_single), renames=True)

@@ -96,12 +96,12 @@ class Directory:
         saying = [(phrase, number) for number, party in enumerate(parties) for phrase in party.says]
         wanted = dict(zip(saying, search_literals([phrase for phrase, _ in saying]), strict=True))
         # the first that is found wins
-        saying.sort(key=lambda said: (not parties[said[1]].is_own, -len(wanted[said]), wanted[said]))
+        saying.sort(key=lambda naming: (not parties[naming[1]].is_own, -len(wanted[naming]), wanted[naming]))
         excluding = [(phrase, number) for number, party in enumerate(parties) for phrase in party.unless]
         self._parties = pl.DataFrame(list(starmap(_party_columns, enumerate(parties))), _PARTIES, orient="row")
         self._saying = _number_phrases(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
         self._excluding = _number_phrases(excluding).select("phrase", "party")
-        guarded = [(wanted[said].rstrip(), *_guards(said[0], parties[said[1]])) for said in saying]
+        guarded = [(wanted[naming].rstrip(), *_guards(naming[0], parties[naming[1]])) for naming in saying]
         ranked = pl.DataFrame(guarded, _GUARDED, orient="row").with_row_index("rank")
         self._guarded = ranked.filter(pl.col("is_adverse") | pl.col("is_personal"))
         self._shops = ranked.filter("is_shop")
@@ -259,7 +259,7 @@ def _list_categories(side: Sign) -> Iterator[str]:
 
 
 def _check_lists(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Iterator[Fault]:
-    said: list[tuple[str, Fault]] = []  # phrase, and where it stands
+    listed: list[tuple[str, Fault]] = []  # phrase, and where it stands
     for file, purposed in lists.items():
         for purpose, parties in purposed.items():
             if purpose not in purposes:
@@ -272,13 +272,13 @@ def _check_lists(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Itera
                     yield replace(here, says="takes a list of phrases, or `says` and `unless`: [ACME TOOLS, ACME PTY*]")
                 found = [fault for phrase in list_phrases(entry) if (fault := find_phrase_fault(phrase))]
                 yield from (replace(here, says=fault) for fault in found)
-                said += [(phrase, here) for phrase in says if not found]
-    yield from _find_repetitions(said)
+                listed += [(phrase, here) for phrase in says if not found]
+    yield from _find_repetitions(listed)
 
 
-def _find_repetitions(said: Sequence[tuple[str, Fault]]) -> Iterator[Fault]:
+def _find_repetitions(listed: Sequence[tuple[str, Fault]]) -> Iterator[Fault]:
     first: dict[str, Fault] = {}
-    for (phrase, here), wanted in zip(said, search_literals([phrase for phrase, _ in said]), strict=True):
+    for (phrase, here), wanted in zip(listed, search_literals([phrase for phrase, _ in listed]), strict=True):
         there = first.setdefault(wanted, here)
         if there != here:
             says = f"{phrase!r} is already listed under {there.file}, {there.place}: remove one of them"

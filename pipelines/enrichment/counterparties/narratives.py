@@ -72,13 +72,13 @@ def _read_slice(known: Lists, keys: pl.DataFrame) -> pl.DataFrame:
     whole = known.cut_names.find_whole(fields["clean_description"]).alias("whole_name")
     read = keys.hstack([texts, find_abns(texts), *fields, whole]).with_columns(is_card=is_card())
     read = read.with_columns(spelt=spell_out(read["clean_description"], read["is_card"]))
-    said = [
+    parts = [
         words_of(_without_customer(pl.col("text")), numbers),
         pl.format(" ^ {} $ ", "whole_name").fill_null(""),
         words_of(pl.col("spelt"), numbers).fill_null(""),
         pl.when("is_card").then(pl.lit(f" {BY_CARD} ")).otherwise(pl.lit("")),
     ]
-    read = read.with_columns(words=pl.concat_str(said)).drop("is_card", "spelt")
+    read = read.with_columns(words=pl.concat_str(parts)).drop("is_card", "spelt")
     alike = read.unique(ALIKE).select(*ALIKE, *_OF_TEXT).with_row_index("alike")
     concluded = alike.drop(_OF_TEXT).join(_categorise(known, alike), on="alike", validate="1:1").drop("alike")
     return read.join(concluded, on=ALIKE, validate="m:1", nulls_equal=True).drop(*KEY, "words", "whole_name")
@@ -136,8 +136,8 @@ def _name_parties(listed: pl.DataFrame) -> pl.DataFrame:
     A listed bank is the counterparty only if the text names no other party: usually it is just the bank that paid.
     """
     other = pl.col("purpose").ne_missing("bank")
-    said = [pl.when(other).then(f"counterparty_{each}").alias(f"listed_{each}") for each in ("name", "kind")]
-    names = name_counterparties(listed.select("text", "clean_description", *said))
+    by_lists = [pl.when(other).then(f"counterparty_{each}").alias(f"listed_{each}") for each in ("name", "kind")]
+    names = name_counterparties(listed.select("text", "clean_description", *by_lists))
     nameless = names["counterparty_name"].is_null()
     banks = listed.select(pl.when(nameless).then(f"counterparty_{each}").alias(each) for each in ("name", "kind"))
     return names.with_columns(

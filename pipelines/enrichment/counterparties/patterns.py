@@ -109,9 +109,9 @@ class Rulebook:
             texts: distinct texts, prepared by `words_of`.
             keys: schema KEYS; `text_number` is a position in `texts`.
         """
-        said = self._match_words(texts)
+        fulfilled = self._match_words(texts)
         slug = pl.when(pl.col("direction") == "credit").then("credit").otherwise("debit")
-        held = keys.join(said, on="text_number").join(self._rules, on="rule").with_columns(category=slug)
+        held = keys.join(fulfilled, on="text_number").join(self._rules, on="rule").with_columns(category=slug)
         held = held.filter(pl.col("category").is_not_null())
         for column, admitted in self._list_admitted.items():
             free, bound = held.filter(~pl.col(f"by_{column}")), held.filter(f"by_{column}")
@@ -121,10 +121,10 @@ class Rulebook:
     def _match_words(self, texts: pl.Series) -> pl.DataFrame:
         """Return `text_number`, `rule` and `phrase` (one of those found) of rules that the words of a text satisfy."""
         hits = self._phrases.find(texts).join(self._numbered.drop("words"), on="phrase")
-        said = ("text_number", "rule", "phrase")
-        alone = hits.join(self._alone, on="rule", how="semi").select(said)
+        columns = ("text_number", "rule", "phrase")
+        alone = hits.join(self._alone, on="rule", how="semi").select(columns)
         together = hits.join(self._alone, on="rule", how="anti").pipe(self._select_satisfied)
-        return pl.concat([alone, together.select(said)]).group_by("text_number", "rule").agg(pl.col("phrase").min())
+        return pl.concat([alone, together.select(columns)]).group_by("text_number", "rule").agg(pl.col("phrase").min())
 
     def _select_satisfied(self, hits: pl.DataFrame) -> pl.DataFrame:
         """Select the rules that need several phrases and have all of them, and none of `unless`."""

@@ -84,7 +84,7 @@ def weigh_kinds(payers: pl.DataFrame, of_payers: pl.DataFrame, sharpness: float 
     """
     model = load()
     sharpness = load_sharpness() if sharpness is None else sharpness
-    holds = model.find_conditions_met(payers) & model.find_said(payers, of_payers)
+    holds = model.find_conditions_met(payers) & model.find_phrases_met(payers, of_payers)
     nobody = np.zeros((payers.height, len(KINDS)), np.bool_)
     first = _share(model.add_up(model.find_first_signs(holds, nobody)) * sharpness)
     place = model.find_first_signs(holds, _find_beside(payers, first))
@@ -169,7 +169,7 @@ class Model:
         met: Flags = payers.select(self._meets_conditions).to_numpy()
         return met
 
-    def find_said(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> Flags:
+    def find_phrases_met(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> Flags:
         """Return payers × signs: whether the sign needs no phrases, or they are in the payments' texts or in the
         account's name.
         """
@@ -181,8 +181,8 @@ class Model:
         times = np.zeros((payers.height, len(self._is_of_holder)), np.int32)
         np.add.at(times, (payer_of[text], sign), 1)
         number = np.bincount(payments["payer_number"], minlength=payers.height)[:, None]
-        said: Flags = times >= np.where(self._is_of_holder, 1, np.maximum(number * SAYS_FROM, 1))
-        return said | ~self._needs_words
+        has_phrases: Flags = times >= np.where(self._is_of_holder, 1, np.maximum(number * SAYS_FROM, 1))
+        return has_phrases | ~self._needs_words
 
     def _find_signs(self, descriptions: pl.Series, names: pl.Series) -> tuple[Integers, Integers]:
         """Return the places of texts, first descriptions and then accounts' names, and the signs that each has."""

@@ -132,12 +132,12 @@ def _find_by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     distinct = phrases["party_basis"].unique(maintain_order=True)
     texts = rows["text"].unique(maintain_order=True)
     hits = Phrasebook(distinct.to_list()).find(texts)
-    said = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": distinct.gather(hits["phrase"])})
+    named = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": distinct.gather(hits["phrase"])})
     longest = pl.col("party_basis").str.len_chars()
     best = (
         rows.select(key)
         .unique()
-        .join(said, on="text")
+        .join(named, on="text")
         .join(phrases, on=["customer_number", "party_basis"])
         .sort("party_confidence", longest, "related_party", "party_basis", descending=[True, True, False, False])
         .unique(key, keep="first", maintain_order=True)
@@ -162,8 +162,8 @@ def list_printed_forms(name: str, *, entity: bool) -> dict[str, float]:
     """Return the forms in which texts print a name, as phrases, each with the confidence that it means this party."""
     ways: dict[str, float] = {}
     for spelled in (unicodedata.normalize("NFKC", name), _without_accents(name)):
-        said = _bare_words(spelled)
-        ways |= _list_company_forms(said) if entity else _list_person_forms(said)
+        words = _bare_words(spelled)
+        ways |= _list_company_forms(words) if entity else _list_person_forms(words)
     return {phrase: sure for phrase, sure in ways.items() if len(phrase) >= NAME_FROM or " " in phrase}
 
 
@@ -178,18 +178,18 @@ def _without_accents(name: str) -> str:
     return "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
 
 
-def _list_company_forms(said: str) -> dict[str, float]:
-    bare = " ".join(re.sub(_LEGAL_FORMS, " ", said).split()) or said
+def _list_company_forms(words: str) -> dict[str, float]:
+    bare = " ".join(re.sub(_LEGAL_FORMS, " ", words).split()) or words
     cuts = [bare[:end] for end in range(CUT_FROM, len(bare))]
     within_word = [cut for cut in cuts if bare[len(cut)] != " " and not cut.endswith(" ")]
     to_width = [bare[:width].strip() for width in FIELD_WIDTHS if width < len(bare)]
     return dict.fromkeys((*within_word, *to_width), INITIAL_CONFIDENCE) | {bare: NAME_CONFIDENCE}
 
 
-def _list_person_forms(said: str) -> dict[str, float]:
-    names = [each for each in said.split() if each not in _TITLES]
+def _list_person_forms(words: str) -> dict[str, float]:
+    names = [each for each in words.split() if each not in _TITLES]
     if len(names) < 2:
-        return {said: NAME_CONFIDENCE}
+        return {words: NAME_CONFIDENCE}
     *given, surname = names
     whole, initials = " ".join(given), " ".join(each[0] for each in given)
     first, initial = given[0], given[0][0]

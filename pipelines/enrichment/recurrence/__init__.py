@@ -136,9 +136,9 @@ def recurring_text(rows: pl.DataFrame) -> pl.Series:
 
 @cache
 def _recurring_words() -> pl.Expr:
-    said = pl.coalesce("clean_description", "description").str.to_uppercase()
-    again = said.str.replace_all(_PAYMENT_SPECIFIC, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
-    words = pl.when(again.str.len_bytes() > 0).then(again).otherwise(said)
+    text = pl.coalesce("clean_description", "description").str.to_uppercase()
+    again = text.str.replace_all(_PAYMENT_SPECIFIC, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
+    words = pl.when(again.str.len_bytes() > 0).then(again).otherwise(text)
     banked = pl.col("channel").is_in(_BANKED) & (pl.col("amount") > 0)
     return pl.when(banked).then(pl.lit(_CASH)).otherwise(words)
 

@@ -228,8 +228,8 @@ def _is_with_others() -> pl.Expr:
     named = pl.col("counterparty_kind").is_in(_NEVER_OWN_KINDS) | pl.col("related_party").is_not_null()
     guessed = (pl.col("category_source") == "learned") & (pl.col("confidence") < GUESS)
     categorised = pl.col("category").is_in(_NEVER_OWN) & ~guessed.fill_null(value=False)
-    said = pl.col("category").is_in(_TRANSFER_CATEGORIES).fill_null(value=False) | _has_transfer_words()
-    railed = pl.col("channel").is_in(_NEVER_OWN_CHANNELS) & ~said
+    is_transfer = pl.col("category").is_in(_TRANSFER_CATEGORIES).fill_null(value=False) | _has_transfer_words()
+    railed = pl.col("channel").is_in(_NEVER_OWN_CHANNELS) & ~is_transfer
     return pl.any_horizontal(each.fill_null(value=False) for each in (named, categorised, railed))
 
 

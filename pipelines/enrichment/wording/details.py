@@ -285,12 +285,12 @@ def _fill_empty(frame: pl.LazyFrame) -> pl.LazyFrame:
     """
     empty = pl.col("remainder").str.len_bytes() < 2
     words = pl.when(empty).then("rail").str.extract(f"^[A-Z /-]*[A-Z]{EDGE}", 0).str.replace(" (?:TO|FROM)$", "")
-    said = (
+    instead = (
         pl.when(pl.col("place").is_not_null())
         .then(pl.lit("CARD"))
         .when(pl.col("words").str.len_bytes() > 1)
         .then("words")
     )
     return frame.with_columns(words=words).with_columns(
-        clean_description=pl.when(empty).then(pl.coalesce(said, "whole")).otherwise("remainder")
+        clean_description=pl.when(empty).then(pl.coalesce(instead, "whole")).otherwise("remainder")
     )

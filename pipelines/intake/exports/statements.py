@@ -333,8 +333,8 @@ def _fault() -> pl.Expr:
 
 def _before_heading(lines: pl.Series) -> pl.DataFrame:
     message = "The line is before the heading, which may not apply to it."
-    said = {"field": pl.lit("line"), "code": pl.lit("Export.BeforeHeading"), "message": pl.lit(message)}
-    return lines.to_frame("line").with_columns(**said).cast(REFUSED)
+    refusal = {"field": pl.lit("line"), "code": pl.lit("Export.BeforeHeading"), "message": pl.lit(message)}
+    return lines.to_frame("line").with_columns(**refusal).cast(REFUSED)
 
 
 def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -438,9 +438,9 @@ def _type_of(words: pl.Expr) -> pl.Expr:
 
 def _description() -> pl.Expr:
     """Return the printed description in one line, with the payee in front if it has its own column."""
-    said, payee = pl.coalesce("description", "words"), pl.col("payee")
-    names_payee = said.str.to_lowercase().str.contains(payee.str.to_lowercase(), literal=True).fill_null(value=False)
-    stated = pl.concat_str(pl.when(~names_payee).then(payee), said, separator=" ", ignore_nulls=True)
+    printed, payee = pl.coalesce("description", "words"), pl.col("payee")
+    names_payee = printed.str.to_lowercase().str.contains(payee.str.to_lowercase(), literal=True).fill_null(value=False)
+    stated = pl.concat_str(pl.when(~names_payee).then(payee), printed, separator=" ", ignore_nulls=True)
     one_line = stated.str.replace_all(r"\s+", " ").str.strip_chars()
     return pl.coalesce(pl.when(one_line != "").then(one_line), "kind", pl.lit(NO_DESCRIPTION))
 

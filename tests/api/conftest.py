@@ -251,8 +251,8 @@ class Belongings(Mapping[str, str]):
         subscription = self._post("/v1/webhooks/subscriptions", hook)["webhookSubscriptionId"]
         account = {"transactions": [ITEM], "accountNumber": "12345678", "bsb": "062-000"}
         job_id = self._post(f"/v1/customer/{customer_id}/transactions", account)["jobId"]
-        said = {"pattern": "coffee", "category": "meals"}
-        correction = self._post(f"/v1/customer/{customer_id}/transactions/corrections", said)
+        instruction = {"pattern": "coffee", "category": "meals"}
+        correction = self._post(f"/v1/customer/{customer_id}/transactions/corrections", instruction)
         end_submissions(self._store, self.rows)
         [delivery] = self._get(f"/v1/webhooks/subscriptions/{subscription}/deliveries")["deliveries"]
         return {

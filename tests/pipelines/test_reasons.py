@@ -125,34 +125,34 @@ def facts(of: Iterable[Case]) -> Facts:
 def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
     quiet: list[list[Any]] = [[case.history - 1, 0, "bank_fees"], [0, 0, "bank_fees"]] if case.history else []
     for days, amount, category, *more in (*quiet, *case.rows):
-        said = more[0] if more else {}
-        for ago in (days if isinstance(days, list) else [days]) * said.get("times", 1):
+        details = more[0] if more else {}
+        for ago in (days if isinstance(days, list) else [days]) * details.get("times", 1):
             day = TODAY - timedelta(days=ago)
             yield {
                 "customer_number": number,
-                "account_id": said.get("account", "cash").encode().ljust(16),
-                "account_type": "credit_card" if said.get("account") == "card" else "transaction",
-                "credit_limit": _money(said.get("limit")),
+                "account_id": details.get("account", "cash").encode().ljust(16),
+                "account_type": "credit_card" if details.get("account") == "card" else "transaction",
+                "credit_limit": _money(details.get("limit")),
                 "received_seq": 1,
                 "since_seq": 1,
                 "status": "posted",
                 "date": day,
                 "amount": _money(amount),
-                "balance": _money(said.get("balance")),
+                "balance": _money(details.get("balance")),
                 "category": category,
-                "category_source": said.get("by", "pattern"),
+                "category_source": details.get("by", "pattern"),
                 "category_group": GROUPS[category],
                 "is_transfer": False,
-                "counterparty_group": said.get("party"),
-                "counterparty_lender_id": said.get("lender"),
-                "flags": said.get("flags", []),
-                "description": said.get("text", "text").replace("{day}", day.strftime("%d %b")),
-                "counterparty_name": said.get("name"),
-                "counterparty_kind": said.get("kind"),
-                "channel": said.get("channel"),
-                "other_account": said.get("number"),
-                "series_id": said["series"].encode() if "series" in said else None,
-                "balance_verified": said.get("verified"),
+                "counterparty_group": details.get("party"),
+                "counterparty_lender_id": details.get("lender"),
+                "flags": details.get("flags", []),
+                "description": details.get("text", "text").replace("{day}", day.strftime("%d %b")),
+                "counterparty_name": details.get("name"),
+                "counterparty_kind": details.get("kind"),
+                "channel": details.get("channel"),
+                "other_account": details.get("number"),
+                "series_id": details["series"].encode() if "series" in details else None,
+                "balance_verified": details.get("verified"),
             }
 
 

@@ -68,8 +68,8 @@ class Provider:
             return 400, {"error": "invalid_grant"}
         now = int(time())
         true = {"iss": self.issuer, "sub": "1", "aud": CLIENT_ID, "iat": now, "exp": now + 60, "nonce": asked["nonce"]}
-        said = {name: value for name, value in (true | claims).items() if value is not None}
-        id_token = jwt.encode({"alg": "RS256", "kid": "one"}, said, self.signs_with)
+        claimed = {name: value for name, value in (true | claims).items() if value is not None}
+        id_token = jwt.encode({"alg": "RS256", "kid": "one"}, claimed, self.signs_with)
         return 200, {"access_token": "x", "token_type": "Bearer", "id_token": id_token}
 
 

@@ -199,19 +199,19 @@ def test_a_decision_shows_why_and_what_would_change_it(place: Place) -> None:
 
 def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None:
     address = place.decide(**{"attribute.score": "400"})
-    said = {"outcome": "proceed", "reason": HOSTILE, "decidedBy": "J. Citizen"}
+    override = {"outcome": "proceed", "reason": HOSTILE, "decidedBy": "J. Citizen"}
     analyst, approver = place.people[Role.ANALYST], place.people[Role.APPROVER]
     assert "Override this decision" not in read_words(analyst.get(address))
-    assert analyst.post(f"{address}/override", **said).status_code == 403
-    assert "Reason must have 1 to" in read_words(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
-    nothing = read_words(approver.post(f"{address}/override", **said | {"reason": "", "decidedBy": ""}), 400)
+    assert analyst.post(f"{address}/override", **override).status_code == 403
+    assert "Reason must have 1 to" in read_words(approver.post(f"{address}/override", **override | {"reason": ""}), 400)
+    nothing = read_words(approver.post(f"{address}/override", **override | {"reason": "", "decidedBy": ""}), 400)
     assert re.search(r"Reason must have 1 to [\d,]+ characters\. Decided by must have 1 to", nothing)
-    beside = approver.post(f"{address}/override", **said | {"reason": ""}).text
+    beside = approver.post(f"{address}/override", **override | {"reason": ""}).text
     assert re.search('<textarea name="reason"[^>]* aria-describedby="reason-fault" aria-invalid="true"', beside)
     require_approvals(place.store, place.client, ApprovalKind.OVERRIDE)
-    assert "somebody else must approve it" in read_words(approver.post(f"{address}/override", **said))
+    assert "somebody else must approve it" in read_words(approver.post(f"{address}/override", **override))
     asked = {"reason": f"Seen: {HOSTILE}", "outcome": "conditional"}
-    assert "somebody else must approve it" in read_words(approver.post(f"{address}/override", **said | asked))
+    assert "somebody else must approve it" in read_words(approver.post(f"{address}/override", **override | asked))
     for visitor in (approver, analyst):
         text = read_words(visitor.get(address))
         assert "Decision: Blocked" in text
@@ -227,7 +227,7 @@ def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None
     approver.post(withdrawal[1])
     assert "An override waits" not in read_words(approver.get(address))
     require_approvals(place.store, place.client)
-    text = read_words(approver.post(f"{address}/override", **said))
+    text = read_words(approver.post(f"{address}/override", **override))
     for words in ("The decision is overridden.", "Decision: Proceed", "own outcome was Blocked", "J. Citizen"):
         assert words in text
 

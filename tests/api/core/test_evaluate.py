@@ -34,8 +34,8 @@ parametrize = pytest.mark.parametrize
 
 
 def rule(code: str, condition: Any, *actions: str) -> dict[str, Any]:
-    said = {"code": code, "message": f"{code} internally", "customerMessage": f"{code} for the customer"}
-    return {**said, "condition": condition, "recommendedActions": list(actions)}
+    texts = {"code": code, "message": f"{code} internally", "customerMessage": f"{code} for the customer"}
+    return {**texts, "condition": condition, "recommendedActions": list(actions)}
 
 
 DOCUMENT: dict[str, Any] = {
@@ -535,16 +535,16 @@ def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client)
     save_policy(store, client)
     evaluation_id = evaluate_successfully(client, with_score(client), inputs=INPUTS)["evaluationId"]
     before = read_evaluation(client, evaluation_id)
-    said = {"outcome": "blocked", "reason": "A call with the accountant.", "decidedBy": "A. Person"}
-    made = client.post(f"/v1/evaluations/{evaluation_id}/override", said)
+    override = {"outcome": "blocked", "reason": "A call with the accountant.", "decidedBy": "A. Person"}
+    made = client.post(f"/v1/evaluations/{evaluation_id}/override", override)
     assert (made.status_code, made.headers["Location"]) == (201, f"/v1/evaluations/{evaluation_id}")
     after = read_evaluation(client, evaluation_id)
     assert after["overrides"] == [made.json()["data"]]
-    assert after["overrides"][0].items() >= said.items()
+    assert after["overrides"][0].items() >= override.items()
     assert {**after, "overrides": [], "overriddenOutcome": None} == before
     [listed] = client.get(f"/v1/customer/{after['customerId']}/evaluations").json()["data"]["evaluations"]
     assert (listed["outcome"], listed["overriddenOutcome"]) == ("proceed", "blocked")
-    assert describe_refusal(client.post(f"/v1/evaluations/{evaluation_id}/override", {**said, "outcome": "maybe"}))[
+    assert describe_refusal(client.post(f"/v1/evaluations/{evaluation_id}/override", {**override, "outcome": "maybe"}))[
         :2
     ] == (
         400,
@@ -562,9 +562,9 @@ def test_what_ifs_and_shadow_runs_can_not_be_overridden(store: Store, client: Cl
     what_if = evaluate_successfully(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})[
         "evaluationId"
     ]
-    said = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
+    override = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
     for each in (shadow, what_if):
-        answer = client.post(f"/v1/evaluations/{each}/override", said)
+        answer = client.post(f"/v1/evaluations/{each}/override", override)
         assert describe_refusal(answer)[:2] == (409, "Evaluation.NotADecision")
 
 

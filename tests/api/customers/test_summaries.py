@@ -60,8 +60,8 @@ def test_decision_and_alerts_are_shown(store: Store, client: Client) -> None:
     [found] = list_summaries(client)
     shown = {name: made[name] for name in ("evaluationId", "slug", "at", "outcome")}
     assert (found["lastDecision"], found["openAlerts"]) == (shown, 1)
-    said = {"outcome": "blocked", "reason": "A letter of the bank.", "decidedBy": "J. Citizen"}
-    assert client.post(f"/v1/evaluations/{own['evaluationId']}/override", said).status_code == 201
+    override = {"outcome": "blocked", "reason": "A letter of the bank.", "decidedBy": "J. Citizen"}
+    assert client.post(f"/v1/evaluations/{own['evaluationId']}/override", override).status_code == 201
     [found] = list_summaries(client, "outcome=blocked&openAlerts=true")
     assert found["lastDecision"] == {**shown, "outcome": "blocked"}
     assert client.post(f"/v1/monitoring/rulesets/{own['rulesetId']}/archive").ok

@@ -85,8 +85,8 @@ def test_shadow_evaluations_are_listed_on_request(own_store: Store, client: Clie
 def test_an_override_is_shown_with_person_and_reason(own_store: Store, client: Client) -> None:
     save_policy(own_store, client)
     evaluation_id = evaluate_successfully(client, with_score(client), inputs=INPUTS)["evaluationId"]
-    said = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
-    client.post(f"/v1/evaluations/{evaluation_id}/override", said)
+    override = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
+    client.post(f"/v1/evaluations/{evaluation_id}/override", override)
     result = CliRunner().invoke(app, ["evaluations", "show", evaluation_id])
     assert "Overridden: blocked, by A. Person: A call." in result.stdout
     assert '"value": 684' in result.stdout

@@ -85,9 +85,9 @@ def test_a_file_is_categorised_without_a_home(tmp_path: Path, home: Path) -> Non
 
 def test_a_model_with_other_labels_decides_without_rules(tmp_path: Path, labels: Path) -> None:
     run("categories", "train", "--labels", labels, "--out", tmp_path / "model.npz")
-    said = run("categorise", labels, "--model", tmp_path / "model.npz")
-    assert {row["source"] for row in said} == {"learned"}
-    assert {row["category"] for row in said} == {"food", "motor", "office", "takings"}
+    rows = run("categorise", labels, "--model", tmp_path / "model.npz")
+    assert {row["source"] for row in rows} == {"learned"}
+    assert {row["category"] for row in rows} == {"food", "motor", "office", "takings"}
 
 
 @pytest.mark.usefixtures("home")
@@ -133,8 +133,8 @@ def test_model_is_activated_only_if_submissions_fill_its_columns(labels: Path) -
     table.with_columns(context_team=pl.lit("Roads"), customer_id=pl.lit("c-1")).write_csv(labels)
     trained = run("categories", "train", "--labels", labels)
     assert trained["columns"] == ["context_bank", "context_team"]
-    said = run_refused("categories", "activate", trained["modelId"])
-    assert "no stored transaction has: context_team." in said
+    message = run_refused("categories", "activate", trained["modelId"])
+    assert "no stored transaction has: context_team." in message
     store = open_store(Settings())
     Lender(store).submit_and_end({**COFFEE, "context_team": "Parks"})
     store.close()
@@ -214,9 +214,9 @@ def test_a_few_unreadable_rows_are_left_out_and_named(tmp_path: Path, labels: Pa
         file.write("2025-02-30,NOBODY,1.00,food,ANZ\n")
     result = CliRunner().invoke(app, ["categories", "train", "--labels", str(labels), "--out", str(tmp_path / "m.npz")])
     assert result.exit_code == 0
-    said = " ".join(result.stderr.split())
-    assert "1 row left out: unreadable" in said
-    assert "line 402: date can't be read: '2025-02-30'" in said
+    message = " ".join(result.stderr.split())
+    assert "1 row left out: unreadable" in message
+    assert "line 402: date can't be read: '2025-02-30'" in message
 
 
 def test_steps_of_training_and_evaluation_are_shown(tmp_path: Path, labels: Path) -> None:
@@ -255,9 +255,9 @@ def test_unreadable_rows_of_a_file_for_training_are_listed_and_the_others_catego
     with labels.open("a") as file:
         file.write("2025-02-30,NOBODY,1.00,food,ANZ\n2025-02-03,NOBODY,1.00,,ANZ\n")
     result = CliRunner().invoke(app, ["categorise", str(labels)])
-    said = " ".join(result.stderr.split())
-    assert "401 of 402 rows categorised" in said  # a label is not needed
-    assert "line 402: date can't be read: '2025-02-30'" in said
+    message = " ".join(result.stderr.split())
+    assert "401 of 402 rows categorised" in message  # a label is not needed
+    assert "line 402: date can't be read: '2025-02-30'" in message
     assert pl.read_csv(result.stdout.encode()).height == 401
 
 

@@ -167,21 +167,21 @@ def test_a_correction_for_all_customers_applies_to_each_and_is_in_every_list(
 
 
 def test_an_equal_correction_is_not_made_twice(client: Client, customer_id: str) -> None:
-    said: dict[str, Any] = {"pattern": "coffee", "category": "repairs"}
-    first, again = correct(client, customer_id, **said), correct(client, customer_id, **said)
+    correction: dict[str, Any] = {"pattern": "coffee", "category": "repairs"}
+    first, again = correct(client, customer_id, **correction), correct(client, customer_id, **correction)
     assert first["correctionId"] == again["correctionId"]
     correct(client, customer_id, pattern="coffee", category="meals")
-    third = correct(client, customer_id, **said)
+    third = correct(client, customer_id, **correction)
     assert third["correctionId"] != first["correctionId"]
     assert len(list_corrections(client, customer_id)) == 3
 
 
 def test_a_repetition_with_its_key_gets_the_first_answer(client: Client, customer_id: str) -> None:
-    said, key = {"pattern": "coffee", "category": "repairs"}, {"Idempotency-Key": str(uuid4())}
-    first, again = (client.post(path_of(customer_id), said, headers=key) for _ in range(2))
+    correction, key = {"pattern": "coffee", "category": "repairs"}, {"Idempotency-Key": str(uuid4())}
+    first, again = (client.post(path_of(customer_id), correction, headers=key) for _ in range(2))
     assert (first.json()["data"], first.headers["Location"]) == (again.json()["data"], again.headers["Location"])
     assert again.headers["Idempotency-Replayed"] == "true"
-    preview, key = said | {"preview": True}, {"Idempotency-Key": str(uuid4())}
+    preview, key = correction | {"preview": True}, {"Idempotency-Key": str(uuid4())}
     assert [client.post(path_of(customer_id), preview, headers=key).status_code for _ in range(2)] == [200, 200]
 
 

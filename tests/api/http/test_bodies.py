@@ -373,9 +373,9 @@ def test_a_malformed_subscription_is_refused(client: Client, fields: dict[str, A
 def test_unknown_fields_and_parameters_are_accepted_and_named(client: Client) -> None:
     made = client.post("/v1/customer?dryRun=1", {"abn": ABN, "refrence": "a", "reference": "b"})
     assert made.status_code == 201
-    said = made.json()["message"]
-    assert "dryRun" in said
-    assert "refrence (did you mean reference?)" in said
+    message = made.json()["message"]
+    assert "dryRun" in message
+    assert "refrence (did you mean reference?)" in message
     customer_id = made.json()["data"]["customerId"]
     listed = client.get("/v1/jobs?pages=1&customerId=" + customer_id)
     assert listed.json()["message"] == "Unknown, and ignored: pages (did you mean page?)."
@@ -385,23 +385,23 @@ def test_unknown_fields_and_parameters_are_accepted_and_named(client: Client) ->
 def test_unknown_fields_of_items_and_parameters_of_a_refresh_are_not_named(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
     body = {"transactions": [ITEM | {"merchant": "x"}], "accountNummber": "1"}
-    said = client.post(f"/v1/customer/{customer_id}/transactions", body).json()["message"]
-    assert said == "Unknown, and ignored: accountNummber (did you mean accountNumber?)."
+    message = client.post(f"/v1/customer/{customer_id}/transactions", body).json()["message"]
+    assert message == "Unknown, and ignored: accountNummber (did you mean accountNumber?)."
     end_submissions(store, [{"date": date(2026, 6, 1), "amount": Decimal(1)}])
     refresh = client.post(f"/v1/customer/{customer_id}/reports/refresh?force=1")
     assert (refresh.status_code, refresh.json()["message"]) == (202, None)
 
 
 def test_an_unknown_name_is_masked(client: Client) -> None:
-    said = client.post("/v1/customer", {"abn": ABN, "card 4111 1111 1111 1111": 1}).json()["message"]
-    assert said == "Unknown, and ignored: card 411111xxxxxx1111."
+    message = client.post("/v1/customer", {"abn": ABN, "card 4111 1111 1111 1111": 1}).json()["message"]
+    assert message == "Unknown, and ignored: card 411111xxxxxx1111."
 
 
 def test_only_a_few_of_many_unknown_names_are_listed(client: Client) -> None:
     many = {f"name{number}": 1 for number in range(900)}
-    said = client.post("/v1/customer", {"abn": ABN} | many).json()["message"]
-    assert said.endswith(" and others.")
-    assert len(said) < 1_000
+    message = client.post("/v1/customer", {"abn": ABN} | many).json()["message"]
+    assert message.endswith(" and others.")
+    assert len(message) < 1_000
 
 
 def test_a_wrong_value_of_an_enumeration_is_answered_with_the_valid_ones(client: Client) -> None:

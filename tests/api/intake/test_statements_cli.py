@@ -43,8 +43,8 @@ def ran(*arguments: str, given: str | None = None) -> Result:
 def extract_as_json(*arguments: str, status: int = 0) -> list[dict[str, Any]]:
     result = ran(*arguments, "--json")
     assert result.exit_code == status, result.output
-    said: list[dict[str, Any]] = json.loads(result.stdout, parse_float=Decimal)
-    return said
+    statements: list[dict[str, Any]] = json.loads(result.stdout, parse_float=Decimal)
+    return statements
 
 
 def table(*arguments: str) -> list[dict[str, str]]:

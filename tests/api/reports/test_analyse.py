@@ -71,9 +71,11 @@ def analyse(*arguments: str) -> dict[str, Any]:
 def refusal(*arguments: str) -> str:
     ran = CliRunner().invoke(app, ["analyse", *arguments, "--as-of", AS_OF])
     assert ran.exit_code == 1
-    said = ran.stderr.strip() if ran.exception is None or isinstance(ran.exception, SystemExit) else str(ran.exception)
-    assert "\n" not in said
-    return said
+    message = (
+        ran.stderr.strip() if ran.exception is None or isinstance(ran.exception, SystemExit) else str(ran.exception)
+    )
+    assert "\n" not in message
+    return message
 
 
 def months(found: dict[str, Any]) -> dict[str, Decimal]:
@@ -140,12 +142,12 @@ def test_score_rating_months_and_refused_rows_are_printed(tmp_path: Path) -> Non
     commonwealth(file, ROWS)
     with file.open("a") as more:
         more.write('31/02/2026,"-1.00","NO SUCH DAY","+1.00"\n')
-    said = run(file.name)
-    assert f"cheque.csv: {len(ROWS)} of {len(ROWS) + 1} rows used, 1 account, signs proved" in said
-    assert "not used: 1 refused" in said
-    assert "Amounts in AUD (assumed" in said
-    assert f"cheque.csv, line {len(ROWS) + 1}: date must be a date" in said
-    assert "(indicative)" in said
+    output = run(file.name)
+    assert f"cheque.csv: {len(ROWS)} of {len(ROWS) + 1} rows used, 1 account, signs proved" in output
+    assert "not used: 1 refused" in output
+    assert "Amounts in AUD (assumed" in output
+    assert f"cheque.csv, line {len(ROWS) + 1}: date must be a date" in output
+    assert "(indicative)" in output
     for words in (
         "Completeness",
         "Monthly cash flow",
@@ -154,7 +156,7 @@ def test_score_rating_months_and_refused_rows_are_printed(tmp_path: Path) -> Non
         "Top counterparties",
         "No payment bounced.",
     ):
-        assert words in said
+        assert words in output
 
 
 @whole_command
@@ -270,11 +272,11 @@ def write_export(path: Path, amount: str = "Amount", status: str = "posted") -> 
 @whole_command
 def test_rows_that_are_not_posted_are_counted_and_named(tmp_path: Path) -> None:
     file = write_export(tmp_path / "card.csv", status="authorized")
-    (said,) = analyse(file)["files"]
+    (counts,) = analyse(file)["files"]
     authorised = (len(ROWS) + 2) // 3
-    assert (said["lines"], said["headings"], said["rows"]) == (len(ROWS) + 1, 1, len(ROWS))
-    assert said["used"] == len(ROWS) - authorised
-    assert said["unused"] == {"not posted yet (pending or authorised)": authorised}
+    assert (counts["lines"], counts["headings"], counts["rows"]) == (len(ROWS) + 1, 1, len(ROWS))
+    assert counts["used"] == len(ROWS) - authorised
+    assert counts["unused"] == {"not posted yet (pending or authorised)": authorised}
     shown = run(file)
     assert f"card.csv: {len(ROWS) - authorised} of {len(ROWS)} rows used" in shown
     assert f"not used: {authorised} not posted yet" in shown

@@ -84,18 +84,20 @@ def customers_of(client: Client) -> int:
 def test_an_ambiguous_length_is_refused_and_nothing_after_it_is_read(
     client: Client, key: str, smuggled_request: bytes, framing: list[str]
 ) -> None:
-    said = until_closed(
+    answer = until_closed(
         client.base_url, head("POST", "/v1/customer", key, JSON, *framing) + CUSTOMER + smuggled_request
     )
-    assert statuses(said) == [400]
-    assert problem(said)["code"] == "Request.Malformed"
+    assert statuses(answer) == [400]
+    assert problem(answer)["code"] == "Request.Malformed"
     assert customers_of(client) == 0
 
 
 @parametrize("chunks", [b"-1\r\nx", b"g\r\nx", b"1\r\nxy\r\n", b"fffffffffffffffff\r\nx", b"1 \n\nx", b"\r\nx"])
 def test_a_malformed_chunk_is_refused_and_nothing_is_done(client: Client, key: str, chunks: bytes) -> None:
-    said = until_closed(client.base_url, head("POST", "/v1/customer", key, JSON, "Transfer-Encoding: chunked") + chunks)
-    assert (statuses(said), problem(said)["code"]) == ([400], "Request.Malformed")
+    answer = until_closed(
+        client.base_url, head("POST", "/v1/customer", key, JSON, "Transfer-Encoding: chunked") + chunks
+    )
+    assert (statuses(answer), problem(answer)["code"]) == ([400], "Request.Malformed")
     assert customers_of(client) == 0
 
 
@@ -115,9 +117,9 @@ def test_a_malformed_chunk_is_refused_and_nothing_is_done(client: Client, key: s
     ],
 )
 def test_input_that_is_not_http_is_answered_with_a_problem(base_url: str, not_http: bytes) -> None:
-    said = until_closed(base_url, not_http)
-    assert (statuses(said), problem(said)["code"]) == ([400], "Request.Malformed")
-    assert UUID(problem(said)["requestId"])
+    answer = until_closed(base_url, not_http)
+    assert (statuses(answer), problem(answer)["code"]) == ([400], "Request.Malformed")
+    assert UUID(problem(answer)["requestId"])
 
 
 def test_the_rest_of_a_body_longer_than_its_length_is_not_a_request(
@@ -169,9 +171,9 @@ def test_expect_continue_is_answered_only_with_a_valid_key(client: Client, key: 
 
 @parametrize("size", [300, 70_000, MB, 5 * MB])
 def test_a_key_of_any_size_is_a_wrong_key(base_url: str, size: int) -> None:
-    said = until_closed(base_url, head("GET", "/v1/jobs", "Connection: close", f"x-api-key: {'k' * size}"))
-    assert (statuses(said), problem(said)["code"]) == ([401], "Authentication.InvalidKey")
-    assert b"www-authenticate: ApiKey" in said
+    answer = until_closed(base_url, head("GET", "/v1/jobs", "Connection: close", f"x-api-key: {'k' * size}"))
+    assert (statuses(answer), problem(answer)["code"]) == ([401], "Authentication.InvalidKey")
+    assert b"www-authenticate: ApiKey" in answer
 
 
 @parametrize("size", [70_000, MB, 5 * MB])
@@ -277,14 +279,14 @@ def drip(base_url: str, start: bytes, byte: bytes) -> bytes:
 
 
 def test_a_slow_head_is_cut_off(impatient: Client) -> None:
-    said = drip(impatient.base_url, b"GET /v1/jobs HTTP/1.1\r\nX-Slow: ", b"x")
-    assert (statuses(said), problem(said)["code"]) == ([408], "Request.TooSlow")
+    answer = drip(impatient.base_url, b"GET /v1/jobs HTTP/1.1\r\nX-Slow: ", b"x")
+    assert (statuses(answer), problem(answer)["code"]) == ([408], "Request.TooSlow")
 
 
 def test_a_slow_body_is_cut_off_and_nothing_is_done(impatient: Client) -> None:
     start = head("POST", "/v1/customer", f"x-api-key: {impatient.key}", JSON, "Content-Length: 100000")
-    said = drip(impatient.base_url, start + CUSTOMER, b" ")
-    assert (statuses(said), problem(said)["code"]) == ([408], "Request.TooSlow")
+    answer = drip(impatient.base_url, start + CUSTOMER, b" ")
+    assert (statuses(answer), problem(answer)["code"]) == ([408], "Request.TooSlow")
     assert customers_of(impatient) == 0
 
 
@@ -346,8 +348,8 @@ def test_memory_of_all_bodies_together_is_limited(tmp_path: Path) -> None:
         for each in lines:
             each.sendall(start + b"3e8\r\n" + b" " * 1000 + b"\r\n")  # the whole limit, and no end
         refused, _, _ = select(lines, [], [], LONGEST_S)
-        said = rest_of(refused[0])
-        assert (statuses(said), problem(said)["code"]) == ([503], "Service.Busy")
+        answer = rest_of(refused[0])
+        assert (statuses(answer), problem(answer)["code"]) == ([503], "Service.Busy")
         other = new_client(store, client.base_url)
         assert other.post("/v1/customer", {"abn": ABN, "name": "x" * 200}).status_code == 201
 

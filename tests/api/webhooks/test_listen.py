@@ -246,7 +246,7 @@ def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("behaviour", "expected"),
     [
         (Behaviour(), "answering 204"),
         (Behaviour(status=500, drip=True), "answering 500, a byte a second"),
@@ -254,13 +254,13 @@ def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
         (Behaviour(forward_to="http://127.0.0.1:3000/"), "forwarding to 'http://127.0.0.1:3000/'"),
     ],
 )
-def test_the_url_and_the_behaviour_are_printed(tmp_path: Path, behaviour: Behaviour, said: str) -> None:
+def test_the_url_and_the_behaviour_are_printed(tmp_path: Path, behaviour: Behaviour, expected: str) -> None:
     console = Console(file=io.StringIO(), width=200, color_system=None)
     with make_showing(tmp_path, 0, [], behaviour, console, as_json=False) as receiver:
         introduce(receiver, behaviour, console, as_json=False, instructs=True)
         assert isinstance(console.file, io.StringIO)
         text = console.file.getvalue()
-        assert f"Listening on {receiver.url}, {said}" in text
+        assert f"Listening on {receiver.url}, {expected}" in text
         assert f"TIDEMARK_WEBHOOK_CA_BUNDLE={receiver.ca_path}" in text
 
 

@@ -57,11 +57,11 @@ def test_a_process_that_waits_for_its_database_ends_with_its_parent(
     away = Settings(home=tmp_path / "home", database_url="postgresql://127.0.0.1:1/nothing")
     environment = {**dagster_home.prepare(away), "TIDEMARK_HOME": str(away.home)}
     child = spawn("assets.dagster_internals.warm", "refresh", environment=environment)
-    said = StringIO()
+    printed = StringIO()
 
     def waits() -> bool:
-        said.write(capfd.readouterr().err)
-        return "waiting for PostgreSQL" in said.getvalue()
+        printed.write(capfd.readouterr().err)
+        return "waiting for PostgreSQL" in printed.getvalue()
 
     until(waits)
     child.line.close()

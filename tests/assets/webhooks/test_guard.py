@@ -134,7 +134,7 @@ def host_of(url: str) -> str:
 
 
 def test_subscriptions_are_accepted_for_exactly_these_urls(settings: Settings) -> None:
-    expected = [(url, said) for url, said, _ in VERDICTS] + list(NO_URLS)
+    expected = [(url, code) for url, code, _ in VERDICTS] + list(NO_URLS)
     with record_dialled() as addresses:
         assert [(url, verdict(url, settings.webhook_reach)) for url, _ in expected] == expected
     assert addresses == []

@@ -79,19 +79,19 @@ def conditions(seed: int, count: int, names: str, *, with_known: bool) -> Iterat
         plan = plan_policy(Policy.model_validate(policy(step(0, *rules))))
         rows = all_customers(plan)
         for each, its in zip(rules, plan.steps[0].rules, strict=True):
-            said = find_places_and_codes(policy(step(0, each)))
-            own = {code for pointer, code in said if pointer == "/steps/0/rules/0/condition"}
+            findings = find_places_and_codes(policy(step(0, each)))
+            own = {code for pointer, code in findings if pointer == "/steps/0/rules/0/condition"}
             yield set(rows[its.condition].to_list()), own & {"NeverTrue", "AlwaysTrue", "EmptyRange"}
 
 
 @pytest.mark.drawn
 def test_condition_reported_as_constant_is_constant() -> None:
-    said = 0
+    reported = 0
     for truths, codes in conditions(1, times(400), "xy", with_known=True):
-        said += bool(codes)
+        reported += bool(codes)
         assert not (codes & {"NeverTrue", "EmptyRange"} and True in truths)
         assert not ("AlwaysTrue" in codes and False in truths)
-    assert said > 5
+    assert reported > 5
 
 
 @pytest.mark.drawn
@@ -110,7 +110,7 @@ def test_every_constant_condition_on_one_value_is_found() -> None:
 
 @pytest.mark.drawn
 def test_step_or_rule_reported_as_unreachable_is_never_reached() -> None:
-    chance, said = random.Random(3), 0
+    chance, reported = random.Random(3), 0
     for _ in range(times(80)):
         document = policy(*(_drawn_step(chance, nth) for nth in range(3)))
         rows = all_customers(plan_policy(Policy.model_validate(document)))
@@ -118,13 +118,13 @@ def test_step_or_rule_reported_as_unreachable_is_never_reached() -> None:
         for pointer, code in find_places_and_codes(document):
             _, _, nth, *place = pointer.split("/")
             if code == "StepUnreachable":
-                said += 1
+                reported += 1
                 assert int(nth) not in decided["step"].to_list()
             if code == "RuleUnreachable":
-                said += 1
+                reported += 1
                 here = rows.filter(pl.col("step") == int(nth))
                 assert True not in here[f"rule_{nth}_{place[1]}"].to_list()
-    assert said > 15
+    assert reported > 15
 
 
 def _drawn_step(chance: random.Random, nth: int) -> Json:
@@ -141,18 +141,18 @@ def _drawn_step(chance: random.Random, nth: int) -> Json:
 
 def test_rule_reported_as_idle_never_decides() -> None:
     """Without an idle rule the step matches the same customers, if all values are known."""
-    chance, said = random.Random(4), 0
+    chance, reported = random.Random(4), 0
     for _ in range(300):
         one, other = (rule(condition(chance, "x", chance.randint(0, 1)), code) for code in "AB")
         match = chance.choice(("any", "all"))
         document = policy(step(0, one, other, match=match))
         idle = [each.pointer for each in ranges.find_warnings(document)]
         if len(idle) == 1:
-            said += 1
+            reported += 1
             retained = other if idle == ["/steps/0/rules/0/condition"] else one
             with_it, without = (
                 all_customers(plan_policy(Policy.model_validate(each)))["step_0"].to_list()
                 for each in (document, policy(step(0, retained, match=match)))
             )
             assert with_it == without
-    assert said > 20
+    assert reported > 20

@@ -282,11 +282,11 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
                 described = evaluate_plan(plan, repeat_with(row, [(found.node, tried)], len(tried)))[
                     "outcome"
                 ].to_list()
-                for value, said in zip(tried, described, strict=True):
+                for value, tried_outcome in zip(tried, described, strict=True):
                     nearer_below = found.below is None or value > found.below.value
                     nearer_above = found.above is None or value < found.above.value
                     if nearer_below and nearer_above:
-                        assert said == outcome, (case.document, found, value)
+                        assert tried_outcome == outcome, (case.document, found, value)
                 changes += (found.below is not None) + (found.above is not None)
     assert changes > 5
 
@@ -304,8 +304,8 @@ def test_no_value_nearer_to_zero_gives_another_outcome() -> None:
                 nearest = {each.outcome: abs(each.value) for each in found.changes}
                 tried = [*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))]
                 tried = [each for each in tried if units(each) % step_of(plan.policy, found.node) == 0]
-                said = evaluate_plan(plan, repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
-                for value, came_to in zip(tried, said, strict=True):
+                outcomes = evaluate_plan(plan, repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                for value, came_to in zip(tried, outcomes, strict=True):
                     assert came_to == outcome or nearest[came_to] <= abs(value), (case.document, found, value)
                 described += len(found.changes)
     assert described > 10

@@ -166,8 +166,14 @@ def test_an_own_short_phrase_wins_over_a_longer_shipped_one() -> None:
 def test_corrections_stay_above_own_rules() -> None:
     own = parse_own_rules({NAMES: "fuel:\n  Zorbly: [ZORBLY]\n"})
     blank = dict.fromkeys(CORRECTIONS.names())
-    said = {"customer_number": 1, "correction_id": b"c" * 16, "position": 1, "words": "ZORBLY", "category": "meals"}
-    corrections = pl.DataFrame([blank | said], schema=CORRECTIONS)
+    correction = {
+        "customer_number": 1,
+        "correction_id": b"c" * 16,
+        "position": 1,
+        "words": "ZORBLY",
+        "category": "meals",
+    }
+    corrections = pl.DataFrame([blank | correction], schema=CORRECTIONS)
     assert categories(own, *rows_described("ZORBLY 0441"), corrections=corrections) == ["meals"]
 
 

@@ -71,4 +71,6 @@ def test_a_row_is_unreconciled_where_its_pdf_statement_does_not_prove_it() -> No
     rows = transactions(
         row(0, "1", statement_verdict=verdict, statement_proved=proved) for verdict, proved, _ in verdicts
     )
-    assert rows.select(words.is_unreconciled()).collect().to_series().to_list() == [said for _, _, said in verdicts]
+    assert rows.select(words.is_unreconciled()).collect().to_series().to_list() == [
+        unreconciled for _, _, unreconciled in verdicts
+    ]

@@ -235,8 +235,8 @@ def test_several_accounts_and_customers_in_one_file_are_several_statements() -> 
         "Harbour,cheque,2026-02-02,,3.5,8503.50\n"
     )
     contents = read("plain.csv", text.encode())
-    said = [(s.customer, s.bank_name, s.bsb, s.account_number, s.lines.to_list()) for s in contents.statements]
-    assert said == [
+    found = [(s.customer, s.bank_name, s.bsb, s.account_number, s.lines.to_list()) for s in contents.statements]
+    assert found == [
         ("Harbour", "cheque", None, None, [2, 5]),
         ("Harbour", None, "062-000", "12345678", [3]),
         ("Pier", "cheque", None, None, [4]),

@@ -91,8 +91,8 @@ def test_only_the_columns_that_the_user_specifies_are_read() -> None:
     text = "When;Who;How much;What\n13/01/2026;ACME;84.50;COFFEE\n14/01/2026;ACME;1.00;TEA\n"
     contents = read("x.csv", text.encode(), parse_layout("date=1, amount=-3\ndescription=4 # words"))
     (statement,) = contents.statements
-    said = statement.rows.select("date", "description", "amount").rows()
-    assert said == [("2026-01-13", "COFFEE", "-84.50"), ("2026-01-14", "TEA", "-1.00")]
+    found = statement.rows.select("date", "description", "amount").rows()
+    assert found == [("2026-01-13", "COFFEE", "-84.50"), ("2026-01-14", "TEA", "-1.00")]
     assert (contents.headings, contents.no_rows.height, contents.lines) == (0, 1, 3)
 
 

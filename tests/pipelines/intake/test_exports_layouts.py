@@ -105,13 +105,13 @@ def test_rows_are_read_back_unchanged(data: st.DataObject) -> None:
     contents = read("export.csv", data.draw(exports(rows)))
     assert contents.refused.is_empty()
     (statement,) = contents.statements
-    said = [
+    found = [
         (date.fromisoformat(day), description, Decimal(amount), Decimal(balance))
         for day, description, amount, balance in statement.rows.select(
             "date", "description", "amount", "balance"
         ).iter_rows()
     ]
-    assert said == [(row.day, " ".join(row.description.split()), row.amount, row.balance) for row in rows]
+    assert found == [(row.day, " ".join(row.description.split()), row.amount, row.balance) for row in rows]
 
 
 CELLS = st.one_of(

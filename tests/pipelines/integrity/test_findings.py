@@ -173,6 +173,6 @@ def test_no_rows_give_no_findings() -> None:
 
 
 def test_no_finding_accuses_anybody() -> None:
-    said = " ".join(f"{each.name} {each.sentence} {each.honest}" for each in load_descriptions().values()).lower()
-    assert [word for word in ("fraud", "forged", "fake", "lying", "cheat", "scam") if word in said] == []
+    text = " ".join(f"{each.name} {each.sentence} {each.honest}" for each in load_descriptions().values()).lower()
+    assert [word for word in ("fraud", "forged", "fake", "lying", "cheat", "scam") if word in text] == []
     assert all(each.honest.endswith(".") for each in load_descriptions().values())

@@ -88,7 +88,7 @@ def test_a_definition_is_read_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "instead", "line", "reason"),
+    ("original", "instead", "line", "reason"),
     [
         ("groups: [revenue]", "groups: [revenu]", 10, "there is no category group revenu"),
         ("groups: [revenue]", "categories: [cash, bas]", 10, "there is no category cash"),
@@ -116,10 +116,10 @@ def test_a_definition_is_read_exactly() -> None:
         ("slug: revenue", "slug: Revenue", 2, "String should match pattern"),
     ],
 )
-def test_a_fault_is_reported_with_file_line_and_reason(said: str, instead: str, line: int, reason: str) -> None:
-    assert said in ONE
+def test_a_fault_is_reported_with_file_line_and_reason(original: str, instead: str, line: int, reason: str) -> None:
+    assert original in ONE
     with pytest.raises(RuleError) as refused:
-        parse_registry(ONE.replace(said, instead), "mine.yaml")
+        parse_registry(ONE.replace(original, instead), "mine.yaml")
     message = str(refused.value)
     assert message.startswith(f"mine.yaml, line {line}: "), message
     assert reason in message

@@ -16,6 +16,6 @@ def test_the_documentation_of_the_tables_is_current() -> None:
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.id for table in TABLES])
 def test_every_table_and_figure_has_a_meaning(table: Table) -> None:
-    unsaid = [c.name for c in table.columns if c.is_number and not (c.meaning or isinstance(c, Derived))]
+    undescribed = [c.name for c in table.columns if c.is_number and not (c.meaning or isinstance(c, Derived))]
     assert table.meaning
-    assert unsaid == []
+    assert undescribed == []

@@ -259,11 +259,11 @@ def cards(document: Element) -> dict[str, str]:
 
 
 def test_the_cards_say_the_scores_and_how_to_take_them() -> None:
-    said = cards(whole())
-    assert said["Completeness"] == "71.25 / 100 Substantial 18.75 % missing"
-    assert said["Risk rating"].startswith("B Indicative Risk figure 0.3125 between 0.25 and 0.4")
-    assert said["Confidence in the risk figure"] == "74.50 / 100 High"
-    assert said["Revenue, last 90 days"] == "$91,235 Money in $93,000 Money out $88,000 Net $5,000"
+    shown = cards(whole())
+    assert shown["Completeness"] == "71.25 / 100 Substantial 18.75 % missing"
+    assert shown["Risk rating"].startswith("B Indicative Risk figure 0.3125 between 0.25 and 0.4")
+    assert shown["Confidence in the risk figure"] == "74.50 / 100 High"
+    assert shown["Revenue, last 90 days"] == "$91,235 Money in $93,000 Money out $88,000 Net $5,000"
 
 
 def test_the_time_of_computation_is_in_the_zone_of_the_service() -> None:
@@ -275,18 +275,18 @@ def test_the_time_of_computation_is_in_the_zone_of_the_service() -> None:
 
 
 def test_reasons_say_what_resolving_them_adds_alone_and_together() -> None:
-    said = whole().text
-    assert "Supply account ending 4821 from 3 Mar 2026. (+3.50 points)" in said
-    assert "If all of this were resolved, completeness would be 75.75: 4.50 points more." in said
+    text = whole().text
+    assert "Supply account ending 4821 from 3 Mar 2026. (+3.50 points)" in text
+    assert "If all of this were resolved, completeness would be 75.75: 4.50 points more." in text
 
 
 @pytest.mark.parametrize(("likely", "marks"), [("rows_missing", 1), ("rounding", 0), ("ordering", 0)])
 def test_small_breaks_and_orders_are_no_missing_rows(likely: str, marks: int) -> None:
     data = everything()
     data["completeness"]["gaps"] = [{**data["completeness"]["gaps"][0], "likely": likely}]
-    said = parse_page(data).text
-    assert ("no row is missing" in said) is (marks == 0)
-    assert ("1 gap" in said) is bool(marks)
+    text = parse_page(data).text
+    assert ("no row is missing" in text) is (marks == 0)
+    assert ("1 gap" in text) is bool(marks)
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,9 @@ def test_a_figure_is_indicative_until_it_is_fitted_to_the_clients_outcomes(
 ) -> None:
     data = everything()
     data["risk"]["calibration"] = calibration
-    said = cards(parse_page(data))["Risk rating"]
-    assert ("Indicative" in said) is indicative
-    assert ("31.25 % probability of default" in said) is probable
+    card = cards(parse_page(data))["Risk rating"]
+    assert ("Indicative" in card) is indicative
+    assert ("31.25 % probability of default" in card) is probable
 
 
 def test_reasons_say_what_would_resolve_them() -> None:

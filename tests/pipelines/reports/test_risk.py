@@ -161,14 +161,14 @@ def test_an_overdrawn_account_of_unknown_limit_gives_a_code() -> None:
 
 
 def test_uncategorised_rows_earn_no_points_for_absent_distress() -> None:
-    said, unsaid = risk(sound_business()), risk(without_words(sound_business()))
-    assert "Uncategorised" in codes(unsaid)
-    silent = next(each for each in unsaid["drivers"] if each["metric"] == "dishonours_per_month_180d")
+    categorised, uncategorised = risk(sound_business()), risk(without_words(sound_business()))
+    assert "Uncategorised" in codes(uncategorised)
+    silent = next(each for each in uncategorised["drivers"] if each["metric"] == "dishonours_per_month_180d")
     assert (silent["reading"], silent["points"], silent["coverage"], silent["state"]) == (0, 0, 0, "unknown")
-    assert readings(unsaid)["buffer_days_180d"] == readings(said)["buffer_days_180d"]
-    assert unsaid["value"] > said["value"]
-    assert unsaid["covered"] < said["covered"]
-    assert unsaid["pdConfidenceScore"] < said["pdConfidenceScore"]
+    assert readings(uncategorised)["buffer_days_180d"] == readings(categorised)["buffer_days_180d"]
+    assert uncategorised["value"] > categorised["value"]
+    assert uncategorised["covered"] < categorised["covered"]
+    assert uncategorised["pdConfidenceScore"] < categorised["pdConfidenceScore"]
 
 
 def without_words(rows: Sequence[Row]) -> list[Row]:

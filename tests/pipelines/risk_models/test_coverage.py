@@ -81,10 +81,10 @@ def test_a_reading_concerns_its_side_and_period(
 
 
 def test_the_smaller_share_of_rows_and_money_counts() -> None:
-    said = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(0, 180, 2)]
-    unsaid = [row(179, "-270")]
-    assert coverage([*said, *unsaid], "collector_payments_180d", Expected.of(["words"])) == D("0.2500")
-    assert coverage([*said, *unsaid], "dishonours_per_month_180d", Expected.of(["words"])) == 1  # no credits at all
+    known = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(0, 180, 2)]
+    unknown = [row(179, "-270")]
+    assert coverage([*known, *unknown], "collector_payments_180d", Expected.of(["words"])) == D("0.2500")
+    assert coverage([*known, *unknown], "dishonours_per_month_180d", Expected.of(["words"])) == 1  # no credits at all
 
 
 def test_an_unproven_day_counts_half_and_a_proven_one_in_full() -> None:

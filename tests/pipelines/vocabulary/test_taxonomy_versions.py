@@ -4,8 +4,8 @@ from pipelines.vocabulary.taxonomy import VERSION, describe_other_version
 
 
 def test_model_of_another_version_of_the_taxonomy_is_described() -> None:
-    said = describe_other_version({"taxonomy": VERSION - 1})
-    assert said == (
+    message = describe_other_version({"taxonomy": VERSION - 1})
+    assert message == (
         f"It was fitted with version {VERSION - 1} of the taxonomy; the present one is {VERSION}. Fit it again."
     )
 

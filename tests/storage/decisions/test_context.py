@@ -136,9 +136,9 @@ def test_statement_has_balances_verdict_and_signals_once_per_file(store: Store, 
 def test_the_last_resolution_of_a_finding_applies(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     word = {"customer_number": customer.number, "kind": "finding", "made_at": now, "made_by": "key"}
-    said = [("a", "seen"), ("b", "seen"), ("a", None), ("c", "first"), ("c", "second")]
+    reasons = [("a", "seen"), ("b", "seen"), ("a", None), ("c", "first"), ("c", "second")]
     with store.db.writing() as w:
-        w.execute(insert(resolutions), [{**word, "key": key, "reason": reason} for key, reason in said])
+        w.execute(insert(resolutions), [{**word, "key": key, "reason": reason} for key, reason in reasons])
     found = read_context(store, customer, now).resolutions
     assert found.select("key", "reason").rows() == [("b", "seen"), ("c", "second")]
 
@@ -155,9 +155,9 @@ def test_a_resolution_has_the_day_of_the_services_time_zone(store: Store) -> Non
 def test_what_was_resolved_later_is_not_known_at_an_earlier_time(store: Store, now: datetime) -> None:
     customer, later = a_customer(store, a_client(store, now), now), now + timedelta(hours=1)
     word = {"customer_number": customer.number, "kind": "finding", "made_by": "key"}
-    said = [("a", "seen", now), ("a", None, later), ("b", "seen", later)]
+    reasons = [("a", "seen", now), ("a", None, later), ("b", "seen", later)]
     with store.db.writing() as w:
-        w.execute(insert(resolutions), [{**word, "key": key, "reason": why, "made_at": at} for key, why, at in said])
+        w.execute(insert(resolutions), [{**word, "key": key, "reason": why, "made_at": at} for key, why, at in reasons])
     with store.db.reading() as r:
         whose, zone = [customer.number], store.settings.zone
         then, since = (context.read_for_metrics(r, whose, zone, at).resolutions for at in (now, later))

@@ -25,8 +25,8 @@ WARNING = {"pointer": "/limits/0", "code": "Policy.Lenient", "message": "Less da
 def a_policy(slug: str = "loan", notes: str = "", **kinds: str) -> Policy:
     """Return a policy. `kinds`: kinds of its declared inputs by name."""
     inputs = [{"name": name, "kind": kind} for name, kind in kinds.items()]
-    said = {"slug": slug, "name": "Loan", "notes": notes, "defaultOutcome": "proceed", "declaredInputs": inputs}
-    return Policy.model_validate(said)
+    document = {"slug": slug, "name": "Loan", "notes": notes, "defaultOutcome": "proceed", "declaredInputs": inputs}
+    return Policy.model_validate(document)
 
 
 def save_a_draft(

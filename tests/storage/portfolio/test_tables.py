@@ -82,7 +82,7 @@ def test_a_report_of_older_data_never_takes_the_place_of_a_newer_one(store: Stor
 
 def test_the_metrics_of_a_bucket_have_the_public_ids_of_their_customers(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    said = {
+    columns = {
         "customer_number": [customer.number] * 2,
         "metric": ["b", "a"],
         "value": [None, 7],
@@ -90,7 +90,7 @@ def test_the_metrics_of_a_bucket_have_the_public_ids_of_their_customers(store: S
     }
     with store.db.reading() as r:
         table = tables.combine_metrics(
-            r, pl.DataFrame({"customer_number": [customer.number] * 2, **said}), {customer.number: 4}, now.date()
+            r, pl.DataFrame({"customer_number": [customer.number] * 2, **columns}), {customer.number: 4}, now.date()
         )
     assert table.schema == tables.make_schema(tables.METRIC_COLUMNS)
     shown = table.select("customer_id", "data_version", "metric", "value", "cause").rows()

@@ -107,8 +107,8 @@ def a_busy_team(store: Store, now: datetime) -> Team:
             w.execute(insert(related_parties).values(**own, parties=[], set_at=when(), set_by="dana"))
             solved = {"kind": "finding", "key": "k", "reason": "Seen.", "made_at": when(), "made_by": "dana"}
             w.execute(insert(resolutions).values(**own, **solved))
-            said = {"correction_id": uuid4(), "client_id": team.client_id, "made_at": when(), "made_by": "dana"}
-            w.execute(insert(corrections).values(**own, **said, revoked_at=chance.choice((None, when()))))
+            correction = {"correction_id": uuid4(), "client_id": team.client_id, "made_at": when(), "made_by": "dana"}
+            w.execute(insert(corrections).values(**own, **correction, revoked_at=chance.choice((None, when()))))
             _add_job(w, team, own, chance, when)
     return team
 

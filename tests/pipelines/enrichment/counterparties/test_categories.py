@@ -76,9 +76,9 @@ NARRATIVES = [
 def test_common_narratives(subtests: pytest.Subtests) -> None:
     rows = [(text, "debit" if amount.startswith("-") else "credit", "transaction") for text, amount, _ in NARRATIVES]
     found = read_narratives(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
-    for (description, amount, expected), said in zip(NARRATIVES, found, strict=True):
+    for (description, amount, expected), category in zip(NARRATIVES, found, strict=True):
         with subtests.test(f"{description} {amount}"):
-            assert said == expected
+            assert category == expected
 
 
 TRADES = [
@@ -125,9 +125,9 @@ TRADES = [
 def test_words_of_one_trade_tell_the_category(subtests: pytest.Subtests) -> None:
     rows = [(text, "debit", "transaction") for text, _ in TRADES]
     found = read_narratives(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
-    for (description, expected), said in zip(TRADES, found, strict=True):
+    for (description, expected), category in zip(TRADES, found, strict=True):
         with subtests.test(description):
-            assert said == expected
+            assert category == expected
 
 
 def test_the_model_is_not_asked_about_a_trade_that_its_words_name() -> None:

@@ -48,7 +48,7 @@ def id_of(transaction: int) -> bytes:
     return transaction.to_bytes(16, "big")
 
 
-def corrections(*said: Correction, customer: int = OURS) -> pl.DataFrame:
+def build_corrections(*corrections: Correction, customer: int = OURS) -> pl.DataFrame:
     rows = [
         {
             "customer_number": customer,
@@ -61,7 +61,7 @@ def corrections(*said: Correction, customer: int = OURS) -> pl.DataFrame:
             "category": each.category,
             "counterparty_name": each.name,
         }
-        for each in said
+        for each in corrections
     ]
     return pl.DataFrame(rows, schema=CORRECTIONS)
 
@@ -81,36 +81,38 @@ def transactions(*given: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TRANSACTIONS)
 
 
-def apply_all(rows: pl.DataFrame, said: pl.DataFrame) -> list[dict[str, Any]]:
-    return apply_corrections(rows, said).to_dicts()
+def apply_all(rows: pl.DataFrame, corrections: pl.DataFrame) -> list[dict[str, Any]]:
+    return apply_corrections(rows, corrections).to_dicts()
 
 
 def test_correction_of_one_transaction() -> None:
-    said = Correction(1, transaction=0, category="rent")
-    first, second = apply_all(transactions({}, {}), corrections(said))
+    correction = Correction(1, transaction=0, category="rent")
+    first, second = apply_all(transactions({}, {}), build_corrections(correction))
     assert (first["category"], first["category_group"], first["confidence"]) == ("rent", "premises", 1.0)
     assert first["category_source"] == "correction"
-    assert first["category_basis"] == f"correction {said.correction_id}: this transaction"
+    assert first["category_basis"] == f"correction {correction.correction_id}: this transaction"
     assert (second["category"], second["category_source"]) == ("suppliers", "pattern")
 
 
 @pytest.mark.parametrize(
-    ("said", "basis"),
+    ("correction", "basis"),
     [
         (Correction(1, counterparty="BUNNINGS", category="repairs"), "counterparty BUNNINGS"),
         (Correction(1, words="bunnings 4410", category="repairs"), "words BUNNINGS 4410"),
     ],
 )
-def test_correction_of_all_similar_transactions(said: Correction, basis: str) -> None:
-    alike, other = apply_all(transactions(BUNNINGS, {}), corrections(said))
+def test_correction_of_all_similar_transactions(correction: Correction, basis: str) -> None:
+    alike, other = apply_all(transactions(BUNNINGS, {}), build_corrections(correction))
     assert (alike["category"], alike["category_source"], alike["confidence"]) == ("repairs", "client_rule", 1.0)
-    assert alike["category_basis"] == f"correction {said.correction_id}: {basis}"
+    assert alike["category_basis"] == f"correction {correction.correction_id}: {basis}"
     assert other["category"] == "suppliers"
 
 
 def test_facts_pairs_and_the_order_of_rows_stay() -> None:
     rows = transactions(BUNNINGS | {"is_transfer": True, "transfer_pair_id": b"p" * 16}, {}, BUNNINGS)
-    after = apply_corrections(rows, corrections(Correction(1, counterparty="BUNNINGS", category="rent", name="B")))
+    after = apply_corrections(
+        rows, build_corrections(Correction(1, counterparty="BUNNINGS", category="rent", name="B"))
+    )
     changed = (
         *("category", "category_group", "category_source", "category_basis", "confidence"),
         *("counterparty_name", "counterparty_group"),
@@ -138,7 +140,7 @@ def test_facts_pairs_and_the_order_of_rows_stay() -> None:
 )
 def test_words_match_whole_adjacent_and_literally(words: str, description: str, holds: bool) -> None:
     [row] = apply_all(
-        transactions({"description": description}), corrections(Correction(1, words=words, category="rent"))
+        transactions({"description": description}), build_corrections(Correction(1, words=words, category="rent"))
     )
     assert (row["category"] == "rent") is holds
 
@@ -146,25 +148,25 @@ def test_words_match_whole_adjacent_and_literally(words: str, description: str, 
 def test_correction_can_be_limited_to_one_direction() -> None:
     rows = transactions(BUNNINGS, BUNNINGS | {"direction": "credit"})
     out, back = apply_all(
-        rows, corrections(Correction(1, counterparty="BUNNINGS", direction="credit", category="refund_received"))
+        rows, build_corrections(Correction(1, counterparty="BUNNINGS", direction="credit", category="refund_received"))
     )
     assert (out["category"], back["category"]) == ("suppliers", "refund_received")
 
 
 def test_later_correction_wins_and_a_single_transaction_wins_over_all() -> None:
-    said = corrections(
+    corrections = build_corrections(
         Correction(1, transaction=0, category="rent"),
         Correction(2, counterparty="BUNNINGS", category="repairs"),
         Correction(3, words="BUNNINGS", category="utilities"),
     )
-    single, alike = apply_all(transactions(BUNNINGS, BUNNINGS), said)
+    single, alike = apply_all(transactions(BUNNINGS, BUNNINGS), corrections)
     assert (single["category"], alike["category"]) == ("rent", "utilities")
 
 
 def test_new_name_sets_the_group_and_clears_the_old_counterpartys_facts() -> None:
     lender = {"counterparty_name": "Prospa", "counterparty_kind": "lender", "counterparty_lender_id": "prospa"}
     other, same = (
-        apply_all(transactions(lender), corrections(Correction(1, counterparty="PROSPA", name=name)))[0]
+        apply_all(transactions(lender), build_corrections(Correction(1, counterparty="PROSPA", name=name)))[0]
         for name in ("Prospect Plumbing", "PROSPA")
     )
     assert (other["counterparty_name"], other["counterparty_group"]) == ("Prospect Plumbing", "PROSPECT PLUMBING")
@@ -174,39 +176,39 @@ def test_new_name_sets_the_group_and_clears_the_old_counterpartys_facts() -> Non
 
 
 def test_correction_of_a_new_name_applies_to_renamed_rows() -> None:
-    said = corrections(
+    corrections = build_corrections(
         Correction(1, counterparty="ACME PL", name="Acme"),
         Correction(2, counterparty="ACME", category="rent"),
         Correction(3, counterparty="ACME", name="Acme Holdings"),
         Correction(4, counterparty="ACME", category="utilities"),
     )
-    [row] = apply_all(transactions({"counterparty_name": "ACME P/L"}), corrections())
+    [row] = apply_all(transactions({"counterparty_name": "ACME P/L"}), build_corrections())
     assert row["counterparty_name"] == "ACME P/L"
-    [row] = apply_all(transactions({"counterparty_name": "Acme PL"}), said)
+    [row] = apply_all(transactions({"counterparty_name": "Acme PL"}), corrections)
     assert (row["counterparty_name"], row["category"]) == ("Acme Holdings", "rent")
 
 
 def test_other_customers_are_not_changed() -> None:
     rows = transactions(BUNNINGS, BUNNINGS | {"customer_number": THEIRS})
-    ours, theirs = apply_all(rows, corrections(Correction(1, counterparty="BUNNINGS", category="rent")))
+    ours, theirs = apply_all(rows, build_corrections(Correction(1, counterparty="BUNNINGS", category="rent")))
     assert (ours["category"], theirs["category"]) == ("rent", "suppliers")
 
 
 def test_row_without_a_counterparty_is_not_matched() -> None:
     rows = transactions({"counterparty_name": None}, {"counterparty_name": "--"})
     for row in apply_all(
-        rows, corrections(Correction(1, counterparty="", category="rent"), Correction(2, words="--", name="X"))
+        rows, build_corrections(Correction(1, counterparty="", category="rent"), Correction(2, words="--", name="X"))
     ):
         assert (row["category"], row["counterparty_name"] == "X") == ("suppliers", False)
 
 
 def test_rows_record_the_corrections_that_decide_them() -> None:
-    said = corrections(
+    corrections = build_corrections(
         Correction(1, counterparty="BUNNINGS", category="rent"),
         Correction(2, words="ALEXANDRIA", name="B"),
         Correction(3, words="NEVER", category="rent"),
     )
-    after = apply_corrections(transactions(BUNNINGS, BUNNINGS, {}), said)
+    after = apply_corrections(transactions(BUNNINGS, BUNNINGS, {}), corrections)
     assert sorted(count_corrected_rows(after).rows()) == [(str(UUID(int=2)), 2), (str(UUID(int=3)), 2)]
 
 
@@ -230,7 +232,7 @@ ROWS = st.lists(
 
 @st.composite
 def drawn_corrections(draw: st.DrawFn) -> list[Correction]:
-    said = []
+    corrections = []
     for position in range(draw(st.integers(0, 7))):
         about: dict[str, Any] = draw(
             st.one_of(
@@ -243,8 +245,8 @@ def drawn_corrections(draw: st.DrawFn) -> list[Correction]:
         )
         category, name = draw(st.tuples(st.none() | CATEGORY, st.none() | PARTY).filter(any))
         side = draw(st.sampled_from([None, None, "credit", "debit"]))
-        said.append(Correction(position, **about, direction=side, category=category, name=name))
-    return said
+        corrections.append(Correction(position, **about, direction=side, category=category, name=name))
+    return corrections
 
 
 def bare_words_by_hand(text: str) -> list[str]:
@@ -255,14 +257,14 @@ def is_run(words: Sequence[str], text: Sequence[str]) -> bool:
     return any(list(text[at : at + len(words)]) == list(words) for at in range(len(text)))
 
 
-def latest(said: Iterator[Correction]) -> Correction | None:
-    return max(said, key=lambda each: each.position, default=None)
+def latest(corrections: Iterator[Correction]) -> Correction | None:
+    return max(corrections, key=lambda each: each.position, default=None)
 
 
-def decide_by_hand(row: Mapping[str, Any], number: int, said: Sequence[Correction]) -> tuple[str, str | None]:
+def decide_by_hand(row: Mapping[str, Any], number: int, corrections: Sequence[Correction]) -> tuple[str, str | None]:
     """Return category and counterparty of one row by the rule in plain Python."""
-    on_side = [each for each in said if each.direction in (None, row["direction"])]
-    single = [each for each in said if each.transaction == number]
+    on_side = [each for each in corrections if each.direction in (None, row["direction"])]
+    single = [each for each in corrections if each.transaction == number]
     text = bare_words_by_hand(row["description"])
     worded = [each for each in on_side if each.words and is_run(bare_words_by_hand(each.words), text)]
     own = latest(each for each in single if each.name)
@@ -287,31 +289,37 @@ def decide_by_hand(row: Mapping[str, Any], number: int, said: Sequence[Correctio
 
 
 @given(ROWS, drawn_corrections())
-def test_any_corrections_agree_with_plain_python(given_rows: list[dict[str, Any]], said: list[Correction]) -> None:
+def test_any_corrections_agree_with_plain_python(
+    given_rows: list[dict[str, Any]], corrections: list[Correction]
+) -> None:
     rows = transactions(*given_rows)
     expected = [
-        decide_by_hand(row, number, said) if row["customer_number"] == OURS else ("suppliers", row["counterparty_name"])
+        decide_by_hand(row, number, corrections)
+        if row["customer_number"] == OURS
+        else ("suppliers", row["counterparty_name"])
         for number, row in enumerate(given_rows)
     ]
-    found = apply_all(rows, corrections(*said))
+    found = apply_all(rows, build_corrections(*corrections))
     assert [(row["category"], row["counterparty_name"]) for row in found] == expected
     assert all(row["category_group"] == GROUPS[row["category"]] for row in found)
 
 
 @given(ROWS, drawn_corrections(), drawn_corrections().filter(bool))
 def test_preview_agrees_with_what_changes(
-    given_rows: list[dict[str, Any]], said: list[Correction], more: list[Correction]
+    given_rows: list[dict[str, Any]], corrections: list[Correction], more: list[Correction]
 ) -> None:
-    new = replace(more[0], position=len(said))
+    new = replace(more[0], position=len(corrections))
     renamed_again = (
-        new.name and (new.words or new.transaction is not None) and any(each.words and each.name for each in said)
+        new.name
+        and (new.words or new.transaction is not None)
+        and any(each.words and each.name for each in corrections)
     )
     if renamed_again:
         return  # the preview ignores corrections that depended on the replaced name
     rows = transactions(*given_rows)
-    before = apply_corrections(rows, corrections(*said))
-    after = apply_corrections(rows, corrections(*said, new))
-    described = find_changed_rows(before.select(REACHED_BY), corrections(new), corrections(*said))
+    before = apply_corrections(rows, build_corrections(*corrections))
+    after = apply_corrections(rows, build_corrections(*corrections, new))
+    described = find_changed_rows(before.select(REACHED_BY), build_corrections(new), build_corrections(*corrections))
     shown = ("category", "counterparty_name")
     differs = [
         old["transaction_id"]

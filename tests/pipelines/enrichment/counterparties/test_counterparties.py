@@ -111,12 +111,12 @@ def test_the_look_up_agrees_with_plain_python(text: list[str]) -> None:
         Party("Square", FUEL, ["SQUARE", "SQUARE LOAN"], ["MARKET SQUARE"]),
     ]
     line = f" {' '.join(text)} "
-    said = [
+    matching = [
         (phrase, party.name)
         for party in listed
         if not any(f" {other} " in line for other in party.unless)
         for phrase in party.says
         if f" {phrase} " in line
     ]
-    longest = min(said, key=lambda each: (-len(each[0]), each[0]), default=(None, None))
+    longest = min(matching, key=lambda each: (-len(each[0]), each[0]), default=(None, None))
     assert find_name(line, *listed) == longest[1]

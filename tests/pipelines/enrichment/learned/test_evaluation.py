@@ -28,7 +28,7 @@ CONFIDENCES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, ma
 def f1_by_hand(pairs: list[tuple[str, str]]) -> float:
     scores = []
     for label in {each for pair in pairs for each in pair}:
-        counts = Counter((truth == label, said == label) for truth, said in pairs)
+        counts = Counter((truth == label, predicted == label) for truth, predicted in pairs)
         hits, missed, wrong = counts[True, True], counts[True, False], counts[False, True]
         scores.append(2 * hits / (2 * hits + missed + wrong))
     return sum(scores) / len(scores)
@@ -36,19 +36,19 @@ def f1_by_hand(pairs: list[tuple[str, str]]) -> float:
 
 @given(LABELS)
 def test_macro_f1_agrees_with_its_definition(pairs: list[tuple[str, str]]) -> None:
-    truth, said = (pl.Series(list(each)) for each in zip(*pairs, strict=True))
-    assert macro_f1(truth, said) == pytest.approx(f1_by_hand(pairs))
+    truth, predicted = (pl.Series(list(each)) for each in zip(*pairs, strict=True))
+    assert macro_f1(truth, predicted) == pytest.approx(f1_by_hand(pairs))
 
 
 @given(CONFIDENCES)
 def test_calibration_error_agrees_with_its_definition(rows: list[tuple[float, bool]]) -> None:
-    bins = reliability(pl.Series([said for said, _ in rows]), pl.Series([right for _, right in rows]))
+    bins = reliability(pl.Series([confidence for confidence, _ in rows]), pl.Series([right for _, right in rows]))
     ordered, by_hand = sorted(rows), 0.0
     assert sum(each.rows for each in bins) == len(rows)
     for each in bins:
         mine, ordered = ordered[: each.rows], ordered[each.rows :]
         assert each.from_ == mine[0][0]
-        by_hand += abs(sum(said - right for said, right in mine)) / len(rows)
+        by_hand += abs(sum(confidence - right for confidence, right in mine)) / len(rows)
     assert calibration_error(bins) == pytest.approx(by_hand)
 
 
@@ -62,9 +62,9 @@ def test_chance_alone_gives_a_calibration_error_that_shrinks_with_the_rows() -> 
 
 @given(CONFIDENCES)
 def test_bins_are_as_large_as_equal_confidences_allow(rows: list[tuple[float, bool]]) -> None:
-    bins = reliability(pl.Series([said for said, _ in rows]), pl.Series([right for _, right in rows]))
+    bins = reliability(pl.Series([confidence for confidence, _ in rows]), pl.Series([right for _, right in rows]))
     assert len({each.from_ for each in bins}) == len(bins) <= 10
-    alike = max(Counter(said for said, _ in rows).values())
+    alike = max(Counter(confidence for confidence, _ in rows).values())
     assert all(each.rows <= len(rows) / 10 + alike for each in bins)
 
 

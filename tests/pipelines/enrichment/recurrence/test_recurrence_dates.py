@@ -30,8 +30,8 @@ def days_of(found: Integers) -> list[date]:
 def test_arrays_agree_with_the_calendars(rule: str, days: list[date], calendar: str) -> None:
     asked: Callable[[Integers, int], Integers] = getattr(dates, rule)
     found = asked(numbers(*days), CALENDARS.index(calendar))
-    said = pl.DataFrame({"day": days}).select(getattr(calendars, rule)(pl.col("day"), pl.lit(calendar, Calendar)))
-    assert found.tolist() == said.to_series().to_physical().to_list()
+    expected = pl.DataFrame({"day": days}).select(getattr(calendars, rule)(pl.col("day"), pl.lit(calendar, Calendar)))
+    assert found.tolist() == expected.to_series().to_physical().to_list()
 
 
 @given(CALENDAR_DAYS)

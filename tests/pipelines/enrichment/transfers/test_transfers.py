@@ -189,9 +189,9 @@ def test_corrected_rows_keep_their_category() -> None:
 
 def test_confidence_of_a_pair_depends_on_its_texts() -> None:
     silent = mark_transfers(held_rows(out(), into()))["confidence"]
-    said = mark_transfers(held_rows(out(other_account="2222"), into(other_account="1111")))["confidence"]
+    named = mark_transfers(held_rows(out(other_account="2222"), into(other_account="1111")))["confidence"]
     assert silent.to_list() == [CONFIDENCE[-1]] * 2
-    assert said.to_list() == [CONFIDENCE[0]] * 2
+    assert named.to_list() == [CONFIDENCE[0]] * 2
 
 
 def test_rows_of_one_day_are_paired_in_their_order() -> None:
@@ -282,8 +282,8 @@ def test_no_two_rows_prefer_each_other_by_text_to_their_pairs(rows: list[Row]) -
     for left, one in enumerate(rows):
         for right, other in enumerate(rows):
             if one["amount"] < 0 < other["amount"] and is_possible(one, other) and left in partner and right in partner:
-                said = text_score(one, other)
-                assert text_score(one, rows[partner[left]]) >= said or text_score(rows[partner[right]], other) >= said
+                score = text_score(one, other)
+                assert text_score(one, rows[partner[left]]) >= score or text_score(rows[partner[right]], other) >= score
 
 
 def text_score(one: Row, other: Row) -> int:
@@ -293,8 +293,8 @@ def text_score(one: Row, other: Row) -> int:
     names: list[bool] = [a["other_account"] == NUMBERS[b["account_id"]] for a, b in ((one, other), (other, one))]
     if any(names):
         return 4 + sum(names)
-    said: list[str | None] = [one["category"], other["category"]]
-    return said.count("own_transfer")
+    categories: list[str | None] = [one["category"], other["category"]]
+    return categories.count("own_transfer")
 
 
 def distance(out: Row, into: Row) -> int:

@@ -37,7 +37,7 @@ FIGURES = ("1,234.50", "5.00", "1,229.50", "1,000.00", "2,229.50")
 
 
 def test_the_currency_is_read_from_the_details_of_the_account(subtests: pytest.Subtests) -> None:
-    said: list[tuple[str, str | None]] = [
+    currencies: list[tuple[str, str | None]] = [
         ("Currency: INR", "INR"),
         ("Account currency USD", "USD"),
         ("USD Account", "USD"),
@@ -52,13 +52,13 @@ def test_the_currency_is_read_from_the_details_of_the_account(subtests: pytest.S
         ("Everyday Account", None),
         ("Foreign currency fee 3 %", None),
     ]
-    for line, currency in said:
+    for line, currency in currencies:
         with subtests.test(line):
             found = read_drawing(four_rows(statement().line((45, line)).line(*HEADING)))
             assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
 
 
-SAID_IN_A_SENTENCE = {
+STATED_IN_A_SENTENCE = {
     "All amounts are in GBP.": "GBP",
     "All amounts on this statement are shown in US dollars": "USD",
     "Amounts in EUR unless stated otherwise": "EUR",
@@ -75,7 +75,7 @@ SAID_IN_A_SENTENCE = {
     "All amounts are in AUD.": "AUD",
 }
 # They mention a currency that is not the account's.
-SAID_OF_SOMETHING_ELSE = (
+STATED_OF_SOMETHING_ELSE = (
     "Transactions in USD are converted on the day of processing.",
     "Foreign transactions are shown in USD as well.",
     "Open a USD account today and save on fees.",
@@ -105,13 +105,13 @@ def above_rows(text: str) -> Drawing:
 
 def test_the_currency_is_read_from_a_sentence_wherever_it_stands(subtests: pytest.Subtests) -> None:
     places = cycle((above_rows, below_rows, at_the_foot, on_the_last_page))
-    drawings = [(text, code, next(places)(text)) for text, code in SAID_IN_A_SENTENCE.items()]
+    drawings = [(text, code, next(places)(text)) for text, code in STATED_IN_A_SENTENCE.items()]
     wrapped = ("All amounts on this statement are", "shown in US", "dollars, rounded to cents.")
     for text, currency, drawing in (*drawings, (" ".join(wrapped), "USD", below_rows(*wrapped))):
         with subtests.test(text):
             found = read_drawing(drawing)
             assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
-    for text in SAID_OF_SOMETHING_ELSE:
+    for text in STATED_OF_SOMETHING_ELSE:
         with subtests.test(text):
             assert read_drawing(below_rows(text)).currency is None
 
@@ -129,9 +129,9 @@ def test_the_currency_is_read_from_headings_and_figures(subtests: pytest.Subtest
         debit, balance = f"Debit ({currency})", f"Balance ({currency})"
         return (45, "Date"), (110, "Details"), (-400, debit), (-470, "Credit"), (-550, balance)
 
-    for said in ("GBP", "£"):
-        with subtests.test(f"heading {said}"):
-            assert read_drawing(four_rows(statement().line(*heading_in(said)))).currency == "GBP"
+    for currency in ("GBP", "£"):
+        with subtests.test(f"heading {currency}"):
+            assert read_drawing(four_rows(statement().line(*heading_in(currency)))).currency == "GBP"
     stands: list[tuple[str, str, str | None]] = [
         *(("£", "", "GBP"), ("€", "", "EUR"), ("", " €", "EUR"), ("US$", "", "USD")),
         *(("EUR ", "", "EUR"), ("", " CHF", "CHF"), ("$", "", None), ("A$", "", "AUD")),

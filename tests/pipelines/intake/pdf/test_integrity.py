@@ -123,9 +123,9 @@ def test_a_file_modified_later_or_made_too_early_is_reported() -> None:
     assert codes_of(early, STATEMENT) == [("MadeBeforePeriodEnd", "warning", None)]
 
 
-def facts_with(**said: str | bytes) -> Facts:
+def facts_with(**entries: str | bytes) -> Facts:
     def say(document: pikepdf.Pdf) -> None:
-        for key, text in said.items():
+        for key, text in entries.items():
             document.docinfo[f"/{key}"] = pikepdf.String(text)
 
     with open_document(change_pdf(print_pages(), say), None) as document:
@@ -257,7 +257,7 @@ def test_many_contradictions_are_one_warning_about_the_reading() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("page_labels", "expected"),
     [
         (["Page 1 of 3", "Page 2 of 3", "Page 3 of 3"], []),
         (["Page 1 of 2", "Page 2 of 2", "Page 1 of 1"], []),
@@ -270,8 +270,8 @@ def test_many_contradictions_are_one_warning_about_the_reading() -> None:
         (["Statement", "Balance 1 of 3"], []),
     ],
 )
-def test_pages_out_of_order_are_reported(said: list[str], expected: list[str]) -> None:
-    assert [f"{signal.code} {signal.page}" for signal in signals(print_pages(*said))] == expected
+def test_pages_out_of_order_are_reported(page_labels: list[str], expected: list[str]) -> None:
+    assert [f"{signal.code} {signal.page}" for signal in signals(print_pages(*page_labels))] == expected
 
 
 def running(*days: int, proved: bool = True) -> Statement:

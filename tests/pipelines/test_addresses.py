@@ -1,3 +1,5 @@
+"""Which addresses and URLs a webhook may have: public ones, and what the operator allows, in any spelling."""
+
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 

@@ -1,3 +1,5 @@
+"""When a failed delivery is tried again, and when a run of failures begins and ends."""
+
 from datetime import timedelta
 
 import pytest

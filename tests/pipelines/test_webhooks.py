@@ -1,3 +1,5 @@
+"""Which events a job reports, their bodies, and the two signatures of a delivery."""
+
 import base64
 import hashlib
 import hmac

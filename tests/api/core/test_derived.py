@@ -1,3 +1,5 @@
+"""Recurring series, facilities and mentioned accounts over HTTP: items as of a plain loop, in bounded memory."""
+
 import json
 import re
 import resource

@@ -1,3 +1,5 @@
+"""The OpenAPI document and its pages describe every operation, answer, refusal and event of the service."""
+
 import re
 from pathlib import Path
 from typing import Any

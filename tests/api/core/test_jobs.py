@@ -1,3 +1,5 @@
+"""A job's status, counts, errors and warnings; waiting for its end; lists of jobs with filters."""
+
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime

@@ -1,3 +1,5 @@
+"""A submission is retracted by a job, once, and only after it has ended."""
+
 from uuid import uuid4
 
 import pytest

@@ -1,3 +1,5 @@
+"""Attributes come back as they were sent, are merged, expire, keep their history, and belong to one customer."""
+
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID

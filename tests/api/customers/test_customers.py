@@ -1,3 +1,5 @@
+"""Customers are created, found again by reference and ABN, and listed only for their own client."""
+
 from uuid import UUID
 
 import pytest

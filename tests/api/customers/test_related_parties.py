@@ -1,3 +1,5 @@
+"""A customer's list of related parties is replaced as a whole, and earlier lists stay in the history."""
+
 from typing import Any
 
 import pytest

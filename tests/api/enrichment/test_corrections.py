@@ -1,3 +1,5 @@
+"""Corrections over HTTP: previewed, made once, listed, revoked, and refused with the pointer of the fault."""
+
 from typing import Any
 from uuid import uuid4
 

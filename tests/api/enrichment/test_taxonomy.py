@@ -1,3 +1,5 @@
+"""The taxonomy over HTTP has every category."""
+
 from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.api.conftest import Client
 

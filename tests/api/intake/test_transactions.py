@@ -1,3 +1,5 @@
+"""Lists of transactions: the contract's fields, order, pages, cursors, filters and totals, in bounded memory."""
+
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal

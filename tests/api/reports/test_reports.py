@@ -1,3 +1,5 @@
+"""Reports over HTTP follow their statuses; a refresh is a job that may be refused; the report page is printed."""
+
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 

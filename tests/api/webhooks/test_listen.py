@@ -1,3 +1,5 @@
+"""`tidemark listen`: an HTTPS receiver that verifies, stores and shows deliveries, and misbehaves on request."""
+
 import io
 import json
 import signal

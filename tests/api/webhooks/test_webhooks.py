@@ -1,3 +1,5 @@
+"""Subscriptions over HTTP: their secrets, their scopes of customers, and their deliveries."""
+
 import base64
 from typing import Any
 from uuid import uuid4

@@ -1,3 +1,5 @@
+"""Rows that an attack adds, removes, moves or changes leave exactly the traces in the balances that it intends."""
+
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from decimal import Decimal

@@ -1,3 +1,5 @@
+"""Stated balances verify the amounts between them, and show where rows are missing."""
+
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import accumulate, groupby

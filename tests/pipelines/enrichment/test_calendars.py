@@ -1,3 +1,5 @@
+"""Business days of each state's calendar, which a BSB names."""
+
 from datetime import date, timedelta
 
 import polars as pl

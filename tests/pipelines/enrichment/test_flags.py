@@ -1,3 +1,5 @@
+"""Flags of rows: dishonours, refunds and returned charges, and the rows that they belong to."""
+
 from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal

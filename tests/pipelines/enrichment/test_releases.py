@@ -1,3 +1,5 @@
+"""Changed rules need a new version, and the effect of a version on rows and figures is reported."""
+
 from datetime import date
 from decimal import Decimal
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Which details identify an account, and which are only warned about."""
+
 from typing import Any
 from uuid import UUID
 

@@ -1,3 +1,5 @@
+"""Card numbers and tax file numbers are masked in every spelling; other numbers are left alone."""
+
 import json
 
 import polars as pl

@@ -1,3 +1,5 @@
+"""Rows of a submission are read exactly or refused with a code, each independently of the others."""
+
 import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime

@@ -1,3 +1,5 @@
+"""JSON is read exactly or refused: two readings, depth, size and digits are limited before parsing."""
+
 import json
 import tracemalloc
 

@@ -1,3 +1,5 @@
+"""Drawn rulesets and customers, evaluated once for the tests of the package."""
+
 from collections.abc import Sequence
 
 import pytest

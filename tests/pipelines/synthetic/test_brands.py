@@ -1,3 +1,5 @@
+"""Which banks and brands are held out of training, and that training never meets them."""
+
 import subprocess
 import sys
 from datetime import date

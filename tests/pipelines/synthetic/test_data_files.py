@@ -1,3 +1,5 @@
+"""The generator's data files are checked when they load, refer only to what exists, and are all used."""
+
 from importlib.resources import files
 from pathlib import Path
 

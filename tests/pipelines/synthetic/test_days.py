@@ -1,3 +1,5 @@
+"""The generator's calendar: windows, public holidays, and days on which regular payments fall."""
+
 from datetime import date
 
 import pytest

@@ -1,3 +1,5 @@
+"""Faults put into a synthetic history change only the rows concerned, and those are labelled."""
+
 from datetime import date
 from decimal import Decimal
 from random import Random

@@ -1,3 +1,5 @@
+"""Synthetic texts are worded as each bank prints each kind of payment."""
+
 from datetime import date
 from random import Random
 

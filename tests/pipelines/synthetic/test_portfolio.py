@@ -1,3 +1,5 @@
+"""A synthetic portfolio is consistent, completely labelled, and the same for the same seed."""
+
 import os
 import re
 import subprocess

@@ -1,3 +1,5 @@
+"""Synthetic businesses default with the probability that their condition gives, which no visible flag tells alone."""
+
 from datetime import date
 from math import exp
 from random import Random

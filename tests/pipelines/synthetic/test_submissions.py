@@ -1,3 +1,5 @@
+"""Synthetic histories become request bodies that the service accepts, exact and without labels."""
+
 import json
 from dataclasses import replace
 from datetime import date, timedelta

@@ -1,3 +1,5 @@
+"""References that synthetic payers type have the slips, gaps and cases of typed text."""
+
 from random import Random
 
 from hypothesis import given

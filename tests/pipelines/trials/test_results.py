@@ -1,3 +1,5 @@
+"""What counts as an improvement, a notice and an alarm in the trials of attacks."""
+
 from typing import Any
 
 import polars as pl

@@ -1,3 +1,5 @@
+"""A key is valid from its creation until its expiry, revocation or replacement, and is stored only as a hash."""
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta

@@ -1,3 +1,5 @@
+"""A process that waits for changes learns of commits by other connections, and of several at once."""
+
 from datetime import datetime
 from threading import Timer
 

@@ -1,3 +1,5 @@
+"""Counts in windows of time, shared by processes through Redis, and by each process alone while Redis is away."""
+
 import logging
 import os
 from collections.abc import Iterator

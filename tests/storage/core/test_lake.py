@@ -1,3 +1,5 @@
+"""Files of the lake are written once and verified when they are read."""
+
 from pathlib import Path
 
 import polars as pl

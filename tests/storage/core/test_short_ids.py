@@ -1,3 +1,5 @@
+"""Resources are found by the first digits of their ids."""
+
 from datetime import datetime
 from uuid import UUID
 

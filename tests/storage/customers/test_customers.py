@@ -1,3 +1,5 @@
+"""Customers are found again by reference and ABN, and only by their own client."""
+
 from datetime import datetime
 from uuid import UUID
 

@@ -1,3 +1,5 @@
+"""A run's results become current in one commit, once, and only for customers that did not change meanwhile."""
+
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import date, datetime

@@ -1,3 +1,5 @@
+"""Compaction brings scattered customers together while submissions and reads go on, and loses no row."""
+
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Corrections and their jobs are stored in one commit, and change what rows must be recomputed."""
+
 from datetime import datetime
 from typing import Any
 from uuid import UUID

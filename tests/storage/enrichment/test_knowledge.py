@@ -1,3 +1,5 @@
+"""Which learned model applies to which client's customers, and when that changes."""
+
 from datetime import datetime
 from functools import cache
 from uuid import UUID

@@ -1,3 +1,5 @@
+"""Jobs are claimed in batches under a lease; a lost worker's batch is released and its late results change nothing."""
+
 from datetime import datetime, timedelta
 from uuid import uuid4
 

@@ -1,3 +1,5 @@
+"""A rule's trigger is reported once, with a record that can't be changed, until the rule is reset."""
+
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta

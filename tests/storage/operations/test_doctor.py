@@ -1,3 +1,5 @@
+"""`doctor` finds each kind of damage and delay, and changes nothing."""
+
 import shutil
 from base64 import b64encode
 from collections.abc import Callable

@@ -1,3 +1,5 @@
+"""A pass over the stored files finds damaged ones, names the customers concerned, and can be resumed."""
+
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta

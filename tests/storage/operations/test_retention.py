@@ -1,3 +1,5 @@
+"""Replaced versions and files without an owner are removed after the retention time, and nothing else is."""
+
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Summaries of deliveries and of the load count exactly what they state."""
+
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4

@@ -1,3 +1,5 @@
+"""Deliveries are claimed fairly, in order and once, and every attempt is recorded."""
+
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

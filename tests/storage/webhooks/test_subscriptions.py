@@ -1,3 +1,5 @@
+"""Subscriptions are stored with sealed secrets, limited in number, and seen only by their own client."""
+
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime

@@ -1,3 +1,5 @@
+"""Which of rules, names and the model decides a category, with what basis, confidence and alternatives."""
+
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any

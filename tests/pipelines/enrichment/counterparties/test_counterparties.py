@@ -1,3 +1,5 @@
+"""Names are found in texts by the lists of counterparties; broken lists are refused when they load."""
+
 from typing import Any
 
 import polars as pl

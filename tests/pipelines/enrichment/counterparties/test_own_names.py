@@ -1,3 +1,5 @@
+"""Money from a payer with the customer's own name is an own transfer, not revenue."""
+
 from decimal import Decimal
 from typing import Any
 

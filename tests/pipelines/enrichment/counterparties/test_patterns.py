@@ -1,3 +1,5 @@
+"""Rules by words apply on their side and under their conditions; broken rules are refused when they load."""
+
 from typing import Any
 
 import polars as pl

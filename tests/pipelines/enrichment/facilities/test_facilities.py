@@ -1,3 +1,5 @@
+"""Loans, advances and payment plans are inferred from fundings and repayments, with their terms and their state."""
+
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal

@@ -1,3 +1,5 @@
+"""Which rows of a submission are new, repeat a held row, revise one, or post a pending one."""
+
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal

@@ -1,3 +1,5 @@
+"""Events are paired one to one, as by a plain loop, also millions with the same key."""
+
 from collections import defaultdict
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""All steps of enrichment together: idempotent, independent of the order of rows, each customer by itself."""
+
 from datetime import date, timedelta
 from decimal import Decimal
 from random import Random

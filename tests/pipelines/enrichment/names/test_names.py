@@ -1,3 +1,5 @@
+"""Counterparties' names are read from texts without a list, and different spellings of a name become one group."""
+
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any

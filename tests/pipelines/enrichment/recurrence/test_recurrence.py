@@ -1,3 +1,5 @@
+"""Recurring series: which payments belong together, their period, changes, missed payments and next date."""
+
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta

@@ -1,3 +1,5 @@
+"""Business days and runs of due dates, computed on arrays, agree with the calendars and with plain Python."""
+
 from collections.abc import Callable
 from datetime import date, timedelta
 

@@ -1,3 +1,5 @@
+"""A bank is known by the first digits of a BSB, and faulty entries of the list are refused."""
+
 import polars as pl
 import pytest
 

@@ -1,3 +1,5 @@
+"""Accounts of the customer that texts mention but no submission supplied are listed with their totals."""
+
 from datetime import date
 from decimal import Decimal
 from typing import Any

@@ -1,3 +1,5 @@
+"""Rows of two own accounts are paired as transfers by amount, date and text, as an oracle in plain Python does."""
+
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal

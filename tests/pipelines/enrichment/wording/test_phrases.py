@@ -1,3 +1,5 @@
+"""Phrases are found on whole words, in any text, as by a search for one phrase at a time."""
+
 import re
 from collections.abc import Sequence
 

@@ -1,3 +1,5 @@
+"""The day that a text prints becomes the value date, with the year nearest to the booking."""
+
 from datetime import date, timedelta
 
 import polars as pl

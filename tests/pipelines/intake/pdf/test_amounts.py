@@ -1,3 +1,5 @@
+"""Amounts are read exactly in every form that statements print, and no other text is read as one."""
+
 from decimal import Decimal
 
 import pytest

@@ -1,3 +1,5 @@
+"""Dates are read in every printed form; a year that is not printed follows from the period, or is doubted."""
+
 from datetime import date, timedelta
 
 import pytest

@@ -1,3 +1,5 @@
+"""Headings of tables are recognised in the words of many banks, and no other line is taken for one."""
+
 import pytest
 
 from pipelines.intake.pdf.layout.headings import Vocabulary, heading_at, plain, synonyms

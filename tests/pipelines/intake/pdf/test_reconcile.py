@@ -1,3 +1,5 @@
+"""A statement counts as reconciled only if its balances prove every row."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date

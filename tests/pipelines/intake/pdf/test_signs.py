@@ -1,3 +1,5 @@
+"""Whether an amount is money in or out follows from columns, marks, titles and the type of account."""
+
 from decimal import Decimal
 
 import pytest

@@ -10,15 +10,19 @@ import polars as pl
 from benchmarks.quality import confidence_by_country, decide_lines, rows_by_country
 from benchmarks.table import Row
 
-TITLE = "How accurate enrichment is on a second and a third author's lines"
+TITLE = "How accurate enrichment is on a second, a third and a fourth author's lines"
 HELD_OUT = {  # file: author, and the figures before any change
     "strangers_2.csv": ("second", "0.705, 0.838, 0.801"),  # 2026-11-29
     "strangers_3.csv": ("third", "0.600, 0.647, 0.821"),  # 2026-11-30
+    "strangers_4.csv": ("fourth", "0.863, 0.831, 0.951"),  # 2026-11-30
 }
-TUNED_WITH, TUNED_FIRST = "strangers_3_develop.csv", "0.631, 0.688, 0.827"  # 2026-11-30
+TUNED_WITH = {
+    "strangers_3_develop.csv": ("third", "0.631, 0.688, 0.827"),  # 2026-11-30
+    "strangers_4_develop.csv": ("fourth", "0.831, 0.859, 0.905"),  # 2026-11-30
+}
 ABOUT = (
     "Hand-written lines of accounts at banks of nine countries, by authors who had not looked at rules, lists or "
-    "models. They are never used to tune, except for the file that is marked; first figures stay. Confidence is "
+    "models. They are never used to tune, except for the files that are marked; first figures stay. Confidence is "
     "that of all lines that are not tuned with."
 )
 
@@ -29,7 +33,7 @@ def measure() -> Sequence[Row]:
     unfamiliar = pl.concat(lines.select(columns) for lines in decided.values())
     return [
         *(row for file, lines in decided.items() for row in _measure_author(file, lines)),
-        *_measure_tuned(),
+        *(row for file in TUNED_WITH for row in _measure_tuned(file)),
         *confidence_by_country(unfamiliar),
     ]
 
@@ -39,8 +43,9 @@ def _measure_author(file: str, lines: pl.DataFrame) -> Sequence[Row]:
     return rows_by_country(f"{lines.height} lines of the {author} author, `{file}`", lines, first)
 
 
-def _measure_tuned() -> Sequence[Row]:
+def _measure_tuned(file: str) -> Sequence[Row]:
     """Measure only the whole file: its figures say that its lines are covered, not how well others are."""
-    lines = decide_lines(TUNED_WITH)
-    about = f"{lines.height} lines of the third author that rules are tuned with, `{TUNED_WITH}`"
-    return rows_by_country(about, lines, TUNED_FIRST)[:2]
+    author, first = TUNED_WITH[file]
+    lines = decide_lines(file)
+    about = f"{lines.height} lines of the {author} author that rules are tuned with, `{file}`"
+    return rows_by_country(about, lines, first)[:2]

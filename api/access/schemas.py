@@ -79,7 +79,7 @@ class UserView(View):
     name: str
     role: Role
     date_created: datetime = Field(validation_alias="created_at")
-    disabled_at: datetime | None
+    disabled_at: datetime | None = Field(description="Null unless disabled.")
     locked_until: datetime | None = Field(description="Set after too many wrong passwords.")
 
 
@@ -98,7 +98,7 @@ class LinkView(View):
 
     user_id: UUID
     link: str = Field(description="Path on this service. It is not shown again.")
-    expires_at: datetime
+    expires_at: datetime = Field(description="The link is not valid from this moment on.")
 
 
 class InvitedUserView(UserView):
@@ -164,8 +164,8 @@ class KeyView(View):
     hint: str = Field(description="The first and last characters.")
     scopes: Sequence[str]
     date_created: datetime = Field(validation_alias="created_at")
-    expires_at: datetime | None
-    revoked_at: datetime | None
+    expires_at: datetime | None = Field(description="Null: the key does not expire.")
+    revoked_at: datetime | None = Field(description="Null unless revoked.")
     rotated_to: UUID | None = Field(description="Id of the key that replaces it.")
 
 
@@ -244,7 +244,7 @@ class TrailQuery(Received):
 class EntryView(View):
     at: datetime
     who: str = Field(description="Id of the user or the API key, `operator` or `service`. `GET /v1/actors` has names.")
-    action: str
+    action: str = Field(description="Such as `Ruleset.Created`.")
     resource: Mapping[str, str | Sequence[str]] = Field(description="Ids of what the action concerned, by name.")
     outcome: Outcome
     times: int = Field(
@@ -281,7 +281,7 @@ class ActorsQuery(Received):
 
 
 class ActorView(View):
-    who: str
+    who: str = Field(description="As in the entries and in other responses.")
     kind: ActorKind
     name: str = Field(description="A name to show, such as `Ada Lovelace` or `API key tm_live_…4f2a`.")
 

@@ -36,8 +36,8 @@ class ReadingView(View):
 
 
 class ReadingsView(View):
-    as_of: date
-    data_through: date | None
-    data_version: int
-    metrics_version: int
+    as_of: date = Field(description="Business day of the readings.")
+    data_through: date | None = Field(description="Date of the last transaction; null without any.")
+    data_version: int = Field(description="Version of the customer's transactions.")
+    metrics_version: int = Field(description="Version of the metrics' definitions and formulas.")
     metrics: list[ReadingView]

@@ -105,10 +105,10 @@ class RulesetView(View):
     slug: str
     name: str
     version: int = Field(description="The newest version, which is in force.")
-    active: bool
+    active: bool = Field(description="Whether it is evaluated.")
     is_archived: bool
     date_created: datetime
-    date_updated: datetime
+    date_updated: datetime = Field(description="When its newest version was saved, or it was archived.")
     document: Any = Field(description="What to edit and send again, with every default written out.")
     counts: list[RuleCountView] = Field(description=f"Counts of the rules in force, over the last {COUNTED_DAYS} days.")
 
@@ -130,7 +130,7 @@ class RulesetVersionView(View):
     version: int
     sha256: str = Field(description="SHA-256 of the document's canonical JSON.")
     date_created: datetime
-    created_by: str
+    created_by: str = Field(description="Id of the user or the API key.")
     document: Any
 
 
@@ -158,7 +158,7 @@ class ReadValueView(View):
     name: str
     title: str | None = Field(description="Display name of a metric.")
     format: Format | None = Field(description="How people read a number: as percent, 0.12 is 12 %. Null: as it is.")
-    metric_id: UUID | None
+    metric_id: UUID | None = Field(description="Null for an attribute.")
     value: Any = Field(description="Null: unavailable.")
     cause: str | None = Field(description="Why it is unavailable.")
     baseline: ReadBaselineView | None = Field(description="The baseline, if it is a baseline metric.")
@@ -167,8 +167,8 @@ class ReadValueView(View):
 class ComparisonView(View):
     """A comparison in the condition. Each side has its source and value and, if computed, the parts."""
 
-    operator: str
-    left: Any
+    operator: str = Field(description="lessThan, atLeast, oneOf, …, as in the document.")
+    left: Any = Field(description="The compared side.")
     right: Any = Field(description="A list for `between` (bounds) and `oneOf` (texts); null if there is none.")
     holds: bool | None = Field(description="Null: unknown.")
 

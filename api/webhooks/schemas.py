@@ -220,17 +220,21 @@ class SubscriptionView(View):
     webhook_subscription_id: UUID = Field(validation_alias="subscription_id")
     event_type: str
     webhook_url: str
-    customer_ids: Sequence[UUID]
+    customer_ids: Sequence[UUID] = Field(description="Events of these customers only; empty: of all.")
     date_created: datetime = Field(validation_alias="created_at")
     max_retries: int = Field(description="How often a failed delivery is retried.")
     pause_after_failures: int | None = Field(
         validation_alias="pause_after", description="Number of failed attempts in a row that pauses it; null for never."
     )
-    date_paused: datetime | None = Field(validation_alias="paused_at")
+    date_paused: datetime | None = Field(validation_alias="paused_at", description="Null while it is not paused.")
     paused_by: str | None = Field(description="failures, client or operator; null while it is not paused.")
     failure_streak: int = Field(description="Failed attempts since the last success, or since it was resumed.")
-    date_last_delivered: datetime | None = Field(validation_alias="last_delivered_at")
-    date_last_failed: datetime | None = Field(validation_alias="last_failed_at")
+    date_last_delivered: datetime | None = Field(
+        validation_alias="last_delivered_at", description="Null if nothing was delivered yet."
+    )
+    date_last_failed: datetime | None = Field(
+        validation_alias="last_failed_at", description="Null if nothing failed yet."
+    )
 
     @computed_field
     @property
@@ -261,13 +265,13 @@ class SubscriptionListView(Counts):
 class AttemptView(View):
     attempt_id: UUID
     date_started: datetime = Field(validation_alias="started_at")
-    duration_ms: int
+    duration_ms: int = Field(description="Milliseconds from the start to the end of the attempt.")
     dns_ms: int | None = Field(
         description="Time of the DNS lookup. Like the next two, null if the step was not completed or not needed "
         "because the connection was reused."
     )
-    connect_ms: int | None
-    tls_ms: int | None
+    connect_ms: int | None = Field(description="Milliseconds to connect.")
+    tls_ms: int | None = Field(description="Milliseconds of the TLS handshake.")
     first_byte_ms: int | None = Field(description="Time from the request to the first byte of the response.")
     status_code: int | None = Field(description="Status of the receiver's response; null if there was none.")
     error: str | None = Field(description="Class of the failure: dns, connect, tls, timeout, refused, reset, …")
@@ -286,12 +290,14 @@ class DeliveryView(View):
     event_id: UUID
     event_type: str
     webhook_subscription_id: UUID = Field(validation_alias="subscription_id")
-    status: DeliveryStatus
+    status: DeliveryStatus = Field(
+        description="due, sending, delivered, retrying, failed, or cancelled with its subscription."
+    )
     date_created: datetime = Field(validation_alias="created_at")
     date_of_retry: datetime | None = Field(
         validation_alias="retry_at", description="When retrying: time of the next attempt."
     )
-    is_test: bool
+    is_test: bool = Field(description="Whether a test of the subscription sent it.")
     attempts: Sequence[AttemptView]
 
 
@@ -306,14 +312,14 @@ class ResentView(View):
 
 class PeriodView(View):
     period: Literal["24h", "7d"]
-    since: datetime
-    attempts: int
-    delivered: int
-    failed: int
+    since: datetime = Field(description="Start of the period, which ends now.")
+    attempts: int = Field(description="Attempts that started in the period.")
+    delivered: int = Field(description="Attempts that succeeded.")
+    failed: int = Field(description="Attempts that failed.")
     by_error: Mapping[str, int] = Field(description="Failed attempts by class. status: the response was not 2xx.")
     by_status_code: Mapping[str, int] = Field(description="Failed attempts that had a response, by its status.")
     duration_p50_ms: int | None = Field(description="Median duration; null without attempts.")
-    duration_p95_ms: int | None
+    duration_p95_ms: int | None = Field(description="95th percentile of durations; null without attempts.")
 
     @field_validator("by_status_code", mode="before")
     @classmethod
@@ -326,9 +332,17 @@ class SummaryView(View):
 
     webhook_subscription_id: UUID = Field(validation_alias=AliasPath("subscription", "subscription_id"))
     date_paused: datetime | None = Field(validation_alias=AliasPath("subscription", "paused_at"), exclude=True)
-    failure_streak: int = Field(validation_alias=AliasPath("subscription", "failure_streak"))
-    date_last_delivered: datetime | None = Field(validation_alias=AliasPath("subscription", "last_delivered_at"))
-    date_last_failed: datetime | None = Field(validation_alias=AliasPath("subscription", "last_failed_at"))
+    failure_streak: int = Field(
+        validation_alias=AliasPath("subscription", "failure_streak"),
+        description="Failed attempts since the last success, or since it was resumed.",
+    )
+    date_last_delivered: datetime | None = Field(
+        validation_alias=AliasPath("subscription", "last_delivered_at"),
+        description="Null if nothing was delivered yet.",
+    )
+    date_last_failed: datetime | None = Field(
+        validation_alias=AliasPath("subscription", "last_failed_at"), description="Null if nothing failed yet."
+    )
     waiting: int = Field(description="Due or being sent.")
     retrying: int = Field(description="Failed, and waiting for the next attempt.")
     date_oldest_waiting: datetime | None = Field(

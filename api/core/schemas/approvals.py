@@ -36,7 +36,7 @@ class ApprovalView(View):
     requested_by: str = Field(description="Id of the person or API key. `GET /v1/actors` has names.")
     requested_at: datetime
     decided_by: str | None = Field(description="Who approved, declined or withdrew it, or sent the later request.")
-    decided_at: datetime | None
+    decided_at: datetime | None = Field(description="Null while it is pending.")
     reason: str | None = Field(description="Why it was declined.")
 
 

@@ -56,8 +56,8 @@ def add_document_fields(
 class NoteView(View):
     """A warning or an error: a stable code and a message."""
 
-    code: str
-    message: str
+    code: str = Field(description="Stable: programs should branch on this.")
+    message: str = Field(description="For people.")
 
 
 class PartView(View):
@@ -72,8 +72,8 @@ class Problem(View):
 
     type: str = Field(description="The page about the code, relative to this service.")
     title: str = Field(description="Title of the status.")
-    status: int
-    detail: str
+    status: int = Field(description="Equals the HTTP status.")
+    detail: str = Field(description="What is wrong, for people.")
     code: str = Field(description="Stable: programs should branch on this.")
     request_id: str = Field(description="The header X-Request-Id; in a replayed response, that of the first request.")
     errors: Sequence[Fault] | None = Field(None, description="Every fault of the request, at most 100.")
@@ -83,7 +83,7 @@ class Problem(View):
 class Envelope(View):
     """The body of every success: `data`, and `message`, a remark for people or null."""
 
-    message: str | None
+    message: str | None = Field(description="A remark for people; null if there is none.")
 
 
 class Counts(View):
@@ -92,7 +92,7 @@ class Counts(View):
     total_count: int = Field(description="Items on all pages.")
     current_page: int | None = Field(description="Null when no page was requested.")
     page_size: int = Field(description="`count`; without a page, the number of items returned.")
-    total_pages: int
+    total_pages: int = Field(description="1 without a page; 0 if there are no items.")
 
 
 PageParameter = Annotated[

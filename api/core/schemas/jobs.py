@@ -17,7 +17,7 @@ MAX_ERRORS = 100
 
 class RefusedRowView(View):
     index: int = Field(description="Position of the item in the submission, from 0.")
-    field: str | None
+    field: str | None = Field(description="Field of the item that is wrong; null if it is the item as a whole.")
     code: str
     message: str
 
@@ -30,8 +30,8 @@ class DuplicateRowView(View):
 class StageView(View):
     stage: str
     status: JobStatus
-    date_started: datetime | None
-    date_completed: datetime | None
+    date_started: datetime | None = Field(description="Null until the stage starts.")
+    date_completed: datetime | None = Field(description="Null until the stage ends.")
     pages_done: int | None = Field(None, description="For an extraction: pages read.")
     pages_total: int | None = Field(None, description="For an extraction: pages of the files opened so far.")
 
@@ -69,11 +69,11 @@ class JobView(View):
         validation_alias="duplicate_rows", description="Rows that were stored already, and are not counted twice."
     )
     rejected_count: int | None = Field(validation_alias="rejected_rows", description="Rows refused for an error.")
-    warnings: Sequence[NoteView]
-    error: NoteView | None
+    warnings: Sequence[NoteView] = Field(description="Such as odd account details, masked numbers and refused files.")
+    error: NoteView | None = Field(description="Why the job failed; null unless it did.")
     date_created: datetime = Field(validation_alias="created_at")
-    date_started: datetime | None = Field(validation_alias="started_at")
-    date_completed: datetime | None = Field(validation_alias="completed_at")
+    date_started: datetime | None = Field(validation_alias="started_at", description="Null until the job starts.")
+    date_completed: datetime | None = Field(validation_alias="completed_at", description="Null until the job ends.")
     stage: Stage | None = Field(exclude=True)
     refused_files: int = Field(exclude=True)
     landed_at: datetime | None = Field(exclude=True)

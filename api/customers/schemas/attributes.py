@@ -157,9 +157,9 @@ class AttributeView(View):
     """The current value of an attribute."""
 
     value: Plain = Field(description="Null once it has expired.")
-    source: str | None
-    evidence_date: date | None
-    expires_at: datetime | None
+    source: str | None = Field(description="Where the value comes from; null if not stated.")
+    evidence_date: date | None = Field(description="The day of the evidence; null if not stated.")
+    expires_at: datetime | None = Field(description="When the value stops being available; null: never.")
     available: bool = Field(description="False once it has expired.")
     date_set: datetime
     set_by: str = Field(description="Id of the user or the API key.")
@@ -168,9 +168,9 @@ class AttributeView(View):
 class AttributeChangeView(View):
     name: str
     value: Plain = Field(description="Null when the attribute was removed.")
-    source: str | None
-    evidence_date: date | None
-    expires_at: datetime | None
+    source: str | None = Field(description="Where the value comes from; null if not stated.")
+    evidence_date: date | None = Field(description="The day of the evidence; null if not stated.")
+    expires_at: datetime | None = Field(description="When the value stops being available; null: never.")
     date_set: datetime = Field(validation_alias="set_at")
     set_by: str = Field(description="Id of the user or the API key.")
 

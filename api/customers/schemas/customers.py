@@ -76,8 +76,8 @@ class CustomerView(View):
         description="Whether the ABN's check digits are right. A customer is accepted even if not."
     )
     name: str | None
-    reference: str | None
-    state: str | None
+    reference: str | None = Field(description="The client's own reference; null if none was given.")
+    state: str | None = Field(description="State of the business, such as NSW; null if not given.")
     date_created: datetime = Field(validation_alias="created_at")
 
 

@@ -124,18 +124,18 @@ class LastDecisionView(View):
 
 class CustomerSummaryView(CustomerView):
     rating: str | None = Field(description="As in the stored risk report, like `riskValue` and `calibration`.")
-    risk_value: float | None
-    calibration: str | None
+    risk_value: float | None = Field(description="Null without a stored risk report.")
+    calibration: str | None = Field(description="Null without a stored risk report.")
     completeness_score: float | None = Field(description="As in the stored completeness report, like its tier.")
-    completeness_tier: str | None
+    completeness_tier: str | None = Field(description="Null without a stored completeness report.")
     report_status: ReportStatus = Field(
         description="`ready` if all three reports are of the current transactions, `pending` if there are none yet, "
         "otherwise `stale`. Unfinished jobs are not considered."
     )
     unfinished_jobs: bool = Field(description="Whether a job under way may change the transactions.")
     data_through: date | None = Field(description="Date of the last transaction in the stored reports.")
-    last_submission_at: datetime | None
-    transaction_count: int = Field(validation_alias="enriched_rows")
+    last_submission_at: datetime | None = Field(description="Null if nothing was submitted yet.")
+    transaction_count: int = Field(validation_alias="enriched_rows", description="Current transactions.")
     last_decision: LastDecisionView | None = Field(description="What-ifs and evaluations by challengers don't count.")
     open_alerts: int = Field(description="Alerts that nobody has acknowledged, closed or snoozed.")
 

@@ -176,9 +176,9 @@ Outcome = Literal["proceed", "conditional", "blocked", "indeterminate"]
 
 class MatchedRuleView(View):
     code: str
-    message: str
+    message: str = Field(description="Message for the lender.")
     customer_message: str = Field(description="Message for the customer.")
-    metric_ids: list[UUID]
+    metric_ids: list[UUID] = Field(description="Metrics that its condition reads.")
 
 
 class ReasonView(View):
@@ -186,8 +186,8 @@ class ReasonView(View):
 
     code: str
     message: str
-    metric_ids: list[UUID]
-    cause: str
+    metric_ids: list[UUID] = Field(description="The metrics that are unavailable; empty for an attribute or an input.")
+    cause: str = Field(description="Why the value is unavailable.")
     name: str | None = Field(description="Name of the metric, attribute or input.")
     settle: str = Field(description="What would resolve this.")
 
@@ -211,7 +211,7 @@ class ComputedLimitView(View):
     kind: Literal["computed"]
     product_id: UUID
     amount: float = Field(description="AUD; 0 if nothing is offered.")
-    capped: bool
+    capped: bool = Field(description="Whether a cap reduced the amount.")
     uncapped_amount: float | None = Field(None, description="AUD before the cap, if one applied.")
     capped_by: CapView | None = Field(None, description="The cap that applied: the lowest; of equal ones, the first.")
 
@@ -231,8 +231,8 @@ class ProductView(View):
 class IndicatorView(View):
     kind: Literal["reading"]
     metric_id: UUID
-    value: float
-    format: str
+    value: float = Field(description="In the metric's unit.")
+    format: str = Field(description="How to show the value, such as integer.")
 
 
 class NamedMetricView(View):
@@ -243,32 +243,36 @@ class NamedMetricView(View):
 class AttributeReadView(View):
     name: str
     value: Any = Field(description="Null: unavailable.")
-    source: Literal["stored", "overridden"]
+    source: Literal["stored", "overridden"] = Field(
+        description="overridden: given in the request, for this evaluation only."
+    )
 
 
 class EvaluationView(View):
     verdict: VerdictView
     computed_limits: list[ComputedLimitView | IndeterminateLimitView]
-    products: list[ProductView]
-    indicators: list[IndicatorView]
-    metrics: list[NamedMetricView]
-    attributes: list[AttributeReadView]
+    products: list[ProductView] = Field(description="Products that `computedLimits` names by id.")
+    indicators: list[IndicatorView] = Field(
+        description="Readings that the policy shows with the verdict; unavailable ones are left out."
+    )
+    metrics: list[NamedMetricView] = Field(description="Names of the metrics that the response mentions by id.")
+    attributes: list[AttributeReadView] = Field(description="Every attribute that the decision read.")
     evaluation_id: UUID
-    policy_version: int
+    policy_version: int = Field(description="Version of the policy that decided.")
     data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
     pending_jobs: list[UUID] = Field(description="Unfinished jobs that may change these transactions.")
     what_if: bool = Field(description="True with overrides or by a version that is not published: no decision.")
 
 
 class ChangeView(View):
-    value: float
-    outcome: Outcome
+    value: float = Field(description="The value of the number.")
+    outcome: Outcome = Field(description="The outcome with this value.")
 
 
 class SensitivityView(View):
     kind: Literal["metric", "attribute", "input"]
     name: str
-    metric_id: UUID | None
+    metric_id: UUID | None = Field(description="Null unless it is a metric.")
     value: float | None = Field(description="Null: unavailable.")
     below: ChangeView | None = Field(
         description="The nearest lower value with another outcome. Steps: 1 for counts, 0.01 for money, 0.0001 for "
@@ -308,16 +312,16 @@ class GridView(View):
 
     across: AxisView
     down: AxisView
-    outcomes: list[list[Outcome]]
-    limits: list[GridLimitView]
+    outcomes: list[list[Outcome]] = Field(description="By value of `down`, then of `across`.")
+    limits: list[GridLimitView] = Field(description="The same for the limit of each product.")
 
 
 class SensitivitiesView(View):
-    outcome: Outcome
+    outcome: Outcome = Field(description="With the actual values.")
     policy_version: int
-    data_version: int
+    data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
     sensitivities: list[SensitivityView]
-    grid: GridView | None
+    grid: GridView | None = Field(description="Null if none was requested.")
 
 
 class EvaluationSummaryView(View):
@@ -328,11 +332,11 @@ class EvaluationSummaryView(View):
     policy_version: int = Field(validation_alias="version")
     at: datetime
     who: str = Field(description="Id of the user or the API key, or `operator`.")
-    outcome: Outcome
+    outcome: Outcome = Field(description="As evaluated.")
     overridden_outcome: Outcome | None = Field(description="The latest override; null if there is none.")
-    what_if: bool
-    data_version: int
-    as_of: date
+    what_if: bool = Field(description="Whether it was only a trial: no decision.")
+    data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
+    as_of: date = Field(description="Business day of the evaluation.")
 
 
 class EvaluationListView(Counts):
@@ -348,9 +352,9 @@ class AllEvaluationsView(EvaluationListView):
 class DecisionOverrideView(View):
     """A decision by a person that overrides the evaluation's outcome."""
 
-    outcome: Outcome
+    outcome: Outcome = Field(description="The outcome that applies instead.")
     reason: str
-    decided_by: str
+    decided_by: str = Field(description="Name of the person who decided.")
     at: datetime
     who: str = Field(description="Id of the user or the API key.")
 

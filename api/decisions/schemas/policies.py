@@ -168,7 +168,7 @@ class FindingView(View):
 
 
 class ChallengerView(View):
-    version: int
+    version: int = Field(description="The draft that decides beside the published version, without effect.")
     percent: int = Field(description="Percentage of customers for whom the challenger decides too.")
 
 
@@ -189,7 +189,7 @@ class UsedMetricView(View):
     name: str
     meaning: str
     unit: str
-    format: str
+    format: str = Field(description="Display format of a reading: integer, decimal, percent, currency or days.")
     is_own: bool = Field(description="Whether the policy itself defines it, rather than the registry.")
 
 
@@ -204,20 +204,20 @@ class PolicyView(View):
 
     policy_id: UUID
     name: str
-    slug: str
+    slug: str = Field(description="Names the policy in paths.")
     notes: str
     declared_inputs: list[DeclaredView] = Field(description="Inputs that every evaluation must supply.")
     default_outcome: str = Field(description="Outcome if no step matches.")
     is_archived: bool
     version: int
     state: PolicyState
-    challenger: ChallengerView | None
+    challenger: ChallengerView | None = Field(description="Null if no draft is one.")
     attributes: list[DeclaredView] = Field(description="Stored attributes of the customer that the policy may read.")
     metrics: list[UsedMetricView] = Field(description="Metrics that the policy reads or shows.")
     products: list[ProductView]
     steps: list[Any] = Field(description="In order; the first step that matches decides.")
-    limits: list[Any]
-    indicators: list[Any]
+    limits: list[Any] = Field(description="How the limit of each product is computed.")
+    indicators: list[Any] = Field(description="Metrics whose readings are shown with the verdict.")
 
 
 class PolicyListView(View):
@@ -235,10 +235,14 @@ class VersionView(View):
     fingerprint: str = Field(description="SHA-256 of the document's canonical JSON.")
     acknowledged: list[FindingView] = Field(description="Warnings that the author accepted.")
     date_created: datetime = Field(validation_alias="created_at")
-    created_by: str
-    date_published: datetime | None = Field(validation_alias="published_at")
-    published_by: str | None
-    date_retired: datetime | None = Field(validation_alias="retired_at")
+    created_by: str = Field(description="Id of the user or the API key.")
+    date_published: datetime | None = Field(
+        validation_alias="published_at", description="Null if it was never published."
+    )
+    published_by: str | None = Field(description="Id of the user or the API key; null if it was never published.")
+    date_retired: datetime | None = Field(
+        validation_alias="retired_at", description="When another version was published instead; null if none was."
+    )
 
 
 class VersionListView(Counts):
@@ -248,7 +252,7 @@ class VersionListView(Counts):
 class PolicyVersionView(PolicyView, VersionView):
     """A complete version. `document` is what to edit and save again."""
 
-    document: Any
+    document: Any = Field(description="What to edit and save again.")
 
 
 class CheckedPolicyView(View):
@@ -264,12 +268,12 @@ class PolicyStateView(View):
     policy_id: UUID
     slug: str
     is_archived: bool
-    challenger: ChallengerView | None
+    challenger: ChallengerView | None = Field(description="Null if no draft is one.")
 
 
 class PolicyDiffView(View):
-    from_: int = Field(serialization_alias="from")
-    to: int
+    from_: int = Field(serialization_alias="from", description="Number of the earlier version.")
+    to: int = Field(description="Number of the later version.")
     changes: list[str] = Field(description="In words; empty if the versions do not differ.")
 
 

@@ -203,9 +203,9 @@ class ChangedTransactionView(View):
     transaction_id: UUID
     date: date
     description: str
-    amount: Money
-    category: str
-    counterparty: str | None
+    amount: Money = Field(description="Negative is money out.")
+    category: str = Field(description="A slug of the taxonomy, before the change.")
+    counterparty: str | None = Field(description="Before the change; null if none is named.")
 
 
 class SimilarView(View):
@@ -285,9 +285,11 @@ class CorrectionView(View):
     """A correction as it was made."""
 
     correction_id: UUID
-    transaction_id: UUID | None
-    counterparty: str | None
-    pattern: str | None
+    transaction_id: UUID | None = Field(
+        description="The only transaction that it corrects; null if it selects by counterparty or words."
+    )
+    counterparty: str | None = Field(description="Selects by the counterparty; null if not.")
+    pattern: str | None = Field(description="Selects by these words in the text; null if not.")
     direction: Literal["credit", "debit"] | None = Field(description="Null: both.")
     category: str | None = Field(description="Null: not corrected.")
     counterparty_name: str | None = Field(description="Null: not corrected.")
@@ -296,7 +298,7 @@ class CorrectionView(View):
     date_made: datetime
     made_by: str = Field(description="Id of the user or the API key.")
     date_revoked: datetime | None = Field(description="It does not apply from this moment on.")
-    revoked_by: str | None
+    revoked_by: str | None = Field(description="Id of the user or the API key; null unless revoked.")
 
 
 class CorrectionListView(Counts):

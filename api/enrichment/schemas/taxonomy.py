@@ -9,8 +9,8 @@ from pipelines.vocabulary.taxonomy import Line, Sign
 class CategoryView(View):
     slug: str
     name: str
-    group: str
-    meaning: str
+    group: str = Field(description="Slug of its group.")
+    meaning: str = Field(description="What belongs to it.")
     sign: Sign = Field(description="Side of the account it belongs to.")
     line: Line = Field(description="Line of the cash profit-and-loss statement.")
     counts_as_revenue: bool = Field(description="Credits count as revenue; debits reduce it.")
@@ -23,6 +23,6 @@ class GroupView(View):
 
 
 class TaxonomyView(View):
-    version: int
+    version: int = Field(description="Grows when categories change.")
     groups: list[GroupView]
     categories: list[CategoryView]

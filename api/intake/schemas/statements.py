@@ -28,7 +28,7 @@ class BoxView(View):
 class VerdictReasonView(View):
     code: str
     message: str
-    page: int | None
+    page: int | None = Field(description="Page of the file, from 1; null if the reason concerns no single page.")
 
 
 class SignalView(View):
@@ -37,7 +37,7 @@ class SignalView(View):
     code: str
     severity: Severity
     message: str
-    page: int | None
+    page: int | None = Field(description="Page of the file, from 1; null if the signal concerns the whole file.")
 
 
 class StatementView(View):
@@ -49,34 +49,36 @@ class StatementView(View):
     file_name: str
     account_id: UUID
     bank: str | None = Field(description="Null for an unknown bank.")
-    bank_name: str | None
-    account_name: str | None
-    bsb: str | None
+    bank_name: str | None = Field(description="As printed; null if not recognised.")
+    account_name: str | None = Field(description="As printed; null if not recognised.")
+    bsb: str | None = Field(description="Null if not printed.")
     account_number: str | None = Field(description="A card's number is masked.")
-    account_type: str | None
-    credit_limit: Money | None
-    kind: Kind
-    period_start: date | None
-    period_end: date | None
-    opening_balance: Money | None
-    closing_balance: Money | None
+    account_type: str | None = Field(description="Null if not recognised.")
+    credit_limit: Money | None = Field(description="AUD, as printed; null if not printed.")
+    kind: Kind = Field(
+        description="statement: for a period; listing: from online banking; interim: since the last statement."
+    )
+    period_start: date | None = Field(description="Null if not printed.")
+    period_end: date | None = Field(description="Null if not printed.")
+    opening_balance: Money | None = Field(description="Null if not printed.")
+    closing_balance: Money | None = Field(description="Null if not printed.")
     verdict: Verdict = Field(description="Whether the printed balances agree with the rows.")
     reasons: Sequence[VerdictReasonView] = Field(description="Why the verdict is not better.")
     row_count: int
-    first_page: int
-    last_page: int
-    read_by_ocr: bool
+    first_page: int = Field(description="Page of the file, from 1.")
+    last_page: int = Field(description="Page of the file, from 1.")
+    read_by_ocr: bool = Field(description="Whether the text was recognised from a scan.")
     date_extracted: datetime = Field(validation_alias="extracted_at")
 
 
 class StatementRowView(View):
     row: int = Field(description="From 1, oldest first.")
     date: Day
-    value_date: Day | None
+    value_date: Day | None = Field(description="Null if not printed.")
     description: str
-    amount: Money
-    balance: Money | None
-    balance_printed: bool
+    amount: Money = Field(description="Negative is money out.")
+    balance: Money | None = Field(description="Balance after the row, printed or computed; null if unknown.")
+    balance_printed: bool = Field(description="False: computed from the amounts.")
     currency: str | None = Field(description="ISO 4217, if other than AUD, the statement's.")
     proved: bool | None = Field(
         description="Whether it lies between two printed balances that agree with the rows between them, which proves "
@@ -84,7 +86,7 @@ class StatementRowView(View):
     )
     repeated: bool = Field(description="Another statement of the same submission contains the row; it is counted once.")
     index: int | None = Field(description="Index of the row in the job's errors and duplicates; null if repeated.")
-    boxes: Sequence[BoxView]
+    boxes: Sequence[BoxView] = Field(description="Where the row is printed.")
 
 
 class WholeStatementView(StatementView):
@@ -104,7 +106,7 @@ class SourceView(View):
 
     job_id: UUID
     statement_id: UUID
-    row: int
+    row: int = Field(description="Row of the statement, from 1, oldest first.")
     boxes: Sequence[BoxView]
 
 

@@ -275,82 +275,90 @@ class ClientTransactionsQuery(Paging):
 
 
 class AccountView(View):
-    account_id: UUID
-    account_name: str | None
-    bsb: str | None
-    account_number_masked: str | None
-    bank_name: str | None
+    account_id: UUID = Field(description="The same for all submissions of the account.")
+    account_name: str | None = Field(description="As sent or printed; null if not stated.")
+    bsb: str | None = Field(description="As sent or printed; null if not stated.")
+    account_number_masked: str | None = Field(description="Only the last digits are shown; null if not stated.")
+    bank_name: str | None = Field(description="As sent or printed; null if not stated.")
     account_type: Literal[schemas.ACCOUNT_TYPES]  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
 
 
 class CounterpartyView(View):
-    name: str | None
+    name: str | None = Field(description="Null if the text names nobody.")
     kind: str | None = Field(description="business, person, bank, processor, government, lender or own.")
-    lender_id: str | None
+    lender_id: str | None = Field(description="Set for lenders; the same for all products of a lender.")
     abn: str | None = Field(description="As printed in the text, with valid check digits.")
     group: str | None = Field(description="Key of the counterparty, the same for all its spellings.")
 
 
 class AlternativeView(View):
-    category: str
+    category: str = Field(description="A slug of the taxonomy.")
     confidence: float = Field(ge=0, le=1)
 
 
 class RecurrenceView(View):
     series_id: UUID
-    period: Literal[schemas.SERIES_PERIODS]  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
-    next_expected_date: date | None
+    period: Literal[schemas.SERIES_PERIODS] = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
+        description="business_daily is every day on which banks are open; four_weekly is every 28 days."
+    )
+    next_expected_date: date | None = Field(description="Null once the series has ended.")
 
 
 class TransactionView(View):
     """An enriched transaction. This model is documentation; `api.intake.transactions_json` writes the rows."""
 
     transaction_id: UUID = Field(description="Stable: recomputation never changes it.")
-    client_transaction_id: str | None
+    client_transaction_id: str | None = Field(description="The `transactionId` as sent; null if none was sent.")
     customer_id: UUID
-    job_id: UUID
+    job_id: UUID = Field(description="The submission that the row came with.")
     account: AccountView
     date: date
     description: str = Field(description="As sent, with card and tax file numbers masked.")
-    clean_description: str
+    clean_description: str = Field(
+        description="Who or what the text is about, without channel, dates, card and references."
+    )
     amount: Money = Field(description="Negative is money out.")
     currency: Literal["AUD"]
-    direction: Literal["credit", "debit"]
-    balance: Money | None
+    direction: Literal["credit", "debit"] = Field(description="credit is money in, debit is money out.")
+    balance: Money | None = Field(
+        description="Balance of the account after the transaction, as sent or printed; null if not stated."
+    )
     balance_verified: bool | None = Field(description="Null if there is nothing to check the balance against.")
     status: Literal["posted", "pending"]
-    channel: str
+    channel: str = Field(description="How the payment was made: card, direct_debit, npp, bpay, cash, …")
     reference: str | None = Field(description="Reference of the payment that the payer or the bank printed.")
     location: str | None = Field(description="Location of the terminal.")
-    card_last_four: str | None
+    card_last_four: str | None = Field(description="Last digits of the card as printed; null if none is.")
     effective_date: Day | None = Field(description="The value date as sent, or else as printed.")
     foreign_amount: Money | None = Field(description="As printed, never negative.")
     foreign_currency: str | None = Field(description="ISO 4217.")
     other_account_masked: str | None = Field(description="The other account that the text names.")
-    category: str
-    category_group: str
+    category: str = Field(description="A slug of the taxonomy.")
+    category_group: str = Field(description="The category's group in the taxonomy.")
     confidence: float = Field(ge=0, le=1, description="Calibrated: of rows with 0.9, nine in ten are right.")
-    category_source: str
+    category_source: str = Field(description="client_rule, correction, counterparty, pattern, learned or fallback.")
     category_basis: str | None = Field(description="What decided it: the matched words, the correction or the model.")
     alternatives: list[AlternativeView] = Field(description="Up to three, most likely first.")
     counterparty: CounterpartyView
     intermediaries: list[str] = Field(description="Payment intermediaries, outermost first.")
     related_party: str | None = Field(description="The declared related party that the text names.")
-    is_transfer: bool
-    transfer_pair_id: UUID | None
-    recurrence: RecurrenceView | None
+    is_transfer: bool = Field(description="Whether it moves money between the customer's own accounts.")
+    transfer_pair_id: UUID | None = Field(
+        description="Shared by both sides of a transfer; null without the other side."
+    )
+    recurrence: RecurrenceView | None = Field(description="The recurring series that it belongs to; null if none.")
     facility_id: UUID | None = Field(description="The credit facility that the row funds or repays.")
-    flags: list[str]
-    revision: int
-    enrichment_version: int
+    flags: list[str] = Field(description="Sorted; empty if none applies.")
+    revision: int = Field(description="1 for the first version of the transaction.")
+    enrichment_version: int = Field(description="Version of the enrichment that first gave the row these values.")
 
 
 class TotalsView(View):
     """Sums over all pages, in AUD."""
 
-    money_in: Money
+    money_in: Money = Field(description="Sum of the credits.")
     money_out: Money = Field(description="Without its sign.")
-    net: Money
+    net: Money = Field(description="Money in less money out.")
 
 
 class TransactionListView(Counts):

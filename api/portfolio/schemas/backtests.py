@@ -153,26 +153,28 @@ class BacktestView(View):
 
     job_id: UUID = Field(description="Id of the job, and of the backtest.")
     status: JobStatus
-    version: int
-    against: Against
-    against_version: int | None
+    version: int = Field(description="The tested version: `after` in the results.")
+    against: Against = Field(description="What it is compared with: `before` in the results.")
+    against_version: int | None = Field(description="Number of the other version; null unless compared with a version.")
     as_of: Sequence[date]
-    knowledge: Knowledge
+    knowledge: Knowledge = Field(description="now: data as stored now; then: as stored by the end of each day.")
     inputs: dict[str, Value]
-    attributes: dict[str, Value] | None
+    attributes: dict[str, Value] | None = Field(
+        description="Only customers with these attribute values; null: no such filter."
+    )
     customers_named: int | None = Field(description="Number of customers in the request; null: the whole portfolio.")
-    knows_outcomes: bool
+    knows_outcomes: bool = Field(description="Whether the request gave known outcomes.")
     customers_total: int | None = Field(description="Null until the job has started.")
-    customers_done: int
+    customers_done: int = Field(description="Customers evaluated so far.")
     customers_failed: int = Field(description="Customers left out because their data could not be read or computed.")
     date_created: datetime
-    created_by: str
+    created_by: str = Field(description="Id of the user or the API key.")
 
 
 class CountedView(View):
     customers: int
     judged: int = Field(description="Customers whose outcome is known.")
-    defaulted: int
+    defaulted: int = Field(description="Judged customers that defaulted.")
     bad_rate: Share | None = Field(description="Share of judged customers that defaulted.")
 
 
@@ -196,36 +198,36 @@ class LimitSumView(View):
 class TransitionView(CountedView):
     before: Outcome
     after: Outcome
-    limits_changed: int
-    limits: Sequence[LimitSumView]
+    limits_changed: int = Field(description="Customers with any limit that differs.")
+    limits: Sequence[LimitSumView] = Field(description="Sums of the limits that are known on both sides.")
 
 
 class TotalView(View):
     customers: int
     offered: int = Field(description="Customers with a limit above 0.")
-    indeterminate: int
-    amount: Amount
-    mean_offered: Amount | None
+    indeterminate: int = Field(description="Customers whose limit is indeterminate.")
+    amount: Amount = Field(description="Sum of the known limits, in AUD.")
+    mean_offered: Amount | None = Field(description="Mean of the limits above 0, in AUD; null if there are none.")
 
 
 class BandView(View):
     up_to: int | None = Field(description="Upper bound in AUD, inclusive. 0: nothing is offered; null: indeterminate.")
-    before: int
-    after: int
+    before: int = Field(description="Customers whose limit is in the band.")
+    after: int = Field(description="Customers whose limit is in the band.")
 
 
 class ProductLimitsView(View):
     product: str
     before: TotalView | None = Field(description="Null if that version has no limit for the product.")
-    after: TotalView | None
+    after: TotalView | None = Field(description="Null if that version has no limit for the product.")
     bands: Sequence[BandView]
 
 
 class StepCountView(View):
     step: str
-    reached: int
-    decided: int
-    undecidable: int
+    reached: int = Field(description="Customers whom no earlier step decided.")
+    decided: int = Field(description="Customers whom it decided.")
+    undecidable: int = Field(description="Customers for whom it could not be decided.")
 
 
 class PolicyRuleCountView(View):
@@ -233,32 +235,34 @@ class PolicyRuleCountView(View):
     code: str
     matched: int = Field(description="Customers who match the rule, whether or not its step was reached.")
     decisive: int = Field(description="Customers whose outcome it decided.")
-    undecidable: int
+    undecidable: int = Field(
+        description="Customers for whom it could not be decided, whether or not its step was reached."
+    )
 
 
 class CauseView(View):
     about: str | None = Field(description="The product whose limit is indeterminate; null: the verdict.")
     operator: str = Field(description="metric, attribute, input, or the calculation that failed.")
     name: str | None = Field(description="Name of the metric, attribute or input.")
-    cause: str
+    cause: str = Field(description="Why the value is unavailable.")
     customers: int
 
 
 class StepsView(View):
     before: Sequence[StepCountView] | None = Field(description="Null for recorded evaluations, and without steps.")
-    after: Sequence[StepCountView] | None
+    after: Sequence[StepCountView] | None = Field(description="Null without steps.")
 
 
 class RulesView(View):
     before: Sequence[PolicyRuleCountView] | None = Field(
         description="Null for recorded evaluations, and without steps."
     )
-    after: Sequence[PolicyRuleCountView] | None
+    after: Sequence[PolicyRuleCountView] | None = Field(description="Null without steps.")
 
 
 class CausesView(View):
-    before: Sequence[CauseView] | None
-    after: Sequence[CauseView] | None
+    before: Sequence[CauseView] | None = Field(description="Null for recorded evaluations.")
+    after: Sequence[CauseView] | None = Field(description="Why outcomes or limits are indeterminate.")
 
 
 class ChangingRuleView(View):
@@ -270,16 +274,16 @@ class BacktestDayView(View):
     """The comparison as of one day."""
 
     as_of: date
-    customers: int
-    outcome_changed: int
-    limits_changed: int
+    customers: int = Field(description="Customers compared.")
+    outcome_changed: int = Field(description="Customers whose outcome differs.")
+    limits_changed: int = Field(description="Customers with any limit that differs.")
     outcomes: Sequence[OutcomeView]
-    transitions: Sequence[TransitionView]
+    transitions: Sequence[TransitionView] = Field(description="Customers by outcome before and after.")
     limits: Sequence[ProductLimitsView]
     steps: StepsView
     rules: RulesView
-    changed_by: Sequence[ChangingRuleView]
-    causes: CausesView
+    changed_by: Sequence[ChangingRuleView] = Field(description="Rules by which outcomes differ.")
+    causes: CausesView = Field(description="Why outcomes or limits are indeterminate.")
 
 
 class RuleCoverageView(View):
@@ -305,7 +309,7 @@ class CoverageView(View):
 
 class CoverageSidesView(View):
     before: CoverageView | None = Field(description="Null for recorded evaluations, and without steps.")
-    after: CoverageView | None
+    after: CoverageView | None = Field(description="Null without steps.")
 
 
 class BacktestResultView(BacktestView):
@@ -328,23 +332,25 @@ class BacktestListView(Counts):
 
 class LimitPairView(View):
     product: str
-    before: Amount | None
-    after: Amount | None
+    before: Amount | None = Field(description="AUD; null: indeterminate, or the version has no limit for the product.")
+    after: Amount | None = Field(description="AUD; null: indeterminate, or the version has no limit for the product.")
 
 
 class ChangedCustomerView(View):
     customer_id: UUID
     as_of: date
-    change: Literal["outcome", "limits"]
+    change: Literal["outcome", "limits"] = Field(description="limits: the outcome is the same.")
     before: Outcome
     after: Outcome
-    before_step: str | None
-    after_step: str | None
+    before_step: str | None = Field(description="Step that decided; null: none, so the default outcome.")
+    after_step: str | None = Field(description="Step that decided; null: none, so the default outcome.")
     before_rules: Sequence[str] = Field(description="Codes of rules; ? marks one that could not be decided.")
-    after_rules: Sequence[str]
-    changed_by: Sequence[str]
-    limits: Sequence[LimitPairView]
-    defaulted: bool | None
+    after_rules: Sequence[str] = Field(description="Codes of rules; ? marks one that could not be decided.")
+    changed_by: Sequence[str] = Field(
+        description="Codes of deciding rules whose result differs; empty if the outcome is the same."
+    )
+    limits: Sequence[LimitPairView] = Field(description="Limits of all products.")
+    defaulted: bool | None = Field(description="The known outcome; null if the request gave none.")
 
 
 class ChangedListView(Counts):

@@ -77,20 +77,20 @@ class SimulationView(View):
     ruleset_id: UUID
     version: int = Field(description="Version of the ruleset at the time of the request.")
     of_document: bool = Field(description="Whether the request's document was simulated instead of the version.")
-    from_: date = Field(serialization_alias="from")
-    to: date
+    from_: date = Field(serialization_alias="from", description="First day.")
+    to: date = Field(description="Last day.")
     customers_named: int | None = Field(description="Number of customers in the request; null: all.")
     customers_total: int | None = Field(description="Null until the job has started.")
-    customers_done: int
+    customers_done: int = Field(description="Customers simulated so far.")
     customers_failed: int = Field(description="Customers left out because their data could not be read or computed.")
     date_created: datetime
-    created_by: str
+    created_by: str = Field(description="Id of the user or the API key.")
 
 
 class SimulatedCauseView(View):
     kind: str = Field(description="metric or attribute.")
     name: str
-    cause: str
+    cause: str = Field(description="Why the value is unavailable.")
     days: int = Field(description="Customer days on which it was a cause.")
 
 
@@ -98,12 +98,12 @@ class SimulatedCountsView(View):
     """Counts of a rule. Days are customer days: two customers for a week count as 14."""
 
     code: str
-    fired: int
+    fired: int = Field(description="How often it fired.")
     customers: int = Field(description="Customers for whom it fired.")
-    days_observed: int
+    days_observed: int = Field(description="Customer days on which it was evaluated.")
     days_held: int = Field(description="Customer days on which the condition was true.")
     days_unknown: int = Field(description="Customer days on which it was unknown: the rule did not fire or reset.")
-    causes: Sequence[SimulatedCauseView]
+    causes: Sequence[SimulatedCauseView] = Field(description="Why the condition was unknown.")
 
 
 class SimulatedRuleView(SimulatedCountsView):
@@ -120,7 +120,7 @@ class SimulatedMonthView(View):
 
 class StartingRuleView(View):
     code: str
-    customers: int
+    customers: int = Field(description="Customers for whom the rule would fire.")
 
 
 class SwitchOnView(View):
@@ -132,23 +132,23 @@ class SwitchOnView(View):
 
 class FiredRuleView(View):
     code: str
-    fired: int
+    fired: int = Field(description="How often it fired.")
 
 
 class SimulatedCustomerView(View):
     customer_id: UUID
-    events: int
-    last_fired: date
+    events: int = Field(description="Days on which any rule fired.")
+    last_fired: date = Field(description="The last day on which any rule fired.")
     rules: Sequence[FiredRuleView]
 
 
 class SimulatedView(View):
     customers: int = Field(description="Customers to whom the ruleset applied, unmuted, on any day.")
-    customers_fired: int
-    events: int
-    firings: int
+    customers_fired: int = Field(description="Customers for whom any rule fired.")
+    events: int = Field(description="Events; all rules that fire for a customer on a day are one.")
+    firings: int = Field(description="How often rules fired.")
     firings_listed: int = Field(description=f"Number of firings that are listed: the first {MAX_FIRINGS:,}.")
-    at_switch_on: SwitchOnView
+    at_switch_on: SwitchOnView = Field(description="Rules that would fire on the first day.")
     rules: Sequence[SimulatedRuleView]
     months: Sequence[SimulatedMonthView]
     by_customer: Sequence[SimulatedCustomerView] = Field(
@@ -166,8 +166,8 @@ class SimulationListView(Counts):
 
 class FiringView(View):
     customer_id: UUID
-    date: date
-    code: str
+    date: Annotated[date, Field(description="The day on which it fired.")]
+    code: str = Field(description="Code of the rule.")
     values: Sequence[ReadValueView] = Field(description="The values that the condition read that day.")
 
 

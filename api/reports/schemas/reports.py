@@ -141,7 +141,7 @@ class UnreconciledFigures(View):
 class Unreconciled(View):
     """Figures that rest on rows of PDF statements which the printed balances do not prove."""
 
-    rows: int
+    rows: int = Field(description="Number of such rows.")
     amount: float = Field(description="Sum of their absolute amounts.")
     share_of_rows: float | None = Field(description="Share of all posted rows; null if there are none.")
     share_of_amount: float | None = Field(description="Share of the absolute amounts of all posted rows.")
@@ -153,9 +153,11 @@ class _WithUnreconciled(_Data):
 
 
 class CompletenessSummary(_Data):
-    completeness_score: float
-    completeness_tier: str
-    total_missingness: float
+    completeness_score: float = Field(description="0 to 100; 100 is complete.")
+    completeness_tier: str = Field(description="complete, substantial, partial or insufficient.")
+    total_missingness: float = Field(
+        description="Share of the last 365 days for which no account has any evidence, 0 to 1."
+    )
 
 
 class CompletenessReason(View):
@@ -173,14 +175,14 @@ class CompletenessReason(View):
 class ResolvedTogether(View):
     """The score if all reasons were resolved; null if the customer has no rows."""
 
-    completeness_score: float | None
+    completeness_score: float | None = Field(description="0 to 100.")
     effect: float | None = Field(description="Points that `completenessScore` would rise.")
 
 
 class Completeness(_WithUnreconciled):
     summary: CompletenessSummary
     reasons: list[CompletenessReason] = Field(description="The most important of each kind first.")
-    resolved_together: ResolvedTogether
+    resolved_together: ResolvedTogether = Field(description="The score if all reasons were resolved.")
 
 
 class PrincipalReason(View):
@@ -190,7 +192,7 @@ class PrincipalReason(View):
     kind: Literal["adverse", "unverified"] = Field(
         description="`adverse`: known and bad. `unverified`: could not be verified, which is not bad."
     )
-    words: str
+    words: str = Field(description="The reason as a customer may be told.")
 
 
 class Risk(_WithUnreconciled):
@@ -200,9 +202,9 @@ class Risk(_WithUnreconciled):
     limited_by: list[str] = Field(description="Codes of the ceilings that bind: `evidence`, or events.")
     covered: float | None = Field(description="Share of the expected points whose evidence is there, 0 to 1.")
     calibration: str = Field(description="The data that the value was calibrated on: none, synthetic or client.")
-    pd_confidence_score: float
-    pd_confidence_rating: str
-    error_codes: list[Any]
+    pd_confidence_score: float = Field(description="How well the data support `value`, 0 to 100.")
+    pd_confidence_rating: str = Field(description="high, medium or low.")
+    error_codes: list[Any] = Field(description="Reasons not to rely on `value`, each with `code` and `message`.")
     principal_reasons: list[PrincipalReason] | None = Field(
         None, description="At most four, what cost most first. Missing in reports from before it was introduced."
     )
@@ -211,9 +213,9 @@ class Risk(_WithUnreconciled):
 class AggregateTable(_Data):
     id: str
     name: str
-    hierarchy: str
-    type: str
-    values: list[Any]
+    hierarchy: str = Field(description="What a row is about: customer, account, category, counterparty, …")
+    type: str = Field(description="time_series or summary.")
+    values: list[Any] = Field(description="The rows, each an object.")
 
 
 class Aggregate(_WithUnreconciled):
@@ -227,20 +229,22 @@ class _MemberView(View):
     generated_at: datetime | None = Field(description="Null while pending, and for a replay.")
     as_of: date | None = Field(description="Business date of the computation.")
     data_through: date | None = Field(description="Date of the last counted transaction.")
-    data_version: int | None
-    report_version: int | None
+    data_version: int | None = Field(
+        description="Version of the customer's transactions that was counted; null while pending."
+    )
+    report_version: int | None = Field(description="Version of the report's formulas; null while pending.")
 
 
 class CompletenessReportView(_MemberView):
-    data: Completeness | None
+    data: Completeness | None = Field(description="Null while pending.")
 
 
 class RiskReportView(_MemberView):
-    data: Risk | None
+    data: Risk | None = Field(description="Null while pending.")
 
 
 class AggregateReportView(_MemberView):
-    data: Aggregate | None
+    data: Aggregate | None = Field(description="Null while pending.")
 
 
 class LineageInputView(View):
@@ -263,19 +267,19 @@ class ContributionView(TransactionView):
 class LineageView(Counts):
     """The lineage of a figure."""
 
-    kind: str
-    figure: str
+    kind: str = Field(description="The report, or `metrics`.")
+    figure: str = Field(description="JSON Pointer to the figure.")
     value: Any
     format: str | None = Field(
         description="How the value is written, with the formats of metrics; null: its name shows it."
     )
     by: Literal["sum", "formula"] = Field(description="Whether it is a sum of contributions or a formula of inputs.")
     words: str | None = Field(description="The formula; null for a sum.")
-    inputs: list[LineageInputView]
+    inputs: list[LineageInputView] = Field(description="Inputs of the formula; empty for a sum.")
     total: float | None = Field(description="Sum of all contributions, which is the figure. Null for a formula.")
-    as_of: date
-    data_version: int
-    report_version: int
+    as_of: date = Field(description="Business date of the computation.")
+    data_version: int = Field(description="Version of the customer's transactions that was counted.")
+    report_version: int = Field(description="Version of the report's or the metrics' formulas.")
     transactions: list[ContributionView]
 
 
@@ -284,8 +288,10 @@ class MovedFigureView(View):
     figure: str = Field(description="JSON Pointer into the later report; into the earlier one if the figure is gone.")
     from_figure: str | None = Field(description="JSON Pointer into the earlier report; null if it lacks the figure.")
     key: str | None = Field(description="Keys of the table's row.")
-    from_: Any = Field(serialization_alias="from")
-    to: Any
+    from_: Any = Field(
+        serialization_alias="from", description="Value in the earlier report; null if it lacks the figure."
+    )
+    to: Any = Field(description="Value in the later report; null if it lacks the figure.")
     causes: list[Literal["date", "rows", "correction", "enrichment"]] = Field(
         description="date: the later day; rows: added, revised or retracted; correction: by the client; enrichment: a "
         "change of rules, model or facts about the customer changed how rows are categorised."
@@ -299,26 +305,28 @@ class MovedHeadlineView(View):
     report: str
     figure: str | None = Field(description="JSON Pointer into the later report; null if it lacks the figure.")
     from_figure: str | None = Field(description="JSON Pointer into the earlier report; null if it lacks the figure.")
-    from_: Any = Field(serialization_alias="from")
-    to: Any
+    from_: Any = Field(
+        serialization_alias="from", description="Value in the earlier report; null if it lacks the figure."
+    )
+    to: Any = Field(description="Value in the later report; null if it lacks the figure.")
 
 
 class DiffView(View):
     """Figures that differ between two states of a customer's reports, by today's formulas."""
 
     from_: int = Field(serialization_alias="from", description="Version of the transactions in the earlier reports.")
-    to: int
-    from_as_of: date
-    as_of: date
+    to: int = Field(description="Version of the transactions in the later reports.")
+    from_as_of: date = Field(description="Day of the earlier reports.")
+    as_of: date = Field(description="Day of the later reports.")
     from_known_at: datetime | None = Field(description="Null: what is known now.")
     known_at: datetime | None = Field(description="Null: what is known now.")
     rows_dated_between: int = Field(description="Posted rows of the later version that are dated between the days.")
-    rows_added: int
-    rows_gone: int
-    rows_corrected: int
-    rows_reenriched: int
+    rows_added: int = Field(description="Rows of the later version that the earlier lacks.")
+    rows_gone: int = Field(description="Rows of the earlier version that the later lacks.")
+    rows_corrected: int = Field(description="Rows of both versions that a correction changed.")
+    rows_reenriched: int = Field(description="Rows of both versions that the enrichment changed.")
     headlines: list[MovedHeadlineView]
-    figures: list[MovedFigureView]
+    figures: list[MovedFigureView] = Field(description="Figures that differ.")
 
 
 class ReportBundleView(View):

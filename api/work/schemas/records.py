@@ -60,13 +60,13 @@ class NotesQuery(Paging):
 
 class WrittenNoteView(View):
     note_id: UUID
-    evaluation_id: UUID | None
-    match_id: UUID | None
+    evaluation_id: UUID | None = Field(description="The decision that it is about; null if none.")
+    match_id: UUID | None = Field(description="The alert that it is about; null if none.")
     text: str | None = Field(description="Null: the note was deleted.")
     date_created: datetime = Field(validation_alias="created_at")
     created_by: str = Field(description="Id of a user or a key.")
-    date_deleted: datetime | None = Field(validation_alias="deleted_at")
-    deleted_by: str | None
+    date_deleted: datetime | None = Field(validation_alias="deleted_at", description="Null unless deleted.")
+    deleted_by: str | None = Field(description="Id of a user or a key; null unless deleted.")
 
 
 class NoteListView(Counts):
@@ -93,8 +93,8 @@ class NewAttachmentView(View):
 
 class AttachmentView(NewAttachmentView):
     file_name: str | None = Field(description="Null: the attachment was deleted.")
-    date_deleted: datetime | None = Field(validation_alias="deleted_at")
-    deleted_by: str | None
+    date_deleted: datetime | None = Field(validation_alias="deleted_at", description="Null unless deleted.")
+    deleted_by: str | None = Field(description="Id of a user or a key; null unless deleted.")
 
 
 class AttachmentListView(Counts):
@@ -125,7 +125,7 @@ class TimelineEntryView(View):
     kind: EntryKind
     date: datetime
     who: str | None = Field(description="Id of a user or a key, or `operator`; null if it is not recorded.")
-    sentence: str
+    sentence: str = Field(description="What happened, for people.")
     job_id: UUID | None
     statement_id: UUID | None
     evaluation_id: UUID | None

@@ -147,12 +147,12 @@ class WorkItemView(View):
     match_id: UUID | None = Field(description="Of an alert.")
     evaluation_id: UUID | None = Field(description="Of a decision.")
     customer_id: UUID
-    customer_name: str | None
+    customer_name: str | None = Field(description="Null if the customer has none.")
     subject: str = Field(description="Slug of the ruleset or the policy.")
     subject_name: str = Field(description="Name of the ruleset, or of the policy's version that decided.")
     outcome: str | None = Field(description="Of a decision.")
     rules: Sequence[str] = Field(description="Codes of the rules that fired, of an alert.")
-    date_opened: datetime
+    date_opened: datetime = Field(description="When the rule fired or the decision was made.")
     age_seconds: int = Field(description="Seconds since `dateOpened`.")
     state: ItemState
     assignee: str | None = Field(description="Id of a user or a key.")
@@ -184,7 +184,7 @@ class AlertSummaryView(View):
     date_matched: datetime
     rules: Sequence[AlertRuleView]
     state: ItemState
-    snoozed_until: datetime | None
+    snoozed_until: datetime | None = Field(description="Null unless snoozed.")
     assignee: str | None = Field(description="Id of a user or a key.")
 
 
@@ -194,9 +194,9 @@ class AlertListView(Counts):
 
 class AlertActionView(View):
     action: ItemAction
-    until: datetime | None
-    reason: str | None
-    assignee: str | None
+    until: datetime | None = Field(description="When snoozed: until when; otherwise null.")
+    reason: str | None = Field(description="Null if none was given.")
+    assignee: str | None = Field(description="When assigned: id of a user or a key; null: nobody.")
     date_made: datetime = Field(validation_alias="at")
     made_by: str = Field(validation_alias="who", description="Id of a user or a key.")
 

@@ -35,8 +35,8 @@ ABOUT = (
     "PostgreSQL in all columns, everything on one machine; the lake is a folder. In the fleets, RabbitMQ carries the "
     "runs, and the second worker has a home of its own. A run takes at most 50 jobs, so that runs are equally large in "
     "all columns: otherwise those of two workers would have fewer jobs each. CPU is that of all processes of Tidemark, "
-    "without the database and the broker. Cores that share a cache or a pipeline do less in a second when both are "
-    "busy, so the peer shows what the second worker costs without any of our code."
+    "without the database and the broker. Two busy cores that share a cache or a pipeline each do less in a second; "
+    "the peer shows how much CPU that costs without any of our code."
 )
 PARSED_TIMES = 2_000  # two seconds
 

@@ -31,7 +31,7 @@ LAST_WEEKS = 6  # in which settlements are missing
 MIN_WEEKS = 12  # of a processor before these weeks: fewer show no rhythm
 MIN_MOVED = 4  # least number of missing settlements, and of surplus ones before
 MAX_SURPLUS = 0.25  # largest share of the earlier settlements; above it, the processor follows no weekly rhythm
-ABOUT = 4  # largest factor between the numbers of missing and of surplus settlements
+MAX_RATIO = 4  # largest factor between the numbers of missing and of surplus settlements
 USUAL_PAUSE = 0.95  # share of the pauses between settlements that are no longer than usual
 ERRORS = 2  # least number of missing settlements, in standard errors
 _RHYTHMIC = ("card_settlement", "platform_payout")
@@ -169,7 +169,7 @@ def _surplus_settlements(receipts: pl.DataFrame) -> pl.LazyFrame:
             missing >= MIN_MOVED,
             missing >= ERRORS * pl.col("variance").sqrt(),
             surplus >= MIN_MOVED,
-            surplus.is_between(missing / ABOUT, missing * ABOUT),
+            surplus.is_between(missing / MAX_RATIO, missing * MAX_RATIO),
         )
     )
     return (

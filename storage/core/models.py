@@ -375,7 +375,7 @@ client_day_counts = Table(
     Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
     Column("level", Integer, primary_key=True, autoincrement=False),  # 0: all; 1: by day; 2: by day and block
     Column("day", Integer, primary_key=True, autoincrement=False),  # days since 1970-01-01; level 0: 0
-    Column("block", BigInteger, primary_key=True, autoincrement=False),  # of customers; levels 0 and 1: 0
+    Column("block", BigInteger, primary_key=True, autoincrement=False),  # block of customers; levels 0 and 1: 0
     Column("batch_token", BigInteger, primary_key=True, autoincrement=False),  # 0: the count; else a batch's change
     Column("rows", BigInteger, nullable=False),
     sqlite_with_rowid=False,
@@ -640,7 +640,7 @@ stopped_automations = Table(
     metadata,
     Column("kind", String(16), primary_key=True),
     Column("name", Text, primary_key=True),
-    Column("found_at", UtcDateTime, nullable=False),  # first
+    Column("found_at", UtcDateTime, nullable=False),  # the first time
 )
 
 # When the integrity pass and the sweep last ended. An interrupted integrity pass continues from its position.
@@ -658,7 +658,7 @@ damaged_files = Table(
     metadata,
     Column("path", Text, primary_key=True),
     Column("problem", String(16), nullable=False),
-    Column("found_at", UtcDateTime, nullable=False),  # first
+    Column("found_at", UtcDateTime, nullable=False),  # the first time
 )
 
 # Responses to POST requests with an Idempotency-Key. A row without a response is a request in progress.
@@ -987,8 +987,8 @@ rule_states = Table(
     Column("customer_number", ForeignKey("customers.number"), primary_key=True),
     Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True, index=True),
     Column("rule", String(64), primary_key=True),
-    Column("fired_at", UtcDateTime, nullable=False),  # last
-    Column("match_id", Uuid, nullable=False),  # of the last time
+    Column("fired_at", UtcDateTime, nullable=False),  # the last time
+    Column("match_id", Uuid, nullable=False),  # its match of the last time
 )
 
 # Ruleset evaluations that a change requires: a row for one customer, or for a client's customers in one bucket.
@@ -1002,7 +1002,7 @@ ruleset_evaluation_requests = Table(
     Column(
         "customer_number", ForeignKey("customers.number"), unique=True
     ),  # or this customer; exactly one of the two is set
-    Column("requested_at", UtcDateTime, nullable=False),  # first
+    Column("requested_at", UtcDateTime, nullable=False),  # the first time
     UniqueConstraint("client_id", "bucket"),
     sqlite_autoincrement=True,
 )

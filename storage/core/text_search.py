@@ -67,7 +67,7 @@ def _searched_trigrams(part: str) -> list[str]:
 
 
 def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
-    """Return the condition that a row's indexed text contains the casefolded part, which is found without the index."""
+    """Return the condition that a row's indexed text contains the casefolded part, to be checked without the index."""
     _, text = of.info[_INFO]
     find = func.strpos if r.dialect.name == "postgresql" else func.instr
     # PostgreSQL assumes that most rows fulfil `!= 0`. Therefore it scans the index that gives the list's order.

@@ -203,13 +203,13 @@ def analyse(
 
 def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
     """Return the statements of all files. Those that name no account get the name of their file."""
-    each = [(file, statement) for file in files for statement in file.contents.statements]
+    found = [(file, statement) for file in files for statement in file.contents.statements]
     stems = Counter(file.path.stem for file in files)
-    names = [file.path.stem if stems[file.path.stem] == 1 else str(file.path) for file, _ in each]
+    names = [file.path.stem if stems[file.path.stem] == 1 else str(file.path) for file, _ in found]
     if one_account:
         names = names[:1] * len(names)
-    apart = name_accounts([(name, statement) for name, (_, statement) in zip(names, each, strict=True)])
-    return [(file, statement) for (file, _), statement in zip(each, apart, strict=True)]
+    named = name_accounts([(name, statement) for name, (_, statement) in zip(names, found, strict=True)])
+    return [(file, statement) for (file, _), statement in zip(found, named, strict=True)]
 
 
 def _select_customer(
@@ -297,14 +297,14 @@ def _count_unused(
     money: InOneCurrency, rejected: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame, today: date
 ) -> Mapping[str, Mapping[int, int]]:
     """Count the rows of each statement that the reports don't use, by reason. Each row has one reason."""
-    pending, stands = pl.col("status") == "pending", current()
+    is_pending, is_current = pl.col("status") == "pending", current()
     return {
         REFUSED: _by_statement(rejected),
         OTHER_CURRENCY: {number: each.height for number, each in enumerate(money.refused)},
         DUPLICATE: _by_statement(duplicates),
-        "replaced by a later row": _by_statement(transactions.filter(~stands)),
-        "not posted yet (pending or authorised)": _by_statement(transactions.filter(stands, pending)),
-        f"after {today}": _by_statement(transactions.filter(stands, ~pending, pl.col("date") > today)),
+        "replaced by a later row": _by_statement(transactions.filter(~is_current)),
+        "not posted yet (pending or authorised)": _by_statement(transactions.filter(is_current, is_pending)),
+        f"after {today}": _by_statement(transactions.filter(is_current, ~is_pending, pl.col("date") > today)),
     }
 
 

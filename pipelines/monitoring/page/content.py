@@ -57,8 +57,10 @@ def page_content(result: Data, about: About, firings: Sequence[Data]) -> Page:
     """Return everything that the page shows."""
     figures = drop_none(_by_month(result), _by_rule(result), _first_day_figure(result), _unknown_figure(result, about))
     tables = (
-        *(_rule_table(result), _month_table(result)),
-        *(_customer_table(result, about), _firing_table(result, firings, about)),
+        _rule_table(result),
+        _month_table(result),
+        _customer_table(result, about),
+        _firing_table(result, firings, about),
     )
     return Page(
         "Simulation of a monitoring ruleset",

@@ -22,6 +22,8 @@ Who = Literal[
 
 
 class Carriers(Record, frozen=True):
+    """Which businesses can have a lookalike, and how probable it is that one of them has it."""
+
     usual: float  # probability for a business that can have it
     often: float  # the same in a portfolio that is made to have many
     who: Who = "everyone"
@@ -97,10 +99,10 @@ def draw_circumstances(profile: Profile, days: Window, stream: str, *, often: bo
 
 
 def _may_have(profile: Profile, who: Who) -> bool:
-    return not profile.distressed and _DISPOSED[who](profile)
+    return not profile.distressed and _CAN_HAVE[who](profile)
 
 
-_DISPOSED: Mapping[Who, Callable[[Profile], bool]] = {
+_CAN_HAVE: Mapping[Who, Callable[[Profile], bool]] = {
     "everyone": lambda _: True,
     "saver": lambda profile: "savings" in profile.roles and not profile.overdraft,
     "employer": lambda profile: bool(profile.staff),

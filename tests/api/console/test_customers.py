@@ -110,7 +110,10 @@ def test_faults_and_the_way_back_are_in_the_part_that_filters_replace(
     lists = {
         "/customers": ("search=ab", "search=nothing like it", "A search must have 3 to 200 characters", "No customer"),
         f"{lender.home}/transactions": (
-            *("minAmount=much", "text=nothing like it", "“At least” must be an amount", "No transaction matches"),
+            "minAmount=much",
+            "text=nothing like it",
+            "“At least” must be an amount",
+            "No transaction matches",
         ),
     }
     for path, (faulty, empty, words, nothing) in lists.items():

@@ -93,8 +93,10 @@ def test_other_sites_cannot_frame_a_page(store: Store, base_url: str, subtests: 
     decided = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "Dana Lee"}
     assert client.post(f"/v1{evaluation}/override", decided).ok  # an indeterminate decision has no letter
     sent_by_the_api = (
-        *(f"{evaluation}/letter", f"{policy}/backtests/{ids['backtestId']}/page"),
-        *(f"{ruleset}/simulations/{ids['simulationId']}/page", f"/customers/{ids['customerId']}"),
+        f"{evaluation}/letter",
+        f"{policy}/backtests/{ids['backtestId']}/page",
+        f"{ruleset}/simulations/{ids['simulationId']}/page",
+        f"/customers/{ids['customerId']}",
     )
     for path in (*pages(store, "GET"), *sent_by_the_api, "/docs", "/docs/errors/Request.UnknownPath", "/unknown"):
         with subtests.test(path):

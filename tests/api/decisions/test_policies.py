@@ -466,7 +466,13 @@ def test_the_audit_trail_lists_all_actions_that_change_something(store: Store, b
     with store.db.reading() as r:
         found = [each for each in audit.find(r, client.client_id) if each.action.startswith("Policy.")]
     assert [each.action.partition(".")[2] for each in reversed(found)] == [
-        *("Saved", "Published", "Saved", "ChallengerSet", "ChallengerRemoved", "Archived", "Unarchived")
+        "Saved",
+        "Published",
+        "Saved",
+        "ChallengerSet",
+        "ChallengerRemoved",
+        "Archived",
+        "Unarchived",
     ]
     assert {each.resource["policyId"] for each in found} == {policy_id}
 

@@ -201,12 +201,16 @@ def test_replacing_makes_a_version_unless_the_document_is_equal(store: Store, cl
     assert (again["version"], again["dateUpdated"]) == (1, made["dateUpdated"])
     replaced = put(client, ruleset_id, plain(name="Renamed", slug="renamed", active=False)).json()["data"]
     assert (replaced["version"], replaced["name"], replaced["slug"], replaced["active"]) == (
-        *(2, "Renamed", "renamed", False),
+        2,
+        "Renamed",
+        "renamed",
+        False,
     )
     assert replaced["dateUpdated"] > made["dateUpdated"]
     versions = get_json(client, f"/rulesets/{ruleset_id}/versions")
     assert [(each["version"], each["document"]["name"]) for each in versions["versions"]] == [
-        *((2, "Renamed"), (1, "Spending")),
+        (2, "Renamed"),
+        (1, "Spending"),
     ]
     assert versions["totalCount"] == 2
     assert len({each["sha256"] for each in versions["versions"]}) == 2
@@ -229,7 +233,10 @@ def test_an_archived_ruleset_is_not_listed_until_it_is_unarchived(store: Store, 
     page = get_json(client, "/rulesets", page=2, count=1)
     assert ([each["rulesetId"] for each in page["rulesets"]], page["totalPages"]) == ([retained["rulesetId"]], 2)
     assert [action for action, _ in trail(store, client)] == [
-        *("Ruleset.Unarchived", "Ruleset.Archived", "Ruleset.Created", "Ruleset.Created"),
+        "Ruleset.Unarchived",
+        "Ruleset.Archived",
+        "Ruleset.Created",
+        "Ruleset.Created",
     ]
 
 

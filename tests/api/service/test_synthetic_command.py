@@ -31,7 +31,11 @@ def test_a_portfolio_is_a_folder_of_tables(tmp_path: Path) -> None:
     summary = generate(tmp_path / "portfolio")
     rows = expected_rows()
     assert {path.name for path in (tmp_path / "portfolio").iterdir()} == {
-        *("transactions.csv", "labels.csv", "customers.csv", "accounts.csv", "facilities.csv")
+        "transactions.csv",
+        "labels.csv",
+        "customers.csv",
+        "accounts.csv",
+        "facilities.csv",
     }
     written = pl.read_csv(tmp_path / "portfolio" / "transactions.csv", schema=frames.TRANSACTIONS)
     assert written.with_columns(pl.col("description").fill_null("")).equals(rows)
@@ -113,7 +117,10 @@ def test_statements_are_files_each_with_a_file_of_its_truth(tmp_path: Path) -> N
     ran = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--json"])
     assert ran.exit_code == 0, ran.output
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("westpac-4.pdf", "westpac-4.json", "westpac-5.pdf", "westpac-5.json")
+        "westpac-4.pdf",
+        "westpac-4.json",
+        "westpac-5.pdf",
+        "westpac-5.json",
     }
     made = statement_pdf("westpac", 4, pages=1)
     assert (tmp_path / "westpac-4.pdf").read_bytes() == made.content

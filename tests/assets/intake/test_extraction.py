@@ -262,8 +262,10 @@ def test_the_same_file_again_is_not_read_again_and_its_rows_are_duplicates(in_ju
     again = submit_and_end(lender, read, "june")
     assert read.read == [pdf("june")]
     assert (again.status, again.received_rows, again.duplicate_rows, again.enriched_rows) == (
-        *(JobStatus.COMPLETED, 3),
-        *(3, 0),
+        JobStatus.COMPLETED,
+        3,
+        3,
+        0,
     )
     assert len(of_customer(lender)) == 2
 

@@ -240,6 +240,8 @@ def reworded(every: int, text: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 def test_reworded_instalments_are_evidence_by_their_rhythm_or_beside_others_of_the_same_text() -> None:
     shows = attacks()["adverse_texts_reworded"].leaves_evidence
     assert [shows(*reworded(every, text)) for every in (7, 30) for text in ("Xero 456", "MYOB")] == [
-        *(True, True),
-        *(True, False),
+        True,
+        True,
+        True,
+        False,
     ]

@@ -39,7 +39,9 @@ def test_examples_together_use_every_feature() -> None:
     assert operators >= {"metric", "attribute", "input", "constant", "at_least", "more_than", "less_than", "equals"}
     assert {step.match for policy in POLICIES.values() for step in policy.steps} == {"any", "all"}
     assert {each.kind for policy in POLICIES.values() for each in policy.declared_inputs} == {
-        *("decimal", "string", "boolean"),
+        "decimal",
+        "string",
+        "boolean",
     }
 
 
@@ -265,7 +267,8 @@ def test_documentation_shows_a_policys_own_metrics() -> None:
     found = evaluation(shop, known, {}, shop_inputs)
     assert summarise_evaluation(found) == ("conditional", ["RENT"], ["9999.99"])
     assert [(each["value"], each["format"]) for each in found.answer["indicators"]] == [
-        *((Decimal("0.4"), "percent"), (Decimal(9000), "integer")),
+        (Decimal("0.4"), "percent"),
+        (Decimal(9000), "integer"),
     ]
 
 

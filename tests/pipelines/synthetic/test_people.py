@@ -47,7 +47,12 @@ def test_every_situation_and_kind_occurs_and_some_due_dates_are_missed() -> None
     incomes = [income for person in many for income in person.incomes]
     assert {person.situation for person in many} == set(situations().situations)
     assert {income.kind for income in incomes} == {
-        *("wages", "benefit", "pension", "rent", "contract_revenue", "regular")
+        "wages",
+        "benefit",
+        "pension",
+        "rent",
+        "contract_revenue",
+        "regular",
     }
     assert 0.1 < sum(income.missed > 0 for income in incomes) / len(incomes) < 0.7
 

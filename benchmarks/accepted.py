@@ -8,7 +8,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.intake.accounts import identify
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.synthetic import LABELLED, Business, Person, SyntheticAccount
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, AccountType
 
@@ -71,7 +71,7 @@ def _of_account(customer: UUID, account: SyntheticAccount) -> pl.DataFrame:
         bank_name=account.bank_name,
         account_type=account.account_type,
         credit_limit=None if account.credit_limit is None else Decimal(account.credit_limit),
-        digest=for_this_run,
+        digest=temporary_digest,
     )
     return account.transactions.filter(pl.col("injected").ne_missing("duplicate")).select(
         "date",

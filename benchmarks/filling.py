@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.enrichment.enrichment import enrich
 from pipelines.intake.accounts import identify
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import land_lines, validate
 from pipelines.synthetic import plain_rows
@@ -59,7 +59,7 @@ def new_customer() -> NewCustomer:
 def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFrame:
     """Return one account's rows with SUBMISSION and LANDED."""
     fields = dict.fromkeys(("account_name", "bank_name", "account_type", "credit_limit"))
-    account, _ = identify(uuid4(), bsb="062000", account_number="10000000", digest=for_this_run, **fields)
+    account, _ = identify(uuid4(), bsb="062000", account_number="10000000", digest=temporary_digest, **fields)
     context: dict[str, Any] = dict.fromkeys(SUBMISSION.names()) | {
         "customer_number": customer_number,
         "job_id": uuid4().bytes,
@@ -76,7 +76,7 @@ def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFr
 
 def _land(rows: int, seed: int) -> pl.DataFrame:
     """Return rows as landed. Only the first are written as JSON; the others repeat them with different descriptions."""
-    first = land_lines(as_lines(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL)), for_this_run)
+    first = land_lines(as_lines(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL)), temporary_digest)
     repeated = [
         first.with_columns(pl.col("description") + f" {number}") for number in range(1, math.ceil(rows / WRITTEN_ROWS))
     ]

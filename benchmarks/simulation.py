@@ -68,7 +68,7 @@ def _measure(folder: Path, scale: Scale) -> list[Row]:
     days = scale.customers * scale.days
     fastest, slowest = (choose(took, key=lambda slug: took[slug]) for choose in (min, max))
     expected = sum(map(len, daily.fired.values()))
-    otherwise = sum(len(daily.fired[slug] ^ ours.fired[slug]) for slug in took)
+    different = sum(len(daily.fired[slug] ^ ours.fired[slug]) for slug in took)
     return [
         Row(f"a ruleset over {days:,} days of customers, median of {len(took)}", seconds(median(took.values()))),
         Row(f"the fastest, {fastest}", seconds(took[fastest])),
@@ -78,7 +78,7 @@ def _measure(folder: Path, scale: Scale) -> list[Row]:
         Row(f"of {scale.evaluated_daily} customers: ours", f"{ours.rate:,.0f}/s"),
         Row("the same, a ruleset evaluation each day", f"{daily.rate:,.0f}/s"),
         Row("ours, as a multiple of a ruleset evaluation each day", f"{ours.rate / daily.rate:,.0f} ×"),
-        Row("firings that differ from those of a ruleset evaluation each day", f"{otherwise:,} of {expected:,}", "0"),
+        Row("firings that differ from those of a ruleset evaluation each day", f"{different:,} of {expected:,}", "0"),
     ]
 
 
@@ -126,12 +126,12 @@ def _evaluate_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -
     for day in days:
         known = posted_rows.filter(pl.col("date") <= day.date)
         seen = observe_customers(plan, Facts(known, day.date), _attributes_at(past, known, day), day.at)
-        moved = compute_transitions(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
+        changed = compute_transitions(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
         now = datetime.combine(day.date, time_of_day.min, UTC)
-        new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
-        gone = pl.concat([moved.reset, moved.fired])
+        new = changed.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
+        gone = pl.concat([changed.reset, changed.fired])
         firing = pl.concat([firing.join(gone, on=gone.columns, how="anti"), new])
-        fired |= {(number, day.date, rule) for number, rule in moved.fired.select(BY_CUSTOMER, "rule").iter_rows()}
+        fired |= {(number, day.date, rule) for number, rule in changed.fired.select(BY_CUSTOMER, "rule").iter_rows()}
     return fired
 
 

@@ -21,7 +21,7 @@ Digest = Callable[[str], bytes]  # deterministic, and reveals nothing about the 
 DIGESTS = ("transactionIdDigest", "descriptionDigest")
 
 # A random key for commands that work without a service and store nothing.
-for_this_run: Digest = partial(digest, secrets.token_bytes(32))
+temporary_digest: Digest = partial(digest, secrets.token_bytes(32))
 
 
 def mask_rows(frame: pl.DataFrame, columns: Sequence[str], digest_text: Digest) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.intake.accounts import identify
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY
 
@@ -143,7 +143,7 @@ def _account_id(case: int, account: str) -> bytes:
         bank_name=None,
         account_type=None,
         credit_limit=None,
-        digest=for_this_run,
+        digest=temporary_digest,
     )
     return identified.account_id.bytes
 

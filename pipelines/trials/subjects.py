@@ -14,7 +14,7 @@ from pipelines.attacks.ledger import as_ledger
 from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.intake.accounts import identify
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.risk_models.expecting import decide_expected_evidence
 from pipelines.risk_models.files import accepted_rows, as_submission
 from pipelines.scorecards.expected import Expected
@@ -108,7 +108,7 @@ def _account(
         bank_name=bank,
         account_type=account_type,
         credit_limit=details.credit_limit,
-        digest=for_this_run,
+        digest=temporary_digest,
     )
     return {
         "account": account,

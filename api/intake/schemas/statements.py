@@ -48,7 +48,7 @@ class StatementView(View):
     file_id: UUID
     file_name: str
     account_id: UUID
-    bank: str | None = Field(description="Null for an unknown bank.")
+    bank: str | None = Field(description="Slug of the layout by which the bank was recognised; null if it was not.")
     bank_name: str | None = Field(description="As printed; null if not recognised.")
     account_name: str | None = Field(description="As printed; null if not recognised.")
     bsb: str | None = Field(description="Null if not printed.")
@@ -79,7 +79,9 @@ class StatementRowView(View):
     amount: Money = Field(description="Negative is money out.")
     balance: Money | None = Field(description="Balance after the row, printed or computed; null if unknown.")
     balance_printed: bool = Field(description="False: computed from the amounts.")
-    currency: str | None = Field(description="ISO 4217, if other than AUD, the statement's.")
+    currency: str | None = Field(
+        description="ISO 4217 code if the row is not in AUD, as the statement is; otherwise null."
+    )
     proved: bool | None = Field(
         description="Whether it lies between two printed balances that agree with the rows between them, which proves "
         "its amount and sign. Null for statements read before this was recorded."

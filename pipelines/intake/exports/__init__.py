@@ -8,7 +8,7 @@ read; a row that can't be right is left for `intake.rows.validate`, which says w
 
 from pathlib import PurePath
 
-from pipelines.intake.as_sent import Digest, for_this_run
+from pipelines.intake.as_sent import Digest, temporary_digest
 from pipelines.intake.currencies import CODES, CURRENCY
 from pipelines.intake.exports.columns import find_columns
 from pipelines.intake.exports.documents import contents_of_json
@@ -73,7 +73,7 @@ def read(name: str, content: bytes, layout: Layout | None = None, customer: str 
         text = text_of(content)
         if is_json(text):
             return contents_of_json(content)
-        return _contents_of_text(name, text, layout, for_this_run, customer)
+        return _contents_of_text(name, text, layout, temporary_digest, customer)
     except InvalidRequest as error:
         raise InvalidRequest(error.code, f"{name} {error.detail}") from None
 

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.intake.exports.sheet import refusal
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement
@@ -69,7 +69,7 @@ def _statements_of_body(body: object) -> Iterator[Statement]:
 
 
 def _statement_of_submission(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
-    rows, stated = land_lines(as_lines(items), for_this_run), _text(body, "currency")
+    rows, stated = land_lines(as_lines(items), temporary_digest), _text(body, "currency")
     return Statement(
         rows=rows.with_columns(pl.when(pl.col("currency") != "").then("currency").otherwise(pl.lit(stated, pl.String))),
         lines=pl.int_range(1, len(items) + 1, dtype=pl.UInt32, eager=True),
@@ -113,7 +113,7 @@ def _statements_of_response(items: Sequence[Mapping[str, object]]) -> Iterator[S
         fields = account if isinstance(account, dict) else {}
         number = _text(fields, "accountNumberMasked")
         yield Statement(
-            rows=land_lines(as_lines(list(_as_submitted([item for _, item in group]))), for_this_run),
+            rows=land_lines(as_lines(list(_as_submitted([item for _, item in group]))), temporary_digest),
             lines=pl.Series([number for number, _ in group], dtype=pl.UInt32),
             customer=customer,
             account_name=_text(fields, "accountName"),

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from pipelines.intake.as_sent import DIGESTS, Digest, for_this_run, mask_rows
+from pipelines.intake.as_sent import DIGESTS, Digest, mask_rows, temporary_digest
 from pipelines.intake.exports.columns import Columns
 from pipelines.intake.exports.currency import stated_beside
 from pipelines.intake.exports.headings import synonyms
@@ -135,7 +135,7 @@ class Contents:
 
 
 def contents_of(
-    sheet: Sheet, columns: Columns, name: str, digest: Digest | None = for_this_run, customer: str | None = None
+    sheet: Sheet, columns: Columns, name: str, digest: Digest | None = temporary_digest, customer: str | None = None
 ) -> Contents:
     """Return the contents of a sheet with known columns.
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 import polars as pl
 
 from pipelines.intake.accounts import identify
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.intake.exports.statements import DOUBTED, Statement
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
@@ -79,7 +79,7 @@ def _context(
         bank_name=statement.bank_name,
         account_type=statement.account_type,
         credit_limit=statement.credit_limit,
-        digest=for_this_run,
+        digest=temporary_digest,
     )
     account_id = uuid5(customer_id, statement.account_key) if statement.account_key else account.account_id
     return {

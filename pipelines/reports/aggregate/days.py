@@ -27,7 +27,7 @@ def _closings(facts: Facts) -> pl.LazyFrame:
 
 
 def _in_steps(facts: Facts) -> pl.LazyFrame:
-    """Return each day with rows, the `step` (its first day) that it lies in, and the `balance` then."""
+    """Return each day with rows, with the first day of the step that it lies in (`step`) and the step's `balance`."""
     steps = facts.cached(ALL_ACCOUNTS.steps).lazy().select(BY_CUSTOMER, "date", "balance", step="date")
     steps = steps.sort("date", BY_CUSTOMER)
     days = _days(facts).sort("date", BY_CUSTOMER)
@@ -39,7 +39,7 @@ DAILY_BALANCE = Table(
     name="Daily balance",
     hierarchy="customer",
     type="time_series",
-    meaning="A row for each day with rows. Between two of them nothing moved.",
+    meaning="A row for each day with transactions. Between two such days no money moved.",
     keys=(Column("date", "date", meaning="the day"),),
     listed=_days,
     sources=(
@@ -106,7 +106,7 @@ WEEKDAY_PROFILE = Table(
             "days",
             ("weekday", "firstDate", "lastDate"),
             _weekdays_between(),
-            "number of such days from the first to the last row, with rows or not",
+            "number of such days from the first to the last row, with or without transactions",
         ),
         _mean("meanMoneyIn", "moneyIn", "mean of such days"),
         _mean("meanMoneyOut", "moneyOut", "mean of such days"),
@@ -164,8 +164,8 @@ DAY_OF_MONTH_PROFILE = Table(
             "days",
             ("day", "firstDate", "lastDate", "monthsWithDay"),
             _days_between(),
-            "number of such days from the first to the last row, with rows or not: months that have the day, minus the "
-            "first if the history begins after it, minus the last if the history ends before it",
+            "number of such days from the first to the last row, with or without transactions: months that have the "
+            "day, minus the first if the history begins after it, minus the last if the history ends before it",
         ),
         _mean("meanMoneyIn", "moneyIn", "mean of such days"),
         _mean("meanMoneyOut", "moneyOut", "mean of such days"),

@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 
 from pipelines.intake.accounts import Account, identify, mask_account_number
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 
 CUSTOMER = UUID(int=1)
 FIELDS = ("account_name", "bsb", "account_number", "bank_name", "account_type", "credit_limit")
 
 
 def account(customer: UUID = CUSTOMER, **fields: Any) -> Account:
-    return identify(customer, digest=for_this_run, **{**dict.fromkeys(FIELDS), **fields})[0]
+    return identify(customer, digest=temporary_digest, **{**dict.fromkeys(FIELDS), **fields})[0]
 
 
 def test_spaces_in_a_number_do_not_change_the_account() -> None:
@@ -85,7 +85,7 @@ def test_a_card_number_as_account_number_is_masked_and_still_identifies() -> Non
     ],
 )
 def test_an_odd_detail_is_a_warning(fields: dict[str, str], code: str) -> None:
-    _, oddities = identify(CUSTOMER, digest=for_this_run, **{**dict.fromkeys(FIELDS), **fields})  # pyrefly: ignore[bad-argument-type]  # all optional
+    _, oddities = identify(CUSTOMER, digest=temporary_digest, **{**dict.fromkeys(FIELDS), **fields})  # pyrefly: ignore[bad-argument-type]  # all optional
     assert [oddity.code for oddity in oddities] == [code]
 
 

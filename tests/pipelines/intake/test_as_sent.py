@@ -14,7 +14,7 @@ from stdnum import luhn
 
 from pipelines.enrichment.matching.duplicates import KNOWN, identify
 from pipelines.intake import accounts
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.intake.digest import digest
 from pipelines.intake.exports import as_submission, read
 from pipelines.intake.lines import as_lines
@@ -43,7 +43,7 @@ def of_job(seq: int, rows: pl.DataFrame) -> pl.LazyFrame:
 def transactions_after(*submissions: Sequence[dict[str, Any]]) -> pl.DataFrame:
     held = pl.DataFrame(schema=KNOWN)
     for seq, items in enumerate(submissions, start=1):
-        validated = validate(of_job(seq, land_lines(as_lines(items), for_this_run)), "UTC")
+        validated = validate(of_job(seq, land_lines(as_lines(items), temporary_digest)), "UTC")
         assert validated.rejected.collect().is_empty()
         held = identify(held, validated.accepted.collect()).rows
     return held
@@ -73,8 +73,8 @@ def test_each_distinct_id_as_sent_is_one_transaction(first: list[str], second: l
 
 
 def test_only_masked_texts_have_digests_and_digests_depend_on_the_key() -> None:
-    rows = land_lines(as_lines([{**ITEM, "transactionId": ONE}, {**ITEM, "transactionId": "A-1"}]), for_this_run)
-    assert rows["transactionIdDigest"].to_list() == [for_this_run(ONE), None]
+    rows = land_lines(as_lines([{**ITEM, "transactionId": ONE}, {**ITEM, "transactionId": "A-1"}]), temporary_digest)
+    assert rows["transactionIdDigest"].to_list() == [temporary_digest(ONE), None]
     assert rows["descriptionDigest"].to_list() == [None, None]
     assert rows["masked"].to_list() == [True, False]
     assert digest(b"1", ONE) != digest(b"2", ONE) != digest(b"2", OTHER)
@@ -87,28 +87,28 @@ def test_spacing_and_case_of_a_masked_description_do_not_make_another_transactio
 
 @pytest.mark.parametrize("amount", ["4000000000006", "-4000000000006.50", "4.4000000000000002", "4000000000006e-2"])
 def test_an_amount_with_the_digits_of_a_card_is_not_masked(amount: str) -> None:
-    [row] = land_lines(as_lines([{**ITEM, "amount": amount, "balance": amount}]), for_this_run).to_dicts()
+    [row] = land_lines(as_lines([{**ITEM, "amount": amount, "balance": amount}]), temporary_digest).to_dicts()
     assert (row["amount"], row["balance"], row["masked"]) == (amount, amount, False)
 
 
 def test_a_card_in_the_wrong_field_is_masked() -> None:
     [row] = land_lines(
-        as_lines([{**ITEM, "amount": ONE, "balance": f"{ONE[:4]} {ONE[4:]}", "note": {"n": [ONE]}}]), for_this_run
+        as_lines([{**ITEM, "amount": ONE, "balance": f"{ONE[:4]} {ONE[4:]}", "note": {"n": [ONE]}}]), temporary_digest
     ).to_dicts()
     assert (row["amount"], row["balance"]) == (SHOWN, SHOWN)
     assert json.loads(row["extra"]) == {"note": {"n": [SHOWN]}}
 
 
 def test_masked_rows_are_reported_to_the_client() -> None:
-    assert list(masked_warnings(land_lines(as_lines([ITEM]), for_this_run))) == []
-    [warning] = masked_warnings(land_lines(as_lines([ITEM, {**ITEM, "note": ONE}]), for_this_run))
+    assert list(masked_warnings(land_lines(as_lines([ITEM]), temporary_digest))) == []
+    [warning] = masked_warnings(land_lines(as_lines([ITEM, {**ITEM, "note": ONE}]), temporary_digest))
     assert warning["code"] == "Transaction.MaskedNumber"
     assert "shown: 1." in warning["message"]
 
 
 def account(**fields: Any) -> accounts.Account:
     names = ("account_name", "bsb", "account_number", "bank_name", "account_type", "credit_limit")
-    return accounts.identify(UUID(int=1), digest=for_this_run, **{**dict.fromkeys(names), **fields})[0]
+    return accounts.identify(UUID(int=1), digest=temporary_digest, **{**dict.fromkeys(names), **fields})[0]
 
 
 @pytest.mark.parametrize("field", ["account_number", "bank_name", "account_name"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.intake.as_sent import for_this_run, mask_rows
+from pipelines.intake.as_sent import mask_rows, temporary_digest
 from pipelines.intake.lines import FIELDS, Rows, as_lines, decode
 from pipelines.intake.rows import land_lines
 from pipelines.vocabulary.errors import InvalidRequest
@@ -56,10 +56,10 @@ def test_lines_are_masked_as_a_frame_would_be(monkeypatch: pytest.MonkeyPatch) -
     items = [ITEM | {"description": text, "transactionId": text, "note": {text: [text]}} for text in texts]
     items += [ITEM | {"amount": CARD}, ITEM | {"balance": int(CARD)}, ITEM | {"date": [CARD]}, {}]
     parsed: Any = parse(json.dumps(items).encode())
-    masked = land_lines(as_lines(parsed), for_this_run)
+    masked = land_lines(as_lines(parsed), temporary_digest)
     monkeypatch.setattr("pipelines.intake.lines.may_need_masking", lambda _: False)
-    as_sent = land_lines(as_lines(parsed), for_this_run)
-    assert masked.equals(mask_rows(as_sent, [*FIELDS, "extra"], for_this_run))
+    as_sent = land_lines(as_lines(parsed), temporary_digest)
+    assert masked.equals(mask_rows(as_sent, [*FIELDS, "extra"], temporary_digest))
     assert masked["masked"].to_list() == [True] * 3 + [False, False, False, True, True, True, False]
     assert CARD in str(as_sent.to_dicts())
     assert CARD not in str(masked.to_dicts())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import FAULTS, land_lines, validate
 from pipelines.vocabulary.schemas import ACCEPTED, REJECTED, SUBMISSION
@@ -27,7 +27,9 @@ def submission_rows(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
     parsed: Any = parse(f"[{','.join(texts)}]".encode())
     context = {**dict.fromkeys(SUBMISSION.names()), "job_id": b"j", "received_at": RECEIVED}
     return (
-        land_lines(as_lines(parsed), for_this_run).join(pl.DataFrame([context], schema=SUBMISSION), how="cross").lazy()
+        land_lines(as_lines(parsed), temporary_digest)
+        .join(pl.DataFrame([context], schema=SUBMISSION), how="cross")
+        .lazy()
     )
 
 
@@ -187,7 +189,7 @@ def test_rows_with_the_same_id_and_different_content_are_refused() -> None:
 
 def test_card_numbers_are_masked_in_every_field_and_unknown_fields_are_retained() -> None:
     frame = land_lines(
-        as_lines([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}]), for_this_run
+        as_lines([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}]), temporary_digest
     )
     assert frame["description"].item() == "411111xxxxxx1111"
     assert json.loads(frame["extra"].item()) == {"note": "411111xxxxxx1111"}

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import polars as pl
 import pytest
 
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.intake.pdf.page.result import Verdict
 from pipelines.intake.rows import validate
 from pipelines.intake.statement_rows import (
@@ -41,13 +41,13 @@ def test_harmful_characters_are_removed_from_a_file_name(name: str, shown: str) 
 
 def test_rows_have_their_places_and_repeated_ones_are_not_landed_again() -> None:
     described = {FIRST: statement(RENT, SALE), SECOND: statement(SALE, COFFEE)}
-    rows = rows_of(described, [frozenset(), frozenset({0})], for_this_run)
+    rows = rows_of(described, [frozenset(), frozenset({0})], temporary_digest)
     assert rows.schema == STATEMENT_ROWS
     assert rows["position"].to_list() == [0, 1, None, 2]
     assert rows["row"].to_list() == [1, 2, 1, 2]
     assert rows["boxes"].list.len().to_list() == [1] * 4
     landing = land_statement_rows(
-        rows, {number: account_of(CUSTOMER, one, for_this_run) for number, one in described.items()}, described
+        rows, {number: account_of(CUSTOMER, one, temporary_digest) for number, one in described.items()}, described
     )
     assert landing.schema == pl.Schema({**LANDED, **STATEMENT_COLUMNS})
     assert landing["position"].to_list() == [0, 1, 2]
@@ -58,9 +58,9 @@ def test_rows_have_their_places_and_repeated_ones_are_not_landed_again() -> None
 
 def test_an_unproved_row_is_landed_as_unproved() -> None:
     described = {FIRST: statement(RENT, replace(SALE, proved=True), verdict=Verdict.PARTIAL)}
-    rows = rows_of(described, [frozenset()], for_this_run)
+    rows = rows_of(described, [frozenset()], temporary_digest)
     assert rows["proved"].to_list() == [False, True]
-    landing = land_statement_rows(rows, {FIRST: account_of(CUSTOMER, described[FIRST], for_this_run)}, described)
+    landing = land_statement_rows(rows, {FIRST: account_of(CUSTOMER, described[FIRST], temporary_digest)}, described)
     assert landing["statement_proved"].to_list() == [False, True]
     assert landing["statement_verdict"].unique().to_list() == ["partial"]
 
@@ -69,7 +69,9 @@ def test_landed_rows_are_valid_whatever_is_printed() -> None:
     odd = statement(entry("", "0.00"), entry("a\x00b\nc", "1.00"), entry("x" * 5_000, "-9999999999999.99"))
     described = {FIRST: odd}
     landing = land_statement_rows(
-        rows_of(described, [frozenset()], for_this_run), {FIRST: account_of(CUSTOMER, odd, for_this_run)}, described
+        rows_of(described, [frozenset()], temporary_digest),
+        {FIRST: account_of(CUSTOMER, odd, temporary_digest)},
+        described,
     )
     received = pl.lit("2026-07-01T00:00:00").str.to_datetime(time_unit="us", time_zone="UTC")
     of_job = landing.lazy().with_columns(
@@ -83,7 +85,7 @@ def test_landed_rows_are_valid_whatever_is_printed() -> None:
 
 def test_entries_are_read_back_from_their_rows_unchanged() -> None:
     whole = statement(RENT, COFFEE, SALE)
-    assert entries_of(rows_of({FIRST: whole}, [frozenset()], for_this_run)) == whole.entries
+    assert entries_of(rows_of({FIRST: whole}, [frozenset()], temporary_digest)) == whole.entries
 
 
 @pytest.mark.parametrize("amount", ["1e13", "0.001", "NaN", "-Infinity"])

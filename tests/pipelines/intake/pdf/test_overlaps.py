@@ -12,7 +12,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.as_sent import temporary_digest
 from pipelines.intake.pdf.page.result import Entry, Kind, Statement, Verdict
 from pipelines.intake.pdf.statement.overlaps import repeats_within
 from pipelines.intake.statement_rows import account_of
@@ -53,7 +53,7 @@ def statement(
 
 
 def find_repeats(statements: Sequence[Statement]) -> list[frozenset[int]]:
-    accounts = [account_of(UUID(int=0), each, for_this_run).account_id for each in statements]
+    accounts = [account_of(UUID(int=0), each, temporary_digest).account_id for each in statements]
     return repeats_within(list(zip(accounts, statements, strict=True)))
 
 

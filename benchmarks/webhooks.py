@@ -45,7 +45,7 @@ FLOOD, FLOODED = 10_000, 50
 IDLE = 60
 QUEUE, QUEUED_FOR = 100_000, 100
 CLAIMS = 40
-BODY = b'{"eventId": "%s", "eventType": "job.wait_for_job", "data": {"jobId": "%s", "status": "Completed"}}'
+BODY = b'{"eventId": "%s", "eventType": "job.completed", "data": {"jobId": "%s", "status": "Completed"}}'
 ABOUT = (
     "One sender, and a receiver over HTTPS in a separate process on the same two cores. The receiver keeps connections "
     "open for the next delivery, as our sender and the peers do. CPU is that of the sending process alone, without the "

@@ -76,9 +76,9 @@ class Page:
     async def delete(self, *segments: object, json: Any = None, **query: Any) -> Any:
         return await self.calls.data("DELETE", segments, query, json)
 
-    async def names(self, whos: Iterable[str | None]) -> Mapping[str | None, str]:
+    async def names(self, actors: Iterable[str | None]) -> Mapping[str | None, str]:
         """Return names for people by what `who`, `madeBy` or `setBy` says in responses. None is unknown."""
-        asked = sorted({who for who in whos if who})
+        asked = sorted({who for who in actors if who})
         names: dict[str | None, str] = {None: wording.UNKNOWN}
         for start in range(0, len(asked), MAX_ACTORS):
             found = await self.get("actors", who=",".join(asked[start : start + MAX_ACTORS]))

@@ -118,8 +118,8 @@ def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
-    If the new version is active, the change alone doesn't make a rule that keeps its code fire again for the same
-    customers. `active` switches the ruleset on and off. If the client requires a second person or key for active
+    If the new version is active, a rule that keeps its code doesn't fire again for the same customers because of the
+    change alone. `active` switches the ruleset on and off. If the client requires a second person or key for active
     rulesets, such a version is only requested (202).
     """
     found = check_document(sent.document())

@@ -33,5 +33,5 @@ class PortfolioWork(Protocol):
 
 
 def day_end(day: date, zone: ZoneInfo, now: datetime) -> datetime:
-    """Return a day's end in the business's time zone, or now if that is earlier."""
+    """Return a day's end in the service's time zone, or now if that is earlier."""
     return min(datetime.combine(day + timedelta(days=1), time.min, zone).astimezone(UTC), now)

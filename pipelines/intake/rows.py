@@ -106,7 +106,7 @@ def _absent_if_empty(name: str) -> pl.Expr:
 
 
 def read_date(name: str, timezone: str) -> pl.Expr:
-    """Read a date or the date of a date-time; for a date-time ending in Z, its date in the business's time zone."""
+    """Read a date or the date of a date-time; for a date-time ending in Z, its date in the service's time zone."""
     text = pl.col(name)
     own = pl.when(text.str.contains(_DATE) | text.str.contains(_DATE_TIME)).then(text.str.head(10))
     clock = (

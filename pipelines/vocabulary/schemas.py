@@ -1,8 +1,8 @@
 """The columns of every frame that intake, enrichment, reports and storage share.
 
 Units: money is AUD as `Decimal(18, 2)`; negative amounts leave the account. Dates are posting dates in the service's
-business time zone; timestamps are UTC. Ids are the 16 bytes of a UUID (`Binary`): less than half the size of its text,
-and read in a tenth of the time.
+time zone; timestamps are UTC. Ids are the 16 bytes of a UUID (`Binary`): less than half the size of its text, and read
+in a tenth of the time.
 """
 
 from collections.abc import Sequence

@@ -38,9 +38,9 @@ _ERASED = (ActorKind.USER, "A removed user")
 _UNKNOWN = (ActorKind.UNKNOWN, "Unknown")
 
 
-def name_actors(r: Reading, client_id: UUID, whos: Iterable[str]) -> list[NamedActor]:
-    """Return the named actor for each of `whos`, in this order. Ids that aren't the client's are unknown."""
-    wanted = list(whos)
+def name_actors(r: Reading, client_id: UUID, actors: Iterable[str]) -> list[NamedActor]:
+    """Return the named actor for each of `actors`, in this order. Ids that aren't the client's are unknown."""
+    wanted = list(actors)
     ids = [UUID(who) for who in wanted if who not in _OTHERS and _is_id(who)]
     known = {**_OTHERS, **_users(r, client_id, ids), **_keys(r, client_id, ids)}
     if any(str(id_) not in known for id_ in ids):

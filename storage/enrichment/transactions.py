@@ -241,7 +241,10 @@ def list_transactions(
 
 
 def _read_between(rows: pl.LazyFrame, conditions: Sequence[pl.Expr], start: int, stop: int) -> pl.LazyFrame:
-    """Return a range of the rows that fulfil the conditions; of all others, only the columns of these are read."""
+    """Return the rows from `start` to `stop` of those that fulfil the conditions.
+
+    Of rows outside this range only the columns of the conditions are read.
+    """
     places = rows.with_row_index("place").filter(conditions).select("place").slice(start, stop - start).collect()
     if places.is_empty():
         return rows.clear()

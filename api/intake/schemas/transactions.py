@@ -45,7 +45,9 @@ class TransactionItem(BaseModel):
 
     model_config = ConfigDict(json_schema_extra=show_example, extra="allow")
 
-    date: str = Field(description="ISO date or date-time. A date-time in `Z` is converted to business time.")
+    date: str = Field(
+        description="ISO date or date-time. A date-time that ends in `Z` gives the date in the service's time zone."
+    )
     description: str = Field(description="1 to 1,000 characters.")
     amount: Decimal | str = Field(description="At most 2 decimals. Negative is money out.")
     type: Literal["credit", "debit"] | None = Field(None, description="Direction of a positive amount.")

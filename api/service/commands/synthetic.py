@@ -160,17 +160,17 @@ def seed_(
     with opened_store() as store:
         lender = Lender(url, issue_key_for(store, client))
     last = last_day() if until is None else until.date()
-    clock = _Clock(lender, list(portfolio(customers, months, seed, last)))
-    clock.start(last - timedelta(days=days))
+    feed = _Feed(lender, list(portfolio(customers, months, seed, last)))
+    feed.send_history(last - timedelta(days=days))
     for _ in _with_progress(iter(range(days)), days, show=not as_json):
-        clock.next_day()
+        feed.send_next_day()
     print_record(
-        {"clientId": client, "customers": customers, "transactions": clock.rows, "through": clock.today},
+        {"clientId": client, "customers": customers, "transactions": feed.rows, "through": feed.today},
         as_json=as_json,
     )
 
 
-class _Clock:
+class _Feed:
     """A client's customers, and the last day whose rows the service has received."""
 
     def __init__(self, lender: Lender, businesses: list[Business]) -> None:
@@ -179,11 +179,11 @@ class _Clock:
         self.rows = 0
         self.today = date.min
 
-    def start(self, today: date) -> None:
+    def send_history(self, today: date) -> None:
         """Send everything up to a day."""
         self._send(None, today)
 
-    def next_day(self) -> None:
+    def send_next_day(self) -> None:
         self._send(self.today, self.today + timedelta(days=1))
 
     def _send(self, after: date | None, through: date) -> None:

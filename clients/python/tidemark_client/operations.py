@@ -943,8 +943,8 @@ def get_ruleset(ruleset_id: str) -> Request[models.RulesetView]:
 def replace_ruleset(ruleset_id: str, body: models.SentRuleset) -> Request[models.SavedRulesetView]:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
-    If the new version is active, the change alone doesn't make a rule that keeps its code fire again for the same
-    customers. `active` switches the ruleset on and off. If the client requires a second person or key for active
+    If the new version is active, a rule that keeps its code doesn't fire again for the same customers because of the
+    change alone. `active` switches the ruleset on and off. If the client requires a second person or key for active
     rulesets, such a version is only requested (202).
     """
     return Request("PUT", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}", body=body)

@@ -243,12 +243,12 @@ def test_actors_have_names_of_their_own_client_only(store: Store, client_id: UUI
 
 
 def test_pages_of_the_trail_have_every_entry_once(store: Store, client_id: UUID, now: datetime) -> None:
-    whos, names = ("operator", "service"), ("A.Done", "B.Done", "C.Done")
+    who_acts, names = ("operator", "service"), ("A.Done", "B.Done", "C.Done")
     with store.db.writing() as w:
         for nth in range(12):
             for whose in (client_id, uuid4()):
                 at = now - timedelta(hours=nth // 3)
-                audit.append(w, audit.Actor(whos[nth % 2]), names[nth % 3], {"n": str(nth)}, at, client_id=whose)
+                audit.append(w, audit.Actor(who_acts[nth % 2]), names[nth % 3], {"n": str(nth)}, at, client_id=whose)
 
     def read(wanted: Filter) -> list[str]:
         found: list[str] = []
@@ -270,6 +270,6 @@ def test_pages_of_the_trail_have_every_entry_once(store: Store, client_id: UUID,
     with store.db.reading() as r:
         oldest_first = reversed(audit.find(r, client_id))
         every = sorted(oldest_first, key=lambda entry: entry.at)[::-1]
-    for who, action, since in product((None, *whos), (None, *names), (None, now - timedelta(hours=2))):
+    for who, action, since in product((None, *who_acts), (None, *names), (None, now - timedelta(hours=2))):
         wanted = Filter(who, action, since)
         assert read(wanted) == [str(entry.resource["n"]) for entry in every if meets(entry, wanted)]

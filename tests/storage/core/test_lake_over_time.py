@@ -71,7 +71,7 @@ def compaction_during(inner: Step) -> Step:
         with suppress(Unavailable):  # by the model's clock the file may be old enough for a sweep to take it
             done = compact(interrupt_after_write(world.store, lambda: inner(world)), BUCKET, lambda: world.now)
             got_new_values = [number for number in world.versions if world.versions[number] != read.get(number)]
-            assert done.skipped <= len(got_new_values), "only who moved is skipped"
+            assert done.skipped <= len(got_new_values), "only customers with a new value are skipped"
 
     return step
 

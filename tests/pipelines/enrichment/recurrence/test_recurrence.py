@@ -68,7 +68,7 @@ def business_days(count: int) -> list[date]:
     return [day for day in days if is_business_day(day, "settlement")][:count]
 
 
-SHOWN = [
+EVERY_PERIOD = [
     (business_days(30), "business_daily", "every business day"),
     (every_days(7, 10), "weekly", "Tuesday"),
     (every_days(14, 8), "fortnightly", "Tuesday"),
@@ -93,7 +93,7 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize(("days", "period", "anchor"), SHOWN)
+@pytest.mark.parametrize(("days", "period", "anchor"), EVERY_PERIOD)
 def test_every_period_is_found_and_named(days: list[date], period: str, anchor: str) -> None:
     one = describe_only(*payments(days))
     assert (one["period"], one["anchor"], one["occurrences"]) == (period, anchor, len(days))

@@ -67,7 +67,7 @@ def write_heading(column: str) -> str:
 
 def figure(value: object, unit: str, column: str = "") -> str:
     """Format a value by its column's unit, and a code by its column's name."""
-    number, a_day = as_number(value), as_day(value)
+    number, a_day = as_number(value), None if unit == "text" else as_day(value)
     if unit == "AUD":
         return money(number)
     if number is not None:

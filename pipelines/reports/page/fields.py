@@ -4,10 +4,13 @@ Reports gain members with every version, and old reports are shown too; so nothi
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Self
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Fields:
@@ -61,8 +64,11 @@ def as_number(value: object) -> Decimal | None:
 
 
 def as_day(value: object) -> date | None:
-    """Parse an ISO date (`2026-03-01`)."""
-    if not isinstance(value, str):
+    """Parse an ISO date (`2026-03-01`).
+
+    Python also parses `20260301`, which may be the number of an invoice.
+    """
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
         return None
     try:
         return date.fromisoformat(value)

@@ -7,7 +7,7 @@ from typing import Self
 
 from pipelines.pages import Column, Grid
 from pipelines.reports.page.columns import cell_kind, figure, likely_unit, write_heading
-from pipelines.reports.page.fields import Fields
+from pipelines.reports.page.fields import Fields, as_day
 from pipelines.vocabulary.errors import build_pointer
 
 
@@ -90,8 +90,10 @@ def undeclared_grid(members: Fields, name: str, account_names: Mapping[str, str]
 
 
 def _unit_of(rows: Sequence[Fields], column: str) -> str:
-    """Guess a column's unit by its figures; columns without figures hold text or dates."""
+    """Guess a column's unit by its figures. Columns without figures hold days, if all their values are days, or text."""
     figures = [row.raw(column) for row in rows if row.number(column) is not None]
     if not figures:
-        return "month" if column == "month" else "text"
+        stated = [value for row in rows if (value := row.raw(column)) is not None]
+        are_days = bool(stated) and all(as_day(value) for value in stated)
+        return "month" if column == "month" else "date" if are_days else "text"
     return next((unit for each in figures if (unit := likely_unit(each, column))), "count")

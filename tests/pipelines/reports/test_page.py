@@ -525,6 +525,9 @@ def put(data: Any, path: tuple[str | int, ...], value: object) -> None:
     ("written", "expected"),
     [
         (figure("2026-03-01", "month"), "Mar 2026"),
+        (figure("2026-03-01", "date", "firstDate"), "1 Mar 2026"),
+        (figure("2026-03-01", "text", "description"), "2026-03-01"),
+        (figure("20260301", "", "reference"), "20260301"),
         (figure("visa_debit", "text", "name"), "visa_debit"),
         (figure("cash_advance", "text", "product"), "Cash advance"),
         (figure(Decimal("0.5"), "ratio", "share"), "50.00 %"),

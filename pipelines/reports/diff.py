@@ -14,6 +14,7 @@ or went in step 2, on corrected rows in step 3; else in step 3 if there are corr
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -28,6 +29,7 @@ from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
+from pipelines.reports import completeness
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.headlines import HEADLINES, Reports
 from pipelines.vocabulary.places import sort_rows
@@ -40,7 +42,8 @@ OWN = (  # columns of a row that don't depend on other rows
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_group"),
 )
 TEXT_FIGURES = ("rating", "completenessTier", "pdConfidenceRating")  # texts that count as figures
-KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what distinguishes the items of a list
+# What distinguishes the items of lists that aren't tables. `place` distinguishes items that are equal in all of this.
+KEYS_OF_LISTS = ("accountId", "metric", "code", "subject", "finding", "about", "name", "place")
 _NOT_COMPARED = ("retracted_seq", "read_by", "as_read")
 DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name not in _NOT_COMPARED)  # includes OWN
 _SHARES = ("unreconciled", "figures")
@@ -233,7 +236,7 @@ def _add_figures(
     path: tuple[str, ...],
     pointer: str = "",
     key: str | None = None,
-    table: str | None = None,
+    keys: Sequence[str] = KEYS_OF_LISTS,
 ) -> None:
     """Add the numbers and TEXT_FIGURES below a node by their identities. Generators would take twice as long.
 
@@ -241,21 +244,24 @@ def _add_figures(
     change all later ones.
     """
     if isinstance(node, dict):
-        named = node.get("id") if "values" in node else table
+        lists = _KEYS_OF_TABLES[node["id"]] if "values" in node else _KEYS_OF_MEMBERS if len(path) == 1 else {}
         for name, value in node.items():
             if isinstance(value, _CONTAINERS):
                 if (*path[1:], name) != _SHARES:
-                    _add_figures(found, value, (*path, name), f"{pointer}/{name}", key, named)
+                    _add_figures(found, value, (*path, name), f"{pointer}/{name}", key, lists.get(name, KEYS_OF_LISTS))
             elif _is_number(value) or name in TEXT_FIGURES:
                 found[*path, name] = _Figure(f"{pointer}/{name}", key, value)
     elif isinstance(node, list):
+        seen = Counter[str]()
         for index, item in enumerate(node):
             if isinstance(item, dict) and "values" in item:
                 _add_figures(found, item, (*path, item["id"]), f"{pointer}/{item['id']}")
-            else:
-                named_by = _item_key(item, table)
-                identity, place = (*path, named_by or str(index)), f"{pointer}/{index}"
-                _add_figures(found, item, identity, place, named_by or key, table)
+                continue
+            if (named_by := _item_key(item, keys)) is not None:
+                seen[named_by] += 1
+                if seen[named_by] > 1:
+                    named_by = f"{named_by}, place {seen[named_by]}"
+            _add_figures(found, item, (*path, named_by or str(index)), f"{pointer}/{index}", named_by or key)
     elif _is_number(node):
         found[path] = _Figure(pointer, key, node)
 
@@ -264,15 +270,19 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
-def _item_key(item: Any, table: str | None) -> str | None:
+def _item_key(item: Any, keys: Sequence[str]) -> str | None:
     """Return what distinguishes an item of a list from the others, in words; None if only its index does."""
     if not isinstance(item, Mapping):
         return None
-    keys = _KEYS_OF_TABLES.get(table or "", KEYS_OF_LISTS)
-    return ", ".join(f"{name} {item[name]}" for name in keys if name in item) or None
+    return ", ".join(f"{name} {item[name]}" for name in keys if item.get(name) is not None) or None
 
 
-_KEYS_OF_TABLES = {table.id: table.row_keys for table in TABLES}
+_KEYS_OF_TABLES: Mapping[str, Mapping[str, Sequence[str]]] = {
+    table.id: {"values": table.row_keys} for table in TABLES
+}  # of the aggregate report
+_KEYS_OF_MEMBERS: Mapping[str, Sequence[str]] = {  # of the completeness report
+    table.id: table.row_keys for table in completeness.TABLES
+}
 
 
 def _list_changed_figures(steps: Sequence[Mapping[tuple[str, ...], _Figure]]) -> Iterator[ChangedFigure]:

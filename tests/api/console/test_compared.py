@@ -43,8 +43,12 @@ ACCOUNTS = {ACCOUNT: "Business Saver xxxxx5638"}
         ("aggregate", "/tables/daily_balance/values/0/net", "date 2025-11-29", "Daily balance", "Net", "29 Nov 2025"),
         ("aggregate", "/tables/rolling_windows/values/0/net", "days 30", "Last 30 to 365 days", "Net", "30 days"),
         (
-            *("completeness", "/gaps/0/days", f"accountId {SERIES}, nextSeen 2026-08-01"),
-            *("Completeness, gaps", "Days", "account 5e5a3b7f, next seen 1 Aug 2026"),
+            *("completeness", "/gaps/0/days", f"accountId {SERIES}, nextSeen 2026-08-01, place 2"),
+            *("Completeness, gaps", "Days", "account 5e5a3b7f, next seen 1 Aug 2026, place 2"),
+        ),
+        (
+            *("completeness", "/mentionedAccounts/0/totalIn", "maskedNumber xx0301, name Saver"),
+            *("Completeness, mentioned accounts", "Total in", "masked number xx0301, Saver"),
         ),
     ],
 )

@@ -1,5 +1,7 @@
 """A diff names every figure that changed, and the causes."""
 
+import re
+from collections import Counter
 from datetime import date
 from decimal import Decimal
 
@@ -130,6 +132,20 @@ def test_a_figure_has_its_place_in_both_reports() -> None:
     assert revenue.figure_before == "/tables/monthly_cash_flow/values/0/revenue"
     [came] = [each for each in between([SALE], [SALE, earlier]).figures if each.figure.endswith("0/revenue")][:1]
     assert (came.before, came.figure_before) == (None, None)
+
+
+def test_every_item_of_a_list_is_compared() -> None:
+    """An account has two months, and two breaks of its balances on one day."""
+    days = ((3, "-10", "90"), (4, "-20", "70"), (4, "-30", "25"), (4, "-5", "4"))
+    each_month = [(date(2025, month, day), *money) for month in (3, 4) for day, *money in days]
+    rows = [
+        with_id(number, row(day, amount, balance=Decimal(balance)))
+        for number, (day, amount, balance) in enumerate(each_month)
+    ]
+    doubled = [{**each, "amount": each["amount"] * 2, "balance": each["balance"] * 3} for each in rows]
+    found = Counter(re.sub("[0-9]+", "N", each.figure) for each in between(rows, doubled).figures)
+    assert found["/reconciliationByMonth/N/moneyOut"] == 2
+    assert found["/gaps/N/missingAmount"] == len(rows) - 1
 
 
 def test_headlines_are_listed_whether_they_changed_or_not() -> None:

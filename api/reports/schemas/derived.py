@@ -66,7 +66,7 @@ class SeriesView(View):
     missed_dates: list[date] = Field(description="Due dates of the missed payments.")
     doubled: int = Field(ge=0, description="Due dates paid more than once.")
     regularity: float = Field(ge=0, le=1, description="Payments on time / (due dates + double payments); 4 decimals.")
-    usual_amount: Money = Field(description="AUD, the lower median. Negative is money out.")
+    usual_amount: Money = Field(description="AUD, the lower median of the sizes. Negative is money out.")
     latest_amount: Money = Field(description="AUD. Negative is money out.")
     amount_changes: list[AmountChangeView] = Field(
         description="Changes from one lasting amount to another. Amounts that vary with each payment give none."

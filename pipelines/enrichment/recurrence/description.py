@@ -33,7 +33,7 @@ SERIES = pl.Schema(
         "missed": pl.UInt32(),  # due dates not paid since the first payment, up to the last one if the series has ended
         "missed_dates": pl.List(pl.Date()),
         "doubled": pl.UInt32(),  # due dates paid more than once
-        "usual_amount": MONEY,  # the lower median
+        "usual_amount": MONEY,  # the lower median of their sizes
         "latest_amount": MONEY,
         "amount_changes": pl.List(AMOUNT_CHANGE),  # from one lasting amount to another
         "next_date": pl.Date(),  # null once it has ended
@@ -65,9 +65,12 @@ def describe(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
         Schema SERIES.
     """
     slots = payments.pipe(_select_slots)
-    read = seen.join(payments.pipe(_count_doubled), on="found", how="left", validate="1:1")
+    read = seen.drop("first_date", "last_date").join(
+        payments.pipe(_count_doubled), on="found", how="left", validate="1:1"
+    )
     parts = [
-        slots.pipe(_summarise_amounts),
+        payments.pipe(_summarise_payments),
+        slots.pipe(_summarise_slots),
         seen.pipe(_describe_anchors),
         slots.pipe(_find_categories),
         slots.pipe(_find_amount_changes),
@@ -119,20 +122,38 @@ def _sum_series(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _summarise_amounts(slots: pl.DataFrame) -> pl.DataFrame:
-    """Return per series (`found`) its usual and latest amounts, and the latest names."""
+def _summarise_payments(payments: pl.DataFrame) -> pl.DataFrame:
+    """Return per series (`found`) its usual and latest amounts and its latest names, of all payments.
+
+    They are those of the aggregate report's table of recurring payments.
+    """
+    in_order = payments.sort("found", "day", "received_seq", "position")
+    return in_order.group_by("found", maintain_order=True).agg(
+        pl.col("counterparty_name", "counterparty_kind").drop_nulls().last(),
+        pl.col("clean_description").last(),
+        first_date=pl.col("day").first(),
+        last_date=pl.col("day").last(),
+        usual=_lower_median(pl.col("cents")),
+        latest=pl.col("cents").last(),
+    )
+
+
+def _summarise_slots(slots: pl.DataFrame) -> pl.DataFrame:
+    """Return per series (`found`) what its next amount depends on, of the first payment of each due date."""
     cents = pl.col("cents")
     steady = (cents == cents.shift(1)).last().fill_null(value=False)
     repeats = (cents.diff() == 0).mean().fill_null(0) >= 0.5
     return slots.group_by("found").agg(
-        pl.col("counterparty_name", "counterparty_kind").drop_nulls().last(),
-        pl.col("clean_description").last(),
         on_time=(pl.col("late") == 0).sum(),
-        usual=cents.quantile(0.5, "lower").cast(pl.Int64),
-        latest=cents.last(),
-        recent=cents.tail(RECENT).quantile(0.5, "lower").cast(pl.Int64),
+        last_of_slots=cents.last(),
+        recent=_lower_median(cents.tail(RECENT)),
         settles_down=steady | repeats,
     )
+
+
+def _lower_median(cents: pl.Expr) -> pl.Expr:
+    """Return the lower median of sizes, with its sign: all payments of a series have the same."""
+    return cents.sort_by(cents.abs()).get((cents.len() - 1) // 2)
 
 
 def _count_doubled(payments: pl.DataFrame) -> pl.DataFrame:
@@ -267,7 +288,7 @@ def money(cents: str) -> pl.Expr:
 def _compute_figures() -> list[pl.Expr]:
     doubled, missed = pl.col("doubled").fill_null(0), pl.col("missed").fill_null(0)
     wanted = pl.col("occurrences") + missed + doubled
-    coming = pl.when("settles_down").then(money("latest")).otherwise(money("recent"))
+    coming = pl.when("settles_down").then(money("last_of_slots")).otherwise(money("recent"))
     return [
         pl.col("anchor_words").alias("anchor"),
         pl.col("clean_description").alias("description"),

@@ -35,7 +35,7 @@ from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.windows import FINANCIAL_YEAR, QUARTERS, ROLLING_WINDOWS, SEASONALITY
 from pipelines.vocabulary.plans import PUSHDOWNS
 
-VERSION = 9
+VERSION = 10
 TABLES: Sequence[Table] = (
     CASH_FLOW,
     ACCOUNT_CASH_FLOW,

@@ -246,7 +246,7 @@ FACILITIES_TABLE = Table(
         Source(
             _facility_rows,
             (
-                Total("fundingAmount", "AUD", pl.col("funded"), meaning="all that was drawn"),
+                Total("drawn", "AUD", pl.col("funded"), meaning="all that was drawn"),
                 Total("repaymentCount", "count", pl.col("repayments"), meaning="repayments that were not returned"),
                 Total("repaidTotal", "AUD", pl.col("repaid"), meaning="repaid, minus what came back"),
             ),
@@ -263,6 +263,13 @@ FACILITIES_TABLE = Table(
         ),
     ),
     derived=(
+        Derived(
+            "fundingAmount",
+            "AUD",
+            ("drawn", "fundingDate"),
+            pl.when(pl.col("fundingDate").is_not_null()).then(pl.col("drawn")),
+            "all that was drawn; null: the funding is not seen",
+        ),
         Derived(
             "estimatedRemaining",
             "AUD",
@@ -283,7 +290,7 @@ FACILITIES_TABLE = Table(
             "Not below zero",
         ),
     ),
-    hidden=("costFactor", "withheldEstimate", "balanceWithInterest"),
+    hidden=("drawn", "costFactor", "withheldEstimate", "balanceWithInterest"),
     order=("facilityId",),
 )
 

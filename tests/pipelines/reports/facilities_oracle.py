@@ -449,7 +449,7 @@ def show_facility(facility: Facility) -> Row:
         "remainingMethod": ("rolled_over" if facility.renewed else "payments_ended")
         if resolutions
         else facility.method,
-        "fundingAmount": facility.lent or ZERO,
+        "fundingAmount": facility.lent,
         "repaymentCount": len(facility.paid),
         "repaidTotal": facility.repaid,
     }

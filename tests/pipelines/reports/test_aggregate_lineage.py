@@ -102,7 +102,7 @@ def test_the_figures_of_odd_customers_are_explained(seed: int) -> None:
 def test_facilities_agree_with_enrichment(businesses: Facts) -> None:
     known = {
         each["facility_id"].hex(): (
-            each["funding_amount"] or 0,
+            each["funding_amount"],
             each["repayment_count"],
             each["repaid_total"],
             each["status"],

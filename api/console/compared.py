@@ -13,13 +13,13 @@ from uuid import UUID
 from pipelines.metrics import METRICS
 from pipelines.pages import wording
 from pipelines.pages.wording import UNKNOWN, day, month, spell_out
-from pipelines.reports import completeness
 from pipelines.reports.aggregate import TABLES
+from pipelines.reports.completeness import TABLES as COMPLETENESS_TABLES
 from pipelines.reports.diff import KEYS_OF_LISTS
 from pipelines.reports.page.columns import is_share, likely_unit, write_heading
 from pipelines.reports.page.sections import SECTIONS
 
-_NAMES: Final = sorted({*KEYS_OF_LISTS}.union(*(table.row_keys for table in (*TABLES, *completeness.TABLES))))
+_NAMES: Final = sorted({*KEYS_OF_LISTS}.union(*(table.row_keys for table in (*TABLES, *COMPLETENESS_TABLES))))
 _PART: Final = re.compile(rf"(?P<name>{'|'.join(_NAMES)}) (?P<value>.*?)(?:, (?=(?:{'|'.join(_NAMES)}) )|$)", re.DOTALL)
 _SELF_EXPLANATORY: Final[Mapping[str, Callable[[str], str]]] = {  # parts whose value is written without their name
     "month": month,

@@ -29,8 +29,8 @@ from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
-from pipelines.reports import completeness
 from pipelines.reports.aggregate import TABLES
+from pipelines.reports.completeness import TABLES as COMPLETENESS_TABLES
 from pipelines.reports.headlines import HEADLINES, Reports
 from pipelines.vocabulary.places import sort_rows
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, not_retracted, posted
@@ -281,7 +281,7 @@ _KEYS_OF_TABLES: Mapping[str, Mapping[str, Sequence[str]]] = {
     table.id: {"values": table.row_keys} for table in TABLES
 }  # of the aggregate report
 _KEYS_OF_MEMBERS: Mapping[str, Sequence[str]] = {  # of the completeness report
-    table.id: table.row_keys for table in completeness.TABLES
+    table.id: table.row_keys for table in COMPLETENESS_TABLES
 }
 
 

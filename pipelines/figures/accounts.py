@@ -167,12 +167,14 @@ def _closing_rows(rows: pl.LazyFrame) -> pl.LazyFrame:
         pl.concat([closings, openings])
         .group_by("day", "cents")
         .agg(pl.col("uses", "net").sum(), row.max())
-        .group_by("day")
-        .agg(
-            pl.col("net").sum(),
-            stated=row.filter(is_stated, pl.col("uses") > 0).max(),
-            other=row.filter(~is_stated).max(),
+        .select(
+            "day",
+            "net",
+            stated=pl.when(is_stated, pl.col("uses") > 0).then(row),
+            other=pl.when(~is_stated).then(row),
         )
+        .group_by("day")
+        .agg(pl.col("net").sum(), pl.col("stated", "other").max())
         .select(
             "net",
             row=pl.coalesce("stated", "other"),

@@ -17,7 +17,7 @@ from pipelines.figures.periods import BY_CUSTOMER, age, days_behind, posted_mont
 from pipelines.vocabulary import schemas
 from pipelines.vocabulary.checkpoints import checkpoint
 from pipelines.vocabulary.places import sort_rows
-from pipelines.vocabulary.plans import collect
+from pipelines.vocabulary.plans import collect, collect_groups
 
 _ROW_COLUMNS = {
     "month": posted_month(),
@@ -128,7 +128,7 @@ class Facts:
     def stated_details(self) -> pl.DataFrame:
         """`accounts.state_details` of rows dated up to `as_of`, sorted by customer and date."""
         by_then = self.transactions.lazy().filter(pl.col("date") <= self.as_of)
-        return accounts.state_details(by_then).sort(BY_CUSTOMER, "date").pipe(collect)
+        return accounts.state_details(by_then).sort(BY_CUSTOMER, "date").pipe(collect_groups, self.transactions.height)
 
     def add_account_type(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Add `account_type` to rows of these facts: the type of the row's account, as in `accounts`."""
@@ -139,7 +139,7 @@ class Facts:
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
         """`accounts.closing_balances` of all accounts, cash or not."""
-        return accounts.closing_balances(self.rows.lazy()).collect(engine="in-memory")
+        return accounts.closing_balances(self.rows.lazy()).pipe(collect_groups, self.rows.height)
 
     @cached_property
     def closings(self) -> pl.DataFrame:

@@ -19,3 +19,14 @@ def collect(plan: pl.LazyFrame) -> pl.DataFrame:
     is worth its time only where a plan repeats expensive steps over many rows.
     """
     return plan.collect(engine="in-memory", optimizations=PUSHDOWNS)
+
+
+LARGE = 50_000  # rows; with fewer, the streaming engine takes longer to start than it saves (our judgement)
+
+
+def collect_groups(plan: pl.LazyFrame, rows: int) -> pl.DataFrame:
+    """Compute a plan that groups `rows` rows by several keys and then sorts the result.
+
+    The streaming engine groups many rows in half the time, but keeps no order.
+    """
+    return plan.collect(engine="streaming" if rows >= LARGE else "in-memory", optimizations=PUSHDOWNS)

@@ -2,9 +2,14 @@
 
 from datetime import date
 from decimal import Decimal
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
-from tests.pipelines.reports.examples import LOAN, SAVINGS, add_balances, row, transactions
+from pipelines.vocabulary import plans
+from tests.pipelines.reports.examples import LOAN, SAVINGS, Row, add_balances, any_row, row, transactions
 
 AS_OF = date(2025, 6, 1)
 
@@ -49,3 +54,12 @@ def test_a_balance_holds_until_the_accounts_next_day_and_the_last_one_through_th
 def test_facts_of_one_customer_are_those_of_that_customer_alone() -> None:
     both = facts(row(0, "1"), row(0, "2", customer_number=2))
     assert both.of_customer(2).rows["amount"].to_list() == [Decimal(2)]
+
+
+@given(rows=st.lists(any_row(most_days=9), max_size=30))
+def test_details_and_closings_of_many_rows_are_found_as_those_of_few(rows: list[Row]) -> None:
+    few = facts(*rows)
+    with patch.object(plans, "LARGE", 0):
+        many = facts(*rows)
+        assert many.stated_closings.equals(few.stated_closings)
+        assert many.accounts.equals(few.accounts)

@@ -91,12 +91,12 @@ class Lists:
         return sorted(ranked, key=lambda each: (-len(each[0]), each[0]))
 
     @cached_property
-    def evaluations(self) -> list[NameSearch]:
+    def name_searches(self) -> list[NameSearch]:
         """Return the searches: one for all phrases of a length, and one for each phrase with an exception."""
         return [
-            evaluate
+            search
             for _, same in groupby(self._phrases, lambda each: len(each[0]))
-            for evaluate in _evaluations(list(same))
+            for search in _list_searches(list(same))
         ]
 
     @cached_property
@@ -110,7 +110,7 @@ class Lists:
         return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row").unique("phrase", keep="first")
 
 
-def _evaluations(phrases: Sequence[tuple[str, Party]]) -> Iterator[NameSearch]:
+def _list_searches(phrases: Sequence[tuple[str, Party]]) -> Iterator[NameSearch]:
     if plain := [literal for literal, party in phrases if not party.unless]:
         yield NameSearch(expression(plain))
     yield from (
@@ -156,9 +156,7 @@ class InPandas:
     def __init__(self, lists: Lists) -> None:
         cleaning = ((_APOSTROPHES, ""), (_GAPS_IN_PYTHON, " "), (_BEFORE_NUMBER_IN_PYTHON, r"\1 \2"))
         self._cleaning = [(re.compile(pattern), to) for pattern, to in cleaning]
-        self._evaluations = [
-            (re.compile(f"({evaluate.says})"), _compile(evaluate.unless)) for evaluate in lists.evaluations
-        ]
+        self._searches = [(re.compile(f"({search.says})"), _compile(search.unless)) for search in lists.name_searches]
         self._counterparties = lists.counterparties.to_pandas().set_index("phrase")
         self._decisive = list(map(_CompiledClause.of, lists.clauses("decisive")))
         self._indicative = list(map(_CompiledClause.of, lists.clauses("indicative")))
@@ -187,7 +185,7 @@ class InPandas:
     def _read_names(self, words: "pd.Series[str]") -> "pd.Series[str]":
         """Return the words that name a counterparty in the lists."""
         phrase = pd.Series(None, index=words.index, dtype="object")
-        for says, unless in self._evaluations:
+        for says, unless in self._searches:
             left = words[phrase.isna()]
             if unless is not None:
                 left = left[~left.str.contains(unless)]
@@ -254,9 +252,8 @@ class InDuckDB:
 
 def _statement(lists: Lists) -> str:
     names = " ".join(
-        f"WHEN {_matches(evaluate.says)}{_no_match_sql(evaluate.unless)} THEN regexp_extract(words, "
-        f"{_quote(evaluate.says)})"
-        for evaluate in lists.evaluations
+        f"WHEN {_matches(search.says)}{_no_match_sql(search.unless)} THEN regexp_extract(words, {_quote(search.says)})"
+        for search in lists.name_searches
     )
     unknown = f"CASE direction WHEN 'credit' THEN '{UNKNOWN['credit']}' ELSE '{UNKNOWN['debit']}' END"
     return f"""

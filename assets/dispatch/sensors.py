@@ -62,8 +62,8 @@ def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
 def _claim_overdue(store: Store, queue: Queue, now: datetime) -> Batch | None:
     with store.db.reading() as r:
         since = batches.waiting_since(r, queue, store.settings, now)
-        dispatched = leases.is_held(r, leases.DISPATCHER, now)
-    if dispatched and (since is None or now - since < PATIENCE):
+        has_dispatcher = leases.is_held(r, leases.DISPATCHER, now)
+    if has_dispatcher and (since is None or now - since < PATIENCE):
         return None
     return claim(store, queue, now)
 

@@ -47,7 +47,7 @@ def evaluate_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add(readings: pl.DataFrame, groups: Iterable[Columns]) -> pl.DataFrame:
-    """Add groups of columns, one after the other, in one query, whose overhead is that of a whole group.
+    """Add groups of columns, one after the other, in one query: its overhead is as large as the cost of a group.
 
     The query is executed as written: every column is needed, so optimising it would take time for nothing.
     """

@@ -100,6 +100,8 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class CorrectedRow:
+    """The columns of a row that corrections depend on."""
+
     direction: str
     counterparty: str | None
     clean_description: str | None
@@ -137,14 +139,14 @@ def read_stored_rows(r: Reading, lake: Lake, customer: Customer, *, client_wide:
     return StoredRows(places, single)
 
 
-def measure_reach(lake: Lake, on: StoredRows, new: NewCorrection) -> Reach:
+def measure_reach(lake: Lake, stored_rows: StoredRows, new: NewCorrection) -> Reach:
     """Return what the correction would do to rows as they are stored."""
-    group = None if new.counterparty is None else _find_group(lake, on, new.counterparty)
+    group = None if new.counterparty is None else _find_group(lake, stored_rows, new.counterparty)
     whose, by_category, decided = Counter[int](), Counter[str](), 0
     examples: list[Mapping[str, Any]] = []
-    for rows in _read_in_parts(lake, on.places, _SHOWN):
+    for rows in _read_in_parts(lake, stored_rows.places, _SHOWN):
         found = find_changed_rows(
-            rows, _new_as_frame(new, group, rows["customer_number"].unique()), on.single_corrections
+            rows, _new_as_frame(new, group, rows["customer_number"].unique()), stored_rows.single_corrections
         )
         changed = found.filter("changes")
         whose.update(dict(found.group_by("customer_number").len().rows()))
@@ -154,16 +156,16 @@ def measure_reach(lake: Lake, on: StoredRows, new: NewCorrection) -> Reach:
     return Reach(group, frozenset(whose), decided, by_category.total(), by_category, examples)
 
 
-def find_row(lake: Lake, on: StoredRows, transaction_id: UUID) -> CorrectedRow | None:
-    """Return the columns of a transaction that corrections depend on; None if there is no transaction with this id."""
+def find_row(lake: Lake, stored_rows: StoredRows, transaction_id: UUID) -> CorrectedRow | None:
+    """Return what corrections of a transaction depend on; None if there is no transaction with this id."""
     has_id = pl.col("transaction_id") == transaction_id.bytes
     columns = ("direction", "counterparty_name", "clean_description")
-    parts = _read_in_parts(lake, on.places, ("transaction_id", *columns))
+    parts = _read_in_parts(lake, stored_rows.places, ("transaction_id", *columns))
     found = (rows.filter(has_id).select(columns) for rows in parts)
     return next((CorrectedRow(*rows.row(0)) for rows in found if not rows.is_empty()), None)
 
 
-def suggest_similar(lake: Lake, on: StoredRows, new: NewCorrection, row: CorrectedRow) -> Similar | None:
+def suggest_similar(lake: Lake, stored_rows: StoredRows, new: NewCorrection, row: CorrectedRow) -> Similar | None:
     """Suggest the same correction for all rows that are similar to a single one, and return what it would change.
 
     Rows are similar if they have the same direction and the same counterparty or, without one, the same words. Return
@@ -173,10 +175,10 @@ def suggest_similar(lake: Lake, on: StoredRows, new: NewCorrection, row: Correct
     if not (row.counterparty or words):
         return None
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
-    whose = pl.Series("customer_number", [place.customer_number for place in on.places], pl.Int64)
+    whose = pl.Series("customer_number", [place.customer_number for place in stored_rows.places], pl.Int64)
     # The correction of the single row still decides that row. So the wider correction doesn't reach it.
-    single_corrections = pl.concat([on.single_corrections, _new_as_frame(new, None, whose)])
-    reached = measure_reach(lake, replace(on, single_corrections=single_corrections), wider)
+    single_corrections = pl.concat([stored_rows.single_corrections, _new_as_frame(new, None, whose)])
+    reached = measure_reach(lake, replace(stored_rows, single_corrections=single_corrections), wider)
     return Similar(wider, reached) if reached.decided else None
 
 
@@ -214,12 +216,12 @@ def revoke(
     Args:
         found_rows: for a client-wide correction, the rows that were read, and the customers with rows that it decides.
     """
-    on, affected = found_rows or (None, ())
+    stored_rows, affected = found_rows or (None, ())
     _change_knowledge(w, customer, client_wide=correction.client_wide)
     stored = get(w, customer, correction.correction_id)
     if stored.revoking_job is not None:
         return jobs.get(w, customer.client_id, stored.revoking_job)
-    job = _queue(w, customer, on, affected, now)
+    job = _queue(w, customer, stored_rows, affected, now)
     revoked = {"revoked_at": now, "revoked_by": who, "revoking_job": job.job_id}
     w.execute(update(corrections).where(corrections.c.number == stored.number).values(revoked))
     return job
@@ -250,18 +252,18 @@ def was_changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
     return r.execute(select(corrections.c.number).where(_applies_to(customer), later).limit(1)).first() is not None
 
 
-def count_decided_rows(lake: Lake, on: StoredRows) -> Mapping[UUID, int]:
+def count_decided_rows(lake: Lake, stored_rows: StoredRows) -> Mapping[UUID, int]:
     """Return how many rows each correction decides now, by its id."""
     found = Counter[UUID]()
-    for rows in _read_in_parts(lake, on.places, ("category_basis",)):
+    for rows in _read_in_parts(lake, stored_rows.places, ("category_basis",)):
         found.update({UUID(text): rows_ for text, rows_ in count_corrected_rows(rows).rows()})
     return found
 
 
-def find_decided_customers(lake: Lake, on: StoredRows, correction: Correction) -> frozenset[int]:
+def find_decided_customers(lake: Lake, stored_rows: StoredRows, correction: Correction) -> frozenset[int]:
     """Return the customers with rows that the correction decides now."""
     named = pl.col("category_basis").str.contains(str(correction.correction_id), literal=True)
-    parts = _read_in_parts(lake, on.places, ("customer_number", "category_basis"))
+    parts = _read_in_parts(lake, stored_rows.places, ("customer_number", "category_basis"))
     return frozenset(number for rows in parts for number in rows.filter(named)["customer_number"].unique())
 
 
@@ -322,10 +324,10 @@ def _new_as_frame(new: NewCorrection, group: str | None, customer_numbers: pl.Se
     return whose.join(pl.DataFrame([columns], schema=schema), how="cross").select(CORRECTIONS.names())
 
 
-def _find_group(lake: Lake, on: StoredRows, counterparty: str) -> str:
+def _find_group(lake: Lake, stored_rows: StoredRows, counterparty: str) -> str:
     """Return the group of the counterparty that stored rows show under this name, else the name itself."""
     key, groups = key_of(counterparty), Counter[str]()
-    for rows in _read_in_parts(lake, on.places, ("counterparty_group", "counterparty_name")):
+    for rows in _read_in_parts(lake, stored_rows.places, ("counterparty_group", "counterparty_name")):
         groups.update(dict(count_rows_by_counterparty(rows, key).rows()))
     return key if key in groups or not groups else groups.most_common(1)[0][0]
 
@@ -349,11 +351,13 @@ def _change_knowledge(w: Writing, customer: Customer, *, client_wide: bool) -> N
         record_knowledge_change(w, customer)
 
 
-def _queue(w: Writing, customer: Customer, on: StoredRows | None, affected: Iterable[int], now: datetime) -> Job:
+def _queue(
+    w: Writing, customer: Customer, stored_rows: StoredRows | None, affected: Iterable[int], now: datetime
+) -> Job:
     """Queue the customer's job, and for a client-wide correction those of other customers that it may affect."""
     job = jobs.request_recomputation(w, customer, Flow.CORRECTION, now)
-    if on is not None:
-        others = frozenset(affected) | _changed_since(w, customer.client_id, on.versions)
+    if stored_rows is not None:
+        others = frozenset(affected) | _changed_since(w, customer.client_id, stored_rows.versions)
         jobs.request_recomputations(w, customer.client_id, others - {customer.number}, Flow.CORRECTION, now)
     return job
 

@@ -1,4 +1,4 @@
-"""What a failed `make test` is reported by."""
+"""Which line of its output stands for a failed `make test`."""
 
 import pytest
 

@@ -184,7 +184,7 @@ class MatchRuleView(View):
 
 class MatchView(View):
     match_id: UUID = Field(description="Equals the `eventId` of the webhook.")
-    ruleset: RulesetNameView
+    ruleset: RulesetNameView = Field(description="Slug and name are those of the version, as in the webhook.")
     version: int = Field(description="Version of the ruleset that was evaluated.")
     customer_id: UUID
     date_matched: datetime

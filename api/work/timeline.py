@@ -57,7 +57,7 @@ def _describe_work(shown: Shown) -> str:
 
 def _describe_alert(shown: Shown) -> str:
     rules = ", ".join(spell_out(code.lower()) for code in shown["rules"])
-    return f"The ruleset {shown['name']} raised an alert: {rules}."
+    return f"The ruleset {shown['ruleset_name']} raised an alert: {rules}."
 
 
 def _describe_evaluation(shown: Shown) -> str:

@@ -26,7 +26,7 @@ from pipelines.monitoring import Cause, CurrentCustomer, CurrentState, Decision,
 from pipelines.monitoring.transitions import FIRING
 from pipelines.vocabulary.errors import Corrupt, NotFound
 from storage.core.database import UNREACHABLE, AnyRow, AnySelect, Reading, Writing, insert_into, read_values
-from storage.core.models import customers, monitoring_rulesets, rule_counts, rule_matches, rule_states
+from storage.core.models import customers, monitoring_ruleset_versions, rule_counts, rule_matches, rule_states
 from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers.customers import Customer
 from storage.monitoring import attributes, rulesets
@@ -34,7 +34,7 @@ from storage.monitoring.rulesets import StoredRuleset
 from storage.webhooks import outbox
 from storage.webhooks.outbox import NewEvent
 from storage.work import items
-from storage.work.items import ItemKind, NewItem
+from storage.work.items import FIRED_BY, RULESET_NAME, RULESET_SLUG, ItemKind, NewItem
 
 COUNTED = ("observed", "held", "unknown", "fired")
 
@@ -58,7 +58,7 @@ class Match:
     rules: Sequence[str]  # codes
     sha256: bytes  # of the record
     customer_id: UUID
-    slug: str  # the ruleset's, now
+    slug: str  # of the ruleset's version that fired, as the name
     name: str
 
 
@@ -275,9 +275,9 @@ def count_firing(r: Reading, ruleset: StoredRuleset) -> dict[str, int]:
 
 _OWN = [rule_matches.c[name] for name in Match.__dataclass_fields__ if name in rule_matches.c]
 _SHOWN: AnySelect = (
-    select(*_OWN, customers.c.customer_id, monitoring_rulesets.c.slug, monitoring_rulesets.c.name)
+    select(*_OWN, customers.c.customer_id, RULESET_SLUG.label("slug"), RULESET_NAME.label("name"))
     .join_from(rule_matches, customers, rule_matches.c.customer_number == customers.c.number)
-    .join(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == rule_matches.c.ruleset_id)
+    .join(monitoring_ruleset_versions, FIRED_BY)
 )
 
 

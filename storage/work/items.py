@@ -24,7 +24,7 @@ from storage.core.json_member import json_member
 from storage.core.models import (
     customers,
     evaluations,
-    monitoring_rulesets,
+    monitoring_ruleset_versions,
     policies,
     policy_versions,
     rule_matches,
@@ -93,8 +93,8 @@ class Item:
     assignee: str | None
     customer_id: UUID
     customer_name: str | None
-    slug: str  # the ruleset's or the policy's
-    subject_name: str  # of the ruleset, or of the policy's version that decided
+    slug: str  # of the ruleset's version that fired, or of the policy
+    subject_name: str  # of the ruleset's version that fired, or of the policy's that decided
     outcome: str | None  # of a decision
     rules: Sequence[str]  # codes, of an alert
 
@@ -312,19 +312,25 @@ DECIDED_BY = and_(
     policy_versions.c.policy_id == evaluations.c.policy_id, policy_versions.c.version == evaluations.c.version
 )
 POLICY_NAME = json_member(policy_versions.c.document, "name")
+# The version of a ruleset that fired, and what it was called, as the webhook says.
+FIRED_BY = and_(
+    monitoring_ruleset_versions.c.ruleset_id == rule_matches.c.ruleset_id,
+    monitoring_ruleset_versions.c.version == rule_matches.c.version,
+)
+RULESET_SLUG, RULESET_NAME = (json_member(monitoring_ruleset_versions.c.document, name) for name in ("slug", "name"))
 _SHOWN: AnySelect = (
     select(
         *(items.c[name] for name in ("number", "item_id", "kind", "at", "state", "snoozed_until", "assignee")),
         customers.c.customer_id,
         customers.c.name.label("customer_name"),
-        func.coalesce(monitoring_rulesets.c.slug, policies.c.slug).label("slug"),
-        func.coalesce(monitoring_rulesets.c.name, POLICY_NAME).label("subject_name"),
+        func.coalesce(RULESET_SLUG, policies.c.slug).label("slug"),
+        func.coalesce(RULESET_NAME, POLICY_NAME).label("subject_name"),
         evaluations.c.outcome,
         rule_matches.c.rules,
     )
     .join_from(items, customers, customers.c.number == items.c.customer_number)
     .outerjoin(rule_matches, rule_matches.c.match_id == items.c.item_id)
-    .outerjoin(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == items.c.subject_id)
+    .outerjoin(monitoring_ruleset_versions, FIRED_BY)
     .outerjoin(evaluations, evaluations.c.evaluation_id == items.c.item_id)
     .outerjoin(policies, policies.c.policy_id == items.c.subject_id)
     .outerjoin(policy_versions, DECIDED_BY)

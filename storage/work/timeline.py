@@ -26,7 +26,7 @@ from storage.core.models import (
     decision_overrides,
     evaluations,
     jobs,
-    monitoring_rulesets,
+    monitoring_ruleset_versions,
     notes,
     policy_versions,
     related_parties,
@@ -37,7 +37,7 @@ from storage.core.models import (
     work_items,
 )
 from storage.customers.customers import Customer
-from storage.work.items import DECIDED_BY, POLICY_NAME
+from storage.work.items import DECIDED_BY, FIRED_BY, POLICY_NAME, RULESET_NAME
 
 
 class EntryKind(StrEnum):
@@ -164,9 +164,9 @@ _SOURCES = (
     ),
     _with(
         _source(EntryKind.RAISED, rule_matches, "at", "match_id", "rules"),
-        monitoring_rulesets,
-        monitoring_rulesets.c.ruleset_id == rule_matches.c.ruleset_id,
-        monitoring_rulesets.c.name,
+        monitoring_ruleset_versions,
+        FIRED_BY,
+        RULESET_NAME.label("ruleset_name"),
     ),
     _Source(
         EntryKind.OVERRIDDEN,

@@ -22,6 +22,8 @@ from storage.monitoring import attributes, rule_matches, rulesets
 from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rule_matches import Count, Match
 from storage.webhooks import subscriptions
+from storage.work import items, timeline
+from storage.work.timeline import EntryKind
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite, plans_of
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
@@ -183,6 +185,24 @@ def test_a_match_is_never_changed(watched: Watched, now: datetime) -> None:
     watched.evaluate(now, {"A": True})
     with pytest.raises(IntegrityError), watched.store.db.writing() as w:
         w.execute(update(matches_table).values(record=b"{}"))
+
+
+def test_a_match_has_the_names_that_its_event_has_even_if_the_ruleset_is_renamed(
+    watched: Watched, now: datetime
+) -> None:
+    watched.evaluate(now, {"A": True})
+    with watched.store.db.writing() as w:
+        rulesets.replace(w, watched.ruleset, a_ruleset(a_rule("A"), slug="renamed"), "test", now)
+    [match], [event] = watched.matches, watched.events()
+    named = json.loads(event.body)["ruleset"]
+    with watched.store.db.reading() as r:
+        [alert] = items.find_alerts(r, watched.client_id, now).items
+        entries, _ = timeline.read_page(r, watched.one, None, 10)
+    [raised] = [each for each in entries if each.place.kind is EntryKind.RAISED]
+    assert {(each.slug, name) for each, name in ((match, match.name), (alert, alert.subject_name))} == {
+        (named["slug"], named["name"])
+    }
+    assert raised.shown["ruleset_name"] == named["name"]
 
 
 @on_sqlite

@@ -53,6 +53,7 @@ def _rows(now: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[Row]:
     yield Row("untouched: AUC of the value", f"{untouched['auc']:.3f}", f"{before['auc']:.3f}")
     yield Row("untouched: rated A or B", _percent(untouched["good"]), _percent(before["good"]))
     yield Row("untouched: with a finding", _percent(untouched["found"]), _percent(before["found"]))
+    yield Row("the same, unless it says truly that an account is missing", _percent(untouched["falseAlarm"]), "≤ 3 %")
     for kind, describe in (("attacks", _describe_attack), ("lookalikes", _describe_lookalike)):
         earlier = {each["slug"]: describe(each) for each in first[kind]}
         for each in now[kind]:

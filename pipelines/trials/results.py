@@ -19,6 +19,7 @@ WORTH_VALUE = 0.005  # of the estimated probability of default (our judgement)
 WORTH_LIMIT = 2  # per cent (our judgement)
 BEST = "A"
 GOOD = ("A", "B")
+_MISSING_ACCOUNT = "account_withheld"
 _IMPROVES = ("grade", "value", "limit", "verdict")
 
 
@@ -60,7 +61,8 @@ def summarise_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -
 def summarise_untouched(tried: pl.DataFrame) -> dict[str, Any]:
     """Return figures of the untouched customers: the shares rated A or B, with any finding, and with each finding.
 
-    `auc`: of the value as a forecast of defaults; None where outcomes are unknown or all the same.
+    `auc`: of the value as a forecast of defaults; None where outcomes are unknown or all the same. `falseAlarm`: the
+    share with a finding, unless an account is missing and the finding says so.
     """
     untouched = tried.filter(pl.col("manipulation") == UNTOUCHED)
     each = untouched.explode("findings").group_by("findings").agg(pl.col("subject").n_unique()).drop_nulls()
@@ -69,8 +71,14 @@ def summarise_untouched(tried: pl.DataFrame) -> dict[str, Any]:
         "auc": _auc(untouched.drop_nulls("defaults")),
         "good": _share(untouched, pl.col("grade").is_in(GOOD)),
         "found": _share(untouched, pl.col("findings").list.len() > 0),
+        "falseAlarm": _share(untouched, _false_alarms().list.len() > 0),
         "foundOf": {code: count / untouched.height for code, count in each.sort("findings").iter_rows()},
     }
+
+
+def _false_alarms() -> pl.Expr:
+    missing = pl.lit([_MISSING_ACCOUNT])
+    return pl.when("lacks_account").then(pl.col("findings").list.set_difference(missing)).otherwise("findings")
 
 
 def _auc(with_outcome: pl.DataFrame) -> float | None:

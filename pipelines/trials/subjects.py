@@ -33,13 +33,15 @@ class Details(NamedTuple):
 class Subject:
     """A customer of a trial.
 
-    `accounts`: by account number. `defaults`: whether the customer defaulted later; None if unknown.
+    `accounts`: by account number. `defaults`: whether the customer defaulted later; None if unknown. `lacks_account`:
+    whether one of the customer's accounts is known to be missing from the ledger.
     """
 
     name: str
     applicant: Applicant
     accounts: Mapping[str, Details] = field(default_factory=dict)
     defaults: bool | None = None
+    lacks_account: bool = False
 
 
 def subjects_of_files(rows: pl.DataFrame, cases: pl.DataFrame) -> tuple[list[Subject], Expected]:

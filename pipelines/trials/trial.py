@@ -21,10 +21,11 @@ TRIED = pl.Schema(
         "manipulation": pl.String(),  # slug, or UNTOUCHED
         "has_evidence": pl.Boolean(),  # for the attack; null if there is no attack
         "defaults": pl.Boolean(),
+        "lacks_account": pl.Boolean(),
         **{name: kind for name, kind in RATED.items() if name != "customer_number"},
     }
 )
-_NUMBERED = {"customer_number": pl.Int64(), **{name: TRIED[name] for name in list(TRIED)[:4]}}
+_NUMBERED = {"customer_number": pl.Int64(), **{name: TRIED[name] for name in list(TRIED)[:5]}}
 
 
 class Copy(NamedTuple):
@@ -35,6 +36,7 @@ class Copy(NamedTuple):
     manipulation: str
     has_evidence: bool | None
     defaults: bool | None
+    lacks_account: bool
     as_of: date
     rows: pl.DataFrame  # schema ACCEPTED
 
@@ -81,7 +83,8 @@ def _copies(subjects: Iterable[Subject], chosen: Callable[[int], Sequence[Manipu
         for slug, has_evidence, ledger in _change_ledgers(place, subject, chosen(place), seed):
             number += 1
             rows = as_accepted(number, ledger, subject.accounts)
-            yield Copy(number, place, slug, has_evidence, subject.defaults, subject.applicant.applied_on, rows)
+            about = number, place, slug, has_evidence, subject.defaults, subject.lacks_account
+            yield Copy(*about, subject.applicant.applied_on, rows)
 
 
 def _change_ledgers(
@@ -115,7 +118,7 @@ def _count_rows(part: Sequence[Copy]) -> int:
 
 
 def _rate_part(part: Sequence[Copy], expected: Expected) -> pl.DataFrame:
-    about = pl.DataFrame([copy[:5] for copy in part], schema=_NUMBERED, orient="row")
+    about = pl.DataFrame([copy[:6] for copy in part], schema=_NUMBERED, orient="row")
     ratings = rate(pl.concat([copy.rows for copy in part]), part[0].as_of, expected)
     joined = about.join(ratings, on="customer_number", how="left", validate="1:1", maintain_order="left")
     return joined.select(pl.col(name).cast(kind) for name, kind in TRIED.items())

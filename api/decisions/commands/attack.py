@@ -123,7 +123,8 @@ def subject_of(business: Business) -> Subject:
         for account in business.accounts
     }
     applicant = Applicant(as_ledger(rows), business.applied_on, business.name, _owner(rows), business.related)
-    return Subject(business.abn, applicant, details, business.outcome.defaults)
+    lacks_account = business.not_supplied is not None
+    return Subject(business.abn, applicant, details, business.outcome.defaults, lacks_account)
 
 
 def _owner(rows: pl.DataFrame) -> str:

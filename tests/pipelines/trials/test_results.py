@@ -12,6 +12,7 @@ from pipelines.trials.trial import TRIED, UNTOUCHED
 PLAIN: dict[str, Any] = {
     "has_evidence": True,
     "defaults": False,
+    "lacks_account": False,
     "grade": "C",
     "value": 0.1,
     "verdict": "conditional",
@@ -113,6 +114,18 @@ def test_untouched_customers_are_described() -> None:
     assert (described["customers"], described["auc"]) == (3, 1)
     assert described["good"] == described["found"] == pytest.approx(2 / 3)
     assert described["foundOf"] == pytest.approx({"parked": 2 / 3, "round_trip": 1 / 3})
+
+
+def test_a_finding_that_an_account_is_missing_is_no_false_alarm_where_one_is() -> None:
+    missing = {"lacks_account": True, "findings": ["account_withheld"]}
+    cases = {
+        "true": (missing, 0),
+        "a different finding besides": (missing | {"findings": ["account_withheld", "round_trip"]}, 1),
+        "every account is there": (missing | {"lacks_account": False}, 1),
+        "no finding": ({}, 0),
+    }
+    shares = {name: summarise_untouched(trial_rows(row(0, UNTOUCHED, **case))) for name, (case, _) in cases.items()}
+    assert {name: each["falseAlarm"] for name, each in shares.items()} == {name: to for name, (_, to) in cases.items()}
 
 
 def test_a_better_grade_counts_apart_where_evidence_remains() -> None:

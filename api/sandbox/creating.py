@@ -34,7 +34,7 @@ class Made:
     """A business whose transactions are stored, but which is no customer yet."""
 
     business: Business
-    drawn: SandboxCustomer  # except the customer's number
+    drawn: SandboxCustomer  # with 0 in place of the customer's number
     landed: Sequence[LandedBody]
 
 

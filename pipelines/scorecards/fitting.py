@@ -343,8 +343,8 @@ def measure_on_unseen(
     forecasts, others = np.zeros((2, REPEATS, training.defaulted.size))
     for turn in range(REPEATS):
         for unseen in folds(training.customers, training.defaulted, count, SEED + turn):
-            seen, left = training.select(~unseen), training.select(unseen)
-            forecasts[turn, unseen], others[turn, unseen] = model(seen)(left), other(seen)(left)
+            seen, held_out = training.select(~unseen), training.select(unseen)
+            forecasts[turn, unseen], others[turn, unseen] = model(seen)(held_out), other(seen)(held_out)
     return {
         "cases": int(training.defaulted.size),
         "customers": int(np.unique(training.customers).size),
@@ -377,7 +377,7 @@ def _measure_quality(training: TrainingCases, forecasts: Values) -> dict[str, An
 def forecast_recalibrated(seen: TrainingCases) -> Forecast:
     """Return how the default scorecard predicts with its intercept and slope fitted to these cases."""
     fitted_link = recalibrate(seen.log_odds(), seen.defaulted)
-    return lambda left: fitted_link.intercept + fitted_link.slope * left.log_odds()
+    return lambda held_out: fitted_link.intercept + fitted_link.slope * held_out.log_odds()
 
 
 def _coefficients(fitted: _Fit) -> list[dict[str, Any]]:

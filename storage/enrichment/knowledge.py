@@ -27,7 +27,7 @@ from storage.enrichment import category_models, corrections, own_rules, related_
 
 log = logging.getLogger(__name__)
 
-_CACHED = 8  # models and own rules each, in memory, some tens of megabytes each
+_CACHED = 8  # models, and as many versions of own rules; each takes some tens of megabytes
 _models: dict[UUID, Model] = {}  # a stored model never changes
 _lists_cached: dict[tuple[UUID, int], Lists] = {}  # nor does a version of own rules
 K = TypeVar("K", UUID, tuple[UUID, int])

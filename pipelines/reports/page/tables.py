@@ -90,7 +90,7 @@ def undeclared_grid(members: Fields, name: str, account_names: Mapping[str, str]
 
 
 def _unit_of(rows: Sequence[Fields], column: str) -> str:
-    """Guess a column's unit by its figures. Columns without figures hold days, if all their values are, or text."""
+    """Guess a column's unit by its figures. Without figures it holds days if all its values are days, else text."""
     figures = [row.raw(column) for row in rows if row.number(column) is not None]
     if not figures:
         stated = [value for row in rows if (value := row.raw(column)) is not None]

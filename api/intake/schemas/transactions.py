@@ -282,7 +282,9 @@ class AccountView(View):
     bsb: str | None = Field(description="As sent or printed; null if not stated.")
     account_number_masked: str | None = Field(description="Only the last digits are shown; null if not stated.")
     bank_name: str | None = Field(description="As sent or printed; null if not stated.")
-    account_type: Literal[schemas.ACCOUNT_TYPES]  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
+    account_type: Literal[schemas.ACCOUNT_TYPES] | None = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
+        description="Null if the row's submission states none."
+    )
 
 
 class CounterpartyView(View):

@@ -15,7 +15,7 @@ class AccountView(TypedDict):
     bsb: str | None
     accountNumberMasked: str | None
     bankName: str | None
-    accountType: Literal["transaction", "savings", "credit_card", "loan", "term_deposit", "other"]
+    accountType: Literal["transaction", "savings", "credit_card", "loan", "term_deposit", "other"] | None
 
 
 class ActorListView(TypedDict):

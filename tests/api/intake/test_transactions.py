@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import hypothesis.strategies as st
+import jsonschema_rs
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -64,6 +65,12 @@ def test_a_row_has_the_contracts_fields_in_their_order() -> None:
     assert list(show_row()) == list(example(TransactionView))
     assert list(show_row()["account"]) == list(example(TransactionView)["account"])
     assert list(show_row()["counterparty"]) == list(example(TransactionView)["counterparty"])
+
+
+def test_what_a_submission_may_leave_out_is_documented_as_null() -> None:
+    schema = jsonschema_rs.Draft202012Validator(TransactionView.model_json_schema(mode="serialization"))
+    row = show_row(account_type=None, alternatives=[], intermediaries=[])
+    assert [fault.message for fault in schema.iter_errors({**row, "amount": float(row["amount"])})] == []
 
 
 def test_ids_are_uuids_and_the_account_number_is_masked() -> None:

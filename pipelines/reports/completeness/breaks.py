@@ -12,8 +12,10 @@ If they follow in another order (`orders`), no money is missing: the day has one
 order, for example because rows of another account are among them, each balance that doesn't follow is a break.
 
 Days on which only some rows state a balance add their amounts to the next; but if only the first or the last row
-of a day does, it is taken to close the day. No order is sought among the rows of such a day. Enrichment has already
-checked all balances (`balance_verified`), so only accounts with a balance that doesn't hold are read here.
+of a day does, it is taken to close the day. No order is sought among the rows of such a day. Where this shows no break
+of an account whose balances don't hold, each balance on a day that doesn't hold is compared with the one stated before
+it, in the order sent. Enrichment has already checked all balances (`balance_verified`), so only accounts with a balance
+that doesn't hold are read here.
 """
 
 from decimal import Decimal
@@ -51,6 +53,14 @@ _BREAKS = pl.Schema(
         "likely": pl.String(),  # one of CAUSES
     }
 )
+_JUMPS = pl.Schema(
+    {
+        **{name: _BREAKS[name] for name in (*BY_ACCOUNT, "after_id", "last_seen", "before_id", "next_seen", "likely")},
+        **dict.fromkeys(("ended", "begun", "carried_before", "carried_through", "amount"), BALANCE),
+        "has_twin": pl.Boolean(),
+        "nth": pl.UInt32(),
+    }
+)
 _AFTER = {"after_id": "transaction_id", "last_seen": "date", "ended": "value", "carried_before": "carried"}
 _BEFORE = {
     "before_id": "transaction_id",
@@ -76,8 +86,9 @@ def breaks(facts: Facts) -> pl.LazyFrame:
     pieces = units.lazy().pipe(_pieces).pipe(collect)
     found = _pair_ends_with_beginnings(units, pieces).lazy().with_columns(likely=_likely_cause()).pipe(collect)
     others = _order_breaks(units, pieces, days, found)
+    unseen = days.join(pl.concat([found, others]), on=BY_ACCOUNT, how="anti")
     return (
-        pl.concat([found, others])
+        pl.concat([found, others, _jumps_of_stated(facts, unseen).select(found.columns)])
         .lazy()
         .sort(*BY_ACCOUNT, "next_seen", "nth")
         .with_columns(
@@ -208,6 +219,39 @@ def _jumps(units: pl.DataFrame) -> pl.DataFrame:
     after = {name: pl.col(column).shift(1).over(BY_ACCOUNT) for name, column in {**_AFTER, "ended": "closing"}.items()}
     before = _columns({**_BEFORE, "begun": "opening"})
     return rows.select(*BY_ACCOUNT, "nth", **after, **before).filter(~_is_small()).pipe(collect)
+
+
+def _jumps_of_stated(facts: Facts, days: pl.DataFrame) -> pl.DataFrame:
+    """Return where a balance on these days differs from the last one stated before it, and the rows in between.
+
+    Rows without a balance are among those of these days, so that no unit shows the break.
+    """
+    if days.is_empty():
+        return pl.DataFrame(schema=_JUMPS)
+    place, amount = pl.int_range(pl.len()).over(_DAY), pl.col("amount").cast(BALANCE)
+    silent = pl.when(pl.col("balance").is_null()).then(amount).otherwise(pl.lit(0, BALANCE))
+    after = {name: pl.col(column).shift(1).over(BY_ACCOUNT) for name, column in {**_AFTER, "ended": "closing"}.items()}
+    return (
+        facts.rows.lazy()
+        .select(*_DAY, "transaction_id", "amount", "balance", "description", order=place)
+        .join(days.lazy().select(BY_ACCOUNT).unique(), on=BY_ACCOUNT, how="semi")
+        .with_columns(
+            amount=amount,
+            balance=pl.col("balance").cast(BALANCE),
+            order=pl.when(_newest_first()).then(-pl.col("order")).otherwise("order"),
+            has_twin=pl.len().over(*_DAY, "amount", "description") > 1,
+        )
+        .sort(*_DAY, "order")
+        .with_columns(carried=silent.cum_sum().over(BY_ACCOUNT), nth=pl.int_range(pl.len(), dtype=pl.UInt32))
+        .filter(pl.col("balance").is_not_null())
+        .with_columns(closing=pl.col("balance") - pl.col("carried"))
+        .with_columns(opening=pl.col("closing") - pl.col("amount"))
+        .select(*BY_ACCOUNT, "nth", **after, **_columns({**_BEFORE, "begun": "opening"}))
+        .filter(~_is_small())
+        .join(days.lazy(), left_on=[*BY_ACCOUNT, "next_seen"], right_on=_DAY, how="semi")
+        .with_columns(likely=_likely_cause())
+        .pipe(collect)
+    )
 
 
 def _ordered_days(units: pl.DataFrame, pieces: pl.DataFrame, found: pl.DataFrame, jumps: pl.DataFrame) -> pl.DataFrame:

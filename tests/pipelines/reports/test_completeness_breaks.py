@@ -44,6 +44,17 @@ def test_a_break_of_two_minor_units_is_rounding(cents: int, likely: str) -> None
     assert [code for code in codes(completeness(mark_balances(add_ids(rows)), 31)) if code in KINDS] == [expected]
 
 
+def test_rows_without_balances_on_every_day_do_not_hide_a_break() -> None:
+    """A feed repeats the statement's rows, rounded and without balances, so all money counts twice."""
+    stated = add_balances([row(day, amount) for day in range(20) for amount in ("10.20", "-4.90")])
+    repeated = [{**each, "amount": each["amount"].quantize(Decimal(1)), "balance": None} for each in stated]
+    rows = sorted([*stated, *repeated], key=lambda each: (each["date"], each["balance"] is None))
+    assert causes(rows) == [("rows_missing", Decimal(-5))] * 19
+    found = codes(completeness(mark_balances(add_ids(rows)), 21))
+    assert [code for code in found if code in KINDS] == ["BalanceBreaks"]
+    assert causes([each for each in rows if each["balance"] is not None]) == []
+
+
 def test_the_eleventh_small_break_of_a_year_is_an_ordinary_one() -> None:
     rows = add_balances(daily(range(500)))
     for place in [*range(10, 130, 10), 400]:

@@ -168,4 +168,4 @@ def _dropped_accounts() -> dict[int, str]:
 
 
 def _count_all(mentions: Named) -> Found:
-    return Found(mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height)
+    return Found(mentions.matches().height, mentions.mentioned.height, mentions.count_right(), mentions.named.height)

@@ -27,20 +27,20 @@ _MISSING = ("customer_number", "missing")
 class Named:
     """Named accounts and the truth.
 
-    `spoken`: the missing own accounts to which a row refers. `named`: all named accounts, each with `missing`, the
+    `mentioned`: the missing own accounts to which a row refers. `named`: all named accounts, each with `missing`, the
     account that it really is, or null.
     """
 
-    spoken: pl.DataFrame
+    mentioned: pl.DataFrame
     named: pl.DataFrame
 
     def matches(self) -> pl.DataFrame:
-        return self.spoken.join(self._right_mentions(), on=_MISSING, how="semi")
+        return self.mentioned.join(self._right_mentions(), on=_MISSING, how="semi")
 
     def of_customers(self, customers: pl.Series) -> "Named":
         """Return only what concerns these customers."""
         concerned = pl.col("customer_number").is_in(customers.implode())
-        return Named(self.spoken.filter(concerned), self.named.filter(concerned))
+        return Named(self.mentioned.filter(concerned), self.named.filter(concerned))
 
     def count_right(self) -> int:
         return self._right_mentions().height

@@ -166,7 +166,7 @@ async def signed_in(request: Request) -> Page:
 
 @cache
 def _load_reports() -> None:
-    """Load in a thread, once per process, what whoever opens reports of another day would otherwise wait for."""
+    """Load, once per process and in a thread, what reports of another day need, so that nobody waits for it."""
     Thread(target=reports.load, name="load reports").start()
 
 

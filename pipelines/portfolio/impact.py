@@ -155,7 +155,7 @@ class Impact:
 
     def summed_figures(self) -> pl.DataFrame:
         """Return SUMMED over all customers: money and counts are added, scores and ratios averaged."""
-        adds = pl.col("figure").is_in(_SUMMED)
+        adds = pl.col("figure").is_in(_TOTALS)
         changed = pl.col("before").ne_missing(pl.col("after")).sum()
         return (
             self.figures.group_by("report", "figure", summed=adds)
@@ -324,10 +324,10 @@ def _read_risk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _read_aggregate(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Add up all months."""
     [months] = [table["values"] for table in data["tables"] if table["id"] == "monthly_cash_flow"]
-    return ((name, sum(month[name] for month in months)) for name in _SUMMED)
+    return ((name, sum(month[name] for month in months)) for name in _TOTALS)
 
 
-_SUMMED: Sequence[str] = ("revenue", "moneyIn", "moneyOut", "net", "transfersIn", "transfersOut")
+_TOTALS: Sequence[str] = ("revenue", "moneyIn", "moneyOut", "net", "transfersIn", "transfersOut")
 _HEADLINES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Any]]]] = {
     "completeness": _read_completeness,
     "risk": _read_risk,

@@ -12,8 +12,9 @@ period, or from its first row if it began with a balance of zero. One more accou
 
 - in full, if own transfers or card repayments of the last year name accounts that were not supplied, however many, or
   if at least MIN_UNNAMED own transfers of the last year have no other side and name no account. For readings of rows,
-  it counts for more if the supplied accounts rely on it, because what was earned and paid there isn't seen: for each
-  supplied account, by what it paid in or received, as a share of what others did (the larger, at most MAX_RELIANCE);
+  it counts for more if the supplied accounts rely on it, because what was earned and paid there isn't seen. What it
+  paid in and what it received are compared with what all others did, and the larger of the two shares (at most
+  MAX_RELIANCE) is added for each supplied account;
 - otherwise in part: by the share of last year's rows without words, because their missing words might name one.
 
 | a day of an account                                  | seen, for readings of rows     | for readings of balances |
@@ -28,7 +29,7 @@ and no day of the customer is seen for them: what was left out may be far below 
 For counts of bad rows, no day of an account is proven if in the period a row is missing or has a text in another style,
 and nobody explained it (open `rows_withheld`, `dishonours_withheld`, `texts_reworded`): that row may be one of them. If
 texts of instalments seem to be forged (open `instalments_reworded`), no day is seen for any reading that other texts of
-debits would better: whoever changed some texts may have changed that of any bad row or repayment, in any account and
+debits would improve: whoever changed some texts may have changed that of any bad row or repayment, in any account and
 period.
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row. No day of a

@@ -2,8 +2,8 @@
 
 Only rows whose category comes from a correction, a client's rule, a list or a phrase count: the learned model alone
 never caps a rating. For some customers such rows are ordinary business (`Role`). A role is recognised from several
-other rows, so that neither a single row nor a further adverse one excuses those before it. The one exception are debts
-of workers, which an employer pays on every pay day: nothing else distinguishes them from its own.
+other rows, so that neither a single row nor a further adverse one excuses those before it. Debts
+of workers are the one exception: only that an employer pays them on every pay day distinguishes them from its own.
 
 A row counts for `days` days. They are counted up to the customer's last row of a category that no event reads, so that
 a later sign of trouble doesn't let an earlier one expire.
@@ -45,10 +45,10 @@ SURE = ("correction", "client_rule", "counterparty", "pattern")
 CLIENTS_FROM, CLIENTS_FOR = 6, 90
 MOST_WORDS, LEAST_LETTERS = 3, 6  # of a phrase that is recognised although somebody mistyped it
 PAYMENTS_BEFORE, PAID_OUT = 2, 3  # a loan's last payment of at least PAID_OUT times the usual one may have paid it out
-REFINANCED = 14  # days before it in which the money of a new lender came
+REFINANCED = 14  # days before that payment in which the money of a new lender came
 AFTER_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days; the largest share of a pay day's wages that is withheld
 WITHHELD_FROM, WITHHELD_ON = 3, Decimal("0.75")  # fewest pay days with a payment, and the share of the pay days
-WITHHELD_ALIKE = 2  # the largest payment of a worker's debt, in terms of the smallest
+WITHHELD_ALIKE = 2  # the largest payment of a worker's debt is at most this many times the smallest
 RHYTHM = 6  # fewest pay days that show a rhythm
 LEAST_PAID = Decimal("0.1")  # of a usual day's wages or super; less doesn't count as paid
 ON_USUAL_DAYS = Decimal("0.9")  # share of all wages or super that is paid on days with the usual sum or more

@@ -28,7 +28,7 @@ SUPPLIER, LOAN = ("supplies", None, None), ("term_loan_repayment", None, 2)
 
 def test_an_account_named_by_its_digits_is_found() -> None:
     mentions = judge("77005678", ({"other_account": "5678"}, LONE))
-    assert (mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height) == (
+    assert (mentions.matches().height, mentions.mentioned.height, mentions.count_right(), mentions.named.height) == (
         1,
         1,
         1,
@@ -63,7 +63,7 @@ def test_an_account_named_twice_is_right_once() -> None:
 
 def test_a_loan_account_is_missing_by_its_label_and_is_not_an_own_account() -> None:
     mentions = judge("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
-    assert (mentions.matches().height, mentions.spoken.height, mentions.count_right(), mentions.named.height) == (
+    assert (mentions.matches().height, mentions.mentioned.height, mentions.count_right(), mentions.named.height) == (
         0,
         0,
         1,

@@ -34,19 +34,19 @@ async def show_approvals(
 @router.post("/approvals/{approval_id}/approve")
 async def approve(page: SignedIn, approval_id: str) -> Response:
     await page.check_form()
-    return await _decide(page, approval_id, "approve", None, "Approved. The action was performed.")
+    return await _decide(page, approval_id, "approve", None, "The request is approved, and its action was performed.")
 
 
 @router.post("/approvals/{approval_id}/decline")
 async def decline(page: SignedIn, approval_id: str) -> Response:
     reason = {"reason": str((await page.form()).get("reason", ""))}
-    return await _decide(page, approval_id, "decline", reason, "It is declined.")
+    return await _decide(page, approval_id, "decline", reason, "The request is declined.")
 
 
 @router.post("/approvals/{approval_id}/withdraw")
 async def withdraw(page: SignedIn, approval_id: str) -> Response:
     await page.check_form()
-    return await _decide(page, approval_id, "withdraw", None, "It is withdrawn.")
+    return await _decide(page, approval_id, "withdraw", None, "The request is withdrawn.")
 
 
 async def _decide(page: Page, approval_id: str, how: str, body: Any, notice: str) -> Response:

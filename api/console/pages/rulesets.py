@@ -18,7 +18,7 @@ from pipelines.vocabulary.errors import InvalidRequest
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
 NEWEST = 5  # alerts on a ruleset's page
-REQUESTED = "It is requested: somebody else must approve it."
+REQUESTED = "The change is requested: somebody else must approve it."
 NEW = """\
 slug: my-ruleset
 name: My ruleset

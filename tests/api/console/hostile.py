@@ -139,7 +139,7 @@ class HostileHouse(Belongings):
         document = spending_ruleset(f"ruleset-{uuid4()}", [self["customerId"]])
         asked = self._post("/v1/monitoring/rulesets", document | {"active": True})["approvalId"]
         answer = self.admin.post(f"/approvals/{asked}/decline", reason=hostile("decline-reason"))
-        assert "It is declined." in answer.text
+        assert "The request is declined." in answer.text
         require_approvals(self._store, self._client)
 
     def _submit_again(self, customer: str) -> None:

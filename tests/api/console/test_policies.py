@@ -112,9 +112,11 @@ def test_a_second_person_approves(desk: Desk) -> None:
     by_kind = {each["kind"]: f"/approvals/{each['approvalId']}" for each in listed}
     assert "Another person" in read_words(first.post(f"{by_kind['publish']}/approve"), 409)
     assert desk.people[Role.ANALYST].post(f"{by_kind['publish']}/approve").status_code == 403
-    assert "Approved. The action was performed." in read_words(desk.second.post(f"{by_kind['publish']}/approve"))
+    approved = desk.second.post(f"{by_kind['publish']}/approve")
+    assert "The request is approved, and its action was performed." in read_words(approved)
     assert "Reason must have 1 to" in read_words(desk.second.post(f"{by_kind['activate']}/decline"), 400)
-    assert "It is declined." in read_words(desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE))
+    declined = desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE)
+    assert "The request is declined." in read_words(declined)
     assert states(desk.client, SLUG) == {1: "retired", 2: "published"}
     desk.save(as_text(notes="A third version."))
     first.post(f"/policies/{SLUG}/publish", version=3)
@@ -123,7 +125,7 @@ def test_a_second_person_approves(desk: Desk) -> None:
     assert "Withdraw" not in read_words(desk.second.get("/approvals")).replace("Withdrawn", "")
     assert "Only the person or key" in read_words(desk.second.post(path), 409)
     assert "Withdraw" in read_words(first.get("/approvals")).replace("Withdrawn", "")
-    assert "It is withdrawn." in read_words(first.post(path))
+    assert "The request is withdrawn." in read_words(first.post(path))
     assert "Nothing waits for an approval." in read_words(first.get("/approvals"))
     declined = read_words(first.get("/approvals?status=declined"))
     assert "declined by Ada, approver" in declined

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipelines.attacks.attack import Applicant, Change
 from pipelines.attacks.choosing import CENT, Wording, business_day, is_receipt, next_business_day, trading_account
-from pipelines.attacks.ledger import change_amounts, change_texts, move_rows, remove_rows
+from pipelines.attacks.ledger import add_account, change_amounts, change_texts, move_rows, remove_rows
 from pipelines.vocabulary.taxonomy import GROUPS
 
 Balances = Literal["printed", "corrected"]
@@ -274,6 +274,44 @@ def prices_raised(applicant: Applicant, rng: Random, *, by: Decimal | None = Non
     return change_amounts(applicant.ledger, {row: _raise(amount, raised) for row, amount in amounts.items()})
 
 
+def account_supplied_twice(
+    applicant: Applicant, rng: Random, *, wording: Literal["same", "capitals"] | None = None, adverse: bool = True
+) -> pl.DataFrame:
+    """Supply the trading account again under another number.
+
+    Args:
+        wording: of the second copy: `same`, or `capitals`: in capitals, cut to 22 characters; drawn if None.
+        adverse: whether the second copy has the rows that look bad.
+    """
+    ledger = applicant.ledger
+    printed = wording or rng.choice(("same", "capitals"))
+    text = pl.col("description") if printed == "same" else pl.col("description").str.to_uppercase().str.head(22)
+    copied = ledger.filter(pl.col("account") == trading_account(ledger))
+    if not adverse:
+        copied = remove_rows(copied, _row_numbers(copied, _is_adverse()))
+    number = pl.lit(str(rng.randrange(10**7, 10**8)))
+    return add_account(ledger, copied.drop("row", "touch").with_columns(account=number, description=text))
+
+
+def second_shop(applicant: Applicant, rng: Random, *, size: Decimal | None = None) -> pl.DataFrame:
+    """Add the account of a second shop with the same fixed costs on the same days, and trade of its own.
+
+    Args:
+        size: of its receipts and purchases, as a share of the first shop's; 0.3 to 0.8 is drawn if None.
+    """
+    ledger = applicant.ledger
+    share = Decimal(rng.randrange(30, 81)) / 100 if size is None else size
+    first = ledger.filter(pl.col("account") == trading_account(ledger))
+    is_trade = (is_receipt() | (pl.col("category") == "suppliers")).fill_null(value=False)
+    is_shared = pl.col("category").is_in(FIXED_COSTS).fill_null(value=False)
+    copied = {row for row in _row_numbers(first, is_trade) if rng.random() < share}
+    copied.update(_row_numbers(first, is_shared))
+    rows = remove_rows(first, [row for row in first["row"] if row not in copied])
+    traded = {row: _raise(amount, share - 1) for row, amount in _amounts_by_row(rows, ~is_shared).items()}
+    shop = change_amounts(rows, traded).drop("row", "touch")
+    return add_account(ledger, shop.with_columns(account=pl.lit(str(rng.randrange(10**7, 10**8)))))
+
+
 def _is_adverse() -> pl.Expr:
     return pl.col("category").is_in(ADVERSE)
 
@@ -311,5 +349,7 @@ CHANGES: Mapping[str, Change] = {
         late_booking,
         amounts_inflated,
         prices_raised,
+        account_supplied_twice,
+        second_shop,
     )
 }

@@ -17,7 +17,7 @@ from pipelines.figures.accounts import BALANCE
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import dishonours, injections, instalments, moved, parts, texts, trips, withheld
+from pipelines.integrity import dishonours, injections, instalments, moved, parts, repeated, texts, trips, withheld
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import MONEY, UUID
@@ -28,6 +28,7 @@ KIND = "finding"  # the kind of resolutions of findings
 # most detectors have nothing to read, and a query on an empty frame still takes time.
 _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts], pl.LazyFrame]]] = {
     "own_transfer_as_revenue": (withheld.unmatched_transfers, withheld.disguised_transfers),
+    "account_supplied_twice": (repeated.repeated_accounts, repeated.repeated_rows),
     "borrowed_as_revenue": (injections.payment_streams, injections.disguised_loans),
     "round_trip": (trips.pairs, trips.round_trips),
     "round_trip_similar_name": (trips.pairs, trips.similar_trips),
@@ -94,7 +95,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str
     honest: str
     excludes: bool
-    undone: Literal["all", "receipts", "transfers", "none"]
+    undone: Literal["all", "account", "receipts", "transfers", "none"]
 
 
 @cache

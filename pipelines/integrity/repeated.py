@@ -1,0 +1,137 @@
+"""Detect accounts that were supplied twice: under two numbers, from two sources, or on purpose."""
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.negligible import CENTS
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.intake.accounts import mask_account_number
+from pipelines.vocabulary.plans import collect
+
+# All our judgement.
+MIN_SUMS = 5  # different sums of a day's receipts that both accounts have
+MIN_SHARE = 0.5  # of the days with receipts in the period that both cover, of the account that has fewer such days
+_DAY = pl.col("date")
+_PAIR = (*BY_ACCOUNT, "account_id_original")
+_SAME_DAY = (BY_CUSTOMER, "date", "is_receipt", "rows", "moved")
+
+
+def repeated_accounts(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number`, `account_id` of each account that repeats another one, and that one's `original`.
+
+    An account repeats another one if enough days have as many receipts with the same sum in both. Own transfers don't
+    count: an account that is emptied into another one every evening has the same sums. Of two accounts, the one with
+    fewer rows repeats the other. An account that repeats several has the one with most rows as its original.
+    """
+    rows = facts.rows.lazy().filter("is_external", pl.col("amount") > 0)
+    days = _days(rows).pipe(collect)
+    shared = days.lazy().filter(pl.len().over(_SAME_DAY) > 1).pipe(collect)
+    if shared.is_empty():  # true for most customers
+        return pl.DataFrame(schema=_REPEATED)
+    size = facts.rows.lazy().group_by(BY_ACCOUNT).agg(size=pl.len(), first=_DAY.min(), last=_DAY.max())
+    sized = shared.lazy().join(size, on=BY_ACCOUNT, validate="m:1")
+    pairs = (
+        sized.join(sized, on=_SAME_DAY, suffix="_original")
+        .filter(_comes_after())
+        .group_by(_PAIR)
+        .agg(
+            same=pl.len(),
+            sums=pl.col("moved").n_unique(),
+            size=pl.col("size_original").first(),
+            begin=pl.max_horizontal("first", "first_original").first(),
+            end=pl.min_horizontal("last", "last_original").first(),
+        )
+        .filter(pl.col("sums") >= MIN_SUMS)
+    )
+    counted = _count_days(_count_days(pairs, days.lazy(), "account_id"), days.lazy(), "account_id_original")
+    fewer = pl.min_horizontal("days_of_account_id", "days_of_account_id_original")
+    return (
+        counted.filter(pl.col("same") >= MIN_SHARE * fewer)
+        .sort(*BY_ACCOUNT, pl.col("size").cast(pl.Int64) * -1, "account_id_original")
+        .unique(BY_ACCOUNT, keep="first", maintain_order=True)
+        .select(*BY_ACCOUNT, original="account_id_original")
+        .pipe(collect)
+    )
+
+
+_REPEATED = pl.Schema({BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "original": pl.Binary()})
+
+
+def repeated_rows(facts: Facts) -> pl.LazyFrame:
+    """Return the rows of repeating accounts on days when the original account has as many with the same sum.
+
+    Receipts and payments of a day are compared separately.
+    """
+    repeated = facts.cached(repeated_accounts).lazy()
+    days = _days(facts.rows.lazy())
+    originals = days.join(repeated, left_on=BY_ACCOUNT, right_on=(BY_CUSTOMER, "original"), suffix="_repeated")
+    same = days.join(
+        originals.select(*_SAME_DAY, account_id="account_id_repeated"), on=(*_SAME_DAY, "account_id"), how="semi"
+    )
+    number = facts.accounts.lazy().select(*BY_ACCOUNT, about=mask_account_number(pl.col("account_number")))
+    return (
+        facts.rows.lazy()
+        .with_columns(is_receipt=pl.col("amount") > 0)
+        .join(same, on=(*BY_ACCOUNT, "date", "is_receipt"), how="semi", maintain_order="left")
+        .join(number, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
+        .select(BY_CUSTOMER, "transaction_id", "about", cents=CENTS)
+    )
+
+
+def merge_repeated_accounts(facts: Facts, repeated: pl.DataFrame) -> Facts:
+    """Return facts in which repeated rows count once, and all rows of both accounts are rows of the original account.
+
+    Args:
+        repeated: `transaction_id` of `repeated_rows`.
+    """
+    copies = facts.transactions.join(repeated, on="transaction_id", how="semi").select(BY_ACCOUNT).unique()
+    originals = facts.cached(repeated_accounts).join(copies, on=BY_ACCOUNT, how="semi")
+    left_out = _choose_rows_to_leave_out(facts.rows, repeated, originals)
+    rows = facts.transactions.filter(~pl.col("transaction_id").is_in(left_out.implode()))
+    return Facts(_rename_accounts(rows, originals), facts.as_of, facts.context)
+
+
+def _choose_rows_to_leave_out(rows: pl.DataFrame, repeated: pl.DataFrame, originals: pl.DataFrame) -> pl.Series:
+    """Return the `transaction_id` of each repeated row, or of its equal in the original account.
+
+    Of two equal rows, the one that is paired as an own transfer stays, because the pair's other side has no other
+    partner.
+    """
+    equal = [*BY_ACCOUNT, "date", "amount", "nth"]
+    is_repeated = pl.col("transaction_id").is_in(repeated["transaction_id"].implode())
+    is_paired = pl.col("is_transfer").fill_null(value=False)
+    compared = (
+        _rename_accounts(rows, originals)
+        .select(*equal[:-1], "transaction_id", is_repeated=is_repeated, is_paired=is_paired)
+        .with_columns(nth=pl.int_range(pl.len()).over(*equal[:-1], "is_repeated"))
+    )
+    copies, others = compared.filter("is_repeated"), compared.filter(~pl.col("is_repeated"))
+    both = copies.join(others, on=equal, how="left", validate="1:1", suffix="_other", maintain_order="left")
+    stays = pl.col("is_paired") & ~pl.col("is_paired_other")
+    return both.select(pl.when(stays).then("transaction_id_other").otherwise("transaction_id")).to_series()
+
+
+def _rename_accounts(rows: pl.DataFrame, originals: pl.DataFrame) -> pl.DataFrame:
+    named = rows.join(originals, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
+    return named.with_columns(account_id=pl.coalesce("original", "account_id")).drop("original")
+
+
+def _days(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the number of rows and their sum (cents) per account, day and direction."""
+    moved = rows.filter(pl.col("amount") != 0)
+    return moved.group_by(*BY_ACCOUNT, "date", is_receipt=pl.col("amount") > 0).agg(rows=pl.len(), moved=CENTS.sum())
+
+
+def _comes_after() -> pl.Expr:
+    """Whether the account has fewer rows than the other one; of equal ones, whether its id is the larger."""
+    fewer, equal = pl.col("size") < pl.col("size_original"), pl.col("size") == pl.col("size_original")
+    return fewer | (equal & (pl.col("account_id") > pl.col("account_id_original")))
+
+
+def _count_days(pairs: pl.LazyFrame, days: pl.LazyFrame, account: str) -> pl.LazyFrame:
+    """Add `days_of_<account>`: the account's days with receipts in the pair's common period."""
+    own = days.select(BY_CUSTOMER, "date", pl.col("account_id").alias(account))
+    within = pairs.join(own, on=(BY_CUSTOMER, account)).filter(pl.col("date").is_between("begin", "end"))
+    counted = within.group_by(_PAIR).agg(pl.len().alias(f"days_of_{account}"))
+    return pairs.join(counted, on=_PAIR, validate="1:1")

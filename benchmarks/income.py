@@ -41,7 +41,7 @@ def measure() -> Sequence[Row]:
 
 
 def measure_people(part: Part) -> list[Row]:
-    """Measure people of a part: weights are judged on `train` only."""
+    """Measure people of a part: `test` for the table, `train` while weights are chosen."""
     facts, payments = generate_people(part, PEOPLE, SEED)
     found = match_payers(facts, payments)
     right = found.filter("is_right")
@@ -53,9 +53,9 @@ def measure_people(part: Part) -> list[Row]:
     ]
 
 
-def generate_people(part: Part, number: int, seed: int) -> tuple[Facts, pl.DataFrame]:
+def generate_people(part: Part, count: int, seed: int) -> tuple[Facts, pl.DataFrame]:
     """Return the facts of synthetic people, and all payments of their true payers with kind and missed due dates."""
-    made = list(people(number, MONTHS, seed, UNTIL, part))
+    made = list(people(count, MONTHS, seed, UNTIL, part))
     true = pl.concat(incomes(number, one) for number, one in enumerate(made, start=1))
     facts, truth = _facts(made)
     return facts, _label(truth, true)
@@ -110,9 +110,9 @@ def match_payers(facts: Facts, payments: pl.DataFrame) -> pl.DataFrame:
     )
     counted = paid.group_by(*PAYER, *_TRUE[1:], "true_kind").agg(same=pl.len())
     best = counted.sort("same", *_TRUE[1:], nulls_last=True).unique(PAYER, keep="last", maintain_order=True)
-    number = paid.group_by(PAYER).agg(payments=pl.len())
+    sizes = paid.group_by(PAYER).agg(payments=pl.len())
     known = pl.col("true_kind").is_not_null()
-    found = regular_payers(facts).join(best, on=PAYER, validate="1:1").join(number, on=PAYER, validate="1:1")
+    found = regular_payers(facts).join(best, on=PAYER, validate="1:1").join(sizes, on=PAYER, validate="1:1")
     return found.with_columns(
         is_right=known & (pl.col("same") * 2 >= pl.col("payments")),
         is_kind=(pl.col("kind") == pl.col("true_kind")).fill_null(value=False),
@@ -137,7 +137,7 @@ def _measure_recall(payments: pl.DataFrame, right: pl.DataFrame) -> list[Row]:
 
 
 def _judge_true_payers(payments: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-    """Return the true payers: whether one is found, and whether one series has half of its payments or more."""
+    """Return the true payers, each with whether it is found, and whether one series has at least half its payments."""
     whole = payments.group_by(_TRUE).agg(
         pl.col("true_kind", "true_period", "missed", "due_paid").first(), payments=pl.len()
     )

@@ -87,7 +87,7 @@ def _measure_on_ready_metrics(scale: Scale) -> list[Row]:
         *(Row(f"one customer at a time: {name}", f"{rate:,.0f}/s") for name, rate in rates.items()),
         *(Row(f"ours in bulk, as a multiple of {name}", f"{bulk / rates[name]:,.0f} ×") for name in peers),
         *(
-            Row(f"wrong {about}: {name}", each.describe(), "0" * (name == "ours"))
+            Row(f"wrong {about}: {name}", each.describe(), "0" if name == "ours" else "")
             for name, found in mistakes.items()
             for about, each in found.items()
         ),
@@ -119,11 +119,11 @@ def _decide(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
 
 def _mistakes_of_ours(count: int) -> Mistakes:
     plan = plan_policy(ten_rules.policy())
-    described = {
+    verdicts = {
         about: [Verdict(*each) for each in _decide(plan, customers).rows()]
         for about, customers in _sample(count).items()
     }
-    return _count_mistakes(described, count)
+    return _count_mistakes(verdicts, count)
 
 
 def _measure_loop_rate(name: str, count: int) -> tuple[float, Mistakes]:
@@ -131,18 +131,18 @@ def _measure_loop_rate(name: str, count: int) -> tuple[float, Mistakes]:
     peer = PEERS[name]()
     ready = {about: prepare(ten_rules.list_metrics(customers)) for about, customers in _sample(count).items()}
     began = time.perf_counter()
-    described = {about: peer.verdicts(customers) for about, customers in ready.items()}
+    verdicts = {about: peer.verdicts(customers) for about, customers in ready.items()}
     took = time.perf_counter() - began
-    return sum(map(len, ready.values())) / took, _count_mistakes(described, count)
+    return sum(map(len, ready.values())) / took, _count_mistakes(verdicts, count)
 
 
 def _sample(count: int) -> Mapping[str, pl.DataFrame]:
     return {"with gaps": ten_rules.with_gaps(count, 2), "on the cent": ten_rules.on_the_cent(count, 3)}
 
 
-def _count_mistakes(described: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
+def _count_mistakes(verdicts: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
     return {
-        about: count_wrong(described[about], ten_rules.decide_exactly(ten_rules.list_metrics(customers)))
+        about: count_wrong(verdicts[about], ten_rules.decide_exactly(ten_rules.list_metrics(customers)))
         for about, customers in _sample(count).items()
     }
 
@@ -154,9 +154,9 @@ def _measure_on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row
     files, _ = measure_alone(reports.write_portfolio, folder, portfolio)
     every, _ = measure_alone(reports.measure_metrics, files)
     read, _ = measure_alone(_measure_read_metrics, files)
-    whose = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
+    portfolio_size = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
     return [
-        Row(f"all metrics of {whose}", every.describe(), "≤ 15 s"),
+        Row(f"all metrics of {portfolio_size}", every.describe(), "≤ 15 s"),
         Row("only the metrics that the policy reads", read.describe()),
         *_measure_backtest(folder / "home", portfolio.customers[-1], portfolio.rows_each),
     ]

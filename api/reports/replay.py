@@ -317,7 +317,7 @@ def _describe_compared(each: ChangedFigure | ComparedHeadline) -> dict[str, Any]
 
 
 def contributing_rows(trace: Trace, facts: Facts) -> pl.DataFrame:
-    """Return the transactions behind a figure, by date: TRANSACTIONS and `contribution` (null under a formula)."""
+    """Return the transactions behind a figure, oldest first: TRANSACTIONS and `contribution` (null under a formula)."""
     frames = [each.contributions for each in _sums(trace)]
     contributions = pl.concat([pl.DataFrame(schema=CONTRIBUTIONS), *frames])
     by_transaction = contributions.group_by("transaction_id").agg(pl.col("contribution").sum())

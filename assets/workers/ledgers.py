@@ -35,11 +35,16 @@ class BatchLedger:
         return True
 
     def release(self, run: Run) -> None:
+        """Release the batch of a run that has ended, if it is still open: then the run was interrupted.
+
+        Its jobs go back to the queue, or fail after too many attempts.
+        """
         settings = self._store.settings
         if self._is_open(run):
             self._write_batch(run, lambda w, token, now: batches.release(w, token, settings, now))
 
     def give_back(self, run: Run) -> None:
+        """Release the batch of a run that never began or was stopped on purpose. The attempt does not count."""
         self._write_batch(run, lambda w, token, _: batches.give_back(w, token))
 
     def _is_open(self, run: Run) -> bool:

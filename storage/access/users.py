@@ -56,7 +56,7 @@ def create(w: Writing, client_id: UUID, email: str, name: str, role: Role, now: 
 
 
 def find(r: Reading, client_id: UUID | None = None, page: Page | None = None) -> Paged[User]:
-    """Return users by address: all, or a client's."""
+    """Return users, ordered by address: all, or a client's."""
     query = select(users).order_by(users.c.email)
     if client_id is not None:
         query = query.where(users.c.client_id == client_id)
@@ -125,7 +125,9 @@ def require_stored(w: Writing, user: User) -> None:
 
 
 def require_other_admin(w: Writing, user: User) -> None:
-    """Require that the client has another admin who can sign in, until this transaction ends.
+    """If this user is an admin, require that its client has another one until this transaction ends.
+
+    Disabled admins don't count.
 
     Raises:
         Conflict: this user is the only one; without it, nobody could manage the client's users.

@@ -106,7 +106,7 @@ def find(
     include_drafts: bool = False,
     page: Page | None = None,
 ) -> Paged[tuple[StoredPolicy, PolicyVersion]]:
-    """Return policies with their published versions, by slug.
+    """Return policies with their published versions, ordered by slug.
 
     Policies that were never published are left out, or with `include_drafts` have their newest version.
     """
@@ -127,7 +127,7 @@ def find(
 
 
 def find_with_newest(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersion]]:
-    """Return every policy with its newest version, by slug, including drafts and archived policies."""
+    """Return every policy with its newest version, ordered by slug, including drafts and archived policies."""
     newest = (
         select(policy_versions.c.policy_id, func.max(policy_versions.c.version).label("version"))
         .group_by(policy_versions.c.policy_id)

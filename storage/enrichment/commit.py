@@ -205,8 +205,8 @@ def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
     with `FOR NO KEY UPDATE`, so new jobs can still refer to them.
     """
     mine = customers.c.number.in_(list(computed.versions))
-    whose = clients.c.client_id.in_(select(customers.c.client_id).where(mine))
-    w.execute(select(clients.c.client_id).where(whose).order_by(clients.c.client_id).with_for_update(read=True))
+    is_theirs = clients.c.client_id.in_(select(customers.c.client_id).where(mine))
+    w.execute(select(clients.c.client_id).where(is_theirs).order_by(clients.c.client_id).with_for_update(read=True))
     query = select(customers.c.number, customers.c.data_version, customers.c.location_version).where(mine)
     rows = w.execute(query.order_by(customers.c.number).with_for_update(key_share=True))
     return LockedCustomers(
@@ -280,6 +280,6 @@ def _request_evaluations(
     with_new_rulesets = {each.client_id for each in rulesets.find_active(w, replaced) if each.key not in used}
     requested = set(decision.superseded)
     if with_new_rulesets:
-        whose = clients_of(w, replaced - decision.failed)
-        requested |= {number for number, client_id in whose.items() if client_id in with_new_rulesets}
+        clients_by_customer = clients_of(w, replaced - decision.failed)
+        requested |= {number for number, client_id in clients_by_customer.items() if client_id in with_new_rulesets}
     evaluation_requests.request_for_customers(w, requested, now)

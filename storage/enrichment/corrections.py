@@ -142,18 +142,18 @@ def read_stored_rows(r: Reading, lake: Lake, customer: Customer, *, client_wide:
 def measure_reach(lake: Lake, stored_rows: StoredRows, new: NewCorrection) -> Reach:
     """Return what the correction would do to rows as they are stored."""
     group = None if new.counterparty is None else _find_group(lake, stored_rows, new.counterparty)
-    whose, by_category, decided = Counter[int](), Counter[str](), 0
+    by_customer, by_category, decided = Counter[int](), Counter[str](), 0
     examples: list[Mapping[str, Any]] = []
     for rows in _read_in_parts(lake, stored_rows.places, _SHOWN):
         found = find_changed_rows(
             rows, _new_as_frame(new, group, rows["customer_number"].unique()), stored_rows.single_corrections
         )
         changed = found.filter("changes")
-        whose.update(dict(found.group_by("customer_number").len().rows()))
+        by_customer.update(dict(found.group_by("customer_number").len().rows()))
         by_category.update(dict(changed.group_by("category").len().rows()))
         decided += found.height
         examples += changed.head(MAX_EXAMPLES - len(examples)).to_dicts()
-    return Reach(group, frozenset(whose), decided, by_category.total(), by_category, examples)
+    return Reach(group, frozenset(by_customer), decided, by_category.total(), by_category, examples)
 
 
 def find_row(lake: Lake, stored_rows: StoredRows, transaction_id: UUID) -> CorrectedRow | None:
@@ -175,9 +175,9 @@ def suggest_similar(lake: Lake, stored_rows: StoredRows, new: NewCorrection, row
     if not (row.counterparty or words):
         return None
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
-    whose = pl.Series("customer_number", [place.customer_number for place in stored_rows.places], pl.Int64)
+    numbers = pl.Series("customer_number", [place.customer_number for place in stored_rows.places], pl.Int64)
     # The correction of the single row still decides that row. So the wider correction doesn't reach it.
-    single_corrections = pl.concat([stored_rows.single_corrections, _new_as_frame(new, None, whose)])
+    single_corrections = pl.concat([stored_rows.single_corrections, _new_as_frame(new, None, numbers)])
     reached = measure_reach(lake, replace(stored_rows, single_corrections=single_corrections), wider)
     return Similar(wider, reached) if reached.decided else None
 
@@ -272,9 +272,9 @@ def find_in_force(r: Reading, customer_numbers: Iterable[int], *conditions: Colu
     numbers = list(customer_numbers)
     in_force = and_(corrections.c.revoked_at.is_(None), *conditions)
     own = select(corrections).where(in_force, corrections.c.customer_number.in_(numbers))
-    whose = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(numbers))
+    with_clients = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(numbers))
     clients_of = pl.DataFrame(
-        [(row.number, row.client_id.bytes) for row in r.execute(whose)],
+        [(row.number, row.client_id.bytes) for row in r.execute(with_clients)],
         schema={"customer_number": pl.Int64, "client_id": pl.Binary},
         orient="row",
     )
@@ -320,8 +320,8 @@ def _new_as_frame(new: NewCorrection, group: str | None, customer_numbers: pl.Se
         "counterparty_name": new.counterparty_name,
     }
     schema = {name: kind for name, kind in CORRECTIONS.items() if name != "customer_number"}
-    whose = pl.DataFrame({"customer_number": customer_numbers})
-    return whose.join(pl.DataFrame([columns], schema=schema), how="cross").select(CORRECTIONS.names())
+    customers_of_new = pl.DataFrame({"customer_number": customer_numbers})
+    return customers_of_new.join(pl.DataFrame([columns], schema=schema), how="cross").select(CORRECTIONS.names())
 
 
 def _find_group(lake: Lake, stored_rows: StoredRows, counterparty: str) -> str:
@@ -370,13 +370,13 @@ def _changed_since(w: Writing, client_id: UUID, versions: Mapping[int, int]) -> 
 
 def _columns(customer: Customer, new: NewCorrection, group: str | None) -> dict[str, Any]:
     columns = {name: value for name, value in asdict(new).items() if name != "client_wide"}
-    whose = {"client_id": customer.client_id, "customer_number": None if new.client_wide else customer.number}
-    return columns | whose | {"counterparty_group": group}
+    owner = {"client_id": customer.client_id, "customer_number": None if new.client_wide else customer.number}
+    return columns | owner | {"counterparty_group": group}
 
 
 def _applies_to(customer: Customer) -> ColumnElement[bool]:
-    whose = or_(corrections.c.customer_number == customer.number, corrections.c.customer_number.is_(None))
-    return and_(corrections.c.client_id == customer.client_id, whose)
+    is_for_it = or_(corrections.c.customer_number == customer.number, corrections.c.customer_number.is_(None))
+    return and_(corrections.c.client_id == customer.client_id, is_for_it)
 
 
 def _newest_first(customer: Customer) -> AnySelect:

@@ -254,8 +254,8 @@ def find_active(r: Reading, customer_numbers: Iterable[int]) -> list[ActiveRules
 
     If there are none, this costs one look-up in an index.
     """
-    whose = select(customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
-    return _find_active(r, _ROW.client_id.in_(whose))
+    their_clients = select(customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
+    return _find_active(r, _ROW.client_id.in_(their_clients))
 
 
 def load_active(r: Reading, active: Sequence[ActiveRuleset]) -> list[VersionedRuleset]:
@@ -297,8 +297,8 @@ _WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
 _loaded: OrderedDict[RulesetKey, VersionedRuleset] = OrderedDict()  # never out of date, because versions never change
 
 
-def _find_active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
-    query = select(_ROW.client_id, _ROW.ruleset_id, _ROW.version).where(whose, _WATCHES)
+def _find_active(r: Reading, condition: ColumnElement[bool]) -> list[ActiveRuleset]:
+    query = select(_ROW.client_id, _ROW.ruleset_id, _ROW.version).where(condition, _WATCHES)
     return [ActiveRuleset(*row) for row in r.execute(query.order_by(_ROW.client_id, _ROW.slug))]
 
 

@@ -99,8 +99,8 @@ def _resend_all(
                 w, since, began, subscription_id=subscription, customer_number=number, event_type=event_type
             )
             if resent:
-                whose = None if receiver is None else receiver.client_id
-                audit.append(w, OPERATOR, "Delivery.AllResent", which, now(), client_id=whose)
+                client_id = None if receiver is None else receiver.client_id
+                audit.append(w, OPERATOR, "Delivery.AllResent", which, now(), client_id=client_id)
         count += resent
     return count
 

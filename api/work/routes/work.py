@@ -71,7 +71,7 @@ def list_work(caller: Worker, query: Annotated[WorkQuery, Query()]) -> Response:
 
 @router.get("/colleagues", response_model=envelope(ColleagueListView))
 def list_colleagues(caller: Worker) -> Response:
-    """List the client's users to whom work can be assigned, by name."""
+    """List the client's users to whom work can be assigned, ordered by name."""
     with caller.reading() as r:
         found = users.find(r, caller.client_id)
     able = [each for each in found.items if each.disabled_at is None and SCOPE in GRANTS[each.role]]

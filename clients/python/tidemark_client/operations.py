@@ -1089,7 +1089,7 @@ def list_work(
 
 
 def list_colleagues() -> Request[models.ColleagueListView]:
-    """List the client's users to whom work can be assigned, by name."""
+    """List the client's users to whom work can be assigned, ordered by name."""
     return Request("GET", "/v1/colleagues")
 
 

@@ -26,7 +26,7 @@ MIN_LETTERS = 4  # in a name that needs no card: ALDI, but not GAP (our judgemen
 
 
 def build(index: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the brands (columns COLUMNS) of the index's `nsi` member, by name."""
+    """Return the brands (columns COLUMNS) of the index's `nsi` member, ordered by name."""
     tags: dict[str, set[str]] = {}
     spellings: dict[str, dict[str, None]] = {}
     for tag, item in _list_items(index):

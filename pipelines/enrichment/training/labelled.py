@@ -128,10 +128,10 @@ def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
 
 def _find_circumstances(names: Sequence[str]) -> Mapping[str, str]:
     """Return the other columns that a model uses, each with the file's column that holds it."""
-    whose = [name for name in names if identifies_customer(name)]
+    of_customer = [name for name in names if identifies_customer(name)]
     account = [name for name in names if name in ACCOUNT]
-    own = {name: name for name in names if name.startswith(PREFIX) and name not in whose}
-    first = {CUSTOMER: whose, f"{PREFIX}account": account, CURRENCY: [name for name in names if name == CURRENCY]}
+    own = {name: name for name in names if name.startswith(PREFIX) and name not in of_customer}
+    first = {CUSTOMER: of_customer, f"{PREFIX}account": account, CURRENCY: [name for name in names if name == CURRENCY]}
     return {name: columns[0] for name, columns in first.items() if columns} | own
 
 

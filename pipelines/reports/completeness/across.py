@@ -1,4 +1,4 @@
-"""Across accounts: accounts and facilities that are mentioned but weren't supplied, and accounts supplied twice."""
+"""Across accounts: accounts and facilities that are mentioned but weren't supplied, and what was supplied twice."""
 
 import polars as pl
 
@@ -14,8 +14,8 @@ from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.vocabulary.report_values import RATIO, ratio
 
 MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
-MIN_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
-SAME_SHARE = "0.5"  # of the days with rows in the period that both cover, of the account that has fewer such days
+MIN_SAME_DAYS = 5  # before two accounts, or submissions of one, count as similar; our judgement, like the next
+SAME_SHARE = "0.5"  # of the days with rows in the period that both cover, of the one that has fewer such days
 BSB_DIGITS = 6
 JOINED_FROM = 11  # digits: a number sent without a BSB that has as many may begin with it
 _MENTIONED = ("maskedNumber", "name")
@@ -189,6 +189,63 @@ SIMILAR = Table(
     listed=similar_accounts,
     sources=(Source(same_days, (Total("sameDays", "days", pl.lit(1)),)),),
     order=("accountId", "otherAccountId"),
+)
+
+
+@cached
+def _submitted_days(facts: Facts) -> pl.LazyFrame:
+    """Return the days of each submission of accounts that have several: rows, and money in and out."""
+    several = facts.rows.lazy().group_by(BY_ACCOUNT).agg(submissions=pl.col("received_seq").n_unique())
+    return (
+        facts.rows.lazy()
+        .join(several.filter(pl.col("submissions") > 1), on=BY_ACCOUNT, how="semi")
+        .group_by(*BY_ACCOUNT, "received_seq", "date")
+        .agg(
+            pl.col("transaction_id").min(),
+            rows=pl.len(),
+            moved_in=pl.col("money_in").sum(),
+            moved_out=pl.col("money_out").sum(),
+        )
+    )
+
+
+@cached
+def repeated_days(facts: Facts) -> pl.LazyFrame:
+    """Return the days of accounts on which two submissions, which repeat each other, have equal counts and sums.
+
+    A submission repeats another one if they agree on MIN_SAME_DAYS and on SAME_SHARE of the days with rows in the
+    period that both cover, of the one that has fewer. What matching recognised as repeated is left out before.
+    """
+    pair, same = [*BY_ACCOUNT, "received_seq", "other_seq"], [*BY_ACCOUNT, "date", "rows", "moved_in", "moved_out"]
+    days = _submitted_days(facts)
+    agreeing = days.join(days.select(*same, other_seq="received_seq"), on=same).filter(
+        pl.col("received_seq") < pl.col("other_seq")
+    )
+    spans = days.group_by(*BY_ACCOUNT, "received_seq").agg(first=pl.col("date").min(), last=pl.col("date").max())
+    compared = agreeing.group_by(pair).agg(same=pl.len()).filter(pl.col("same") >= MIN_SAME_DAYS)
+    for side in ("received_seq", "other_seq"):
+        of_side = spans.rename({"received_seq": side, "first": f"first_{side}", "last": f"last_{side}"})
+        compared = compared.join(of_side, on=[*BY_ACCOUNT, side], validate="m:1")
+    begin, end = pl.max_horizontal("^first_.*$"), pl.min_horizontal("^last_.*$")
+    for side in ("received_seq", "other_seq"):
+        of_side = days.select(*BY_ACCOUNT, "date", pl.col("received_seq").alias(side))
+        within = compared.join(of_side, on=[*BY_ACCOUNT, side]).filter(pl.col("date").is_between(begin, end))
+        counted = within.group_by(pair).agg(pl.len().alias(f"days_{side}"))
+        compared = compared.join(counted, on=pair, validate="1:1")
+    fewer = pl.min_horizontal("^days_.*$")
+    repeating = compared.filter(ratio(pl.col("same"), fewer) >= pl.lit(SAME_SHARE).cast(RATIO))
+    of_both = agreeing.join(repeating, on=pair, how="semi")
+    return of_both.group_by(*BY_ACCOUNT, "date").agg(pl.col("transaction_id").min()).pipe(add_account_id, facts)
+
+
+REPEATED = Table(
+    id="repeatedSubmissions",
+    name="Accounts with submissions that look the same",
+    hierarchy="account",
+    type="summary",
+    keys=(Column("accountId", "text"),),
+    sources=(Source(repeated_days, (Total("sameDays", "days", pl.lit(1)),)),),
+    order=("accountId",),
 )
 
 

@@ -15,7 +15,7 @@ from pipelines.figures.accounts import ROUNDING
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Table
 from pipelines.reports.completeness.accounts import ACCOUNTS
-from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, SIMILAR, TRANSFERS
+from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, REPEATED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.coverage import YEAR
 from pipelines.reports.completeness.documents import SIGNALS, STATEMENTS
 from pipelines.reports.completeness.effects import EFFECTS, SHORT_HISTORY, STALE_AFTER, UNKNOWN
@@ -226,6 +226,17 @@ def _similar_account_reasons(tables: _Tables) -> Iterator[Reason]:
     )
 
 
+def _repeated_submission_reasons(tables: _Tables) -> Iterator[Reason]:
+    repeated = tables[REPEATED.id].sort(BY_CUSTOMER, "sameDays", "accountId", descending=_LARGEST_FIRST)
+    yield Reason(
+        "RepeatedSubmissions",
+        repeated.pipe(_add_label, tables[ACCOUNTS.id]),
+        pl.format("Submissions of {} look the same. They agree on {} days, which count twice.", "label", "sameDays"),
+        pl.lit("retract one of them, if they are the same"),
+        _ACCOUNT,
+    )
+
+
 def _statement_reasons(tables: _Tables) -> Iterator[Reason]:
     """Yield reasons about files that can't be relied on as they are; each is a reason to check the file."""
     listed = (
@@ -382,6 +393,7 @@ _OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
     (ACCOUNTS, _ended_account_reasons),
     (HOLDERS, _holder_reasons),
     (SIMILAR, _similar_account_reasons),
+    (REPEATED, _repeated_submission_reasons),
     (STATEMENTS, _statement_reasons),
     (GAPS, _gap_reasons),
     (MENTIONED, _mention_reasons),

@@ -23,6 +23,7 @@ FINDINGS = (
     "mentionedAccounts",
     "unsharedLenders",
     "similarAccounts",
+    "repeatedSubmissions",
     "accountHolders",
     "reconciliation",
     "statements",

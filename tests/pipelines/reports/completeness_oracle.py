@@ -51,6 +51,7 @@ def members(rows: Iterable[Row], as_of: date, described: Mapping[str, Any]) -> d
         "mentionedAccounts": mentioned_accounts(posted),
         "unsharedLenders": unshared_lenders(posted),
         "similarAccounts": similar(posted),
+        "repeatedSubmissions": repeated(posted),
         "transfers": one_sided_transfers(posted),
         "basQuarters": bas_quarters(posted, described.get("attributes", {})),
         "quality": quality(posted, described),
@@ -234,6 +235,20 @@ def similar(rows: Sequence[Row]) -> list[Row]:
         if same_number or (same >= 5 and 2 * same >= fewer):
             pair = {"accountId": text(one), "otherAccountId": text(other)}
             found.append({**pair, "sameNumber": same_number, "sameDays": same})
+    return found
+
+
+def repeated(rows: Sequence[Row]) -> list[Row]:
+    found = []
+    for account, its in sorted(group_by(rows, lambda r: r["account_id"]).items()):
+        days, twice = [days_of(sent) for sent in group_by(its, lambda r: r["received_seq"]).values()], set[date]()
+        for one, other in combinations(days, 2):
+            same = {day for day in one if other.get(day) == one[day]}
+            first, last = max(min(one), min(other)), min(max(one), max(other))
+            fewer = min(sum(first <= day <= last for day in each) for each in (one, other))
+            if len(same) >= 5 and 2 * len(same) >= fewer:
+                twice |= same
+        found += [{"accountId": text(account), "sameDays": len(twice)}] if twice else []
     return found
 
 

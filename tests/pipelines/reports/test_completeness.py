@@ -31,7 +31,14 @@ from tests.pipelines.reports.examples import LOAN, SAVINGS, Row, add_balances, a
 MAIN_ID, SAVINGS_ID = (f"00000000-0000-0000-0000-00000000000{nth}" for nth in (1, 2))
 LISTS = (
     *("accounts", "gaps", "coverage", "reconciliation", "reconciliationByMonth", "reconciliationBySubmission"),
-    *("mentionedAccounts", "unsharedLenders", "similarAccounts", "accountHolders", "basQuarters"),
+    *(
+        "mentionedAccounts",
+        "unsharedLenders",
+        "similarAccounts",
+        "repeatedSubmissions",
+        "accountHolders",
+        "basQuarters",
+    ),
 )
 
 
@@ -217,6 +224,19 @@ def test_an_account_that_stops_while_another_one_goes_on_is_a_reason(days: Seque
     reasons = completeness([*(row(day, "5") for day in days), *savings], 60)["reasons"]
     found = [each for each in reasons if each["code"] == "Completeness.AccountEnds"]
     assert [(each["subject"], each["effect"]) for each in found] == [(MAIN_ID, None)] * ends
+
+
+def test_submissions_that_matching_did_not_recognise_as_repeated_are_a_reason() -> None:
+    """Another source sends the same rows in other words and without balances."""
+    first = [row(day, f"{day + 1}", description=f"SALE {day}") for day in range(0, 80, 2)]
+    again = [{**each, "description": f"CREDIT {nth}", "received_seq": 2} for nth, each in enumerate(first)]
+    data = completeness([*first, *again[30:]], 90)
+    assert data["repeatedSubmissions"] == [{"accountId": MAIN_ID, "sameDays": 10}]
+    assert resolutions(data)["RepeatedSubmissions"] == "retract one of them, if they are the same"
+    few, others = again[36:], [row(2 * nth, f"{2 * nth + 1 + (nth % 3 > 0)}", received_seq=2) for nth in range(40)]
+    later = [row(day, "5", received_seq=2) for day in range(80, 90)]
+    for rows in (few, others, later):
+        assert completeness([*first, *rows], 90)["repeatedSubmissions"] == []
 
 
 def test_accounts_that_overlap_for_a_short_time_are_compared_in_that_time() -> None:

@@ -25,13 +25,16 @@ BANKS = ("Prospa", "PROSPA", "Bank B", None)
 
 
 def customer(random: Random, rows: int) -> list[Row]:
-    """Return rows of three accounts with transfers in all wordings, some paired, some accounts alike, sent in parts."""
+    """Return rows of three accounts with transfers in all wordings, some paired, sent in parts. Some accounts
+    and some submissions are alike."""
     most_days = random.choice((0, 20, 120, 460))
     details = [account(random, *each) for each in ((MAIN, "transaction"), (SAVINGS, "savings"), (LOAN, "loan"))]
     result = [a_row(random, most_days, random.choice(details)) for _ in range(rows)]
     if random.random() < 0.5:
         copied = [each for each in result if each["account_id"] == MAIN and random.random() < 0.8]
         result += [{**each, **details[1]} for each in copied]
+    if random.random() < 0.5:
+        result += [{**each, "received_seq": each["received_seq"] + 3} for each in result if random.random() < 0.8]
     return add_ids([{**each, "position": place} for place, each in enumerate(result)])
 
 

@@ -60,7 +60,7 @@ def _rows(checkout: Checkout) -> list[Row]:
                 "2.5",
             ),
             Row("collecting the tests, CPU s", _median_cpu(checkout, collect), "8"),
-            Row("an API process answers, wall s", _median_start(checkout, folder), "half"),
+            Row("an API process answers, wall s", _median_start(checkout, folder), "half of before"),
             Row("`make test` without caches, wall s", _time_tests(checkout), "300"),
         ]
 

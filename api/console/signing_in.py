@@ -143,8 +143,8 @@ def record_refusal(w: Writing, request: Request, user: User | None, *, counts: b
         audit.append(w, _actor(request, None), "User.SignInRefused", {}, now, outcome=Outcome.REFUSED)
         return
     locks = counts and users.count_failure(w, user, now)
-    by, ids = _actor(request, user), {"userId": user.user_id}
-    audit.append(w, by, "User.LockedOut" if locks else "User.SignInRefused", ids, now, outcome=Outcome.REFUSED)
+    actor, ids = _actor(request, user), {"userId": user.user_id}
+    audit.append(w, actor, "User.LockedOut" if locks else "User.SignInRefused", ids, now, outcome=Outcome.REFUSED)
 
 
 def _sign_in_by_link(request: Request, link: str) -> str | None:

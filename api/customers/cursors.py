@@ -38,12 +38,12 @@ def parse_cursor(value: Any) -> Cursor:
         return None, None
     try:
         content = urlsafe_b64decode(value + "=" * (-len(value) % 4))
-        by, descending, key, number = msgspec.msgpack.decode(
+        sort, descending, key, number = msgspec.msgpack.decode(
             content, type=tuple[Sort, bool, str | float | int | None, int]
         )
-        key = msgspec.convert(key, type=KINDS[by])
+        key = msgspec.convert(key, type=KINDS[sort])
     except msgspec.DecodeError as error:
         raise ValueError from error
     if not 0 <= number < BIGINT_END or (isinstance(key, int) and not 0 <= key < BIGINT_END) or "\0" in str(key):
         raise ValueError
-    return Order(by, descending=descending), Place(key, number)
+    return Order(sort, descending=descending), Place(key, number)

@@ -325,8 +325,8 @@ def require_found(caller: Caller, ids: Mapping[str, str], named: Iterable[Named]
                 each.find(caller, r, ids)
 
 
-def _id(name: str, of: str) -> Any:
-    return Path(alias=name, description=f"Id of the {of}.", json_schema_extra={"format": "uuid"})
+def _id(name: str, subject: str) -> Any:
+    return Path(alias=name, description=f"Id of the {subject}.", json_schema_extra={"format": "uuid"})
 
 
 CustomerId = Annotated[

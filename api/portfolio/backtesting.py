@@ -170,7 +170,9 @@ def render_page(store: Store, job: PortfolioJob, policy: StoredPolicy, days: Seq
     with store.db.reading() as r:
         compared = _compared_versions(r, policy, job)
         names = customers.find_names(r, job.client_id, {row["customerId"] for row in first})
-    about = _describe_backtest(job, compared, {str(of): name for of, name in names.items()}, store.settings.zone)
+    about = _describe_backtest(
+        job, compared, {str(customer_id): name for customer_id, name in names.items()}, store.settings.zone
+    )
     return page(days, about, first, changes.total)
 
 

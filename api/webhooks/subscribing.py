@@ -42,11 +42,11 @@ def temporary_subscriptions(
         local_receiver.withdraw(home)
 
 
-def is_reached(store: Store, receiver: Receiver, by: Subscription) -> bool:
+def is_reached(store: Store, receiver: Receiver, subscription: Subscription) -> bool:
     """Return whether a test event of the subscription arrives with a right signature, within REACHED_WITHIN_S."""
-    event = samples.build_sample_event(by, datetime.now(UTC))
+    event = samples.build_sample_event(subscription, datetime.now(UTC))
     with store.db.writing() as w:
-        outbox.enqueue_test(w, event, by.subscription_id)
+        outbox.enqueue_test(w, event, subscription.subscription_id)
     arrived = receiver.wait_for(lambda each: each.verified is True and each.body == event.body, REACHED_WITHIN_S)
     return arrived is not None
 

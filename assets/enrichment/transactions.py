@@ -214,7 +214,7 @@ def _write(store: Store, work: Work, inputs: _PassInput, computed: Computed) -> 
         ruleset_evaluation=ruleset_evaluation.evaluate_batch(store, computed.transactions, new_versions)
         if values
         else None,
-        yielding=not work.jobs,  # a run by hand has none: it leaves customers with unfinished jobs to those jobs
+        yielding=not work.jobs,  # a run by hand has none, and leaves customers to their unfinished jobs
     )
     with store.db.writing() as w:
         return commit_values(w, store.lake, result, datetime.now(UTC))

@@ -119,9 +119,9 @@ def _compare_day(
     backtest: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]
 ) -> tuple[pl.DataFrame, Tallies]:
     known = rows if moment.known_seq is None else select_as_known(rows, moment.known_seq)
-    by = moment.at if backtest.request.knowledge is Knowledge.THEN else None
+    until = moment.at if backtest.request.knowledge is Knowledge.THEN else None
     with backtest.store.db.reading() as r:
-        facts = Facts(known, moment.day, context.read_for_metrics(r, numbers, backtest.store.settings.zone, by))
+        facts = Facts(known, moment.day, context.read_for_metrics(r, numbers, backtest.store.settings.zone, until))
         stated = _attributes(r, backtest, moment, numbers)
         records = _records(r, backtest, moment, numbers)
     if backtest.before is not None:
@@ -137,9 +137,9 @@ def _compare_day(
 def _attributes(r: Reading, backtest: Backtest, moment: Moment, numbers: Sequence[int]) -> Attributes:
     """Return the customers' attributes that a plan reads."""
     read = {name for plan in backtest.plans for name in plan.labels("attribute")}
-    by = moment.at if backtest.request.knowledge is Knowledge.THEN else None
+    until = moment.at if backtest.request.knowledge is Knowledge.THEN else None
     stated: dict[int, dict[str, Attribute]] = {}
-    for number, each in attributes.find_current(r, numbers, by) if read else ():
+    for number, each in attributes.find_current(r, numbers, until) if read else ():
         if each.name in read:
             stated.setdefault(number, {})[each.name] = Attribute(each.value, each.expires_at)
     return stated

@@ -65,10 +65,10 @@ def _days(store: Store, request: Request, now: datetime) -> list[Day]:
     return [Day(day, day_end(day, store.settings.zone, now)) for day in every]
 
 
-def _read_histories(r: Reading, of: simulation.Simulation, numbers: Sequence[int]) -> AttributeHistories:
+def _read_histories(r: Reading, definition: simulation.Simulation, numbers: Sequence[int]) -> AttributeHistories:
     """Return the history of the customers' attributes that the ruleset reads."""
     past: dict[int, dict[str, list[AttributeChange]]] = {}
-    for number, each in attributes.find_changes(r, numbers, of.plan.attributes):
+    for number, each in attributes.find_changes(r, numbers, definition.plan.attributes):
         stated = AttributeChange(each.set_at, each.value, each.expires_at)
         past.setdefault(number, {}).setdefault(each.name, []).append(stated)
     return past

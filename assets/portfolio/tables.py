@@ -50,8 +50,10 @@ from storage.portfolio.maintenance import Task
 GROUP = "portfolio"
 
 
-def columns(of: tables.Columns) -> TableSchema:
-    return TableSchema([TableColumn(name, str(kind.base_type()), meaning) for name, (kind, meaning) in of.items()])
+def columns(described: tables.Columns) -> TableSchema:
+    return TableSchema(
+        [TableColumn(name, str(kind.base_type()), meaning) for name, (kind, meaning) in described.items()]
+    )
 
 
 buckets = StaticPartitionsDefinition([f"{bucket:02d}" for bucket in ALL])

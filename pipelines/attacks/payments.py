@@ -1,6 +1,9 @@
 """Attacks and lookalikes that add payments to an account: round trips, injections, circles, disguised loans.
 
 Each is written from its paragraph in `attacks.yaml`. Its defaults are our judgement of what an applicant would dare.
+
+Unless a function says otherwise, `share` is each sum as a share of a month's turnover, `count` how many sums there are,
+and `within` in how many days before the application they move.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,12 +50,7 @@ RELATIVES = ("Anna", "Peter", "Lena", "George", "Mary")
 def round_trip_related(
     applicant: Applicant, rng: Random, *, count: int = 4, share: Decimal = Decimal("0.3"), within: int = 60
 ) -> pl.DataFrame:
-    """Let one company of the same owner pay invoices, and pay another, or the owner, as much a day or two later.
-
-    Args:
-        share: each receipt, as a share of a month's turnover.
-        within: days before the application in which all of this happens.
-    """
+    """Let one company of the same owner pay invoices. A day or two later, pay as much to another, or to the owner."""
     writer = PaymentWriter(applicant, rng)
     payer, *payees = _related_parties(applicant, rng)
     movements: list[Movement] = []

@@ -88,13 +88,13 @@ def _policy(ruleset: Data) -> Data:
     }
 
 
-def _part(of: Data, name: str) -> Data:
-    value = of.get(name)
+def _part(parent: Data, name: str) -> Data:
+    value = parent.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _list_member(of: Data, name: str) -> list[Any]:
-    value = of.get(name)
+def _list_member(parent: Data, name: str) -> list[Any]:
+    value = parent.get(name)
     return value if isinstance(value, list) else []
 
 

@@ -16,20 +16,20 @@ Data = dict[str, Any]
 _OF_ONE = ("one_of", "is_true", "is_known")  # operators with one operand
 
 
-def describe_firing(plan: MonitoringPlan, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
+def describe_firing(plan: MonitoringPlan, planned: PlannedRuleset, planned_rule: PlannedRule, row: Row) -> Data:
     """Return a rule's description, as part of a match's record.
 
     Args:
         row: the customer's values of the columns that the rule reads.
     """
-    rule = of.rule
+    rule = planned_rule.rule
     return {
         "code": rule.code,
         "message": rule.message,
         "severity": rule.severity,
         "recommendedActions": list(rule.recommended_actions),
-        "read": [_describe_reading(plan, planned, leaf, row) for leaf in plan.leaves_below(of.condition)],
-        "trace": list(_comparisons(plan, planned, of.condition, row)),
+        "read": [_describe_reading(plan, planned, leaf, row) for leaf in plan.leaves_below(planned_rule.condition)],
+        "trace": list(_comparisons(plan, planned, planned_rule.condition, row)),
     }
 
 

@@ -116,7 +116,9 @@ class Simulated:
     firings: pl.DataFrame
 
 
-def simulate(of: Simulation, transactions: pl.DataFrame, past: AttributeHistories, keep: int) -> Iterator[Simulated]:
+def simulate(
+    simulation: Simulation, transactions: pl.DataFrame, past: AttributeHistories, keep: int
+) -> Iterator[Simulated]:
     """Simulate the customers, group by group.
 
     Args:
@@ -124,10 +126,10 @@ def simulate(of: Simulation, transactions: pl.DataFrame, past: AttributeHistorie
         past: the history of their attributes.
         keep: the number of firings to list; further ones are only counted.
     """
-    rows = transactions.filter(not_retracted(), pl.col("date") <= of.days[-1].date)
-    all_snapshots = snapshots(rows, of.ruleset, of.plan.metrics, past, of.days)
+    rows = transactions.filter(not_retracted(), pl.col("date") <= simulation.days[-1].date)
+    all_snapshots = snapshots(rows, simulation.ruleset, simulation.plan.metrics, past, simulation.days)
     for group in _group_customers(all_snapshots):
-        part = _simulate_group(of, rows, group, past, keep)
+        part = _simulate_group(simulation, rows, group, past, keep)
         keep -= part.firings.height
         yield part
 
@@ -156,47 +158,49 @@ def _group_customers(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _simulate_group(
-    of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: AttributeHistories, keep: int
+    simulation: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: AttributeHistories, keep: int
 ) -> Simulated:
     theirs = rows.filter(pl.col(BY_CUSTOMER).is_in(group[BY_CUSTOMER].unique().implode()))
-    plain = Facts(theirs, of.days[-1].date)
+    plain = Facts(theirs, simulation.days[-1].date)
     parts = [
-        _observe_snapshots(of, plain, part, past)
-        for part in split_snapshots(plain, group, of.reach, balances=of.reads_balances)
+        _observe_snapshots(simulation, plain, part, past)
+        for part in split_snapshots(plain, group, simulation.reach, balances=simulation.reads_balances)
     ]
     seen = pl.concat(part.outcomes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
     outcomes = seen.join(group, on="snapshot", validate="m:1")
     causes = pl.concat(part.causes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
-    fired = _find_firings(of, outcomes)
+    fired = _find_firings(simulation, outcomes)
     return Simulated(
         {
             "evaluated": outcomes.select(customers=pl.col(BY_CUSTOMER).n_unique()),
             "days": _tally_days(outcomes),
             "causes": _tally_causes(causes.join(group, on="snapshot", validate="m:1")),
             "fired": _count_firings(fired),
-            "starts": _tally_starts(fired, of.days[0].date),
+            "starts": _tally_starts(fired, simulation.days[0].date),
             MOST_EVENTS: _most_events(_count_by_customer(fired)),
         },
-        _list_firings(of, fired.head(keep), parts),
+        _list_firings(simulation, fired.head(keep), parts),
     )
 
 
 # Snapshots
 
 
-def _observe_snapshots(of: Simulation, plain: Facts, part: pl.DataFrame, past: AttributeHistories) -> Observations:
+def _observe_snapshots(
+    simulation: Simulation, plain: Facts, part: pl.DataFrame, past: AttributeHistories
+) -> Observations:
     """Evaluate some snapshots. Each counts as a customer, with the snapshot's number as the customer's number."""
-    facts = FactsOfDays(plain, part, of.reach)
-    stated, now = _attributes_of_snapshots(of, part, past), of.days[-1].at
+    facts = FactsOfDays(plain, part, simulation.reach)
+    stated, now = _attributes_of_snapshots(simulation, part, past), simulation.days[-1].at
     return observe_figures(
-        of.plan, compute_figures(of.plan, facts, part["snapshot"].to_list(), stated, now), stated, now
+        simulation.plan, compute_figures(simulation.plan, facts, part["snapshot"].to_list(), stated, now), stated, now
     )
 
 
-def _attributes_of_snapshots(of: Simulation, part: pl.DataFrame, past: AttributeHistories) -> Attributes:
+def _attributes_of_snapshots(simulation: Simulation, part: pl.DataFrame, past: AttributeHistories) -> Attributes:
     """Return for each snapshot the attributes that the ruleset reads."""
-    at = {day.date: day.at for day in of.days}
-    read = of.plan.attributes
+    at = {day.date: day.at for day in simulation.days}
+    read = simulation.plan.attributes
     return {
         snapshot: {
             name: attribute_at(changes, at[day]) for name, changes in past.get(number, {}).items() if name in read
@@ -208,7 +212,7 @@ def _attributes_of_snapshots(of: Simulation, part: pl.DataFrame, past: Attribute
 # Days
 
 
-def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
+def _find_firings(simulation: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the firings: customer, `rule`, `date` and the `snapshot` of that date; rules in the document's order.
 
     A condition that is unknown, or unchanged since it was last known, neither fires nor resets a rule. So only days
@@ -217,21 +221,23 @@ def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     known = outcomes.filter(pl.col("holds").is_not_null())
     before = pl.col("holds").shift().over(BY_CUSTOMER, "rule", order_by="date")
     turned = known.filter(before.ne_missing(pl.col("holds")))
-    again = of.plan.repeats.filter(pl.col("repeat_after_days").is_not_null())
+    again = simulation.plan.repeats.filter(pl.col("repeat_after_days").is_not_null())
     still = known.filter("holds").join(again, on=("ruleset_id", "rule"), how="semi")
     every = still.with_columns(date=pl.date_ranges("date", "until", closed="left")).explode("date", empty_as_null=False)
     seen = pl.concat([turned, every.join(turned, on=(BY_CUSTOMER, "rule", "date"), how="anti")])
     firing, fired = pl.DataFrame(schema=FIRING), [pl.DataFrame(schema={**FIRING, "date": pl.Date()})]
     for (day,), of_day in sorted(seen.partition_by("date", as_dict=True).items()):
         now = datetime.combine(day, time.min, UTC)
-        transitions = compute_transitions(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
+        transitions = compute_transitions(
+            of_day.select(OUTCOMES.names()), firing, simulation.plan.repeats, day, str(UTC)
+        )
         new = transitions.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
         replaced = pl.concat([transitions.reset, transitions.fired])
         firing = pl.concat([firing.join(replaced, on=replaced.columns, how="anti"), new])
         fired.append(new.with_columns(date=pl.lit(day)))
     key = (BY_CUSTOMER, "ruleset_id", "rule", "date")
     found = pl.concat(fired).join(seen.select(*key, "snapshot"), on=key, validate="1:1")
-    return found.select(BY_CUSTOMER, "date", "snapshot", pl.col("rule").cast(pl.Enum(of.codes))).sort(
+    return found.select(BY_CUSTOMER, "date", "snapshot", pl.col("rule").cast(pl.Enum(simulation.codes))).sort(
         BY_CUSTOMER, "date", "rule"
     )
 
@@ -294,17 +300,17 @@ def _count_by_customer(fired: pl.DataFrame) -> pl.DataFrame:
     return by_rule.select(CUSTOMERS.names()).cast(CUSTOMERS)
 
 
-def _list_firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observations]) -> pl.DataFrame:
-    read = [text for part in parts for text in _readings_as_json(of, part, fired)]
+def _list_firings(simulation: Simulation, fired: pl.DataFrame, parts: Sequence[Observations]) -> pl.DataFrame:
+    read = [text for part in parts for text in _readings_as_json(simulation, part, fired)]
     return fired.with_columns(pl.col("rule").cast(pl.String), read=pl.Series(read, dtype=pl.String)).select(
         FIRINGS.names()
     )
 
 
-def _readings_as_json(of: Simulation, part: Observations, fired: pl.DataFrame) -> Iterator[str]:
+def _readings_as_json(simulation: Simulation, part: Observations, fired: pl.DataFrame) -> Iterator[str]:
     """Yield as JSON what the firings in a part's snapshots read; a part's snapshots have consecutive numbers."""
     snapshots = part.evaluated[BY_CUSTOMER]
     mine = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))
     for snapshot, rule in mine.select("snapshot", pl.col("rule").cast(pl.String)).iter_rows():
-        [described] = part.describe_firings(snapshot, of.ruleset_id, [rule])["rules"]
+        [described] = part.describe_firings(snapshot, simulation.ruleset_id, [rule])["rules"]
         yield _encode(described["read"]).decode()

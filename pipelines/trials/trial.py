@@ -19,8 +19,8 @@ TRIED = pl.Schema(
     {
         "subject": pl.UInt32(),  # its index
         "manipulation": pl.String(),  # slug, or UNTOUCHED
-        "has_evidence": pl.Boolean(),  # for the attack; null if there is no attack
-        "defaults": pl.Boolean(),
+        "has_evidence": pl.Boolean(),  # whether the ledger has evidence of the attack; null without an attack
+        "defaults": pl.Boolean(),  # whether the customer did later; null if unknown
         "lacks_account": pl.Boolean(),
         **{name: kind for name, kind in RATED.items() if name != "customer_number"},
     }

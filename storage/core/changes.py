@@ -1,9 +1,9 @@
 """Wait until the database changes. A change is noticed within tens of milliseconds, at little cost.
 
 SQLite counts other connections' commits in `PRAGMA data_version`. Reading it takes microseconds, so checking it every
-20 ms is cheaper than any queue. On PostgreSQL every writing transaction ends with a NOTIFY. Those of 20 ms are reported
-together, or a busy service would spend much of its time on watching itself. If there is none for some time, the network
-may be down, so the connection is then checked.
+20 ms is cheaper than any queue. On PostgreSQL every writing transaction ends with a NOTIFY. Commits within
+20 ms are reported together, or a busy service would spend much of its time on watching itself. If no NOTIFY comes for
+some time, the network may be down, so the connection is checked.
 """
 
 import sqlite3

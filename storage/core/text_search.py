@@ -32,29 +32,29 @@ def install_extension(metadata: MetaData) -> None:
     event.listen(metadata, "before_create", DDL(_PG_TRGM).execute_if(dialect="postgresql"))
 
 
-def index_parts(of: Table, key: str, text: str) -> None:
+def index_parts(indexed: Table, key: str, text: str) -> None:
     """Index the parts of a column's text. `key` is the table's integer key."""
-    of.info[_INFO] = (key, text)
-    names = {"table": of.name, "key": key, "text": text, "index": _index_name(of)}
+    indexed.info[_INFO] = (key, text)
+    names = {"table": indexed.name, "key": key, "text": text, "index": _index_name(indexed)}
     changes = {"add": _ADD.format(**names), "remove": _REMOVE.format(**names)}
     for statement in _ON_SQLITE:
-        event.listen(of, "after_create", DDL(statement.format(**names, **changes)).execute_if(dialect="sqlite"))
-    event.listen(of, "after_drop", DDL(f"DROP TABLE {_index_name(of)}").execute_if(dialect="sqlite"))
-    event.listen(of, "after_create", DDL(_ON_POSTGRESQL.format(**names)).execute_if(dialect="postgresql"))
+        event.listen(indexed, "after_create", DDL(statement.format(**names, **changes)).execute_if(dialect="sqlite"))
+    event.listen(indexed, "after_drop", DDL(f"DROP TABLE {_index_name(indexed)}").execute_if(dialect="sqlite"))
+    event.listen(indexed, "after_create", DDL(_ON_POSTGRESQL.format(**names)).execute_if(dialect="postgresql"))
 
 
-def filter_by_part(r: Connection, query: _Query, of: Table, part: str) -> _Query:
+def filter_by_part(r: Connection, query: _Query, indexed: Table, part: str) -> _Query:
     """Limit a query of an indexed table to the rows whose text contains the casefolded part, found by the index."""
-    key, text = of.info[_INFO]
+    key, text = indexed.info[_INFO]
     if r.dialect.name == "postgresql":
         searched = _searched_trigrams(part)
-        whole = () if searched == [part] else (contains(r, of, part),)
-        return query.where(*(of.c[text].contains(words, autoescape=True) for words in searched), *whole)
-    name = _index_name(of)
+        whole = () if searched == [part] else (contains(r, indexed, part),)
+        return query.where(*(indexed.c[text].contains(words, autoescape=True) for words in searched), *whole)
+    name = _index_name(indexed)
     parts = table(name, column("rowid"), column(name))
     phrase = '"' + part.replace('"', '""') + '"'
     # With the index of the rowid, SQLite may look for the phrase once for each row of the table instead of once.
-    return query.join(parts, without_index(r, parts.c.rowid) == of.c[key]).where(parts.c[name].op("MATCH")(phrase))
+    return query.join(parts, without_index(r, parts.c.rowid) == indexed.c[key]).where(parts.c[name].op("MATCH")(phrase))
 
 
 def _searched_trigrams(part: str) -> list[str]:
@@ -66,13 +66,13 @@ def _searched_trigrams(part: str) -> list[str]:
     return [f"{word[-SHORTEST:]} {following[:SHORTEST]}" for word, following in pairwise(part.split(" "))] or [part]
 
 
-def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
+def contains(r: Connection, indexed: Table, part: str) -> ColumnElement[bool]:
     """Return the condition that a row's indexed text contains the casefolded part, to be checked without the index."""
-    _, text = of.info[_INFO]
+    _, text = indexed.info[_INFO]
     find = func.strpos if r.dialect.name == "postgresql" else func.instr
     # PostgreSQL assumes that most rows fulfil `!= 0`. Therefore it scans the index that gives the list's order.
-    return find(of.c[text], part) != 0
+    return find(indexed.c[text], part) != 0
 
 
-def _index_name(of: Table) -> str:
-    return f"{of.name}_parts"
+def _index_name(indexed: Table) -> str:
+    return f"{indexed.name}_parts"

@@ -262,7 +262,10 @@ _LAST_SUBMISSION = (
     .scalar_subquery()
 )
 _STORED = [
-    of.c[name] for name in Summary.__dataclass_fields__ for of in (customers, customer_summaries) if name in of.c
+    table.c[name]
+    for name in Summary.__dataclass_fields__
+    for table in (customers, customer_summaries)
+    if name in table.c
 ]
 _SHOWN: AnySelect = (
     select(

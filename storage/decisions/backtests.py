@@ -89,7 +89,7 @@ def latest_of_version(r: Reading, policy_id: UUID, version: int) -> UUID | None:
 
 
 def latest_records(
-    r: Reading, policy_id: UUID, customer_numbers: Sequence[int], by: datetime, challenger: int | None = None
+    r: Reading, policy_id: UUID, customer_numbers: Sequence[int], until: datetime, challenger: int | None = None
 ) -> dict[int, tuple[Recorded, ...]]:
     """Return the record of each customer's last decision by the policy up to a time, without what-ifs.
 
@@ -109,7 +109,7 @@ def latest_records(
             evaluations.c.customer_number.in_(list(customer_numbers)),
             evaluations.c.shadow_of.is_(None),
             evaluations.c.what_if.is_(False),
-            evaluations.c.at <= by,
+            evaluations.c.at <= until,
         )
         .group_by(evaluations.c.customer_number)
     )

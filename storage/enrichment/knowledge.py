@@ -88,8 +88,8 @@ def _load_for_clients(
     for number, client_id in clients.items():
         if client_id in used:
             users[used[client_id]].add(number)
-    loaded = ((frozenset(of), load(key)) for key, of in sorted(users.items()))
-    return [Activated(of, value) for of, value in loaded if value is not None]
+    loaded = ((frozenset(users_of_it), load(key)) for key, users_of_it in sorted(users.items()))
+    return [Activated(users_of_it, value) for users_of_it, value in loaded if value is not None]
 
 
 def _load_lists(r: Reading, key: tuple[UUID, int]) -> Lists | None:

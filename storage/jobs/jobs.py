@@ -300,16 +300,16 @@ def received_at() -> ColumnElement[datetime]:
     return func.coalesce(jobs.c.landed_at, jobs.c.created_at)
 
 
-def find_last_received(r: Reading, customer: Customer, by: datetime) -> int:
+def find_last_received(r: Reading, customer: Customer, until: datetime) -> int:
     """Return the `received_seq` of the customer's last job received up to a time; 0 if there is none."""
-    mine = (jobs.c.customer_number == customer.number, received_at() <= by)
+    mine = (jobs.c.customer_number == customer.number, received_at() <= until)
     last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
     return last
 
 
-def find_last_received_of_all(r: Reading, by: datetime) -> int:
+def find_last_received_of_all(r: Reading, until: datetime) -> int:
     """Return the `received_seq` of the last job of any customer received up to a time; 0 if there is none."""
-    query = select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(received_at() <= by)
+    query = select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(received_at() <= until)
     last: int = r.execute(query).scalar_one()
     return last
 

@@ -75,11 +75,11 @@ def read_current(r: Reading, customer: Customer) -> list[Attribute]:
 
 
 def find_current(
-    r: Reading, customer_numbers: Iterable[int], by: datetime | None = None
+    r: Reading, customer_numbers: Iterable[int], until: datetime | None = None
 ) -> list[tuple[int, Attribute]]:
     """Return the customers' attributes, including expired ones, now or at a time, by customer number and name."""
     of_them = attributes.c.customer_number.in_(list(customer_numbers))
-    mine = of_them if by is None else and_(of_them, attributes.c.set_at <= by)
+    mine = of_them if until is None else and_(of_them, attributes.c.set_at <= until)
     last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.customer_number, attributes.c.name)
     query = select(attributes).where(attributes.c.number.in_(last), attributes.c.value.is_not(None))
     rows = r.execute(query.order_by(attributes.c.customer_number, attributes.c.name))

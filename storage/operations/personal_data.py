@@ -212,8 +212,8 @@ class _LakeSearch:
         for upload in self._store.lake.list_uploads():
             with self._store.db.reading() as r:
                 customers = find_customers_by_path(r, [upload.path]).get(upload.path, [])
-            of = f", of customer {', '.join(map(str, customers))}" if customers else ""
-            note = f"began {_time(upload.began)}{of}; its parts can't be read"
+            owners = f", of customer {', '.join(map(str, customers))}" if customers else ""
+            note = f"began {_time(upload.began)}{owners}; its parts can't be read"
             yield Trace(UPLOADS, upload.path, Finding.UNREADABLE, note)
 
     def search_cache(self) -> Iterator[Trace]:

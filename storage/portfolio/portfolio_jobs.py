@@ -362,21 +362,21 @@ def _is_listed_by(kind: Kind, value: str | None) -> pl.Expr:
     return column.is_not_null() if value is None else column.cast(pl.String) == value
 
 
-def read_rows(lake: Lake, of: Listing, page: Page | None) -> Iterator[pl.DataFrame]:
+def read_rows(lake: Lake, listing: Listing, page: Page | None) -> Iterator[pl.DataFrame]:
     """Yield a page's rows in pieces, in the order of the slices. Only files with rows of the page are read.
 
     Raises:
         Corrupt: a file is damaged.
     """
     first = 0 if page is None else page.offset
-    left = of.total - first if page is None else min(page.count, of.total - first)
-    for path, sha256, count in of.files:
+    left = listing.total - first if page is None else min(page.count, listing.total - first)
+    for path, sha256, count in listing.files:
         if count <= first:
             first -= count
             continue
         if left <= 0:
             return
-        rows = pl.scan_parquet(lake.verified_path(path, sha256)).filter(of.wanted).slice(first, left).collect()
+        rows = pl.scan_parquet(lake.verified_path(path, sha256)).filter(listing.wanted).slice(first, left).collect()
         yield from rows.iter_slices(ROWS_AT_ONCE)
         first, left = 0, left - rows.height
 

@@ -67,11 +67,11 @@ def read_current(r: Reading, customer: Customer) -> list[Resolution]:
 
 
 def find_in_force(
-    r: Reading, customer_numbers: Iterable[int], by: datetime | None = None
+    r: Reading, customer_numbers: Iterable[int], until: datetime | None = None
 ) -> list[tuple[int, Resolution]]:
     """Return the customers' resolutions in force, now or at a time, each with the customer's number."""
     of_them = resolutions.c.customer_number.in_(list(customer_numbers))
-    mine = of_them if by is None else and_(of_them, resolutions.c.made_at <= by)
+    mine = of_them if until is None else and_(of_them, resolutions.c.made_at <= until)
     key = (resolutions.c.customer_number, resolutions.c.key)
     last = select(func.max(resolutions.c.number)).where(mine).group_by(*key)
     query = select(resolutions).where(resolutions.c.number.in_(last), resolutions.c.reason.is_not(None))

@@ -153,7 +153,7 @@ def change(w: Writing, client_id: UUID, subscription_id: UUID, changes: Mapping[
 
 
 def pause(
-    w: Writing, client_id: UUID | None, subscription_id: UUID, by: str, now: datetime
+    w: Writing, client_id: UUID | None, subscription_id: UUID, who: str, now: datetime
 ) -> tuple[Subscription, bool]:
     """Pause a subscription: deliveries wait from now on; those in progress still end.
 
@@ -168,7 +168,7 @@ def pause(
     """
     changes = _lock(w, client_id, subscription_id).paused_at is None
     if changes:
-        w.execute(_this(subscription_id).values(paused_at=now, paused_by=by))
+        w.execute(_this(subscription_id).values(paused_at=now, paused_by=who))
     return get(w, client_id, subscription_id), changes
 
 

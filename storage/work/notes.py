@@ -54,8 +54,8 @@ def _require_own(r: Reading, customer: Customer, new: NewNote) -> None:
         ("/evaluationId", new.evaluation_id, evaluation.evaluation_id, evaluation.customer_number),
         ("/matchId", new.match_id, match.match_id, match.customer_number),
     )
-    for pointer, given, column, of in subjects:
-        if given is not None and r.execute(select(of).where(column == given)).scalar() != customer.number:
+    for pointer, given, id_column, owner in subjects:
+        if given is not None and r.execute(select(owner).where(id_column == given)).scalar() != customer.number:
             fault = Fault(pointer, "Note.UnknownSubject", "The customer has no evaluation or match with this id.")
             raise InvalidRequest(fault.code, fault.message, (fault,))
 

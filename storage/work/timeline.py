@@ -136,8 +136,8 @@ def _source(
     kind: EntryKind, table: Table, at: str, *shown: str, who: str | None = None, tie: str = "number"
 ) -> _Source:
     """Return the source of a table that has a row for each entry, by the names of its columns."""
-    columns, by = table.c, _NOBODY if who is None else table.c[who].label("who")
-    query = select(by, *(columns[name] for name in shown)).where(columns[at].is_not(None))
+    columns, actor = table.c, _NOBODY if who is None else table.c[who].label("who")
+    query = select(actor, *(columns[name] for name in shown)).where(columns[at].is_not(None))
     return _Source(kind, query, columns.customer_number, columns[at], columns[tie])
 
 

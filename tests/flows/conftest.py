@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def lake() -> Iterator[None]:
-    """With STORE=s3, all services have their lake in one bucket, as nobody lists it, of an unreliable emulator."""
+    """With STORE=s3, let all services share a bucket, which none of them lists, of an unreliable emulator."""
     if os.environ.get("STORE") != "s3":
         yield
         return

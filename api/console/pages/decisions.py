@@ -178,7 +178,7 @@ async def _decision_page(
         limits=answer["computedLimits"],
         products={each["productId"]: each["name"] for each in answer["products"]},
         attributes=answer["attributes"],
-        formats={of: format_ for of, (_, format_) in titles.items()},
+        formats={leaf: format_ for leaf, (_, format_) in titles.items()},
         metrics=[
             {**metric, **record["metrics"][metric["slug"]]}
             for metric in policy["metrics"]
@@ -252,7 +252,7 @@ def _change(found: Mapping[str, Any], named: tuple[str, str | None]) -> dict[str
 def _rule(traced: Mapping[str, Any], titles: Titles, messages: Mapping[str, str]) -> dict[str, Any]:
     """Return a traced rule with its message, and with the values that its condition read, each once."""
     read = {(kind, name): value for kind, name, value in _read(traced["condition"])}
-    values = [(*titles[of], value) for of, value in read.items()]
+    values = [(*titles[leaf], value) for leaf, value in read.items()]
     code = traced["code"]
     return {"code": code, "message": messages[code], "counted": traced["counted"], "read": values}
 

@@ -73,7 +73,7 @@ class SummariesQuery(Paging):
         choice_parameter(
             "sort",
             "Customer.InvalidSort",
-            [sign + by for by in Sort for sign in ("", "-")],
+            [sign + sort for sort in Sort for sign in ("", "-")],
             "Order, with `-` descending. Customers without the value count as the lowest.",
         ),
     ] = Sort.CREATED

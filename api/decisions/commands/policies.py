@@ -131,7 +131,7 @@ def list_policies(
         if client is not None:
             stored_policies.require_enabled(r, client)
         clients = [each.client_id for each in keys.find_clients(r)] if client is None else [client]
-        found = [each for of in clients for each in stored_policies.find_with_newest(r, of)]
+        found = [each for one in clients for each in stored_policies.find_with_newest(r, one)]
     records = [{"clientId": stored.client_id, **_record(stored, version)} for stored, version in found]
     columns = ("slug", "version", "state", "isArchived", "dateCreated")
     print_records(records, as_json=as_json, empty="No policies yet: see tidemark policies examples.", columns=columns)

@@ -232,7 +232,7 @@ def models(as_json: AsJson = False) -> None:
         if model.model_id in uses.values():
             warn_of_taxonomy(model.model_id, model.facts)
     records = [
-        _describe_model(model, sorted(str(by) for by, used in uses.items() if used == model.model_id))
+        _describe_model(model, sorted(str(user) for user, used in uses.items() if used == model.model_id))
         for model in found
     ]
     columns = ("modelId", "name", "calibration", "auc", "better", "usedFor", "dateCreated")

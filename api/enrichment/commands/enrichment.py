@@ -260,7 +260,7 @@ def _compare_on_files(files: Sequence[ExportFile], own: OwnRules, currency: str 
 
 
 def _with_rules(own: OwnRules | None, known: Knowledge) -> Knowledge:
-    """Read all customers by these rules, or by the shipped ones alone."""
+    """Return the knowledge with these rules for all customers, or with the shipped ones alone."""
     return replace(known, lists=None if own is None else own.lists, own_lists=())
 
 

@@ -86,7 +86,7 @@ def list_rulesets(
         if client is not None:
             keys.require_client(r, client)
         clients = [each.client_id for each in keys.find_clients(r)] if client is None else [client]
-        found = [each for of in clients for each in stored_rulesets.find(r, of, include_archived=archived).items]
+        found = [each for one in clients for each in stored_rulesets.find(r, one, include_archived=archived).items]
         records = [{**_record(each), **_sums(r, each, store.settings)} for each in found]
     columns = ("slug", "active", "rules", "observed", "unknown", "fired", "firedNow")
     print_records(records, as_json=as_json, empty="No rulesets yet: see tidemark rulesets library.", columns=columns)
@@ -189,7 +189,7 @@ def adopt(
 
 @rulesets.command("matches")
 def list_matches(
-    client: Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")],
+    client: ForClient,
     customer: Annotated[
         UUID | None, typer.Option(parser=ids.CUSTOMER, metavar="ID", help="Only this customer.")
     ] = None,
@@ -202,9 +202,9 @@ def list_matches(
     Example: tidemark rulesets matches --client 2f0c… --ruleset after-the-loan
     """
     with opened_store() as store, store.db.reading() as r:
-        of = None if customer is None else customers.get(r, client, customer)
-        by = None if ruleset is None else stored_rulesets.with_slug(r, client, ruleset)
-        found = rule_matches.find(r, client, customer=of, ruleset=by, page=Page(1, limit)).items
+        only_customer = None if customer is None else customers.get(r, client, customer)
+        only_ruleset = None if ruleset is None else stored_rulesets.with_slug(r, client, ruleset)
+        found = rule_matches.find(r, client, customer=only_customer, ruleset=only_ruleset, page=Page(1, limit)).items
         records = list(describe_matches(r, found)) if as_json else [_line(each) for each in found]
     columns = ("matchId", "ruleset", "customerId", "dateMatched", "rules")
     print_records(records, as_json=as_json, empty="Nothing has matched.", columns=columns)
@@ -222,7 +222,7 @@ def _save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
     except NotFound:
         return _create(w, client, ruleset, moment)
     saved = stored_rulesets.replace(w, stored, ruleset, OPERATOR.who, moment)
-    if saved.updated_at == moment:
+    if saved.updated_at == moment:  # an unchanged document makes no version
         _audit(w, "Ruleset.Replaced", saved, moment, version=str(saved.version))
     return saved
 
@@ -253,7 +253,7 @@ def _set_archived(
     moment = now()
     with opened_store() as store, store.db.writing() as w:
         stored = change(w, stored_rulesets.with_slug(w, client, slug), moment)
-        if stored.updated_at == moment:
+        if stored.updated_at == moment:  # it was not in this state already
             _audit(w, action, stored, moment)
     print_record(_record(stored), as_json=as_json)
 

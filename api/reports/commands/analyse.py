@@ -393,7 +393,7 @@ def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
     """Yield, for each file, its accounts, the counts of its lines, and how it was read."""
     for file in analysed.files:
         contents = file.contents
-        own = [number for number, (of, _) in enumerate(analysed.statements) if of is file]
+        own = [number for number, (source, _) in enumerate(analysed.statements) if source is file]
         rows = sum(each.rows.height for each in contents.statements) + contents.refused.height
         used = sum(analysed.used.get(number, 0) for number in own)
         unused = {why: sum(counts.get(number, 0) for number in own) for why, counts in analysed.unused.items()}

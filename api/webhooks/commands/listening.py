@@ -63,8 +63,8 @@ def listen(
     if settings.environment is not Environment.SANDBOX:
         raise complaint("webhooks of production never go to this machine: set TIDEMARK_ENVIRONMENT=sandbox")
     with opened_store() as store:
-        of = client or _only_client(store)
-        around = partial(_subscribing, store, of, event_type or list(EventType), as_json)
+        client_id = client or _only_client(store)
+        around = partial(_subscribing, store, client_id, event_type or list(EventType), as_json)
         receiver.listen(settings.home, port, secret or [], behaviour, out, as_json=as_json, meanwhile=around)
 
 

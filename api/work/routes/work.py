@@ -121,8 +121,8 @@ def list_alerts(caller: Worker, query: Annotated[AlertsQuery, Query()]) -> Respo
     with caller.reading() as r:
         customer = None if query.customer_id is None else caller.customer(r, str(query.customer_id))
         ruleset_id = None if query.ruleset_id is None else caller.ruleset(r, str(query.ruleset_id)).ruleset_id
-        of = {"state": query.state, "customer": customer, "ruleset_id": ruleset_id}
-        found = items.find_alerts(r, caller.client_id, caller.now, assignee=who, **of, page=query.requested_page())
+        which = {"state": query.state, "customer": customer, "ruleset_id": ruleset_id}
+        found = items.find_alerts(r, caller.client_id, caller.now, assignee=who, **which, page=query.requested_page())
     return stream_list("alerts", totals(found), _in_slices(caller, found.items))
 
 

@@ -25,14 +25,14 @@ from storage.work.timeline import EntryKind, Place
 DEFAULT_ENTRIES = 50
 
 
-def _subject(name: str, of: str) -> Rule:
+def _subject(name: str, subject: str) -> Rule:
     return Rule(
         optional(identifier),
         "Note.InvalidSubject",
         f"{name} must be a UUID.",
         {
             "anyOf": [{"type": "string", "format": "uuid"}, {"const": ""}, {"type": "null"}],
-            "description": f"The {of} that the note is about.",
+            "description": f"The {subject} that the note is about.",
         },
     )
 

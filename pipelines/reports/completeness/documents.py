@@ -2,7 +2,7 @@
 
 A statement issued by the bank for a period, with its opening and closing balance, is better evidence than a listing
 printed from online banking. A listing is better than an interim statement, which the bank may still change. The
-balances that each states are compared with those of the rows before its first day and at the end of its last.
+balances that a document states are compared with what the rows give before its first day and at the end of its last.
 
 A **signal** is something that forged files show, and some honest files too. It says what was found and on which page,
 and what would resolve it. It decides nothing and doesn't change the score. A statement whose balances don't prove its

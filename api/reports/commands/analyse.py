@@ -35,7 +35,7 @@ from api.intake.commands.exports import (
     show_refused,
     unreadable_rows,
 )
-from api.reports.commands.report_output import in_currency, save, show
+from api.reports.commands.report_output import hide_marks, in_currency, save, show
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
 from pipelines.enrichment.own_rules import OwnRules
@@ -355,7 +355,7 @@ def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
             as_of=facts.as_of,
             data_through=through if isinstance(through, date) else None,
             report_version=report.version,
-            data_json=report.compute(facts)["data"][0],
+            data_json=hide_marks(report.compute(facts)["data"][0], analysed.money.currency),
         )
         for kind, report in REPORTS.items()
     }
@@ -385,7 +385,9 @@ def _as_json(analysed: _Analysed) -> dict[str, Any]:
 
 
 def _with_units(data_json: str, currency: str) -> str:
-    units = re.sub(r'("unit":\s*")AUD\b', rf"\g<1>{currency}", data_json) if currency != CURRENCY else data_json
+    if currency == CURRENCY:
+        return data_json
+    units = re.sub(r'("unit":\s*")AUD\b', rf"\g<1>{currency}", hide_marks(data_json, currency))
     return in_currency(units, currency)
 
 

@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from rich.cells import cell_len
 from rich.markup import escape, render
 from rich.padding import Padding
@@ -18,6 +21,10 @@ from pipelines.reports.page import About, Member, page_content
 from storage.core.logs import printable
 
 GAP = "  "
+_HIDDEN_DOLLAR, _HIDDEN_CODE = "\ue000", "\ue001"  # characters for private use
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_OWN_TEXTS = frozenset({"message", "settledBy", "words", "sentence", "honestExplanation", "reason", "unit"})
 
 
 def save(text: str, html: Path | None, pdf: Path | None) -> None:
@@ -35,12 +42,32 @@ def save(text: str, html: Path | None, pdf: Path | None) -> None:
 def in_currency(text: str, currency: str, mark: str | None = None) -> str:
     """Rewrite a report's text, which is in Australian dollars, in the notation of another currency.
 
-    `mark` is put before figures; the default is the currency's code.
+    `mark` is put before figures; the default is the currency's code. What `hide_marks` hid is shown again.
     """
     if currency == CURRENCY:
         return text
     before = f"{currency} " if mark is None else mark
-    return re.sub(r"\$(?=[0-9])", before, re.sub(r"(?<=[0-9] )AUD\b", currency, text))
+    own = re.sub(r"\$(?=[0-9])", before, re.sub(r"(?<=[0-9] )AUD\b", currency, text))
+    return own.replace(_HIDDEN_DOLLAR, "$").replace(_HIDDEN_CODE, CURRENCY)
+
+
+def hide_marks(data_json: str, currency: str) -> str:
+    """Hide the marks of currencies in texts of a report's data that are not ours, such as descriptions of transactions.
+
+    `in_currency` must not rewrite them: "12.00 AUD" is what the bank printed.
+    """
+    return data_json if currency == CURRENCY else _encode(_hide(_decode(data_json), is_ours=False)).decode()
+
+
+def _hide(value: Any, *, is_ours: bool) -> Any:
+    match value:
+        case dict():
+            return {name: _hide(member, is_ours=name in _OWN_TEXTS) for name, member in value.items()}
+        case list():
+            return [_hide(item, is_ours=is_ours) for item in value]
+        case str() if not is_ours:
+            return value.replace("$", _HIDDEN_DOLLAR).replace(CURRENCY, _HIDDEN_CODE)
+    return value
 
 
 def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) -> None:

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
+from api.reports.commands.report_output import hide_marks, in_currency
 
 AS_OF = "2026-11-02"
 FIRST = date(2026, 5, 1)
@@ -280,6 +281,13 @@ def test_rows_that_are_not_posted_are_counted_and_named(tmp_path: Path) -> None:
     shown = run(file)
     assert f"card.csv: {len(ROWS) - authorised} of {len(ROWS)} rows used" in shown
     assert f"not used: {authorised} not posted yet" in shown
+
+
+def test_another_currency_is_written_in_our_texts_but_not_in_descriptions() -> None:
+    data = '{"tables":[{"amount":50.00,"description":"POWERCO 50 AUD ($40)"}],"message":"$50.00 repaid to A$AP"}'
+    written = in_currency(hide_marks(data, "NZD"), "NZD")
+    assert written == data.replace("$50.00", "NZD 50.00")
+    assert in_currency(hide_marks(data, "AUD"), "AUD") == data
 
 
 @whole_command

@@ -106,8 +106,9 @@ def _rows_of_other_client(served: Sequence[float], when: str, target: str = "") 
 
 
 def _measure_served_meanwhile(service: Service, attack: Future[Result]) -> tuple[Result, Sequence[float]]:
-    """Return the result of an attack, and the time of each request of another client meanwhile (s;
-    infinite if failed).
+    """Return the result of an attack, and the seconds that each request of another client took meanwhile.
+
+    A request that failed took infinitely long.
     """
     served = list[float]()
     while not attack.done():

@@ -140,8 +140,8 @@ class InZen:
         self._engine = zen.ZenEngine({"loader": {"type": "static", "content": {_KEY: _graph(table)}}})
 
     def verdicts(self, customers: Sequence[Given]) -> list[Verdict]:
-        described = (self._engine.evaluate(_KEY, each)["result"] for each in customers)
-        return [_verdict(each["outcome"], each.get("limit")) for each in described]
+        results = (self._engine.evaluate(_KEY, each)["result"] for each in customers)
+        return [_verdict(each["outcome"], each.get("limit")) for each in results]
 
 
 def _graph(table: Sequence[Cells]) -> dict[str, Any]:

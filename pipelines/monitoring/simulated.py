@@ -67,14 +67,14 @@ def _describe_rule(rule: MonitoringRule, rows: Mapping[str, Rows]) -> Data:
     }
 
 
-def _counts(rows: Mapping[str, Rows], months: Sequence[date], of_fired: date | None, code: str) -> Data:
+def _counts(rows: Mapping[str, Rows], months: Sequence[date], fired_month: date | None, code: str) -> Data:
     """Count a rule's firings, days and causes.
 
     Args:
         months: the months of days and causes.
-        of_fired: the month of firings; None: all months.
+        fired_month: the month of firings; None: all months.
     """
-    fired = _find_row(rows["fired"], of_fired, code)
+    fired = _find_row(rows["fired"], fired_month, code)
     days = [row for row in rows["days"] if row["rule"] == code and row["month"] in months]
     causes: dict[tuple[str, str, str], int] = {}
     for row in rows["causes"]:

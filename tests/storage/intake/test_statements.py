@@ -138,8 +138,8 @@ def test_segments_from_before_statements_existed_are_read(store: Store, now: dat
     place = place_of(store, number)
     older = pl.read_parquet(store.lake.root / place.path).drop("statement_id")
     stored = store.lake.put_frame("transactions/older.parquet", older)
-    was = replace(place, path=stored.path, sha256=stored.sha256)
-    for rows in (was.scan(store.lake), transactions.scan(store.lake, [was])):
+    older_place = replace(place, path=stored.path, sha256=stored.sha256)
+    for rows in (older_place.scan(store.lake), transactions.scan(store.lake, [older_place])):
         found = rows.collect()
         assert found.schema == TRANSACTIONS
         assert found["statement_id"].to_list() == [None, None]

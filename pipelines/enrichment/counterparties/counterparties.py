@@ -3,7 +3,8 @@
 `rules/counterparties/*.yaml` lists canonical names by purpose, with the phrases that statements use for them.
 `rules/purposes.yaml` gives the category of a payment to or from a counterparty of each purpose. The longest phrase
 wins: TYRO BUSINESS LOAN says more than TYRO. If the category depends on other words of the text, a rule in
-`rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty.
+`rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty. Names of those who collect
+through a clearing house are also found where their words are joined (DUKEENERGY), as its fields are short.
 
 A name that counts against a customer (`Purpose.is_adverse`) must be complete; only a lender's may be cut short
 (`cut_names`). A name that a person may have, too, needs a sign that the business is meant (`business_signs`), except in
@@ -32,6 +33,8 @@ _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside eve
 _SHOPS = frozenset(  # purposes of shops for people, whose names contain no trade such as PLUMBING
     ("entertainment", "fitness", "fuel", "groceries", "household", "meals", "personal_care", "personal_retail", "pets")
 )
+_JOINED = frozenset(("asset_finance", "energy", "insurer", "mortgage", "payroll_service", "telecommunications", "water"))
+MIN_JOINED = 10  # letters of a name whose words may be joined: shorter ones are often another word (our judgement)
 _KINDS = tuple(CounterpartyKind.categories)
 CONFIDENCE = 0.9  # our judgement: the name is certain, but what was bought there is less so
 NAMED = pl.Schema(
@@ -93,7 +96,7 @@ class Directory:
     """The lists of counterparties, prepared for the look-up."""
 
     def __init__(self, parties: Sequence[Party]) -> None:
-        saying = [(phrase, number) for number, party in enumerate(parties) for phrase in party.says]
+        saying = [(phrase, number) for number, party in enumerate(parties) for phrase in (*party.says, *_join(party))]
         wanted = dict(zip(saying, search_literals([phrase for phrase, _ in saying]), strict=True))
         # the first that is found wins
         saying.sort(key=lambda naming: (not parties[naming[1]].is_own, -len(wanted[naming]), wanted[naming]))
@@ -171,6 +174,15 @@ def _any_trade() -> str:
 @cache
 def _any_later_trade() -> str:
     return f" (?:{'|'.join(list_later_trades())}) "
+
+
+def _join(party: Party) -> Iterator[str]:
+    """Yield the names of a party with their words joined, where banks print them so."""
+    if party.purpose.slug in _JOINED and not party.is_own:
+        for phrase in party.says:
+            joined = phrase.replace(" ", "")
+            if joined != phrase and joined.rstrip("*").isalpha() and len(joined.rstrip("*")) >= MIN_JOINED:
+                yield joined
 
 
 def _guards(phrase: str, party: Party) -> tuple[str, bool, bool, bool, bool]:

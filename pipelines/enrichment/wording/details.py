@@ -51,6 +51,7 @@ _CARD = f"{EDGE}CARD" + any_of(
 _CARD_OF_LLOYDS = f"CD [0-9]{{4}}{EDGE}"
 _RECEIPT = rf"{EDGE}(?:RECEIPT(?: NO\.?)? |REF\.)[0-9]{{4,12}}{EDGE}"
 _BY_BANK_APP = f"(?:NETBANK|COMMBANK APP|COMMBIZ)(?: BPAY(?: [0-9]{{3,7}})?)?{EDGE}"  # with the biller's code
+_GLUED_PHONE = f"([A-Z]{{3}})({PHONE})"  # of America: CONSOLIDATED COMMUNICATIO844-968-7224
 _INVOICE = (
     f"{EDGE}INV"
     + any_of(r"(?:OICE)?S?(?: (?:NO\.?|NUMBER|NUM))?[ :#.-]{1,3}(?:[A-Z]{1,4}-?)?[0-9][0-9A-Z/-]{0,14}", "[0-9]{1,14}")
@@ -147,12 +148,17 @@ def _details() -> list[pl.Expr]:
 
 
 def _make_readable(texts: pl.Series) -> pl.Series:
-    """Remove invisible marks, and replace typographic signs by plain ones. Only the few non-ASCII texts are touched."""
+    """Remove invisible marks, replace typographic signs by plain ones, and separate a telephone number from a name.
+
+    Only the few texts that have such are touched.
+    """
     unusual = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
     seen = texts.gather(unusual).str.replace_all(f"[{_UNSEEN}]", "")
     for signs, plain in _TYPOGRAPHIC.items():
         seen = seen.str.replace_all(f"[{signs}]", plain)
-    return texts.clone().scatter(unusual, seen)
+    plain_texts = texts.clone().scatter(unusual, seen)
+    glued = plain_texts.str.contains(_GLUED_PHONE).arg_true()
+    return plain_texts.scatter(glued, plain_texts.gather(glued).str.replace(_GLUED_PHONE, "$1 $2"))
 
 
 def _add_account(frame: pl.LazyFrame) -> pl.LazyFrame:

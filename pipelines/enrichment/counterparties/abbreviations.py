@@ -1,8 +1,8 @@
 """Spell out words of businesses' names that terminals and banks abbreviate or cut: PLBG, IRRIGATI, GUEST HSE.
 
 The name of a business has 18 to 25 places in a card's line, so long words are shortened and the last one is often cut.
-`rules/abbreviations.yaml` lists words of trades, with what is printed instead. A cut last word that is not listed stands
-for a trade that a rule names by one word (EXTERMINATIN, HIBACH) if
+`rules/abbreviations.yaml` lists words of trades, with what is printed instead. A cut last word that is not listed
+stands for a trade that a rule names by one word (EXTERMINATIN, HIBACH) if
 
 - it has at least MIN_CUT letters, and is no word of our lists;
 - all words of rules and lists that begin so are trades of one category, or the same word with another ending.

@@ -8,7 +8,8 @@ else a payment must show is in the column `needs`:
 - `alone`: nothing follows the name but numbers, a legal form or a word such as STORE. Such a name consists of ordinary
   words, which others use, too.
 - `whole`: the same, or the payment is by card or in a shop, and nothing else follows the name but a place or words of
-  the payment. Such a name is a single word that is in none of our lists.
+  the payment. Such a name is a single word that is in none of our lists. By card, OF and a town may follow, too, as
+  behind franchises (CULVERS OF PIQUA).
 - `card`: the payment is by card or in a shop, and nothing else follows; a place may follow only if it is by card. Such
   a name has several trades, is short, or consists of people's names. Behind the shop's number, any words are the place.
 - `nothing`: the name is enough.
@@ -43,6 +44,7 @@ _STARTS = "^ "
 # What may follow a name that is whole; a number (`words_of`) is a shop's or a reference.
 _ENDS = any_of("0+", *SHOP_WORDS, "PLC|LTD|LIMITED|INC|LLC|DIRECT|DIR|COM|CO UK|CO NZ|COM AU|CO ZA")
 _NUMBERED = rf"^(?:{_ENDS} ){{0,2}}0+(?: [A-Z]+){{1,3}}$"  # GREGGS PLC 6397 ELLAND
+_OF_A_TOWN = "^OF(?: [A-Z]+){1,2}$"
 _PAYMENT_WORDS = "CARD|PURCHASE|REFUND|CONTACTLESS|PAYMENT|PAYPAL|APPLE PAY|GOOGLE PAY|ONLINE|MKTP|HTTPS|WWW"
 
 
@@ -110,10 +112,11 @@ def _shows_enough() -> pl.Expr:
     is_alone = _later_words().str.contains(_only(_ENDS))
     is_of_shop = at_a_shop & _later_words().str.contains(_only(any_of(_ENDS, any_place_word(), _PAYMENT_WORDS)))
     is_numbered = pl.col("is_by_card") & _later_words().str.contains(_NUMBERED)
+    is_franchise = pl.col("is_by_card") & _later_words().str.contains(_OF_A_TOWN)
     enough = {
         "alone": is_alone,
         "card": (is_of_shop & (is_alone | pl.col("is_by_card"))) | is_numbered,
-        "whole": is_alone | is_of_shop | is_numbered,
+        "whole": is_alone | is_of_shop | is_numbered | is_franchise,
         "nothing": pl.lit(value=True),
     }
     return pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())

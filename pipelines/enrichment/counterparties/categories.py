@@ -47,8 +47,34 @@ DECIDED = pl.Schema(
 )
 _WITHOUT_PURPOSE = (  # words that say nothing about a payment beside a person's name
     *("TO", "FROM", "MR", "MRS", "MS", "MISS", "DR", "AND", "THX", "THANKS", "THANK", "YOU", "CHEERS", "MATE", "TA"),
-    *("TRANSFER", "TFR", "TRF", "PAYMENT", "PYMT", "PMT", "CREDIT", "VIA", "MOBILE", "ON", "REF", "OSKO", "PAYID", "NPP"),
-    *("ZELLE", "INTERAC", "ETRANSFER", "RECEIVED", "SENT", "AUTODEPOSIT", "BANKING", "INTERNET", "ONLINE", "WITHDRAWAL"),
+    *(
+        "TRANSFER",
+        "TFR",
+        "TRF",
+        "PAYMENT",
+        "PYMT",
+        "PMT",
+        "CREDIT",
+        "VIA",
+        "MOBILE",
+        "ON",
+        "REF",
+        "OSKO",
+        "PAYID",
+        "NPP",
+    ),
+    *(
+        "ZELLE",
+        "INTERAC",
+        "ETRANSFER",
+        "RECEIVED",
+        "SENT",
+        "AUTODEPOSIT",
+        "BANKING",
+        "INTERNET",
+        "ONLINE",
+        "WITHDRAWAL",
+    ),
 )
 _DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where each layer's order begins
 

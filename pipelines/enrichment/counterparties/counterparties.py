@@ -8,8 +8,8 @@ through a clearing house are also found where their words are joined (DUKEENERGY
 
 A name that counts against a customer (`Purpose.is_adverse`) must be complete; only a lender's may be cut short
 (`cut_names`). A name that a person may have, too, needs a sign that the business is meant (`business_signs`), except in
-a client's own list. Both, and a shop's name of one word, are ignored if a word of `rules/trades.yaml` follows, because
-that makes it another business's name.
+a client's own list. Both, and the name of one word of a shop or of another firm without a trade in its name, are
+ignored if a word of `rules/trades.yaml` follows, because that makes it another business's name.
 """
 
 import re
@@ -33,7 +33,15 @@ _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside eve
 _SHOPS = frozenset(  # purposes of shops for people, whose names contain no trade such as PLUMBING
     ("entertainment", "fitness", "fuel", "groceries", "household", "meals", "personal_care", "personal_retail", "pets")
 )
-_JOINED = frozenset(("asset_finance", "energy", "insurer", "mortgage", "payroll_service", "telecommunications", "water"))
+_FIRMS = frozenset(  # purposes of others whose names contain no such trade: WESTFIELD PLUMBING is no landlord
+    (
+        *("advertising", "childcare", "donations", "education", "energy", "marketplace", "rent", "software"),
+        *("telecommunications", "water"),
+    )
+)
+_JOINED = frozenset(
+    ("asset_finance", "energy", "insurer", "mortgage", "payroll_service", "telecommunications", "water")
+)
 MIN_JOINED = 10  # letters of a name whose words may be joined: shorter ones are often another word (our judgement)
 _KINDS = tuple(CounterpartyKind.categories)
 CONFIDENCE = 0.9  # our judgement: the name is certain, but what was bought there is less so
@@ -51,7 +59,7 @@ NAMED = pl.Schema(
 )
 _GUARDED = pl.Schema(
     {"name": pl.String(), "purpose": pl.String()}
-    | dict.fromkeys(("is_adverse", "is_shop", "is_personal", "is_joined"), pl.Boolean())
+    | dict.fromkeys(("is_adverse", "is_shop", "is_firm", "is_personal", "is_joined"), pl.Boolean())
 )
 _PARTIES = pl.Schema(
     {"party": pl.UInt32(), **{name: kind for name, kind in NAMED.items() if name not in ("text_number", "phrase")}}
@@ -107,7 +115,7 @@ class Directory:
         guarded = [(wanted[naming].rstrip(), *_guards(naming[0], parties[naming[1]])) for naming in saying]
         ranked = pl.DataFrame(guarded, _GUARDED, orient="row").with_row_index("rank")
         self._guarded = ranked.filter(pl.col("is_adverse") | pl.col("is_personal"))
-        self._shops = ranked.filter("is_shop")
+        self._shops = ranked.filter(pl.col("is_shop") | pl.col("is_firm"))
         self._says = Phrasebook([phrase for phrase, _ in saying])
         self._unless = Phrasebook([phrase for phrase, _ in excluding])
 
@@ -152,6 +160,7 @@ class Directory:
         others = [
             named.filter("is_adverse", behind.list.eval(pl.element().str.contains(_any_trade())).list.all()),
             named.filter("is_shop", behind.list.first().str.contains(_any_later_trade())),
+            named.filter("is_firm", behind.list.first().str.contains(rf"^\S*{_any_later_trade()}")),
         ]
         if signs is not None:
             personal = named.hstack(signs[named["text_number"]]).filter("is_personal")
@@ -185,12 +194,13 @@ def _join(party: Party) -> Iterator[str]:
                 yield joined
 
 
-def _guards(phrase: str, party: Party) -> tuple[str, bool, bool, bool, bool]:
+def _guards(phrase: str, party: Party) -> tuple[str, bool, bool, bool, bool, bool]:
     """Return the values of _GUARDED except the name."""
     purpose = party.purpose
-    is_shop = purpose.slug in _SHOPS and " " not in phrase and not party.is_own
+    is_word = " " not in phrase and not party.is_own
+    is_shop, is_firm = is_word and purpose.slug in _SHOPS, is_word and purpose.slug in _FIRMS
     is_joined = phrase.replace(" ", " AND ") in party.says
-    return purpose.slug, purpose.is_adverse, is_shop, not party.is_own and is_personal(phrase), is_joined
+    return purpose.slug, purpose.is_adverse, is_shop, is_firm, not party.is_own and is_personal(phrase), is_joined
 
 
 def _party_columns(number: int, party: Party) -> tuple[int | str | None, ...]:

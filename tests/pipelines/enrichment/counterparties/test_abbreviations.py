@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipelines.enrichment.counterparties import abbreviations
-from pipelines.enrichment.counterparties.abbreviations import load, spell_out
+from pipelines.enrichment.counterparties.abbreviations import complete_trades, load, spell_out
 from pipelines.enrichment.names import name_words
 from pipelines.vocabulary.rule_files import RuleError
 
@@ -26,6 +26,9 @@ def spell(clean: str, *, by_card: bool = True) -> str | None:
         ("ROSSI PLBG HTNG", "ROSSI PLUMBING HEATING"),  # adjacent words
         ("THE LOST WOMBAT CAF", "THE LOST WOMBAT CAFE"),
         ("THE LOST WOMBAT CAFE", None),
+        ("BUG OFF EXTERMINATIN", "BUG OFF EXTERMINATING"),  # a word of rules, which no list of abbreviations has
+        ("TOKYO STEAK & HIBACH", "TOKYO STEAK HIBACHI"),
+        ("HARRIS & SONS", None),
     ],
 )
 def test_shortened_words_are_spelt_out(printed: str, in_full: str | None) -> None:
@@ -36,6 +39,21 @@ def test_only_the_last_word_of_a_card_payment_may_be_cut_short() -> None:
     assert spell("WOMBAT CAF", by_card=False) is None
     assert spell("CAF WOMBAT") is None
     assert spell("REPA SMITH PLBG") == "REPA SMITH PLUMBING"
+
+
+def test_a_beginning_stands_for_the_only_trade_that_begins_so() -> None:
+    trades = {
+        "BILLIARDS": frozenset(["entertainment"]),
+        "CARPENTERS": frozenset(["subcontractors"]),
+        "CARPENTRY": frozenset(["subcontractors"]),
+        "CARPET": frozenset(["household"]),
+    }
+    completed = complete_trades(trades, frozenset(["BILLION", "CARPENTER"]))
+    assert completed == {
+        **dict.fromkeys(("BILLIA", "BILLIAR", "BILLIARD"), "BILLIARDS"),  # BILLI may be BILLION
+        **dict.fromkeys(("CARPEN", "CARPENT", "CARPENTE"), "CARPENTERS"),  # either trade is of one category
+        "CARPENTR": "CARPENTRY",
+    }
 
 
 def test_no_abbreviation_is_a_persons_name() -> None:

@@ -128,6 +128,11 @@ def test_a_trade_behind_the_name_makes_it_another_business() -> None:
     assert decide_narrative("VISA PURCHASE WHATABURGER STREET CAFE")[0] != "Whataburger"
 
 
+def test_a_franchise_may_name_its_town() -> None:
+    assert decide_narrative("CARD PURCHASE CULVERS OF PIQUA PIQUA OH")[1] == "meals"
+    assert decide_narrative("PAYMENT TO CULVERS OF PIQUA")[1] != "meals"
+
+
 def test_money_from_a_shop_is_a_refund() -> None:
     assert decide_narrative("PLANET FITNESS", "credit") == ("Planet Fitness", "refund_received")
 

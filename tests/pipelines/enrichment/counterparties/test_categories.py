@@ -72,6 +72,38 @@ NARRATIVES = [
     ("OAKHURST LUMBER ELKINS WV RETURN", "64.20", "refund_received"),
     ("ORIG CO NAME:OAKHURST CNTY SCH CO ENTRY DESCR:DIR DEP SEC:PPD", "2488", "salary_received"),
     ("Osko Payment to Preethi Raghunathan pay 1-12 july", "-2288.46", "wages"),  # pay, to a person
+    # what a payment says comes before what a name usually stands for
+    ("CARD 7714 TRADE ME JOBS", "-99", "recruitment"),
+    ("CARD 7714 TRADE ME 4411", "-99", "shopping"),
+    ("BARNARDOS KIDSTART", "-128", "childcare"),
+    ("BARNARDOS DONATION", "-128", "donations"),
+    ("ACH D- TATA MOTORS FIN LTD TRUCK EMI-9014", "-14820", "asset_finance_repayment"),
+    ("TDS ON SALARY 92B OLTAS CHALLAN PAYMENT", "-9000", "payg_withholding"),
+    ("IRS USATAXPYMT 041525 220550914 941 DEP HOLLIS MECHANICAL LLC", "-1130.66", "payg_withholding"),
+    ("IRS USATAXPYMT 041525 220550914 HOLLIS MECHANICAL LLC", "-1130.66", "bas"),
+    ("LINE OF CREDIT FINANCE CHARGE 0425", "-186.34", "interest_charged"),
+    ("LINE OF CREDIT PAYMENT 0425", "-186.34", "line_of_credit_repayment"),
+    ("LEVY - NYS TAX COMMISSION LEGAL PROCESS DEBIT", "-260", "garnishee"),
+    ("YOULEND DAILY SWEEP", "-684.12", "cash_advance_repayment"),
+    ("SWEEP TO SAVINGS", "-684.12", "own_transfer"),
+    ("WESTFIELD GRP INS PREM", "-289.45", "insurance"),
+    ("COSTCO TIRE CENTER", "-289.45", "vehicle_maintenance"),
+    ("COSTCO WHOLESALE 4411", "-289.45", "groceries"),
+    ("ANNUAL MEMBERSHIP FEE", "-95", "bank_fees"),
+    ("ACH CORP DEBIT NET GUSTO LANTERN INN INC 6SEMK0FR", "-4322.90", "wages"),
+    ("ACH CORP DEBIT TAX GUSTO LANTERN INN INC 6SEMK0FR", "-4322.90", "payg_withholding"),
+    # what shops and platforms pay to those who sell through them or supply them
+    ("AMAZON.COH6QP MARKETPLACE PAYMENT", "903.12", "platform_payout"),
+    ("AMAZON.COM REFUND", "903.12", "refund_received"),
+    ("UBER EATS MERCHANT PAYOUT", "903.12", "platform_payout"),
+    ("ELDERS LTD PROCEEDS 22 STEERS", "3120", "customer_transfer"),
+    ("WALMART INC VENDOR PMT", "3120", "customer_transfer"),
+    ("MEDICAID PA PROMISE HCCLAIMPMT PROVIDER", "615", "government_receipt"),
+    # words of trades, cut and joined
+    ("SQ *BUG OFF EXTERMINATIN Macon GA", "-90", "cleaning"),
+    ("CONSOLIDATED COMMUNICATIO844-968-7224 IL", "-69.95", "telecommunications"),
+    ("POS DEBIT- VISA CHECK CARD 4410 OAKHURST TAILORS BOISE ID", "-69.95", "personal_care"),
+    ("OSKO FROM JANE WALKER", "69.95", "unknown_credit"),
 ]
 
 

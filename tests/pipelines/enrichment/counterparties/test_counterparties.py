@@ -95,6 +95,29 @@ def test_an_adverse_name_inside_the_name_of_another_business_is_not_found(subtes
             assert find_listed(text) == name
 
 
+def test_names_of_collecting_firms_are_found_with_joined_words() -> None:
+    energy, cafe = Purpose("energy", "business", debit="utilities"), Purpose("meals", "business", debit="meals")
+    national = Party("National Fuel", energy, ["NATIONAL FUEL GAS*"])
+    assert find_name("DIRECT WITHDRAWAL NATIONALFUELGASCO 4411", national) == "National Fuel"
+    assert find_name("NATIONALFUEL", national) is None
+    assert find_name("ONERGY", Party("On Ergy", energy, ["ON ERGY"])) is None  # too short: it may be another word
+    assert find_name("NATIONALFUELGAS", Party("National Fuel", cafe, ["NATIONAL FUEL GAS"])) is None
+    assert find_name("NATIONALFUELGAS", Party("National Fuel", energy, ["NATIONAL FUEL GAS"], is_own=True)) is None
+
+
+def test_a_trade_right_behind_a_firms_name_of_one_word_makes_it_another_business(subtests: pytest.Subtests) -> None:
+    landlord = Purpose("rent", "business", debit="rent")
+    westfield = Party("Westfield", landlord, ["WESTFIELD"])
+    names = {
+        "WESTFIELD PLUMBING LTD": None,
+        "WESTFIELD RENT SHOP 4": "Westfield",
+        "WESTFIELD RENT SMITH PLUMBING": "Westfield",  # the customer's own name is further behind
+    }
+    for text, name in names.items():
+        with subtests.test(text):
+            assert find_name(text, westfield) == name
+
+
 def find_listed(text: str) -> str:
     return str(look_up(load(), text)["counterparty_name"].item())
 

@@ -22,6 +22,8 @@ RHYTHM_DAYS = 60  # before the silence, and after it: at least ten of them must 
 BUSY_DAYS = 30  # if the account was hardly used on one side: at least ten of any such days must have rows
 MIN_MENTIONS = 3
 MIN_TRANSFERS = 2
+MOST_DAYS = 3  # from an own transfer to the receipt that it became: a weekend
+MATCHED_SHARE = 0.5  # of a customer's transfers without their other side
 MENTIONED_SHARE = 0.1  # of a usual year's receipts
 
 
@@ -141,22 +143,38 @@ def unmatched_transfers(facts: Facts) -> pl.DataFrame:
 
 
 def disguised_transfers(facts: Facts) -> pl.LazyFrame:
-    """Return receipts that left another account of the customer as a transfer of the same size on the same day."""
-    matched = (
-        facts.cached(candidates)
-        .lazy()
-        .filter("is_receipt")
-        .join(
-            facts.cached(unmatched_transfers).lazy(),
-            on=[BY_CUSTOMER, "size", "date"],
-            how="inner",
-            maintain_order="left_right",
-        )
-        .filter(pl.col("account_id") != pl.col("other"))
-        .unique("transaction_id", keep="first", maintain_order=True)
-        .unique("left", keep="first", maintain_order=True)
-    )
+    """Return receipts that left another account of the customer as a transfer of the same size, and these transfers.
+
+    The money arrives on the same day or up to MOST_DAYS later. On a later day an equal sum may be a coincidence, so
+    it counts only for customers for whom at least MATCHED_SHARE of all such transfers are found.
+    """
+    sent, received = facts.cached(unmatched_transfers), facts.cached(candidates).filter("is_receipt")
+    pairs = list[pl.DataFrame]()
+    for days in range(MOST_DAYS + 1):
+        found = _match_receipts(received, sent, days)
+        pairs.append(found)
+        received = received.join(found, on="transaction_id", how="anti", maintain_order="left")
+        sent = sent.join(found, on="left", how="anti", maintain_order="left")
+    transfers = facts.cached(unmatched_transfers).group_by(BY_CUSTOMER).agg(transfers=pl.len())
+    every = pl.concat(pairs).join(transfers, on=BY_CUSTOMER, validate="m:1", maintain_order="left")
+    is_usual = pl.len().over(BY_CUSTOMER) >= MATCHED_SHARE * pl.col("transfers")
+    matched = every.lazy().filter((pl.col("days") == 0) | is_usual)
     several = matched.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRANSFERS).with_columns(about=pl.lit(None, pl.String))
-    received = several.select(BY_CUSTOMER, "about", "transaction_id", cents="size")
-    sent = several.select(BY_CUSTOMER, "about", transaction_id="left", cents=pl.lit(0, pl.Int64))
-    return pl.concat([received, sent])
+    receipts = several.select(BY_CUSTOMER, "about", "transaction_id", cents="size")
+    left = several.select(BY_CUSTOMER, "about", transaction_id="left", cents=pl.lit(0, pl.Int64))
+    return pl.concat([receipts, left])
+
+
+def _match_receipts(received: pl.DataFrame, sent: pl.DataFrame, days: int) -> pl.DataFrame:
+    """Match the n-th receipt of a size with the n-th transfer of that size that left another account `days` before.
+
+    Returns:
+        `customer_number, size, transaction_id` of the receipt, `left` of the transfer, and `days`.
+    """
+    equal = [BY_CUSTOMER, "size", "date"]
+    nth = pl.int_range(pl.len()).over(equal)
+    arriving = sent.with_columns(pl.col("date") + pl.duration(days=days), nth=nth)
+    numbered = received.join(arriving, on=equal, how="semi", maintain_order="left").with_columns(nth=nth)
+    pairs = numbered.join(arriving, on=[*equal, "nth"], validate="1:1", maintain_order="left")
+    elsewhere = pairs.filter(pl.col("account_id") != pl.col("other"))
+    return elsewhere.select(BY_CUSTOMER, "size", "transaction_id", "left", days=pl.lit(days))

@@ -2,7 +2,8 @@
 
 Money that a business sends itself from another bank looks like a payment by one of its customers. Counted as revenue,
 it would make every report too good. So unless there is better evidence, a payment with the customer's own name is a
-transfer between own accounts, even if the other account was not supplied.
+transfer between own accounts, even if the other account was not supplied. The customer's names are the registered one
+and those of the holders of its accounts.
 
 The other side is the customer if the customer's name was read as the counterparty's. A name that is cut, or made of
 words with another meaning, may be read wrongly (`EASTERN ICE CREA TRANSFER`). So a text also counts if it is the name
@@ -15,6 +16,7 @@ from functools import cache, reduce
 import polars as pl
 
 from pipelines.enrichment.counterparties.categories import SURE
+from pipelines.enrichment.names.holders import holder_name
 from pipelines.enrichment.names.name_groups import business_groups, slug
 from pipelines.enrichment.names.related import FIELD_WIDTHS
 from pipelines.vocabulary.schemas import CategorySource, CounterpartyKind
@@ -25,6 +27,8 @@ BASIS = "the customer's own name"
 _PREFIXES = ("FROM ", "TO ", "IN · ", "OUT · ")
 _SUFFIXES = ("", *(f"{gap}{word}" for gap in (" ", " - ") for word in ("TRANSFER", "TFR", "FUNDS", "OWN ACCOUNT")))
 _NAME_FROM = 5  # characters: a shorter name is an ordinary word as well (our judgement)
+_NAMED = pl.Schema({"customer_number": pl.Int64(), "name": pl.String()})
+_NEVER_HOLDERS = ("bank", "processor", "lender", "government")
 _UNEXPLAINED = ("customer_transfer", "unknown_credit", "unknown_debit")  # these categories explain nothing
 
 
@@ -35,18 +39,23 @@ def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
         rows: with the columns of counterparty and category, and `clean_description`.
         customers: schema `knowledge.CUSTOMERS`.
     """
-    if customers.is_empty():
+    names = pl.concat([customers.select(_NAMED.names()), _holders(rows)]).unique()
+    if names.is_empty():
         return rows
     found = (
-        rows.with_columns(alone=_unexplained_text())
-        .pipe(_join_marks, _own_groups(customers), "counterparty_group")
-        .pipe(_join_marks, _own_texts(customers), "alone")
+        rows.with_columns(alone=_text_alone())
+        .pipe(_join_marks, _own_groups(names), "counterparty_group")
+        .pipe(_join_marks, _own_texts(names), "alone")
     )
     by_text = pl.col("is_text").is_not_null()
-    itself = by_text | pl.col("is_group").is_not_null()
-    # The model knows no names. If the text is nothing but a name, its answer is a guess, whatever its confidence.
-    guessed = (pl.col("confidence") < SURE) | (by_text & (pl.col("category_source") == "learned"))
-    unsure = itself & pl.col("category").is_in(_UNEXPLAINED) & guessed
+    # An account may be called after its bank or processor, which isn't its holder.
+    is_other = pl.col("counterparty_kind").is_in(_NEVER_HOLDERS).fill_null(value=False)
+    itself = (by_text | pl.col("is_group").is_not_null()) & ~is_other
+    # The model knows no names: that a customer paid is a guess, whatever its confidence. Nor do the words of a name
+    # explain a payment, as CARAVAN PARK would.
+    guessed = (pl.col("confidence") < SURE) | (pl.col("category_source") == "learned")
+    by_name = by_text & (pl.col("category_source") == "pattern")
+    unsure = itself & ((pl.col("category").is_in(_UNEXPLAINED) & guessed) | by_name)
     return found.with_columns(
         counterparty_kind=pl.when(itself).then(pl.lit("own", CounterpartyKind)).otherwise("counterparty_kind"),
         category=pl.when(unsure).then(pl.lit(TRANSFER.slug)).otherwise("category"),
@@ -57,36 +66,42 @@ def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
     ).drop("alone", "is_group", "is_text")
 
 
+def _holders(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return `customer_number`, `name` of the holders of the customers' accounts."""
+    if "account_name" not in rows.columns:
+        return pl.DataFrame(schema=_NAMED)
+    accounts = rows.select("customer_number", "account_name").unique().drop_nulls()
+    holders = accounts.select("customer_number", name=holder_name())
+    return holders.filter(pl.col("name").str.len_chars() >= _NAME_FROM)
+
+
 @cache
-def _unexplained_text() -> pl.Expr:
-    """Return the text of an unexplained payment without words like FROM and TO; null for other payments."""
-    text: pl.Expr = pl.when(pl.col("category").is_in(_UNEXPLAINED)).then("clean_description")
-    return reduce(lambda left, word: left.str.strip_prefix(word), _PREFIXES, text)
+def _text_alone() -> pl.Expr:
+    """Return the text without words like FROM and TO."""
+    return reduce(lambda left, word: left.str.strip_prefix(word), _PREFIXES, pl.col("clean_description"))
 
 
 def _join_marks(rows: pl.DataFrame, own: pl.DataFrame, key: str) -> pl.DataFrame:
     return rows.join(own, on=["customer_number", key], how="left", maintain_order="left")
 
 
-def _own_groups(customers: pl.DataFrame) -> pl.DataFrame:
+def _own_groups(names: pl.DataFrame) -> pl.DataFrame:
     """List the counterparty groups that are the customer: `customer_number`, `counterparty_group`, `is_group`."""
     name = pl.col("name")
-    business = pl.lit(business_groups(customers["name"]))
+    business = pl.lit(business_groups(names["name"]))
     groups = pl.concat_list(slug(name), business, *(slug(name.str.head(width)) for width in FIELD_WIDTHS))
-    return _explode_marked(
-        customers.select("customer_number", counterparty_group=groups), "counterparty_group", "is_group"
-    )
+    return _explode_marked(names.select("customer_number", counterparty_group=groups), "counterparty_group", "is_group")
 
 
-def _own_texts(customers: pl.DataFrame) -> pl.DataFrame:
+def _own_texts(names: pl.DataFrame) -> pl.DataFrame:
     """List texts of the customer's name and at most a word for a transfer: `customer_number`, `alone`, `is_text`."""
     name = pl.col("name").str.to_uppercase().str.strip_chars()
     cuts = pl.concat_list(name, *(name.str.head(width).str.strip_chars_end() for width in FIELD_WIDTHS))
-    names = customers.filter(name.str.len_chars() >= _NAME_FROM).select("customer_number", name=cuts).explode("name")
-    texts = names.select("customer_number", alone=pl.concat_list(pl.col("name") + end for end in _SUFFIXES))
+    cut = names.filter(name.str.len_chars() >= _NAME_FROM).select("customer_number", name=cuts).explode("name")
+    texts = cut.select("customer_number", alone=pl.concat_list(pl.col("name") + end for end in _SUFFIXES))
     return _explode_marked(texts, "alone", "is_text")
 
 
-def _explode_marked(of_customers: pl.DataFrame, key: str, mark: str) -> pl.DataFrame:
+def _explode_marked(of_names: pl.DataFrame, key: str, mark: str) -> pl.DataFrame:
     """Return one row per listed key, with a column `mark` that is true."""
-    return of_customers.explode(key).drop_nulls().unique().with_columns(pl.lit(value=True).alias(mark))
+    return of_names.explode(key).drop_nulls().unique().with_columns(pl.lit(value=True).alias(mark))

@@ -20,16 +20,18 @@ import polars as pl
 from pipelines.enrichment.account_details import find_details, replace_details
 from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
 from pipelines.enrichment.matching.identities import derive_ids
+from pipelines.enrichment.names.holders import holder_name
 from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
-from pipelines.vocabulary.places import add_by_row
+from pipelines.vocabulary.places import add_by_row, mark_places
 from pipelines.vocabulary.schemas import TRANSACTIONS, UUID, AccountType, CategorySource, posted
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
 CARD_ADVANCE = TAXONOMY.categories["card_advance"]
 BASIS = "both sides found"
+BY_NUMBER = "names an own account"
 # Longest time between the two sides, with room for a cut-off time and a long weekend (our judgement).
 MAX_CALENDAR_DAYS = 6
 MAX_BUSINESS_DAYS = 3
@@ -58,36 +60,6 @@ _FROM_OWNERS = ("director_loan_in", "director_loan_out")
 _OWING_ACCOUNTS = ("credit_card", "loan", "other")  # accounts that loans are drawn from and repaid to
 _REMITTER = 16  # characters of a payer's name that direct entry carries
 _NAME_FROM = 6  # characters: a shorter name may match by chance (our judgement)
-_ACCOUNT_WORDS = (  # words that banks and clients add after the holder's name
-    *(
-        "BUSINESS",
-        "TRANSACTION",
-        "EVERYDAY",
-        "ONLINE",
-        "SAVER",
-        "SAVINGS?",
-        "CREDIT",
-        "DEBIT",
-        "CARD",
-        "CHEQUE",
-        "LOAN",
-    ),
-    *(
-        "TERM",
-        "DEPOSIT",
-        "CASH",
-        "RESERVE",
-        "TAX",
-        "GST",
-        "PAYROLL",
-        "WAGES",
-        "TRADING",
-        "OPERATING",
-        "WORKING",
-        "MAIN",
-    ),
-    *("OFFSET", "BONUS", "VISA", "MASTERCARD", "PTY", "LTD", "LIMITED", "P/L", "ACC?", "ACCT", "ACCOUNT"),
-)
 _TRANSFER_WORDS = r"\b(?:TRANSFER|TRANSF|TFR|TRF|TFER|XFER|TRNS|LINKED|SWEEP|INTERNAL|OWN|SAVINGS?|OFFSET)\b"
 
 _OPTIONAL = (
@@ -153,6 +125,7 @@ def mark_transfers(rows: pl.DataFrame) -> pl.DataFrame:
         .pipe(_add_pairs)
         .with_columns(is_transfer=pl.col("transfer_pair_id").is_not_null())
         .pipe(_set_category)
+        .pipe(_set_category_by_number)
         .drop("pair_confidence", "from_type", "into_type", *missing)
     )
 
@@ -193,6 +166,28 @@ def _set_category(rows: pl.DataFrame) -> pl.DataFrame:
         category_basis=pl.when(changed).then(pl.lit(BASIS)).otherwise("category_basis"),
         confidence=pl.when(found).then("pair_confidence").otherwise("confidence"),
     )
+
+
+def _set_category_by_number(rows: pl.DataFrame) -> pl.DataFrame:
+    """Let unpaired rows be own transfers if their text names an own account by its number, and nothing else.
+
+    The other side may be missing, or be described as something else.
+    """
+    unexplained = pl.col("category").is_in(("unknown_credit", "unknown_debit")) & pl.col("counterparty_name").is_null()
+    numbered = rows.with_row_index("row")
+    printed = numbered.filter(pl.col("other_account").is_not_null(), ~pl.col("is_transfer"), unexplained)
+    if printed.is_empty():  # true for many customers
+        return rows
+    naming = add_named_account(printed, list_accounts(rows)).drop_nulls("named_account")
+    named = mark_places(naming["row"], rows.height)
+    stated = {
+        "category": pl.lit(TRANSFER.slug),
+        "category_group": pl.lit(TRANSFER.group),
+        "category_source": pl.lit("counterparty", CategorySource),
+        "category_basis": pl.lit(BY_NUMBER),
+        "confidence": pl.lit(CONFIDENCE[ONE_NAMES]),
+    }
+    return rows.with_columns(pl.when(named).then(value).otherwise(name).alias(name) for name, value in stated.items())
 
 
 def _select_moved(numbered: pl.DataFrame) -> pl.DataFrame:
@@ -242,8 +237,7 @@ def _names_own_account() -> pl.Expr:
 @cache
 def _names_holder() -> pl.Expr:
     """Return whether the text has the account's name, without account words and as direct entry cuts it."""
-    behind = r"(?:(?:^|[ -]+)(?:" + "|".join(_ACCOUNT_WORDS) + r"))+$"
-    holder = matching_text(pl.col("account_name")).str.replace(behind, "").str.head(_REMITTER)
+    holder = holder_name().str.head(_REMITTER)
     text = pl.format(" {} ", bare_words(matching_text(pl.col("description"))))
     named = text.str.contains(pl.format(" {}", bare_words(holder)), literal=True)
     return (named & (holder.str.len_chars() >= _NAME_FROM)).fill_null(value=False)

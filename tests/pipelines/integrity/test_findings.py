@@ -176,3 +176,14 @@ def test_no_finding_accuses_anybody() -> None:
     text = " ".join(f"{each.name} {each.sentence} {each.honest}" for each in load_descriptions().values()).lower()
     assert [word for word in ("fraud", "forged", "fake", "lying", "cheat", "scam") if word in text] == []
     assert all(each.honest.endswith(".") for each in load_descriptions().values())
+
+
+def test_own_transfers_that_arrive_as_receipts_are_matched_one_to_one_on_the_same_and_later_days() -> None:
+    sales = [(ago, "20000.05", "customer_transfer", "steady") for ago in range(0, 390, 30)]
+    received = [(40, "5000", "customer_transfer", "a")] * 2 + [(20, "6000", "customer_transfer", "a")]
+    sent = [(40, "-5000", "own_transfer", None)] * 2 + [(23, "-6000", "own_transfer", None)]
+    ledger = rows(*sales, *received, *sent).with_columns(
+        account_id=pl.when(pl.col("category") == "own_transfer").then(pl.lit(b"savings")).otherwise("account_id")
+    )
+    [found] = findings(Facts(ledger, TODAY)).to_dicts()
+    assert (found["finding"], found["rows"], found["amount"]) == ("own_transfer_as_revenue", 6, Decimal("16000"))

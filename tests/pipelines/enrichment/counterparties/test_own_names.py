@@ -68,3 +68,47 @@ def test_sure_category_is_not_changed() -> None:
 def test_nothing_is_marked_without_the_customers_name() -> None:
     nameless = pl.DataFrame([(1, None, "51824753556")], CUSTOMERS, orient="row")
     assert enrich_one("Transfer From HARBOUR COFFEE PTY LTD", "5000", nameless)["category"] == "customer_transfer"
+
+
+HELD_BY = "Marinos Day Spa Business Everyday Account"
+
+
+def enrich_held(text: str, amount: str, account_name: str = HELD_BY) -> dict[str, Any]:
+    row = accepted_rows({"description": text, "amount": Decimal(amount), "account_name": account_name})
+    return enrich(NOTHING, row).transactions.collect().to_dicts()[0]
+
+
+def test_money_to_and_from_the_holder_of_an_account_is_the_customers_own() -> None:
+    for text, amount in (
+        ("INTERNET EXTERNAL TRANSFER FROM MARINOS DAY SPA REF NO 53611339", "5000"),
+        ("OSKO PAYMENT FROM MARINOS DAY SPA INVOICE 77", "5000"),
+        ("Direct Credit 123 MARINOS DAY SPA", "5000"),
+        ("INTERNET EXTERNAL TRANSFER TO MARINOS DAY SPA REF NO 53611339", "-5000"),
+        ("PAY ANYONE 7784495969 MARINOS DAY SPA TRANSFER", "-5000"),
+    ):
+        row = enrich_held(text, amount)
+        assert (row["counterparty_kind"], row["category"]) == ("own", "own_transfer"), text
+
+
+def test_words_of_the_own_name_explain_nothing() -> None:
+    for name, text in (("Riverbend Caravan Park", "Internet Transfer To Riverbend Caravan Park"),):
+        row = enrich_held(text, "-400", f"{name} Business Account")
+        assert (row["counterparty_kind"], row["category"]) == ("own", "own_transfer"), text
+        other = enrich_held(text, "-400", "Hillside Motel")
+        assert (other["counterparty_kind"], other["category"]) == ("business", "travel"), text
+
+
+def test_what_else_a_text_with_the_holders_name_says_counts() -> None:
+    for text, amount, category in (
+        ("MARINOS DAY SPA WAGES", "-900", "wages"),
+        ("Direct Debit MARINOS DAY SPA RENT", "-900", "rent"),
+        ("EFTPOS SETTLEMENT MARINOS DAY SPA", "900", "card_settlement"),
+    ):
+        assert enrich_held(text, amount)["category"] == category, text
+
+
+def test_an_account_called_after_a_bank_or_by_its_purpose_has_no_holder() -> None:
+    row = enrich_held("Transfer From HARBOUR PLUMBING PTY LTD", "5000", "Business Everyday Account")
+    assert row["category"] == "customer_transfer"
+    stripe = enrich_held("STRIPE PAYOUT 9X2", "900", "Stripe Business Account")
+    assert (stripe["counterparty_kind"], stripe["category"]) == ("processor", "platform_payout")

@@ -113,6 +113,21 @@ def test_an_account_is_named_by_as_many_digits_as_are_printed(digits: str, print
     assert found == [(0, 2) if len(digits) <= known_digits else (0, 1)]
 
 
+def test_a_row_without_its_other_side_is_a_transfer_if_it_names_an_own_account_and_nothing_else() -> None:
+    unknown: Row = {"category": "unknown_debit", "category_group": "unknown"}
+    cases = {
+        "an own account": (out(other_account="2222", **unknown), "own_transfer"),
+        "an account of somebody else": (out(other_account="9999", **unknown), "unknown_debit"),
+        "its own account": (out(other_account="1111", **unknown), "unknown_debit"),
+        "somebody else, too": (out(other_account="2222", counterparty_name="Vale", **unknown), "unknown_debit"),
+        "a purpose": (out(other_account="2222", category="rent", category_group="premises"), "rent"),
+    }
+    for name, (row, category) in cases.items():
+        marked = mark_transfers(held_rows(row, into(amount="7")))
+        assert marked["category"][0] == category, name
+        assert not marked["is_transfer"][0], name
+
+
 def test_same_reference_wins_over_the_nearer_date() -> None:
     rows = out(reference="J0123456"), into(), into(MONDAY + timedelta(days=1), reference="J0123456")
     assert pairs(*rows) == [(0, 2)]

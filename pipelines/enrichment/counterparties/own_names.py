@@ -52,9 +52,10 @@ def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
     is_other = pl.col("counterparty_kind").is_in(_NEVER_HOLDERS).fill_null(value=False)
     itself = (by_text | pl.col("is_group").is_not_null()) & ~is_other
     # The model knows no names: that a customer paid is a guess, whatever its confidence. Nor do the words of a name
-    # explain a payment, as CARAVAN PARK would.
+    # explain a transfer, as CARAVAN PARK would. One word, or a direct debit, is more likely what is paid for.
     guessed = (pl.col("confidence") < SURE) | (pl.col("category_source") == "learned")
-    by_name = by_text & (pl.col("category_source") == "pattern")
+    is_transfer = pl.col("channel").is_in(("transfer", "npp")) & pl.col("alone").str.contains(" ")
+    by_name = by_text & (pl.col("category_source") == "pattern") & is_transfer.fill_null(value=False)
     unsure = itself & ((pl.col("category").is_in(_UNEXPLAINED) & guessed) | by_name)
     return found.with_columns(
         counterparty_kind=pl.when(itself).then(pl.lit("own", CounterpartyKind)).otherwise("counterparty_kind"),

@@ -98,6 +98,15 @@ def test_words_of_the_own_name_explain_nothing() -> None:
         assert (other["counterparty_kind"], other["category"]) == ("business", "travel"), text
 
 
+def test_what_an_account_is_for_explains_payments_that_are_no_transfers() -> None:
+    for name, text, category in (
+        ("Loan Repayments", "DIRECT DEBIT LOAN REPAYMENTS", "term_loan_repayment"),
+        ("Superannuation", "INTERNET TRANSFER SUPERANNUATION", "superannuation"),
+    ):
+        without = enrich_held(text, "-400", "Business Account")["category"]
+        assert enrich_held(text, "-400", f"{name} Account")["category"] == without == category, text
+
+
 def test_what_else_a_text_with_the_holders_name_says_counts() -> None:
     for text, amount, category in (
         ("MARINOS DAY SPA WAGES", "-900", "wages"),

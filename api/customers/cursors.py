@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from pipelines.vocabulary.typed import convert
 from storage.customers.summary_listing import Order, Place, Sort
 
 LONGEST: Final = 4_000  # characters; a name has at most 200, of which each may become three when casefolded
@@ -41,7 +42,7 @@ def parse_cursor(value: Any) -> Cursor:
         sort, descending, key, number = msgspec.msgpack.decode(
             content, type=tuple[Sort, bool, str | float | int | None, int]
         )
-        key = msgspec.convert(key, type=KINDS[sort])
+        key = convert(key, KINDS[sort])
     except msgspec.DecodeError as error:
         raise ValueError from error
     if not 0 <= number < BIGINT_END or (isinstance(key, int) and not 0 <= key < BIGINT_END) or "\0" in str(key):

@@ -16,6 +16,7 @@ import polars as pl
 
 from pipelines.attacks.ledger import PRINTED_DAY, count_breaks
 from pipelines.vocabulary.taxonomy import GROUPS
+from pipelines.vocabulary.typed import convert
 
 # How many moved, reworded or remaining rows a reader notices, whatever their texts say; our judgement.
 MIN_SETTLEMENTS = 5  # of a processor, moved to days that have one already
@@ -109,7 +110,7 @@ def _parse_parameter(slug: str, name: str, text: str, kind: Any) -> object:
         ValueError: the text is not one.
     """
     try:
-        value = msgspec.convert(text, kind, strict=False)
+        value = convert(text, kind, strict=False)
     except msgspec.ValidationError:
         value = None
     is_count = isinstance(value, int) and 1 <= value <= MAX_COUNT  # True and False are numbers, too

@@ -10,6 +10,7 @@ import msgspec
 from pipelines.attacks import held_out, payments, rewriting
 from pipelines.attacks.attack import Attack, Change, Detectability, Evidence, Lookalike
 from pipelines.vocabulary.rule_files import parse
+from pipelines.vocabulary.typed import convert
 
 FILE = "attacks.yaml"
 SHARE_HELD_OUT = 3  # one attack in this many is held out
@@ -30,7 +31,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_descriptions() -> Mapping[str, Description]:
     """Return the words of all attacks, by slug."""
     text = files("pipelines.attacks").joinpath(FILE).read_text("utf-8")
-    return msgspec.convert(parse(text, FILE), dict[str, Description])
+    return convert(parse(text, FILE), dict[str, Description])
 
 
 @cache

@@ -21,6 +21,7 @@ from pipelines.integrity import dishonours, injections, instalments, moved, part
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import MONEY, UUID
+from pipelines.vocabulary.typed import convert
 
 FILE = "findings.yaml"
 KIND = "finding"  # the kind of resolutions of findings
@@ -102,7 +103,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_descriptions() -> Mapping[str, Description]:
     """Return every finding's description by its code, in the order of FILE, which is the order of precedence."""
     text = files("pipelines.integrity").joinpath(FILE).read_text("utf-8")
-    return msgspec.convert(parse(text, FILE), dict[str, Description])
+    return convert(parse(text, FILE), dict[str, Description])
 
 
 def findings(facts: Facts) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipelines.vocabulary.rule_files import RuleError, parse
+from pipelines.vocabulary.typed import convert
 
 _HERE = "pipelines.synthetic"
 _Shape = TypeVar("_Shape")
@@ -76,6 +77,6 @@ def _read_text(name: str) -> str:
 
 def _convert(value: object, shape: type[_Shape], name: str, *, strict: bool = True) -> _Shape:
     try:
-        return msgspec.convert(value, shape, strict=strict)
+        return convert(value, shape, strict=strict)
     except msgspec.ValidationError as error:
         raise RuleError(f"{name}: {error}") from error

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from pipelines.monitoring import Listed, Ruleset
+from pipelines.vocabulary.typed import decode
 from storage.core.database import Reading
 from storage.monitoring import rulesets
 from storage.portfolio.portfolio_jobs import Population, PortfolioJob
@@ -32,7 +33,7 @@ class Request:
 
     @classmethod
     def from_json(cls, text: str) -> "Request":
-        return msgspec.json.decode(text, type=cls)
+        return decode(text, cls)
 
 
 def simulated_ruleset(r: Reading, job: PortfolioJob) -> Ruleset:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from pipelines.vocabulary.typed import decode
 from storage.core import durable
 from storage.core.settings import Environment, Settings
 
@@ -42,7 +43,7 @@ def find(settings: Settings) -> LocalReceiver | None:
     if settings.environment is not Environment.SANDBOX:
         return None
     try:
-        return msgspec.json.decode((settings.home / FOLDER / _FILE).read_bytes(), type=LocalReceiver)
+        return decode((settings.home / FOLDER / _FILE).read_bytes(), LocalReceiver)
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -14,6 +14,7 @@ from api.console.moments import find_zone, read_moment
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.reports.page import About, page_content, read_annex
+from pipelines.vocabulary.typed import decode
 
 TRANSACTIONS_PER_PAGE: Final = 50
 SUMMARY, CHARTS = "summary", "charts"  # sections of the report page
@@ -118,4 +119,4 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
 
 async def _bundle(page: Page, customer_id: str, moment: Mapping[str, str]) -> Mapping[str, BundledReport]:
     response = await page.calls.request("GET", ("customer", customer_id, "reports"), moment)
-    return msgspec.json.decode(response.content, type=_Response).data
+    return decode(response.content, _Response).data

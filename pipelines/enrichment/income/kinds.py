@@ -21,6 +21,7 @@ from pipelines.enrichment.wording.phrases import Phrasebook, find_phrase_fault, 
 from pipelines.vocabulary.rule_files import RuleError, parse
 from pipelines.vocabulary.schemas import SERIES_PERIODS, CategorySource, CounterpartyKind
 from pipelines.vocabulary.taxonomy import TAXONOMY
+from pipelines.vocabulary.typed import convert
 
 Kind = Literal["wages", "benefit", "pension", "rent", "contract_revenue", "regular"]
 """What a regular income is: pay; a benefit; a pension; rent; a customer's payments; or only regular."""
@@ -248,7 +249,7 @@ def load() -> Model:
 def load_sharpness() -> float:
     """Load the factor of the log-odds, once per process."""
     path = files("pipelines.enrichment.income").joinpath(CALIBRATION)
-    return msgspec.convert(parse(path.read_text("utf-8"), CALIBRATION), Calibration).sharpness
+    return convert(parse(path.read_text("utf-8"), CALIBRATION), Calibration).sharpness
 
 
 def parse_evidence(document: Any) -> Evidence:
@@ -258,7 +259,7 @@ def parse_evidence(document: Any) -> Evidence:
         RuleError: names every fault of the signs.
     """
     try:
-        evidence = msgspec.convert(document, Evidence)
+        evidence = convert(document, Evidence)
     except msgspec.ValidationError as error:
         raise RuleError(f"{FILE}: {error}") from error
     if faults := [

@@ -23,7 +23,7 @@ class Outer(msgspec.Struct):
 '''
 sys.setswitchinterval(1e-6)
 value = {"k": {"one": {"kind": "x"}, "many": {"z": {"kind": "y"}}}}
-for n in range(2_000):
+for n in range(600):
     module = sys.modules[f"types_{n}"] = ModuleType(f"types_{n}")
     exec(TYPES, module.__dict__)
     start = Barrier(2)

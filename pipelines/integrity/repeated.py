@@ -3,17 +3,16 @@
 import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.agreement import select_agreeing
 from pipelines.figures.facts import Facts
 from pipelines.figures.negligible import CENTS
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.plans import collect
 
-# All our judgement.
-MIN_SUMS = 5  # different sums of a day's receipts that both accounts have
-MIN_SHARE = 0.5  # of the days with receipts in the period that both cover, of the account that has fewer such days
+MIN_SUMS = 5  # different sums of a day's receipts that both accounts have; our judgement
 _DAY = pl.col("date")
-_PAIR = (*BY_ACCOUNT, "account_id_original")
+_PAIR = ("account_id", "account_id_original")
 _SAME_DAY = (BY_CUSTOMER, "date", "is_receipt", "rows", "moved")
 
 
@@ -29,25 +28,19 @@ def repeated_accounts(facts: Facts) -> pl.DataFrame:
     shared = days.lazy().filter(pl.len().over(_SAME_DAY) > 1).pipe(collect)
     if shared.is_empty():  # true for most customers
         return pl.DataFrame(schema=_REPEATED)
-    size = facts.rows.lazy().group_by(BY_ACCOUNT).agg(size=pl.len(), first=_DAY.min(), last=_DAY.max())
-    sized = shared.lazy().join(size, on=BY_ACCOUNT, validate="m:1")
+    periods = facts.rows.lazy().group_by(BY_ACCOUNT).agg(size=pl.len(), first=_DAY.min(), last=_DAY.max())
+    sized = shared.lazy().join(periods.drop("first", "last"), on=BY_ACCOUNT, validate="m:1")
     pairs = (
         sized.join(sized, on=_SAME_DAY, suffix="_original")
         .filter(_comes_after())
-        .group_by(_PAIR)
-        .agg(
-            same=pl.len(),
-            sums=pl.col("moved").n_unique(),
-            size=pl.col("size_original").first(),
-            begin=pl.max_horizontal("first", "first_original").first(),
-            end=pl.min_horizontal("last", "last_original").first(),
-        )
+        .group_by(BY_CUSTOMER, *_PAIR)
+        .agg(same=pl.len(), sums=pl.col("moved").n_unique(), size=pl.col("size_original").first())
         .filter(pl.col("sums") >= MIN_SUMS)
     )
-    counted = _count_days(_count_days(pairs, days.lazy(), "account_id"), days.lazy(), "account_id_original")
-    fewer = pl.min_horizontal("days_of_account_id", "days_of_account_id_original")
+    own_days = days.lazy().select(BY_CUSTOMER, "date", side="account_id")
+    own_periods = periods.select(BY_CUSTOMER, "first", "last", side="account_id")
     return (
-        counted.filter(pl.col("same") >= MIN_SHARE * fewer)
+        select_agreeing(pairs, [BY_CUSTOMER], _PAIR, own_days, own_periods)
         .sort(*BY_ACCOUNT, pl.col("size").cast(pl.Int64) * -1, "account_id_original")
         .unique(BY_ACCOUNT, keep="first", maintain_order=True)
         .select(*BY_ACCOUNT, original="account_id_original")
@@ -124,14 +117,6 @@ def _days(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _comes_after() -> pl.Expr:
-    """Whether the account has fewer rows than the other one; of equal ones, whether its id is the larger."""
+    """Match the account with fewer rows; if both have as many, the one with the larger id."""
     fewer, equal = pl.col("size") < pl.col("size_original"), pl.col("size") == pl.col("size_original")
     return fewer | (equal & (pl.col("account_id") > pl.col("account_id_original")))
-
-
-def _count_days(pairs: pl.LazyFrame, days: pl.LazyFrame, account: str) -> pl.LazyFrame:
-    """Add `days_of_<account>`: the account's days with receipts in the pair's common period."""
-    own = days.select(BY_CUSTOMER, "date", pl.col("account_id").alias(account))
-    within = pairs.join(own, on=(BY_CUSTOMER, account)).filter(pl.col("date").is_between("begin", "end"))
-    counted = within.group_by(_PAIR).agg(pl.len().alias(f"days_of_{account}"))
-    return pairs.join(counted, on=_PAIR, validate="1:1")

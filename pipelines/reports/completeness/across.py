@@ -4,6 +4,7 @@ import polars as pl
 
 from pipelines.figures import words
 from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.agreement import select_agreeing
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
@@ -11,11 +12,10 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import add_account_id
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_one_sided, steps
-from pipelines.vocabulary.report_values import RATIO, ratio
+from pipelines.vocabulary.report_values import ratio
 
 MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
-MIN_SAME_DAYS = 5  # before two accounts, or submissions of one, count as similar; our judgement, like the next
-SAME_SHARE = "0.5"  # of the days with rows in the period that both cover, of the one that has fewer such days
+MIN_SAME_DAYS = 5  # before two accounts, or submissions of one, count as similar; our judgement
 BSB_DIGITS = 6
 JOINED_FROM = 11  # digits: a number sent without a BSB that has as many may begin with it
 _MENTIONED = ("maskedNumber", "name")
@@ -164,19 +164,9 @@ def _same_periods(facts: Facts) -> pl.LazyFrame:
     """Return pairs of accounts that agree on many of the days with rows in the period that both cover."""
     pair, day = [BY_CUSTOMER, *_PAIR], pl.col("day")
     agreeing = same_days(facts).group_by(pair).agg(same=pl.len()).filter(pl.col("same") >= MIN_SAME_DAYS)
-    spans = steps(facts).group_by(BY_CUSTOMER, "accountId").agg(first=day.min(), last=day.max())
-    both = agreeing
-    for side in _PAIR:
-        both = both.join(spans.rename({"accountId": side}), on=[BY_CUSTOMER, side], validate="m:1", suffix="_other")
-    begin, end = pl.max_horizontal("first", "first_other"), pl.min_horizontal("last", "last_other")
-    compared = both.select(*pair, "same", begin=begin, end=end)
-    for side in _PAIR:
-        days = steps(facts).select(BY_CUSTOMER, "day", pl.col("accountId").alias(side))
-        within = compared.join(days, on=[BY_CUSTOMER, side]).filter(day.is_between("begin", "end"))
-        counted = within.group_by(pair).agg(pl.len().alias(f"days_of_{side}"))
-        compared = compared.join(counted, on=pair, validate="1:1")
-    fewer = pl.min_horizontal(f"days_of_{side}" for side in _PAIR)
-    return compared.filter(ratio(pl.col("same"), fewer) >= pl.lit(SAME_SHARE).cast(RATIO)).select(pair)
+    days = steps(facts).select(BY_CUSTOMER, side="accountId", date="day")
+    periods = steps(facts).group_by(BY_CUSTOMER, side="accountId").agg(first=day.min(), last=day.max())
+    return select_agreeing(agreeing, [BY_CUSTOMER], _PAIR, days, periods).select(pair)
 
 
 SIMILAR = Table(
@@ -221,19 +211,10 @@ def repeated_days(facts: Facts) -> pl.LazyFrame:
     agreeing = days.join(days.select(*same, other_seq="received_seq"), on=same).filter(
         pl.col("received_seq") < pl.col("other_seq")
     )
-    spans = days.group_by(*BY_ACCOUNT, "received_seq").agg(first=pl.col("date").min(), last=pl.col("date").max())
     compared = agreeing.group_by(pair).agg(same=pl.len()).filter(pl.col("same") >= MIN_SAME_DAYS)
-    for side in ("received_seq", "other_seq"):
-        of_side = spans.rename({"received_seq": side, "first": f"first_{side}", "last": f"last_{side}"})
-        compared = compared.join(of_side, on=[*BY_ACCOUNT, side], validate="m:1")
-    begin, end = pl.max_horizontal("^first_.*$"), pl.min_horizontal("^last_.*$")
-    for side in ("received_seq", "other_seq"):
-        of_side = days.select(*BY_ACCOUNT, "date", pl.col("received_seq").alias(side))
-        within = compared.join(of_side, on=[*BY_ACCOUNT, side]).filter(pl.col("date").is_between(begin, end))
-        counted = within.group_by(pair).agg(pl.len().alias(f"days_{side}"))
-        compared = compared.join(counted, on=pair, validate="1:1")
-    fewer = pl.min_horizontal("^days_.*$")
-    repeating = compared.filter(ratio(pl.col("same"), fewer) >= pl.lit(SAME_SHARE).cast(RATIO))
+    own_days = days.select(*BY_ACCOUNT, "date", side="received_seq")
+    periods = own_days.group_by(*BY_ACCOUNT, "side").agg(first=pl.col("date").min(), last=pl.col("date").max())
+    repeating = select_agreeing(compared, BY_ACCOUNT, ("received_seq", "other_seq"), own_days, periods)
     of_both = agreeing.join(repeating, on=pair, how="semi")
     return of_both.group_by(*BY_ACCOUNT, "date").agg(pl.col("transaction_id").min()).pipe(add_account_id, facts)
 

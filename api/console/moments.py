@@ -12,15 +12,16 @@ TIMES = ("knownAt", "fromKnownAt")  # parameters that are times
 
 
 def read_moment(page: Page, names: Iterable[str]) -> dict[str, str]:
-    """Return the parameters of these names that the address has.
+    """Return the parameters of these names that the address has, with times in the service's time zone.
 
-    A time without an offset, which forms send, is in the service's time zone.
+    Forms send times without an offset, and show a time as the clock does: without its offset.
     """
     given = {name: value for name in names if (value := page.request.query_params.get(name, ""))}
+    zone = find_zone(page)
     for name in given.keys() & set(TIMES):
-        with suppress(ValueError):  # the API refuses what isn't a time
+        with suppress(ValueError, OverflowError):  # the API refuses what isn't a time
             time = datetime.fromisoformat(given[name])
-            given[name] = (time if time.tzinfo else time.replace(tzinfo=find_zone(page))).isoformat()
+            given[name] = (time.astimezone(zone) if time.tzinfo else time.replace(tzinfo=zone)).isoformat()
     return given
 
 

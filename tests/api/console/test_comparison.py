@@ -149,6 +149,15 @@ def test_times_of_forms_are_in_the_service_s_zone(store: Store, base_url: str) -
     assert re.findall("data version ([0-9]+)", text) == ["1", "2"]
 
 
+@pytest.mark.parametrize("page", ["reports", "reports/compare"])
+def test_forms_show_times_as_they_read_them(visitor: Visitor, lender: Lender, store: Store, page: str) -> None:
+    known = datetime(2026, 6, 30, 4, 5, 6, tzinfo=UTC)
+    text = visitor.get(f"{lender.home}/{page}?knownAt={known:%Y-%m-%dT%H:%M:%SZ}").text
+    [shown] = re.findall('name="knownAt" [^>]*value="([^"]+)"', text)
+    assert datetime.fromisoformat(shown).replace(tzinfo=store.settings.zone) == known
+    assert visitor.get(f"{lender.home}/reports?knownAt=0001-01-01T00:00:00%2B14:00").status_code == 400
+
+
 @pytest.mark.parametrize(
     ("pointer", "value", "shape"),
     [("/summary/totalMissingness", "0.106", "percent"), ("/revenue_trend_90d", "0.736", "percent"),

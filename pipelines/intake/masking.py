@@ -20,6 +20,8 @@ from itertools import accumulate, chain
 from operator import mul
 from typing import TYPE_CHECKING
 
+from pipelines.intake.minus_signs import HYPHENS, SOFT_HYPHEN
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -37,11 +39,10 @@ _PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=(?:\d| ++){{4,19}}+-
 _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )  # other than the plain space
-_HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
-_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # invisible: the characters on both sides look adjacent
+_UNSEEN = f"{SOFT_HYPHEN}\u200b\u200c\u200d\u2060\ufeff"  # invisible: the characters on both sides look adjacent
 _DROPPED = re.compile(rf"[{_UNSEEN}]+")
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
-_MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
+_MANY_DIGITS = rf"\d(?:[ {_SPACES}{HYPHENS}{_UNSEEN}-]*\d){{12}}"
 # All that could be a card or tax file number: a cheap check before the exact one.
 _CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax[ {_SPACES}]+file)|[{_UNSEEN}]"
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
@@ -292,7 +293,7 @@ def _with_plain_characters(text: str) -> str:
     """Return a text of the same length. Characters are replaced one by one: a table would take ten times as long."""
     for space in _SPACES:
         text = text.replace(space, " ")
-    for hyphen in _HYPHENS:
+    for hyphen in HYPHENS:
         text = text.replace(hyphen, "-")
     return _OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
 

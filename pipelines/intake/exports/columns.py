@@ -22,8 +22,10 @@ from pipelines.intake.exports.values import (
     has_decimal_comma,
     has_decimal_point,
     is_day,
+    is_printed_amount,
     money,
 )
+from pipelines.intake.minus_signs import MINUSES
 
 HEADING_WITHIN = 60  # rows; our judgement: no preamble has as many
 # All permutations of these columns are tried, so the time grows with the cube of the limits.
@@ -143,11 +145,15 @@ def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Profile:
-    """The filled cells of a column: their number, the shares of dates, amounts and accounts, and other features."""
+    """The filled cells of a column: their number, the shares of dates, amounts and accounts, and other features.
+
+    `printed`: the share of cells that are amounts or look like ones.
+    """
 
     filled: int
     dates: float
     amounts: float
+    printed: float
     accounts: float
     has_decimals: bool
     has_signs: bool
@@ -164,9 +170,10 @@ def _profile(texts: pl.Series, *, decimal_comma: bool) -> _Profile:
     summary = texts.to_frame("text").select(
         dates=is_date.mean().fill_null(0),
         amounts=amount.is_not_null().mean().fill_null(0),
+        printed=(amount.is_not_null() | (~is_date & is_printed_amount(text))).mean().fill_null(0),
         accounts=text.str.contains(_ACCOUNT).mean().fill_null(0),
         has_decimals=has_cents(text).any(),
-        has_signs=(text.str.contains(r"^[+−-]") | amount.str.starts_with("-")).any(),
+        has_signs=(text.str.contains(rf"^[{MINUSES}+]") | amount.str.starts_with("-")).any(),
         distinct=text.n_unique(),
     )
     return _Profile(filled=len(texts), **summary.row(0, named=True))
@@ -186,6 +193,7 @@ def _add_roles_by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[s
         roles["account"] = numbers
     if "currency" not in roles and (codes := _currency_column(rows, profiles)):
         roles["currency"] = codes
+    _require_readable_amounts(profiles, roles)
     flows, note = _find_money_roles(rows, _money_columns(profiles, roles), roles, columns)
     roles |= flows
     texts = () if _has_description(roles) else tuple(_text_columns(profiles, roles, rows.height))
@@ -225,6 +233,18 @@ def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -
     }
     precise = [name for name, profile in numbers.items() if profile.has_decimals or profile.has_signs]
     return (precise or list(numbers))[:MAX_MONEY_COLUMNS]
+
+
+def _require_readable_amounts(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -> None:
+    """Refuse a file whose heading names no amounts if a column has amounts that can't be read: otherwise the next
+    column, such as the balances, would be taken for them.
+    """
+    if _has_role(roles, "amount"):
+        return
+    for name, profile in profiles.items():
+        if profile.printed >= 0.9 > profile.amounts and name not in roles.values():
+            number = name.removeprefix("column_")
+            raise refusal("NoColumn", f"has amounts in column {number} that can't be read: give the column a heading")
 
 
 def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], rows: int) -> Iterator[str]:

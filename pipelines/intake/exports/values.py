@@ -10,6 +10,7 @@ from typing import TypeVar
 import polars as pl
 
 from pipelines.intake.exports.currency import MARKS
+from pipelines.intake.minus_signs import MINUSES
 
 T = TypeVar("T")
 
@@ -42,6 +43,8 @@ _SIGNS = {
     **dict.fromkeys(("-", "()", "DR", "-DR", "()DR"), "-"),
 }
 _NO_SIGN = rf"{MARKS}|AU|[\s'’]"
+_WHOLE = r"([0-9][.,])--?$"  # `1.234,-` and `1234.-` have no cents, and no sign
+_WITH_CENTS = r"[0-9][0-9., '’]*[.,][0-9]{2}"
 _AMOUNT = r"^[^0-9.,]*[0-9.,]+[^0-9.,]*$"
 # The second form groups digits by lakh and crore, as banks in South Asia do: 1,23,456.00.
 _DOTTED = (
@@ -114,7 +117,8 @@ def is_money(text: pl.Expr) -> pl.Expr:
 
 
 def _read_money(texts: pl.DataFrame, decimal_commas: Sequence[bool]) -> pl.Series:
-    compact = pl.col("text").str.to_uppercase().str.replace_all("[−–]", "-").str.replace_all(_NO_SIGN, "")
+    compact = pl.col("text").str.to_uppercase().str.replace_all(f"[{MINUSES}]", "-").str.replace_all(_NO_SIGN, "")
+    compact = compact.str.replace(_WHOLE, "$1")
     numbers = texts.select(compact=compact).select(
         number=pl.when(pl.col("compact").str.contains(_AMOUNT)).then("compact")
     )
@@ -133,13 +137,19 @@ def _digits(printed: pl.Expr, *, decimal_comma: bool) -> pl.Expr:
     return pl.when(printed.str.contains(_DOTTED)).then(printed.str.replace_all(",", "", literal=True))
 
 
+def is_printed_amount(text: pl.Expr) -> pl.Expr:
+    """Match texts that people see as an amount with cents, whether it can be read or not: `[12.00]`, `12.00 OD`."""
+    return text.str.contains(rf"^\W{{0,4}}{_WITH_CENTS}\W{{0,2}}\p{{L}}{{0,6}}\W?$")
+
+
 def has_cents(text: pl.Expr) -> pl.Expr:
     """Match texts with two decimals after a point or a comma."""
     return text.str.contains(r"[.,][0-9]{2}[^0-9]*$")
 
 
 def has_decimal_comma(text: pl.Expr) -> pl.Expr:
-    return text.str.contains(r",[0-9]{2}[^0-9]*$")
+    """Match texts with two decimals after a comma, or with a dash in their place: `1.234,-`."""
+    return text.str.contains(rf",(?:[0-9]{{2}}|[{MINUSES}]{{1,2}})[^0-9]*$")
 
 
 def groups_by_points(text: pl.Expr) -> pl.Expr:

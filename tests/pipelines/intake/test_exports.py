@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipelines.intake.exports import REFUSED, Contents, Statement, as_submission, read
+from pipelines.intake.minus_signs import MINUSES
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.schemas import LANDED
 
@@ -299,11 +300,14 @@ def test_a_day_is_read_in_every_form(printed: str) -> None:
             (text, "-1234.50")
             for text in ("-1234.50", "-$1,234.50", "$-1,234.50", "(1,234.50)", "1234.50-", "−1234.50")
         ),
+        *((f"{minus}1234.50", "-1234.50") for minus in MINUSES),
         *((text, "-1234.50") for text in ("1,234.50 DR", "DR 1234.50", "A$1,234.50dr", "-1,234.50 DR", "AUD -1234.50")),
         *((text, "1234.50") for text in ("1234.50", "+1,234.50", "$1,234.50", "1234.50CR", "1 234.50")),
         *((text, text) for text in ("12,34.50", "1.2.3", "-1.00 CR", "abc", "(5.00", "--5.00", "-", "1234.505")),
         (".5", "0.5"),
         ("5.", "5"),
+        *((text, "5") for text in ("5.-", "5.—", "$5.--")),
+        *(("-5.-", "-5"), ("1.200,-", "1.200,-")),
     ],
 )
 def test_an_amount_is_read_or_left_as_printed(printed: str, read_as: str) -> None:
@@ -333,6 +337,20 @@ def test_a_point_before_three_digits_is_no_decimal_point_without_proof() -> None
     assert open_question.statements[0].rows["amount"].to_list() == ["20"]
     decimals = file("-1.500", "20.50", "-0.500")
     assert decimals.statements[0].rows["amount"].to_list() == ["-1.500", "20.50", "-0.500"]
+
+
+def test_a_dash_in_place_of_cents_is_no_minus() -> None:
+    text = "2026-01-13;SHOP;1.200,-;1.300,-\n2026-01-14;RENT;-1.000,-;300,-\n2026-01-15;TAX;-75,20;224,80\n"
+    assert [row[2] for row in rows_of(only_statement(text))] == ["1200", "-1000", "-75.20"]
+
+
+@pytest.mark.parametrize("printed", ["[{}]", "<{}>", "{} OD", "{} debit", "{}Db"])
+@pytest.mark.parametrize("heading", ["", "Date,Text,Moved,Balance\n"])
+def test_balances_are_not_taken_for_amounts_that_cannot_be_read(printed: str, heading: str) -> None:
+    rows = [(printed.format("5.00"), "95.00"), ("20.00", "115.00"), (printed.format("15.00"), "100.00")]
+    lines = [f"2026-01-1{day},SHOP {day},{amount},{balance}\n" for day, (amount, balance) in enumerate(rows, start=3)]
+    with pytest.raises(InvalidRequest, match="has amounts in column 3 that can't be read"):
+        only_statement(heading + "".join(lines))
 
 
 def test_only_positive_amounts_without_balances_are_said_to_be_read_as_money_in() -> None:

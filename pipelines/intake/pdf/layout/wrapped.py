@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pipelines.intake.minus_signs import MINUSES
 from pipelines.intake.pdf.layout.columns import Cells, Columns, Figures, split_line
 from pipelines.intake.pdf.page.amounts import Money, money
 from pipelines.intake.pdf.page.page import Line, Word
@@ -24,7 +25,7 @@ def cells_with_whole_amounts(lines: Sequence[Line], columns: Columns) -> Iterato
         yield pending
 
 
-_BEGINNING = re.compile(r"[(+\-−–]?(?:A?\$)?[0-9]{1,3}(?:,[0-9]{3})*[,.]?")
+_BEGINNING = re.compile(rf"[{MINUSES}(+]?(?:A?\$)?[0-9]{{1,3}}(?:,[0-9]{{3}})*[,.]?")
 
 
 def _join_lines(above: Cells, below: Cells, columns: Columns) -> tuple[Cells, Cells] | None:

@@ -12,21 +12,21 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 
+from pipelines.intake.minus_signs import MINUSES
 from pipelines.intake.pdf.page.page import Line, Word
 from pipelines.intake.pdf.page.symbols import CODES, CURRENCY_BY_SYMBOL, SYMBOL
 
-_MINUS = "-−–‒﹣"
 _CODE = "|".join(sorted(CODES))
 _AMOUNT = re.compile(
     rf"""
     (?P<before>CR|DR)?
     (?P<open>\()?
-    (?P<first>[{_MINUS}+])?
+    (?P<first>[{MINUSES}+])?
     (?:(?P<symbol>{SYMBOL}|{_CODE})|\$)?
-    (?P<second>[{_MINUS}+])?
+    (?P<second>[{MINUSES}+])?
     (?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{0,13}})
     \.(?P<cents>[0-9]{{2}})
-    (?P<third>[{_MINUS}+])?
+    (?P<third>[{MINUSES}+])?
     (?P<close>\))?
     (?P<behind>{SYMBOL}|{_CODE})?
     (?P<after>CR|DR|OD|C|D)?
@@ -34,11 +34,9 @@ _AMOUNT = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_PART = re.compile(
-    rf"(?:CR|DR|OD|AUD|{SYMBOL}|\$|(?<=[0-9])(?:{_CODE})|(?:{_CODE})(?=[0-9])|[0-9,.()+{_MINUS}])+[*#^†]?",
-    re.IGNORECASE,
-)
-_SPACED = re.compile(r"^(?=.*[0-9])[($+−–-]*[0-9]{1,3}(?: [0-9]{3})+\.[0-9]{2}")
+# Words that could be part of one amount. A currency's code and a mark may stand alone.
+_PART = re.compile(rf"(?:{SYMBOL}|[{MINUSES}\w$,.()+])+[*#^†]?")
+_SPACED = re.compile(rf"^(?=.*[0-9])[{MINUSES}($+]*[0-9]{{1,3}}(?: [0-9]{{3}})+\.[0-9]{{2}}")
 _MARKS = {"CR": 1, "C": 1, "DR": -1, "D": -1, "OD": -1, "+": 1, "-": -1, "()": -1}
 # Distances as shares of the characters' size; our judgement.
 _JOINED = 0.75  # parts of one amount are closer
@@ -90,7 +88,7 @@ def money(text: str) -> Money | None:
     match = _AMOUNT.fullmatch(text)
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
-    signs = {"-" if sign in _MINUS else sign for sign in match.group("first", "second", "third") if sign}
+    signs = {"-" if sign in MINUSES else sign for sign in match.group("first", "second", "third") if sign}
     letters = {mark.upper() for mark in match.group("before", "after") if mark}
     marks = [*sorted(letters), *(["()"] if match["open"] else []), *sorted(signs)]
     value = Decimal(f"{match['whole'].replace(',', '') or '0'}.{match['cents']}")
@@ -169,5 +167,5 @@ def _as_printed(value: Money, words: Sequence[Word], start: int, stop: int) -> P
 
 def _edge(word: Word) -> float:
     """Return where the digits of a word end, assuming that all of its characters are equally wide."""
-    behind = len(word.text) - len(word.text.rstrip("CRDOcrdo)+*#^†£€₹¥" + _MINUS))
+    behind = len(word.text) - len(word.text.rstrip("CRDOcrdo)+*#^†£€₹¥" + MINUSES))
     return word.right - behind * (word.right - word.left) / len(word.text) if behind else word.right

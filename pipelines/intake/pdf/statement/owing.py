@@ -8,6 +8,7 @@ if all signs are inverted. But the rows say which are payments and refunds.
 import re
 from collections.abc import Sequence
 
+from pipelines.intake.minus_signs import MINUSES
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
 from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.labels import is_row
@@ -34,7 +35,7 @@ _OUT = re.compile(
 _OUT_IF_MARKED = re.compile(r"\beftpos\b|\batm\b|\bcash advance\b|\bfees?\b|\bcharges?\b", re.IGNORECASE)
 _TAKEN = re.compile(r"\bsettlements?\b|\bdeposits?\b|\bmerchant\b|\btakings\b|\bpurchase order\b", re.IGNORECASE)
 _MINUSES = ("-", "()")
-_MARKED = re.compile(r"[-−–‒﹣(][ $A]*[0-9]|[0-9] ?[-−–‒﹣)]")  # at an amount, or in a text
+_MARKED = re.compile(rf"[{MINUSES}(][ $A]*[0-9]|[0-9] ?[{MINUSES})]")  # at an amount, or in a text
 _TWO_COLUMNS = re.compile(
     r"\b(?:debits?|withdrawals?|(?:money|paid) out)\b.*\b(?:credits?|deposits?|(?:money|paid) in)\b|"
     r"\b(?:credits?|deposits?|(?:money|paid) in)\b.*\b(?:debits?|withdrawals?|(?:money|paid) out)\b",

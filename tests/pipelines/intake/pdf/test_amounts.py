@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.intake.minus_signs import MINUSES
 from pipelines.intake.pdf.page.amounts import Money, money, printed_in
 from pipelines.intake.pdf.page.page import Word
 
 SIZE = 8.0
 WRITINGS = {  # forms of an amount with a sign: texts before and after its digits
     None: [("", ""), ("$", ""), ("A$", ""), ("AUD", "")],
-    -1: [("-", ""), ("−", ""), ("-$", ""), ("$-", ""), ("(", ")"), ("($", ")"), ("", "-"), ("", "DR"), ("", "OD")],
+    -1: [("-$", ""), ("$-", ""), ("(", ")"), ("($", ")"), ("", "-"), ("", "DR"), ("", "OD")]
+    + [(minus, "") for minus in MINUSES],
     1: [("+", ""), ("+$", ""), ("", "CR"), ("$", "Cr"), ("CR", "")],
 }
 

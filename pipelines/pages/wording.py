@@ -4,6 +4,7 @@ Figures are Decimal or int, and None is unknown. A day is a date or its ISO text
 """
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -12,6 +13,7 @@ from pipelines.vocabulary.taxonomy import TAXONOMY
 UNKNOWN = "–"
 MINUS = "−"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+FORMATS: Mapping[str, str] = {"ratio": "percent", "days": "days", "months": "months"}  # of metrics, by unit
 _CODE = re.compile("[a-z][A-Za-z0-9_]*")
 _ACRONYMS = re.compile(r"\b(ato|bas|gst|payg|abn|bsb|atm|eftpos|hhi|pd|ppsr)\b", re.IGNORECASE)
 _SIZES = ((10**12, "tn"), (10**9, "b"), (10**6, "m"), (10**3, "k"))
@@ -71,6 +73,11 @@ def reading(value: Decimal | float | str | bool | None, shape: str | None = None
         case str():
             return value
     return _number(Decimal(value), shape)
+
+
+def write_reading(value: Decimal, unit: str) -> str:
+    """Write a metric's value in its unit: `36.12 %`, `2.5 days`, `1 month`; in other units as a plain number."""
+    return _number(value, FORMATS.get(unit))
 
 
 def _number(number: Decimal, shape: str | None) -> str:

@@ -42,34 +42,12 @@ def dollars_text(amount: pl.Expr) -> pl.Expr:
 
 def percent_text(share: pl.Expr) -> pl.Expr:
     """Write a share of at most four decimals as pages do: `32.15 %`, `−4.00 %`. Null stays null."""
-    percent = share.cast(RATIO) * 100
-    return pl.concat_str(_write(percent.round(2), _TWO_DECIMALS), pl.lit(" %"))
-
-
-def reading_text(reading: pl.Expr, unit: pl.Expr) -> pl.Expr:
-    """Write a metric's value in its unit as pages do (`wording.reading`): `36.12 %`, `2.5 days`, `1 month`."""
-    is_share, is_time, number = unit == "ratio", unit.is_in(["days", "months"]), reading.cast(RATIO)
-    rounded = pl.when(is_share).then((number * 100).round(2)).when(is_time).then(number.round(1)).otherwise(number)
-    time = pl.when(rounded.abs() == 1).then(unit.str.strip_suffix("s")).otherwise(unit)
+    percent = (share.cast(RATIO) * 100).round(2)
+    digits = percent.abs().cast(pl.String)
+    sign = pl.when(percent < 0).then(pl.lit("−")).otherwise(pl.lit(""))
     return pl.concat_str(
-        _write(rounded, pl.when(is_share).then(pl.lit(_TWO_DECIMALS)).otherwise(pl.lit(_NO_ZEROS))),
-        pl.when(is_share).then(pl.lit(" %")).when(is_time).then(pl.concat_str(pl.lit(" "), time)).otherwise(pl.lit("")),
+        sign, _group_digits(digits.str.extract(r"^(\d+)")), digits.str.extract(r"(\.\d\d)"), pl.lit(" %")
     )
-
-
-def number_text(number: pl.Expr, decimals: int) -> pl.Expr:
-    """Write a number, rounded to so many decimals, as pages do: `1,234.5`, `−3`. Null stays null."""
-    return _write(number.cast(RATIO).round(decimals), _NO_ZEROS)
-
-
-_TWO_DECIMALS, _NO_ZEROS = r"(\.\d\d)", r"(\.\d*[1-9])0*$"  # what is written behind a number's whole part
-
-
-def _write(rounded: pl.Expr, decimals: str | pl.Expr) -> pl.Expr:
-    """Write a RATIO. `decimals`: the pattern of what is written of its decimals."""
-    digits = rounded.abs().cast(pl.String)
-    sign = pl.when(rounded < 0).then(pl.lit("−")).otherwise(pl.lit(""))
-    return pl.concat_str(sign, _group_digits(digits.str.extract(r"^(\d+)")), digits.str.extract(decimals).fill_null(""))
 
 
 def _group_digits(number: pl.Expr) -> pl.Expr:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from pipelines.pages.wording import plain, reading, score, shorten, spell_out
+from pipelines.pages.wording import FORMATS, plain, score, shorten, spell_out, write_reading
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
 
 ZERO = Decimal(0)
-_FORMATS: Mapping[str, str] = {"ratio": "percent", "days": "days", "months": "months"}  # by unit
 # Unknown is not bad: such a driver has no points because nothing is known of it.
 STATES: Mapping[str, str] = {"unknown": "unknown, up to {}", "not_expected": "not expected"}
 
@@ -27,8 +26,8 @@ def driver_name(driver: Fields) -> str:
 def reading_in_words(driver: Fields, name: str = "reading") -> str:
     """Write a driver's reading, or another of its members, as decisions do: `92.5 days`, `31.25 %`, `0.5 per month`."""
     unit, _, each = (driver.text("unit") or "").partition("per ")
-    if unit in _FORMATS and (number := driver.number(name)) is not None:
-        return reading(number, _FORMATS[unit])
+    if unit in FORMATS and (number := driver.number(name)) is not None:
+        return write_reading(number, unit)
     return " ".join(filter(None, (figure(driver.raw(name), unit.strip()), f"per {each}" if each else "")))
 
 

@@ -6,19 +6,22 @@ verified is not bad: the applicant can supply the evidence. More than four reaso
 (commentary to US Regulation B, 1002.9(b)(2)).
 """
 
-from functools import cache
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.pages.wording import percent, write_reading
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
-from pipelines.vocabulary.plans import SHARING
-from pipelines.vocabulary.report_values import percent_text, reading_text
+from pipelines.scorecards.scorecard import COVERAGE
+from pipelines.vocabulary.plans import AS_WRITTEN
 
 MAX_REASONS = 4
 ADVERSE, UNVERIFIED = "adverse", "unverified"
-_SHOWN = ("code", "kind", "words")
+_REASON = pl.Struct(dict.fromkeys(("code", "kind", "words"), pl.String()))
+_REASONS = pl.Schema({BY_CUSTOMER: pl.Int64(), "principalReasons": pl.List(_REASON)})
 
 
 def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
@@ -28,59 +31,51 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         scored: from `rating.add_rating`.
         listed: from `drivers.by_driver`.
     """
-    return (
-        pl.concat([_limit_reasons(scored.lazy()), listed.lazy().select(_lost_points())])
+    every = [_limits(scored.lazy()), _lost_points(listed.lazy())]
+    largest = (
+        pl.concat(every, how="diagonal")
         .filter(pl.col("lost") > 0)
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place")
         .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(principalReasons=pl.struct(_SHOWN).head(MAX_REASONS))
-        .collect(engine="in-memory", optimizations=SHARING)
+        .head(MAX_REASONS)
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
     )
+    reasons: dict[int, list[dict[str, str]]] = {}
+    for row in largest.iter_rows(named=True):
+        reasons.setdefault(row[BY_CUSTOMER], []).append(_describe_driver(row) if row["place"] else _describe_limit(row))
+    return pl.DataFrame({BY_CUSTOMER: list(reasons), "principalReasons": list(reasons.values())}, schema=_REASONS)
 
 
-def _limit_reasons(scored: pl.LazyFrame) -> pl.LazyFrame:
+def _limits(scored: pl.LazyFrame) -> pl.LazyFrame:
     """Return what limits the rating: events, and too little evidence."""
-    limits = scored.select(BY_CUSTOMER, "covered", code="limitedBy").explode("code").drop_nulls("code")
-    return limits.select(_limit())
+    limits = scored.select(BY_CUSTOMER, coverage=pl.col("covered").cast(COVERAGE), code="limitedBy")
+    return limits.explode("code").drop_nulls("code").with_columns(place=pl.lit(0), lost=pl.lit(1.0))
 
 
-@cache
-def _limit() -> tuple[pl.Expr | str, ...]:
-    sentences = {code: f"{event.sentence}." for code, event in definitions().items()}
-    too_little = pl.format("Only {} of the expected evidence could be verified.", percent_text(pl.col("covered")))
-    is_evidence = pl.col("code") == EVIDENCE
-    kind = pl.when(is_evidence).then(pl.lit(UNVERIFIED)).otherwise(pl.lit(ADVERSE))
-    words = pl.when(is_evidence).then(too_little).otherwise(pl.col("code").replace(sentences))
-    return _reason(pl.col("code"), pl.lit(0), kind, pl.lit(1.0), words)
+def _describe_limit(row: Mapping[str, Any]) -> dict[str, str]:
+    if row["code"] == EVIDENCE:
+        words = f"Only {percent(row['coverage'])} of the expected evidence could be verified."
+        return {"code": EVIDENCE, "kind": UNVERIFIED, "words": words}
+    return {"code": row["code"], "kind": ADVERSE, "words": f"{definitions()[row['code']].sentence}."}
 
 
-@cache
-def _lost_points() -> tuple[pl.Expr | str, ...]:
-    """Return the points that a driver lost, by its reading or by missing evidence, whichever lost more."""
+def _lost_points(listed: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the points that a driver `lost`, and whether its reading (`is_adverse`) or missing evidence lost more."""
     coverage, most, points = (pl.col(name).cast(pl.Float64) for name in ("coverage", "most", "points"))
-    seen = pl.when(pl.col("reading").is_null()).then(0).otherwise(coverage)
-    is_adverse = seen * most - points > (1 - seen) * most
-    read = reading_text(pl.col("reading"), pl.col("unit"))
-    part = pl.format("only {} could be verified", percent_text(coverage))
-    words = (
-        pl.when(seen == 0)
-        .then(pl.lit("could not be verified"))
-        .when(is_adverse & (seen < 1))
-        .then(pl.format("{}; {}", read, part))
-        .when(is_adverse)
-        .then(read)
-        .otherwise(part)
-    )
-    # Rounded, because points are rounded down to hundredths.
-    return _reason(
-        pl.col("metric"),
-        pl.col("feature") + 1,
-        pl.when(is_adverse).then(pl.lit(ADVERSE)).otherwise(pl.lit(UNVERIFIED)),
-        pl.when(coverage.is_not_null()).then((most - points).round(2)),
-        pl.format("{}: {}.", pl.col("name"), words),
+    seen = pl.col("seen")
+    return listed.with_columns(seen=pl.when(pl.col("reading").is_null()).then(0).otherwise(coverage)).select(
+        *(BY_CUSTOMER, "name", "unit", "reading", "coverage", "seen"),
+        code="metric",
+        place=pl.col("feature") + 1,
+        is_adverse=seen * most - points > (1 - seen) * most,
+        # Rounded, because points are rounded down to hundredths.
+        lost=pl.when(coverage.is_not_null()).then((most - points).round(2)),
     )
 
 
-def _reason(code: pl.Expr, place: pl.Expr, kind: pl.Expr, lost: pl.Expr, words: pl.Expr) -> tuple[pl.Expr | str, ...]:
-    named = {"code": code, "place": place, "kind": kind, "lost": lost, "words": words}
-    return BY_CUSTOMER, *(each.alias(name) for name, each in named.items())
+def _describe_driver(row: Mapping[str, Any]) -> dict[str, str]:
+    parts = [write_reading(row["reading"], row["unit"])] if row["is_adverse"] else []
+    if row["seen"] < 1:
+        parts.append(f"only {percent(row['coverage'])} could be verified" if row["seen"] else "could not be verified")
+    kind = ADVERSE if row["is_adverse"] else UNVERIFIED
+    return {"code": row["code"], "kind": kind, "words": f"{row['name']}: {'; '.join(parts)}."}

@@ -11,15 +11,18 @@ Only drivers that a lender or an applicant can act on move: low days, lowest bal
 only as far as the readings that stay allow (`_is_possible`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
+from pipelines.metrics.definition import Metric
+from pipelines.pages.wording import plain, write_reading
 from pipelines.reports.risk.rating import rating_of_points, worst
 from pipelines.scorecards.scorecard import (
     COVERAGE_OF,
@@ -34,7 +37,7 @@ from pipelines.scorecards.scorecard import (
     ten_thousandths,
 )
 from pipelines.vocabulary.plans import AS_WRITTEN, collect
-from pipelines.vocabulary.report_values import SCORE, number_text, ratio, reading_text
+from pipelines.vocabulary.report_values import SCORE, ratio
 
 MAX_CHANGES = 3  # reported for each customer
 AT_ONCE = 1_000_000  # pairs of moves in memory
@@ -63,6 +66,15 @@ _TARGETS = pl.Schema(
         "can_decrease": pl.Boolean(),
     }
 )
+_MOVE = {"metric": pl.String(), "name": pl.String(), "unit": pl.String(), "from": READING, "to": READING}
+_CHANGE = {
+    **_MOVE,
+    **dict.fromkeys(("ratingFrom", "ratingTo"), pl.String()),
+    "pointsGained": SCORE,
+    "also": pl.Struct(_MOVE),
+    "words": pl.String(),
+}
+_SENSITIVITY = pl.Schema({BY_CUSTOMER: pl.Int64(), "sensitivity": pl.List(pl.Struct(_CHANGE))})
 _STATE = ("earned", "expected", "ceiling")  # columns of a customer that its rating follows from
 _ORDER = ("size", "gain", "feature", "also_feature")  # a total order of a customer's changes
 
@@ -74,11 +86,11 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         scored: from `rating.add_rating`.
     """
     moves = _moves(scored, scorecard)
-    alone = moves.with_columns(_no_second_driver()).pipe(_select_rating_changes, scorecard)
+    alone = moves.lazy().with_columns(_no_second_driver()).pipe(_select_rating_changes, scorecard)
     limits = moves.lazy().filter("is_limit").join(alone.lazy(), on=BY_CUSTOMER, how="anti")
     rest = limits.collect(engine="in-memory", optimizations=AS_WRITTEN)
     changes = pl.concat([alone, *(pairs.pipe(_select_rating_changes, scorecard) for pairs in _pairs(rest))])
-    return changes.lazy().pipe(_select_smallest).pipe(_describe_changes, scorecard.features).pipe(collect)
+    return _describe_changes(changes.lazy().pipe(_select_smallest).pipe(collect), scorecard.features)
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
@@ -188,14 +200,15 @@ def _no_second_driver() -> list[pl.Expr]:
     return [pl.lit(None, pl.Int32).alias("also_feature"), nothing.alias("also_reading"), nothing.alias("also_to")]
 
 
-def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _pairs(moves: pl.DataFrame) -> Iterator[pl.LazyFrame]:
     """Yield pairs of moves in the same direction by two drivers of a customer, for a limited number of customers."""
     if moves.is_empty():
         return
     counts = moves.group_by(BY_CUSTOMER).len().sort(BY_CUSTOMER)
     slice_of = (pl.col("len").cast(pl.Int64) ** 2).cum_sum() // AT_ONCE
     for _, customers in counts.with_columns(slice=slice_of).group_by("slice", maintain_order=True):
-        first = moves.join(customers, on=BY_CUSTOMER, how="semi").with_columns(up=pl.col("gain") > 0)
+        chosen = moves.lazy().join(customers.lazy(), on=BY_CUSTOMER, how="semi")
+        first = chosen.with_columns(up=pl.col("gain") > 0)
         second = first.select(
             BY_CUSTOMER,
             "up",
@@ -209,17 +222,20 @@ def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
             first.join(second, on=[BY_CUSTOMER, "up"], how="inner")
             .filter(pl.col("feature") < pl.col("also_feature"))
             .with_columns(pl.col("gain") + pl.col("also_gain"), pl.col("size") + pl.col("also_size"))
-            .drop("up", "also_gain", "also_size")
             .select(*moves.columns, "also_feature", "also_reading", "also_to")
         )
 
 
-def _select_rating_changes(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
+def _select_rating_changes(changes: pl.LazyFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return the changes after which the rating differs, with `rating_to`. More points never make a rating worse."""
-    after = changes.lazy().with_columns(earned=(pl.col("earned") + pl.col("gain")).cast(POINTS))
-    rating_to = worst(rating_of_points(scorecard.scaled_points(), scorecard.link), pl.col("ceiling"))
-    crossing = after.with_columns(rating_to=rating_to).filter(pl.col("rating_to") != pl.col("rating_from"))
-    return crossing.collect(engine="in-memory", optimizations=AS_WRITTEN)
+    rating_to = worst(rating_of_points(pl.col("points"), scorecard.link), pl.col("ceiling"))
+    return (
+        changes.with_columns(earned=(pl.col("earned") + pl.col("gain")).cast(POINTS))
+        .with_columns(points=scorecard.scaled_points())
+        .with_columns(rating_to=rating_to)
+        .filter(pl.col("rating_to") != pl.col("rating_from"))
+        .collect(engine="in-memory", optimizations=AS_WRITTEN)
+    )
 
 
 def _select_smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
@@ -229,74 +245,42 @@ def _select_smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
     return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MAX_CHANGES)
 
 
-def _describe_changes(changes: pl.LazyFrame, features: tuple[Feature, ...]) -> pl.LazyFrame:
+def _describe_changes(changes: pl.DataFrame, features: tuple[Feature, ...]) -> pl.DataFrame:
     """Return `customer_number, sensitivity`, with the drivers' names and units in each struct."""
-    described = _metric_table(features).lazy()
-    second = described.select(pl.all().name.prefix("also_"))
-    return (
-        changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
-        .join(second, on="also_feature", how="left", maintain_order="left", validate="m:1")
-        .with_columns(*_texts(""), *_texts("also_"))  # as columns: a sentence repeats them
-        .with_columns(change=_change(""), also_change=_change("also_"))
-        .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(_change_struct())
-    )
-
-
-@lru_cache(maxsize=100)
-def _metric_table(features: tuple[Feature, ...]) -> pl.DataFrame:
     metrics = [METRICS[feature.metric] for feature in features]
-    return pl.DataFrame(
-        [(nth, metric.slug, metric.name, metric.unit) for nth, metric in enumerate(metrics)],
-        schema={"feature": pl.Int32, "metric": pl.String, "name": pl.String, "unit": pl.String},
-        orient="row",
-    )
+    described: dict[int, list[dict[str, object]]] = {}
+    for row in changes.iter_rows(named=True):
+        described.setdefault(row[BY_CUSTOMER], []).append(_describe_change(row, metrics))
+    columns = {BY_CUSTOMER: list(described), "sensitivity": list(described.values())}
+    return pl.DataFrame(columns, schema=_SENSITIVITY)
 
 
-@cache
-def _change_struct() -> pl.Expr:
-    second = pl.struct(
-        pl.col("also_metric").alias("metric"),
-        pl.col("also_name").alias("name"),
-        pl.col("also_unit").alias("unit"),
-        pl.col("also_reading").alias("from"),
-        pl.col("also_to").alias("to"),
-    )
-    return pl.struct(
-        "metric",
-        "name",
-        "unit",
-        pl.col("reading").alias("from"),
-        "to",
-        pl.col("rating_from").alias("ratingFrom"),
-        pl.col("rating_to").alias("ratingTo"),
-        pl.col("gain").cast(SCORE).alias("pointsGained"),
-        pl.when(pl.col("also_metric").is_not_null()).then(second).alias("also"),
-        _words().alias("words"),
-    ).alias("sensitivity")
+def _describe_change(row: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[str, object]:
+    moved = _move(metrics[row["feature"]], row["reading"], row["to"])
+    change = _words(metrics[row["feature"]], row["reading"], row["to"])
+    also = None
+    if row["also_feature"] is not None:
+        second = (metrics[row["also_feature"]], row["also_reading"], row["also_to"])
+        also, change = _move(*second), f"{change} together with {_words(*second)}"
+    way = "lift" if row["gain"] > 0 else "lower"
+    return {
+        **moved,
+        "ratingFrom": row["rating_from"],
+        "ratingTo": row["rating_to"],
+        "pointsGained": row["gain"],
+        "also": also,
+        "words": f"{change} would {way} the rating from {row['rating_from']} to {row['rating_to']}.",
+    }
 
 
-def _words() -> pl.Expr:
-    both = pl.format("{} together with {}", "change", "also_change")
-    return pl.format(
-        "{} would {} the rating from {} to {}.",
-        pl.coalesce(both, "change"),
-        pl.when(pl.col("gain") > 0).then(pl.lit("lift")).otherwise(pl.lit("lower")),
-        "rating_from",
-        "rating_to",
-    )
+def _move(metric: Metric, reading: Decimal | None, to: Decimal) -> dict[str, object]:
+    return {"metric": metric.slug, "name": metric.name, "unit": metric.unit, "from": reading, "to": to}
 
 
-def _texts(prefix: str) -> Iterator[pl.Expr]:
-    """Yield the texts of a driver's readings: now and after the change, and to four decimals."""
-    reading, unit = pl.col(f"{prefix}reading"), pl.col(f"{prefix}unit")
-    yield reading_text(reading, unit).alias(f"{prefix}before")
-    yield reading_text(pl.col(f"{prefix}to"), unit).alias(f"{prefix}after")
-    yield pl.concat_str(number_text(reading, 4), pl.lit(" "), unit).alias(f"{prefix}exact")
-
-
-def _change(prefix: str) -> pl.Expr:
-    """Return what changes, or null without a driver. Readings that round to the same figure are written exactly."""
-    name, before, after, exact = (pl.col(prefix + each) for each in ("name", "before", "after", "exact"))
-    known = pl.format("{} going from {} to {}", name, pl.when(before == after).then(exact).otherwise(before), after)
-    return pl.coalesce(known, pl.format("{}, if known to be {},", name, after))
+def _words(metric: Metric, reading: Decimal | None, to: Decimal) -> str:
+    """Return what changes. A reading that rounds to the same figure as its target is written exactly."""
+    after = write_reading(to, metric.unit)
+    if reading is None:
+        return f"{metric.name}, if known to be {after},"
+    before = write_reading(reading, metric.unit)
+    return f"{metric.name} going from {f'{plain(reading)} {metric.unit}' if before == after else before} to {after}"

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.pages.wording import reading
+from pipelines.pages.wording import reading, write_reading
 from pipelines.reports.risk.principal import principal_reasons
-from pipelines.vocabulary.report_values import RATIO, reading_text
+from pipelines.vocabulary.report_values import RATIO
 from tests.pipelines.reports.examples import START, Row, add_balances, mark_balances, report, row
 
 WEEKS = 53
@@ -58,8 +58,7 @@ def test_reasons_are_at_most_four_and_specific() -> None:
      ("0.1667", "per month", "decimal"), ("1500", "count", "integer")],
 )  # fmt: skip
 def test_readings_are_written_as_decisions_do(number: str, unit: str, shape: str) -> None:
-    driver = pl.DataFrame({"reading": [Decimal(number)], "unit": [unit]}, schema_overrides={"reading": RATIO})
-    assert driver.select(reading_text(pl.col("reading"), pl.col("unit"))).item() == reading(Decimal(number), shape)
+    assert write_reading(Decimal(number).quantize(Decimal("0.0001")), unit) == reading(Decimal(number), shape)
 
 
 def test_reasons_come_with_the_largest_loss_first() -> None:

@@ -5,12 +5,13 @@ after one that bounced is its second try and not a slot. The frequency follows f
 gap is longer by whole periods, that many repayments are missing in it.
 """
 
+from bisect import bisect_left, bisect_right
 from datetime import date
 from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open
+from pipelines.enrichment.calendars import SETTLEMENT, business_days
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import SeriesPeriod
 
@@ -36,9 +37,14 @@ _MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 def list_closed_days(first: date, last: date) -> pl.Series:
     """List the weekdays between the two dates on which direct entry does not settle, as one list of days."""
-    days = pl.DataFrame({"day": pl.date_range(first, last, eager=True)})
-    weekday, settles = pl.col("day").dt.weekday() <= 5, is_open(pl.col("day"), pl.lit(SETTLEMENT, Calendar))
-    return days.filter(weekday, ~settles)["day"].implode()
+    closed = _closed_days()
+    return pl.Series([closed[bisect_left(closed, first) : bisect_right(closed, last)]], dtype=pl.List(pl.Date()))
+
+
+@cache
+def _closed_days() -> list[date]:
+    settlement = business_days().filter(pl.col("calendar") == SETTLEMENT, pl.col("day").dt.weekday() <= 5)
+    return settlement.filter(~pl.col("is_open"))["day"].to_list()
 
 
 def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:

@@ -5,15 +5,19 @@ lenders and quarters, the largest first and at most MAX_OF_A_KIND of a kind. `do
 the codes.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from pipelines.figures.accounts import ROUNDING
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Table
+from pipelines.pages.wording import day, money, percent, quantity
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, REPEATED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.coverage import YEAR
@@ -23,56 +27,57 @@ from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
-from pipelines.vocabulary.report_values import RATIO, SCORE, count_text, dollars_text, percent_text
+from pipelines.vocabulary.report_values import SCORE
 
 # Thresholds are our judgement.
-MUCH_UNKNOWN = "0.10"  # of turnover
-MUCH_VARIANCE = "0.10"  # of G1
+MUCH_UNKNOWN = Decimal("0.10")  # of turnover
+MUCH_VARIANCE = Decimal("0.10")  # of G1
 MAX_OF_A_KIND = 5  # reasons of a kind
 _SHOWN_SEVERITIES = ("warning", "alert")
 _DIFFERENCES = ("openingDifference", "closingDifference")
 REASONS = ("code", "subject", "message", "settledBy", "effect")
 PREFIX = "Completeness."
-_ACCOUNT = pl.col("accountId")
-_LARGEST_FIRST = [False, True, False]
-_Tables: TypeAlias = Mapping[str, pl.DataFrame]
-_DETAILS = pl.Schema(
-    {
-        BY_CUSTOMER: pl.Int64(),
-        "place": pl.Int32(),
-        "nth": pl.Int64(),
-        **dict.fromkeys(("code", "subject", "message", "settledBy"), pl.String()),
-    }
-)
+_Row: TypeAlias = Mapping[str, Any]
+_DETAILS = pl.Schema({BY_CUSTOMER: pl.Int64(), **dict.fromkeys(REASONS[:-1], pl.String()), "effect": SCORE})
+_ADD_BALANCES = "supply the balance after each transaction"
 
 
 @dataclass(frozen=True)
 class Reason:
-    """`rows`: one for each reason, the most important first; the others are expressions over them.
-
-    `subject`: the account, statement or lender that it is about; null: the customer.
-    """
+    """`subject`: the account, statement or lender that it is about; None: the customer."""
 
     code: str
-    rows: pl.DataFrame
-    message: pl.Expr
-    settled_by: pl.Expr
-    subject: pl.Expr = field(default_factory=lambda: pl.lit(None))
-
-    def details(self, place: int) -> pl.DataFrame:
-        nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
-        return self.rows.select(
-            BY_CUSTOMER,
-            place=pl.lit(place),
-            nth=nth,
-            code=pl.lit(self.code),
-            subject=self.subject.cast(pl.String),
-            message=self.message,
-            settledBy=self.settled_by,
-        ).filter(pl.col("nth") < MAX_OF_A_KIND)
+    message: str
+    settled_by: str
+    subject: str | None = None
 
 
-def reasons(tables: _Tables) -> pl.DataFrame:
+class _Tables:
+    """The rows of a customer in the report's tables."""
+
+    def __init__(self, rows: Mapping[str, Sequence[_Row]]) -> None:
+        self._rows = rows
+
+    def rows(self, table: Table) -> Sequence[_Row]:
+        return self._rows.get(table.id, ())
+
+    def only(self, table: Table) -> _Row:
+        """Return the row of a table without keys."""
+        [row] = self._rows[table.id]
+        return row
+
+    def label(self, account_id: str | None) -> str:
+        """Return how messages name the account."""
+        for account in self.rows(ACCOUNTS):
+            if account["accountId"] == account_id:
+                if account["accountNumberMasked"] is not None:
+                    return f"account ending {account['accountNumberMasked'][-4:]}"
+                name = account["accountName"]
+                return "the unidentified account" if name is None else f"account {name}"
+        return "an account without rows"
+
+
+def reasons(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Return one row per reason, in the order to report them: `customer_number` and REASONS.
 
     `effect`: points that completenessScore would rise if this alone were resolved; null if that is unknown.
@@ -80,348 +85,328 @@ def reasons(tables: _Tables) -> pl.DataFrame:
     Args:
         tables: the rows of the report's tables and of EFFECTS, by the table's id.
     """
-    others = (kind for table, of in _OTHERS if not tables[table.id].is_empty() for kind in of(tables))
-    kinds = enumerate([*_customer_reasons(tables), *others])
-    found = [reason.details(place) for place, reason in kinds if not reason.rows.is_empty()]
-    details = pl.concat([pl.DataFrame(schema=_DETAILS), *found])
-    effects = tables[EFFECTS.id].select(BY_CUSTOMER, "code", "subject", "effect")
-    keys = [BY_CUSTOMER, "code", "subject"]
-    known = pl.when(~pl.col("code").is_in(UNKNOWN)).then(pl.col("effect").fill_null(0).cast(SCORE))
-    return (
-        details.join(effects, on=keys, how="left", validate="m:1", nulls_equal=True)
-        .sort(BY_CUSTOMER, "place", "nth")
-        .with_columns(effect=known)
-        .select(BY_CUSTOMER, *REASONS)
-        .with_columns(code=pl.lit(PREFIX) + pl.col("code"))
-    )
+    effects = tables[EFFECTS.id].select(BY_CUSTOMER, "code", "subject", "effect").rows()
+    effect_of = {(number, code, subject): effect for number, code, subject, effect in effects}
+    by_customer: dict[int, dict[str, list[_Row]]] = defaultdict(lambda: defaultdict(list))
+    for table in _READ:
+        for row in tables[table.id].iter_rows(named=True):
+            by_customer[row[BY_CUSTOMER]][table.id].append(row)
+    found = list[tuple[object, ...]]()
+    for number in sorted(by_customer):
+        counts = Counter[str]()
+        for reason in _list_reasons(_Tables(by_customer[number])):
+            counts[reason.code] += 1
+            if counts[reason.code] <= MAX_OF_A_KIND:
+                gained = effect_of.get((number, reason.code, reason.subject), Decimal(0))
+                effect = None if reason.code in UNKNOWN else gained
+                found.append((number, PREFIX + reason.code, reason.subject, reason.message, reason.settled_by, effect))
+    return pl.DataFrame(found, schema=_DETAILS, orient="row")
+
+
+def _list_reasons(tables: _Tables) -> Iterator[Reason]:
+    """Yield a customer's reasons, the most important of a kind first."""
+    for kind in _KINDS:
+        yield from kind(tables)
 
 
 def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
-    fresh, quality, transfers = tables[FRESHNESS.id], tables[QUALITY.id], tables[TRANSFERS.id]
-    through, first, count = pl.col("dataThrough"), pl.col("firstDate"), pl.col("transactionCount")
-    history = (through - first).dt.total_days() + 1
-    yield Reason(
-        "NoTransactions",
-        fresh.filter(through.is_null()),
-        pl.lit("There are no posted transactions."),
-        pl.lit("supply the transactions of all accounts"),
-    )
-    yield Reason(
-        "Stale",
-        fresh.filter(pl.col("daysBehind") > STALE_AFTER),
-        pl.format("The last row is {} days old.", "daysBehind"),
-        pl.format("supply all accounts from {}", _day(through + pl.duration(days=1))),
-    )
-    yield Reason(
-        "ShortHistory",
-        fresh.filter(history < SHORT_HISTORY),
-        pl.format("The history covers only {}.", count_text(history, "day", "days")),
-        pl.format("supply all accounts from {}", _day(through - pl.duration(days=SHORT_HISTORY - 1))),
-    )
-    seen = pl.col("daysSeen")
-    yield Reason(
-        "FewDaysSeen",
-        tables[SUMMARY.id].filter(seen > 0, seen < YEAR),
-        pl.format(
-            "Only {}.", count_text(seen, f"of the last {YEAR} days is seen", f"of the last {YEAR} days are seen")
-        ),
-        pl.when(seen == YEAR - 1)
-        .then(pl.lit("supply the accounts that were in use on the other day"))
-        .otherwise(pl.format("supply the accounts that were in use on the other {} days", YEAR - seen)),
-    )
-    with_balance = pl.col("rowsWithBalance")
-    yield Reason(
-        "NoBalances",
-        quality.filter(count > 0, with_balance == 0),
-        pl.lit("No row has a balance, so a missing row can't be noticed."),
-        pl.lit("supply the balance after each transaction"),
-    )
-    yield Reason(
-        "PartialBalances",
-        quality.filter(with_balance > 0, with_balance < count),
-        pl.format("The balance is missing on {} of {}.", count - with_balance, count_text(count, "row", "rows")),
-        pl.lit("supply the balance after each transaction"),
-    )
-    yield Reason(
-        "RejectedRows",
-        quality.filter(pl.col("rejectedRows") > 0),
-        pl.format("{} rejected.", count_text(pl.col("rejectedRows"), "row was", "rows were")),
-        pl.lit("correct the rows that the jobs' errors name, and send them again"),
-    )
-    yield Reason(
-        "BackdatedRows",
-        quality.filter(pl.col("backdatedRows") > 0),
-        pl.format(
-            "{} added to a period that had already been submitted.",
-            count_text(pl.col("backdatedRows"), "row was", "rows were"),
-        ),
-        pl.lit("confirm the added rows with statements from the bank"),
-    )
-    yield Reason(
-        "Uncategorised",
-        quality.filter(pl.col("uncategorisedShare") > _ratio(MUCH_UNKNOWN)),
-        pl.format("{} of the money moved is uncategorised.", percent_text(pl.col("uncategorisedShare"))),
-        pl.lit("correct the categories of the largest uncategorised transactions"),
-    )
-    yield Reason(
-        "OneSidedTransfers",
-        transfers.filter(pl.col("oneSidedShare") > _ratio(MUCH_ONE_SIDED)),
-        pl.format(
-            "{} of the money moved went to or from own accounts that were not supplied.",
-            percent_text(pl.col("oneSidedShare")),
-        ),
-        pl.lit("supply the accounts on the other side"),
-    )
+    fresh, quality, transfers = tables.only(FRESHNESS), tables.only(QUALITY), tables.only(TRANSFERS)
+    first, through = fresh["firstDate"], fresh["dataThrough"]
+    if through is None:
+        yield Reason(
+            "NoTransactions",
+            "There are no posted transactions.",
+            "supply the transactions of all accounts",
+        )
+    else:
+        yield from _history_reasons(first, through, fresh["daysBehind"])
+    seen = tables.only(SUMMARY)["daysSeen"]
+    if 0 < seen < YEAR:
+        days = f"of the last {YEAR} days"
+        unseen = "on the other day" if seen == YEAR - 1 else f"on the other {YEAR - seen} days"
+        yield Reason(
+            "FewDaysSeen",
+            f"Only {quantity(seen, f'{days} is seen', f'{days} are seen')}.",
+            f"supply the accounts that were in use {unseen}",
+        )
+    count, with_balance = quality["transactionCount"], quality["rowsWithBalance"]
+    if with_balance == 0 < count:
+        yield Reason("NoBalances", "No row has a balance, so a missing row can't be noticed.", _ADD_BALANCES)
+    if 0 < with_balance < count:
+        yield Reason(
+            "PartialBalances",
+            f"The balance is missing on {count - with_balance} of {quantity(count, 'row')}.",
+            _ADD_BALANCES,
+        )
+    if rejected := quality["rejectedRows"]:
+        yield Reason(
+            "RejectedRows",
+            f"{quantity(rejected, 'row was', 'rows were')} rejected.",
+            "correct the rows that the jobs' errors name, and send them again",
+        )
+    if backdated := quality["backdatedRows"]:
+        yield Reason(
+            "BackdatedRows",
+            f"{quantity(backdated, 'row was', 'rows were')} added to a period that had already been submitted.",
+            "confirm the added rows with statements from the bank",
+        )
+    if (quality["uncategorisedShare"] or 0) > MUCH_UNKNOWN:
+        yield Reason(
+            "Uncategorised",
+            f"{percent(quality['uncategorisedShare'])} of the money moved is uncategorised.",
+            "correct the categories of the largest uncategorised transactions",
+        )
+    if (transfers["oneSidedShare"] or 0) > Decimal(MUCH_ONE_SIDED):
+        yield Reason(
+            "OneSidedTransfers",
+            f"{percent(transfers['oneSidedShare'])} of the money moved went to or from own accounts that were not "
+            "supplied.",
+            "supply the accounts on the other side",
+        )
+
+
+def _history_reasons(first: date, through: date, days_behind: int) -> Iterator[Reason]:
+    if days_behind > STALE_AFTER:
+        yield Reason(
+            "Stale",
+            f"The last row is {days_behind} days old.",
+            f"supply all accounts from {day(through + timedelta(days=1))}",
+        )
+    history = (through - first).days + 1
+    if history < SHORT_HISTORY:
+        yield Reason(
+            "ShortHistory",
+            f"The history covers only {quantity(history, 'day')}.",
+            f"supply all accounts from {day(through - timedelta(days=SHORT_HISTORY - 1))}",
+        )
 
 
 def _unidentified_account_reasons(tables: _Tables) -> Iterator[Reason]:
-    yield Reason(
-        "UnidentifiedAccount",
-        tables[ACCOUNTS.id].filter(~pl.col("identified")).sort(BY_CUSTOMER, "accountId"),
-        pl.lit("Some rows came without account details and are treated as one unidentified account."),
-        pl.lit("send them again with accountNumber, or with bankName, accountName and accountType"),
-        _ACCOUNT,
-    )
+    for account in sorted(tables.rows(ACCOUNTS), key=lambda row: row["accountId"]):
+        if not account["identified"]:
+            yield Reason(
+                "UnidentifiedAccount",
+                "Some rows came without account details and are treated as one unidentified account.",
+                "send them again with accountNumber, or with bankName, accountName and accountType",
+                account["accountId"],
+            )
 
 
 def _ended_account_reasons(tables: _Tables) -> Iterator[Reason]:
     """Yield accounts that stop while others go on: windows end with the last row of all, so only this shows it."""
-    fresh = tables[FRESHNESS.id].select(BY_CUSTOMER, "dataThrough")
-    silent = (pl.col("dataThrough") - pl.col("lastDate")).dt.total_days()
-    ended = (
-        tables[ACCOUNTS.id]
-        .join(fresh, on=BY_CUSTOMER, validate="m:1")
-        .filter(silent > pl.col("longestPause"))
-        .sort(BY_CUSTOMER, "lastDate", "accountId")
-    )
-    yield Reason(
-        "AccountEnds",
-        ended.pipe(_add_label, tables[ACCOUNTS.id]),
-        pl.format("The last row of {} is {} days older than that of another account.", "label", silent),
-        pl.format(
-            "supply {} from {}, or confirm that it is closed", "label", _day(pl.col("lastDate") + pl.duration(days=1))
-        ),
-        _ACCOUNT,
-    )
+    through = tables.only(FRESHNESS)["dataThrough"]
+    for account in sorted(tables.rows(ACCOUNTS), key=lambda row: (row["lastDate"], row["accountId"])):
+        silent = (through - account["lastDate"]).days
+        if account["longestPause"] is not None and silent > account["longestPause"]:
+            label, since = tables.label(account["accountId"]), day(account["lastDate"] + timedelta(days=1))
+            yield Reason(
+                "AccountEnds",
+                f"The last row of {label} is {silent} days older than that of another account.",
+                f"supply {label} from {since}, or confirm that it is closed",
+                account["accountId"],
+            )
 
 
 def _holder_reasons(tables: _Tables) -> Iterator[Reason]:
-    yield Reason(
-        "HeldBySomebodyElse",
-        tables[HOLDERS.id].filter(pl.col("belongsTo") == "somebody_else").sort(BY_CUSTOMER, "accountId"),
-        pl.format("The account named {} is in neither the customer's name nor a related party's.", "accountName"),
-        pl.lit("confirm who holds the account, or declare the holder as a related party"),
-        _ACCOUNT,
-    )
+    for account in sorted(tables.rows(HOLDERS), key=lambda row: row["accountId"]):
+        if account["belongsTo"] == "somebody_else":
+            yield Reason(
+                "HeldBySomebodyElse",
+                f"The account named {account['accountName']} is in neither the customer's name nor a related party's.",
+                "confirm who holds the account, or declare the holder as a related party",
+                account["accountId"],
+            )
 
 
 def _similar_account_reasons(tables: _Tables) -> Iterator[Reason]:
-    similar = tables[SIMILAR.id].sort(BY_CUSTOMER, "accountId", "otherAccountId")
-    yield Reason(
-        "SimilarAccounts",
-        similar.pipe(_add_label, tables[ACCOUNTS.id]),
-        pl.format("Two accounts look the same: {} and another. They agree on {} days.", "label", "sameDays"),
-        pl.lit("retract the submissions of one of them, if they are the same"),
-        _ACCOUNT,
-    )
+    for pair in sorted(tables.rows(SIMILAR), key=lambda row: (row["accountId"], row["otherAccountId"])):
+        label = tables.label(pair["accountId"])
+        yield Reason(
+            "SimilarAccounts",
+            f"Two accounts look the same: {label} and another. They agree on {pair['sameDays']} days.",
+            "retract the submissions of one of them, if they are the same",
+            pair["accountId"],
+        )
 
 
 def _repeated_submission_reasons(tables: _Tables) -> Iterator[Reason]:
-    repeated = tables[REPEATED.id].sort(BY_CUSTOMER, "sameDays", "accountId", descending=_LARGEST_FIRST)
-    yield Reason(
-        "RepeatedSubmissions",
-        repeated.pipe(_add_label, tables[ACCOUNTS.id]),
-        pl.format("Submissions of {} look the same. They agree on {} days, which count twice.", "label", "sameDays"),
-        pl.lit("retract one of them, if they are the same"),
-        _ACCOUNT,
-    )
-
-
-def _statement_reasons(tables: _Tables) -> Iterator[Reason]:
-    """Yield reasons about files that can't be relied on as they are; each is a reason to check the file."""
-    listed = (
-        tables[STATEMENTS.id]
-        .pipe(_add_label, tables[ACCOUNTS.id])
-        .with_columns(pl.col("label").fill_null("an account without rows"), period=_period())
-    )
-    in_order = [BY_CUSTOMER, "accountId", "periodStart", "statementId"]
-    of_period = pl.format("The statement of {}{}", "label", "period")
-    yield Reason(
-        "UnreconciledStatement",
-        listed.filter(pl.col("verdict") == "unreconciled").sort(in_order),
-        pl.format("{} prints no balances, or balances that don't agree with its rows.", of_period),
-        pl.format("supply the bank's own file of {}{}", "label", "period"),
-        pl.col("statementId"),
-    )
-    differing = pl.any_horizontal((pl.col(name) != 0).fill_null(value=False) for name in _DIFFERENCES)
-    yield Reason(
-        "StatementBalanceDiffers",
-        listed.filter(differing).sort(in_order),
-        pl.format("{} has an opening or closing balance that differs from that of the stored rows.", of_period),
-        pl.format("supply {} again, beginning with the period before", "label"),
-        pl.col("statementId"),
-    )
-    found = tables[SIGNALS.id].filter(pl.col("severity").is_in(_SHOWN_SEVERITIES))
-    signalled = (
-        listed.join(
-            found.sort("code", "page")
-            .group_by(BY_CUSTOMER, "statementId")
-            .agg(codes=pl.col("code").unique(maintain_order=True)),
-            on=[BY_CUSTOMER, "statementId"],
-            validate="1:1",
+    for repeated in sorted(tables.rows(REPEATED), key=lambda row: (-row["sameDays"], row["accountId"])):
+        label = tables.label(repeated["accountId"])
+        yield Reason(
+            "RepeatedSubmissions",
+            f"Submissions of {label} look the same. They agree on {repeated['sameDays']} days, which count twice.",
+            "retract one of them, if they are the same",
+            repeated["accountId"],
         )
-        .with_columns(codes=pl.col("codes").list.join(", "))
-        .sort(in_order)
-    )
-    yield Reason(
-        "TamperSignals",
-        signalled,
-        pl.format(
-            "{} may have been changed after the bank made the file: {}. There can be a harmless cause.",
-            of_period,
-            "codes",
-        ),
-        pl.format(
-            "get the original file of {}{} from the bank, or from the customer's online banking", "label", "period"
-        ),
-        pl.col("statementId"),
-    )
 
 
-def _period() -> pl.Expr:
+# Reasons about files that can't be relied on as they are; each is a reason to check the file.
+
+
+def _unreconciled_statement_reasons(tables: _Tables) -> Iterator[Reason]:
+    for statement, file in _statements(tables):
+        if statement["verdict"] == "unreconciled":
+            yield Reason(
+                "UnreconciledStatement",
+                f"The statement of {file} prints no balances, or balances that don't agree with its rows.",
+                f"supply the bank's own file of {file}",
+                statement["statementId"],
+            )
+
+
+def _differing_statement_reasons(tables: _Tables) -> Iterator[Reason]:
+    for statement, file in _statements(tables):
+        if any(statement[name] for name in _DIFFERENCES):
+            yield Reason(
+                "StatementBalanceDiffers",
+                f"The statement of {file} has an opening or closing balance that differs from that of the stored rows.",
+                f"supply {tables.label(statement['accountId'])} again, beginning with the period before",
+                statement["statementId"],
+            )
+
+
+def _tamper_reasons(tables: _Tables) -> Iterator[Reason]:
+    signals: dict[str, set[str]] = defaultdict(set)
+    for signal in tables.rows(SIGNALS):
+        if signal["severity"] in _SHOWN_SEVERITIES:
+            signals[signal["statementId"]].add(signal["code"])
+    for statement, file in _statements(tables):
+        if codes := signals.get(statement["statementId"]):
+            yield Reason(
+                "TamperSignals",
+                f"The statement of {file} may have been changed after the bank made the file: "
+                f"{', '.join(sorted(codes))}. There can be a harmless cause.",
+                f"get the original file of {file} from the bank, or from the customer's online banking",
+                statement["statementId"],
+            )
+
+
+def _statements(tables: _Tables) -> Iterator[tuple[_Row, str]]:
+    """Yield each statement, with its account and period in words."""
+    in_order = ("accountId", "periodStart", "statementId")
+    for statement in sorted(tables.rows(STATEMENTS), key=lambda row: [_nulls_first(row[name]) for name in in_order]):
+        yield statement, f"{tables.label(statement['accountId'])}{_period(statement)}"
+
+
+def _period(statement: _Row) -> str:
     """Return the statement's period as the end of a sentence; empty if the statement doesn't state it."""
-    details = pl.format(" from {} to {}", _day(pl.col("periodStart")), _day(pl.col("periodEnd")))
-    return pl.coalesce(details, pl.lit(""))
+    begins, ends = statement["periodStart"], statement["periodEnd"]
+    return "" if begins is None or ends is None else f" from {day(begins)} to {day(ends)}"
+
+
+def _nulls_first(value: Any) -> tuple[bool, Any]:
+    return value is not None, value
+
+
+_AGAIN = "supply {} again from {} to {}"
+# By kind of evidence: a reason's code, its message about an account with a number of gaps, and what would resolve it.
+_GAPS = {
+    "balance_break": (
+        "BalanceBreaks",
+        "Balances of {} that do not follow from the rows before them: {}. Rows are missing or wrong.",
+        _AGAIN,
+    ),
+    "rounding": (
+        "Rounding",
+        f"Balances of {{}} that differ from their rows by at most ${ROUNDING}: {{}}. No rows are missing.",
+        "supply the amounts and balances of {}, unrounded, from {} to {}",
+    ),
+    "ordering": (
+        "RowOrder",
+        "Days of {} whose balances follow only in another order of the day's rows: {}. No rows are missing.",
+        "supply the rows of {} in the bank's order, from {} to {}",
+    ),
+    "silence": ("Silences", "Gaps in {} that are longer than its usual activity explains: {}.", _AGAIN),
+    "series_missing": ("SeriesMissing", "Months of {} without any of its recurring payments: {}.", _AGAIN),
+    "statement_period": (
+        "StatementPeriodMissing",
+        "Periods of {} between two submissions that neither of them covers: {}.",
+        _AGAIN,
+    ),
+    "statement_missing": (
+        "StatementMissing",
+        "Periods of {} between two statements that no statement covers: {}.",
+        _AGAIN,
+    ),
+}
 
 
 def _gap_reasons(tables: _Tables) -> Iterator[Reason]:
     """Yield one reason per account and kind of evidence."""
-    likely, evidence = pl.col("likely"), pl.col("evidence")
-    is_break = evidence == "balance_break"
-    is_minor = likely.is_in(("rounding", "ordering"))
-    listed = tables[GAPS.id].with_columns(kind=pl.when(is_break & is_minor).then(likely).otherwise(evidence))
-    again = "supply {} again from {} to {}"
-    messages = {
-        "balance_break": (
-            "BalanceBreaks",
-            "Balances of {} that do not follow from the rows before them: {}. Rows are missing or wrong.",
-            again,
-        ),
-        "rounding": (
-            "Rounding",
-            f"Balances of {{}} that differ from their rows by at most ${ROUNDING}: {{}}. No rows are missing.",
-            "supply the amounts and balances of {}, unrounded, from {} to {}",
-        ),
-        "ordering": (
-            "RowOrder",
-            "Days of {} whose balances follow only in another order of the day's rows: {}. No rows are missing.",
-            "supply the rows of {} in the bank's order, from {} to {}",
-        ),
-        "silence": ("Silences", "Gaps in {} that are longer than its usual activity explains: {}.", again),
-        "series_missing": ("SeriesMissing", "Months of {} without any of its recurring payments: {}.", again),
-        "statement_period": (
-            "StatementPeriodMissing",
-            "Periods of {} between two submissions that neither of them covers: {}.",
-            again,
-        ),
-        "statement_missing": (
-            "StatementMissing",
-            "Periods of {} between two statements that no statement covers: {}.",
-            again,
-        ),
-    }
-    for kind, (code, message, settled_by) in messages.items():
-        counts = (
-            listed.filter(pl.col("kind") == kind)
-            .group_by(BY_CUSTOMER, "accountId")
-            .agg(found=pl.len(), begins=pl.col("lastSeen").min(), ends=pl.col("nextSeen").max())
-            .pipe(_add_label, tables[ACCOUNTS.id])
-            .sort(BY_CUSTOMER, "found", "accountId", descending=_LARGEST_FIRST)
-        )
-        period = (_day(pl.col("begins")), _day(pl.col("ends")))
-        yield Reason(
-            code, counts, pl.format(message, "label", "found"), pl.format(settled_by, "label", *period), _ACCOUNT
-        )
+    gaps: dict[str, dict[str, list[_Row]]] = {kind: defaultdict(list) for kind in _GAPS}
+    for gap in tables.rows(GAPS):
+        is_minor = gap["evidence"] == "balance_break" and gap["likely"] in ("rounding", "ordering")
+        gaps[gap["likely"] if is_minor else gap["evidence"]][gap["accountId"]].append(gap)
+    for kind, (code, message, settled_by) in _GAPS.items():
+        for account_id, found in sorted(gaps[kind].items(), key=lambda each: (-len(each[1]), each[0])):
+            label = tables.label(account_id)
+            begins, ends = min(gap["lastSeen"] for gap in found), max(gap["nextSeen"] for gap in found)
+            yield Reason(
+                code, message.format(label, len(found)), settled_by.format(label, day(begins), day(ends)), account_id
+            )
 
 
 def _mention_reasons(tables: _Tables) -> Iterator[Reason]:
-    number = pl.col("maskedNumber").str.strip_prefix("xx")
-    account = pl.coalesce(pl.format("account ending {}", number), pl.format("the account called {}", "name"))
-    moved = pl.col("totalIn") + pl.col("totalOut")
-    yield Reason(
-        "MentionedAccount",
-        tables[MENTIONED.id].sort(
-            BY_CUSTOMER, moved, pl.coalesce("maskedNumber", "name"), descending=_LARGEST_FIRST, nulls_last=True
-        ),
-        pl.format(
-            "{} {}, which wasn't supplied: {} in all.",
-            count_text(pl.col("transferCount"), "transfer mentions", "transfers mention"),
-            account,
-            dollars_text(moved),
-        ),
-        pl.format("supply {} from {}", account, _day(pl.col("firstDate"))),
-        pl.coalesce("maskedNumber", "name"),
-    )
+    for mentioned in sorted(tables.rows(MENTIONED), key=lambda row: (-_moved(row), _mention(row))):
+        number = mentioned["maskedNumber"]
+        account = f"the account called {mentioned['name']}" if number is None else f"account ending {number[2:]}"
+        mentions = quantity(mentioned["transferCount"], "transfer mentions", "transfers mention")
+        yield Reason(
+            "MentionedAccount",
+            f"{mentions} {account}, which wasn't supplied: {money(_moved(mentioned))} in all.",
+            f"supply {account} from {day(mentioned['firstDate'])}",
+            _mention(mentioned),
+        )
+
+
+def _moved(mentioned: _Row) -> Decimal:
+    total: Decimal = mentioned["totalIn"] + mentioned["totalOut"]
+    return total
+
+
+def _mention(mentioned: _Row) -> str:
+    text: str = mentioned["name"] if mentioned["maskedNumber"] is None else mentioned["maskedNumber"]
+    return text
 
 
 def _lender_reasons(tables: _Tables) -> Iterator[Reason]:
-    yield Reason(
-        "UnsharedLender",
-        tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=_LARGEST_FIRST, nulls_last=True),
-        pl.format(
-            "{} was repaid to {}, whose facility wasn't supplied.", dollars_text(pl.col("totalRepaid")), "lender"
-        ),
-        pl.format("supply the facility's statement by {} from {}", "lender", _day(pl.col("firstDate"))),
-        pl.col("lender"),
-    )
+    for lender in sorted(tables.rows(LENDERS), key=lambda row: (-row["totalRepaid"], row["lender"])):
+        yield Reason(
+            "UnsharedLender",
+            f"{money(lender['totalRepaid'])} was repaid to {lender['lender']}, whose facility wasn't supplied.",
+            f"supply the facility's statement by {lender['lender']} from {day(lender['firstDate'])}",
+            lender["lender"],
+        )
 
 
 def _quarter_reasons(tables: _Tables) -> Iterator[Reason]:
-    far = (pl.col("varianceShare").abs() > _ratio(MUCH_VARIANCE)) & pl.col("isCovered")
-    yield Reason(
-        "BasVariance",
-        tables[BAS.id].filter(far).sort(BY_CUSTOMER, "quarter", descending=[False, True]),
-        pl.format("Revenue banked in {} differs from declared G1 by {}.", "quarter", dollars_text(pl.col("variance"))),
-        pl.format("supply the accounts into which sales of {} were paid, or the lodged statement", "quarter"),
-        pl.col("quarter"),
-    )
+    for bas in sorted(tables.rows(BAS), key=lambda row: row["quarter"], reverse=True):
+        if bas["isCovered"] and abs(bas["varianceShare"] or 0) > MUCH_VARIANCE:
+            yield Reason(
+                "BasVariance",
+                f"Revenue banked in {bas['quarter']} differs from declared G1 by {money(bas['variance'])}.",
+                f"supply the accounts into which sales of {bas['quarter']} were paid, or the lodged statement",
+                bas["quarter"],
+            )
 
 
-# Reasons that no customer has if this table is empty, in the order to report them.
-_OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
-    (ACCOUNTS, _unidentified_account_reasons),
-    (ACCOUNTS, _ended_account_reasons),
-    (HOLDERS, _holder_reasons),
-    (SIMILAR, _similar_account_reasons),
-    (REPEATED, _repeated_submission_reasons),
-    (STATEMENTS, _statement_reasons),
-    (GAPS, _gap_reasons),
-    (MENTIONED, _mention_reasons),
-    (LENDERS, _lender_reasons),
-    (BAS, _quarter_reasons),
+_READ = (
+    *(FRESHNESS, SUMMARY, QUALITY, TRANSFERS, ACCOUNTS, HOLDERS, SIMILAR, REPEATED, STATEMENTS, SIGNALS, GAPS),
+    *(MENTIONED, LENDERS, BAS),
 )
-
-
-def _add_label(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
-    """Add `label`: how messages name the account."""
-    ending = pl.col("accountNumberMasked").str.tail(4)
-    label = pl.coalesce(
-        pl.format("account ending {}", ending),
-        pl.format("account {}", "accountName"),
-        pl.lit("the unidentified account"),
-    )
-    return rows.join(
-        accounts.select(BY_CUSTOMER, "accountId", label=label),
-        on=[BY_CUSTOMER, "accountId"],
-        how="left",
-        validate="m:1",
-        maintain_order="left",
-    )
-
-
-def _day(day: pl.Expr) -> pl.Expr:
-    return day.dt.to_string("%-d %b %Y")
-
-
-def _ratio(value: str) -> pl.Expr:
-    return pl.lit(value).cast(RATIO)
+# In the order to report them.
+_KINDS: Sequence[Callable[[_Tables], Iterator[Reason]]] = (
+    _customer_reasons,
+    _unidentified_account_reasons,
+    _ended_account_reasons,
+    _holder_reasons,
+    _similar_account_reasons,
+    _repeated_submission_reasons,
+    _unreconciled_statement_reasons,
+    _differing_statement_reasons,
+    _tamper_reasons,
+    _gap_reasons,
+    _mention_reasons,
+    _lender_reasons,
+    _quarter_reasons,
+)

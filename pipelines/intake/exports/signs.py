@@ -50,11 +50,13 @@ def decide_signs(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
     """Decide the sign of each amount. Evidence and notes are about the rows that are `asked_for`.
 
     Args:
-        rows: oldest first, with `amount` and `balance` as plain digits where they can be read, `printed`: the amount as
-            printed in the file, `known_type`: the account's type, the columns of `OF_ONE_ACCOUNT`, and `asked_for`.
+        rows: oldest first, with `amount` and `balance` as plain digits where they can be read, `printed` and
+            `printed_balance`: both as printed in the file, `known_type`: the account's type, the columns of
+            `OF_ONE_ACCOUNT`, and `asked_for`.
         declared: `-` if the user says that the signs are inverted, `+` if they are right, else empty.
         split: amounts come from a debit and a credit column.
     """
+    rows = _separate_credits(rows)
     if declared:
         held = rows.with_columns(amount=negated_where(pl.lit(value=declared == "-"))).pipe(_add_evidence)
         return _balances_as_held(held, pl.col("mirrored"), Signs.DECLARED, ())
@@ -63,6 +65,24 @@ def decide_signs(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
     if (outgoing := _stated_negations(rows)) is not None:
         return _sign_as_stated(rows.with_columns(amount=negated_where(outgoing)))
     return _sign_by_evidence(*_sign_by_movement(rows))
+
+
+def _separate_credits(rows: pl.DataFrame) -> pl.DataFrame:
+    """Negate balances with CR of accounts whose other balances have no mark, if more balances then move by the amount.
+
+    Such a balance is money held, and the others are owed. `separated`: whether the account has such balances.
+    """
+    balance, amount = exact(pl.col("balance")), exact(pl.col("amount"))
+    is_credit = pl.col("printed_balance").str.contains(r"(?i)CR\s*$").fill_null(value=False)
+    is_mixed = is_credit.any() & (~is_credit & (balance > 0)).any() & ~(balance < 0).any()
+    turned = rows.with_columns(balance=pl.when(is_credit).then(negate(pl.col("balance"))).otherwise("balance"))
+    moves = (balance_steps(1).abs() == amount.abs()).sum().over(OF_ONE_ACCOUNT)
+    judged = rows.with_columns(
+        turned_balance=turned["balance"],
+        separated=is_mixed.over(OF_ONE_ACCOUNT) & (turned.select(moves).to_series() > rows.select(moves).to_series()),
+    )
+    separate = pl.when("separated").then("turned_balance").otherwise("balance")
+    return judged.with_columns(balance=separate).drop("turned_balance")
 
 
 def balance_steps(direction: int) -> pl.Expr:
@@ -185,7 +205,7 @@ def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:
     return counted.with_columns(
         holds=(follow > 2 * oppose) & (2 * follow > most),
         mirrored=(oppose >= 2) & (oppose > 2 * follow),
-        owed=pl.col("in_credit") >= pl.col("in_debit"),
+        owed=pl.col("separated") | (pl.col("in_credit") >= pl.col("in_debit")),
         owing=pl.col("known_type").is_in(OWING).fill_null(value=False),
         charged=(pl.col("against") > pl.col("agree")) & (10 * pl.col("against") >= pl.col("positive")),
         turned=pl.lit(value=False),
@@ -198,7 +218,11 @@ def _sign_by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: 
     holds, mirrored, owed, charged = (pl.col(name) for name in ("holds", "mirrored", "owed", "charged"))
     as_card = charged | (pl.col("owing") & (pl.col("positive") > pl.col("negative")))
     turned = (
-        pl.when(mirrored).then(~owed | (charged & ~pl.col("owing"))).when(holds).then(as_card & owed).otherwise(as_card)
+        pl.when(mirrored)
+        .then(~owed | (charged & ~pl.col("owing")))
+        .when(holds)
+        .then((as_card & owed) | pl.col("separated"))
+        .otherwise(as_card)
     )
     unsigned = not rows["amount"].str.starts_with("-").any()
     stays = pl.lit(value=unsigned) & pl.col("says_in")  # if no amount has a minus, a payment received is still money in
@@ -217,7 +241,7 @@ def _notes_of(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
     if not turned.filter("proved").is_empty():
         yield "Balances prove that amounts without a minus are money out."
     if not turned.filter(~pl.col("proved")).is_empty():
-        yield "Signs are assumed: amounts without a minus are money out, as on a card (by its name or its rows' words)."
+        yield "Signs are assumed: amounts without a minus are money out, as on a card (by its name, words or CR)."
     if not stated.filter(~pl.col("turned"), ~pl.col("proved")).is_empty():
         read = "no amount has a minus, so all are money in" if unsigned else "a minus is money out"
         yield f"Signs are assumed: {read}. No balance proves it."
@@ -225,7 +249,8 @@ def _notes_of(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
 
 def _balances_as_held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
     """Negate balances that are amounts owed. An account that has them is a card, unless another type is stated."""
-    is_card = is_owed | (pl.col("turned") & pl.col("owing"))
+    mostly_held = pl.col("separated") & (pl.col("in_debit") > pl.col("in_credit"))  # those with CR are negated
+    is_card = (is_owed & ~mostly_held) | (pl.col("turned") & pl.col("owing"))
     account_type = pl.when(is_card).then(pl.when("owing").then("known_type").otherwise(pl.lit("credit_card")))
     judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))
     is_balance = exact(pl.col("balance")).is_not_null()

@@ -266,6 +266,7 @@ def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> 
         amount=pl.coalesce("plain_amount", "amount", in_two),
         balance=pl.coalesce("plain_balance", "balance"),
         printed="amount",
+        printed_balance="balance",
         stated_currency=pl.coalesce(*(stated_beside(pl.col(name)) for name in ("amount", "debit", "credit"))),
         both=(debit.is_not_null() & credit.is_not_null()),
         ambiguous=pl.lit(value=not columns.decimal_comma) & _may_group_by_points(plain),

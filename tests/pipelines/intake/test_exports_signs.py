@@ -146,6 +146,33 @@ def test_amounts_without_a_mark_are_debits_if_only_credits_are_marked() -> None:
     assert contents.signs is Signs.STATED
 
 
+@pytest.mark.parametrize("name", ["export.csv", "visa.csv"])
+@pytest.mark.parametrize("payment", ["150.00 CR", "-150.00"])
+def test_balances_with_cr_are_held_if_the_others_have_no_mark(payment: str, name: str) -> None:
+    rows = [("84.50", "100.00"), (payment, "50.00 CR"), ("20.00", "30.00 CR"), ("130.00", "100.00"), ("5.00", "105.00")]
+    lines = [f"2026-01-1{day},SHOP,{amount},{balance}\n" for day, (amount, balance) in enumerate(rows)]
+    contents = read_export("Date,Description,Amount,Balance\n" + "".join(lines), name)
+    assert amounts(contents) == ["-84.50", "150.00", "-20.00", "-130.00", "-5.00"]
+    [statement] = contents.statements
+    assert statement.rows["balance"].to_list() == ["-100.00", "50.00", "30.00", "-100.00", "-105.00"]
+    assert statement.account_type == "credit_card"
+
+
+def test_an_account_with_mostly_credit_balances_is_no_card() -> None:
+    rows = [("84.50", "15.50 CR"), ("100.00", "84.50"), ("150.00 CR", "65.50 CR"), ("5.00", "60.50 CR")]
+    lines = [f"2026-01-1{day},SHOP,{amount},{balance}\n" for day, (amount, balance) in enumerate(rows)]
+    [statement] = read_export("Date,Description,Amount,Balance\n" + "".join(lines)).statements
+    assert statement.rows["amount"].to_list() == ["-84.50", "-100.00", "150.00", "-5.00"]
+    assert statement.rows["balance"].to_list() == ["15.50", "-84.50", "65.50", "60.50"]
+    assert statement.account_type is None
+
+
+def test_an_opening_balance_with_cr_leaves_the_others() -> None:
+    lines = ",OPENING BALANCE,,100.00 CR\n2026-01-13,COLES,-4.50,95.50\n2026-01-14,PAY,10.00,105.50\n"
+    [statement] = read_export("Date,Description,Amount,Balance\n" + lines).statements
+    assert statement.rows["balance"].to_list() == ["95.50", "105.50"]
+
+
 def test_the_users_decision_overrides_all_evidence() -> None:
     for amount, expected in {"-3": SPENT, "+3": ["84.50", "-500.00", "20.00", "30.00"]}.items():
         contents = read_export(CARD, layout=f"date=1,description=2,amount={amount}")

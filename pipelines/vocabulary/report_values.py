@@ -1,4 +1,4 @@
-"""Values as reports hold them: ratios, scores, and counts, dollars, reasons and ids as text.
+"""Values as reports hold them: ratios, scores, bands, and ids as text.
 
 Scores and ratios are decimals of a fixed scale, rounded half to even, not floats. So the same rows give the same bytes
 on every machine and in every order.
@@ -29,47 +29,10 @@ def score(points: pl.Expr) -> pl.Expr:
     return points.cast(RATIO).round(2).cast(SCORE)
 
 
-def count_text(count: pl.Expr, one: str, more: str) -> pl.Expr:
-    """Write `1 row was`, `1,234 rows were`, given `row was` and `rows were`. Null stays null."""
-    return pl.format("{} {}", _group_digits(count), pl.when(count == 1).then(pl.lit(one)).otherwise(pl.lit(more)))
-
-
-def dollars_text(amount: pl.Expr) -> pl.Expr:
-    """Write an amount, which has two decimals, as pages do: `$1,234.50`, `−$1,234.50`. Null stays null."""
-    sign = pl.when(amount < 0).then(pl.lit("−$")).otherwise(pl.lit("$"))
-    return pl.concat_str(sign, _group_digits(amount.abs()))
-
-
-def percent_text(share: pl.Expr) -> pl.Expr:
-    """Write a share of at most four decimals as pages do: `32.15 %`, `−4.00 %`. Null stays null."""
-    percent = (share.cast(RATIO) * 100).round(2)
-    digits = percent.abs().cast(pl.String)
-    sign = pl.when(percent < 0).then(pl.lit("−")).otherwise(pl.lit(""))
-    return pl.concat_str(
-        sign, _group_digits(digits.str.extract(r"^(\d+)")), digits.str.extract(r"(\.\d\d)"), pl.lit(" %")
-    )
-
-
-def _group_digits(number: pl.Expr) -> pl.Expr:
-    """Write a number of at most two decimals with a comma after each three digits, counted from the right."""
-    in_threes = number.cast(pl.String).str.reverse().str.replace_all(r"(\d{3})", "${1},").str.reverse()
-    return in_threes.str.strip_prefix(",")
-
-
 def name_band(figure: pl.Expr, bands: Sequence[tuple[str, int]], lowest: str) -> pl.Expr:
     """Return the name of the first band (best first) whose limit the figure reaches, else `lowest`."""
     reached = (pl.when(figure >= limit).then(pl.lit(name)) for name, limit in bands)
     return pl.coalesce(*reached, pl.lit(lowest))
-
-
-def reason(code: str, condition: pl.Expr, message: pl.Expr) -> pl.Expr:
-    """Return `{code, message}` where `condition` is true, else null."""
-    return pl.when(condition).then(pl.struct(pl.lit(code).alias("code"), message.alias("message")))
-
-
-def reasons(*each: pl.Expr) -> pl.Expr:
-    """Return the list of the reasons that are not null, in this order."""
-    return pl.concat_list(*each).list.drop_nulls()
 
 
 @cache

@@ -109,8 +109,9 @@ def _report_portfolio(
         drivers(listed, portfolio),
         sensitivity(scored, scorecard),
         events_member(all_facts),
+        error_codes(scored, scorecard.calibration, portfolio.expected),
     )
-    reports = reduce(_add_list, lists, scored.lazy()).pipe(_as_report, portfolio, scorecard, facts)
+    reports = reduce(_add_list, lists, scored.lazy()).pipe(_as_report, scorecard)
     return reports, share_lines(facts, scored, scorecard)
 
 
@@ -121,7 +122,7 @@ def _add_list(scored: pl.LazyFrame, lists: pl.DataFrame) -> pl.LazyFrame:
     return joined.with_columns(pl.col(name).fill_null([]))
 
 
-def _as_report(scored: pl.LazyFrame, portfolio: ClientPortfolio, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:
+def _as_report(scored: pl.LazyFrame, scorecard: Scorecard) -> pl.DataFrame:
     shown = scored.select(
         BY_CUSTOMER,
         "value",
@@ -133,7 +134,7 @@ def _as_report(scored: pl.LazyFrame, portfolio: ClientPortfolio, scorecard: Scor
         pl.lit(scorecard.calibration).alias("calibration"),
         "pdConfidenceScore",
         confidence_rating().alias("pdConfidenceRating"),
-        error_codes(scorecard.calibration, facts.as_of, portfolio.expected).alias("errorCodes"),
+        "errorCodes",
         "principalReasons",
         "drivers",
         "sensitivity",

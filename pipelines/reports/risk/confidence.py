@@ -8,32 +8,24 @@ more certain than the year, the evidence or the statements that it comes from. W
 judgement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache
+from typing import Any
 
 import polars as pl
 
 from pipelines.figures.lineage import Constant
-from pipelines.figures.periods import days_behind
+from pipelines.figures.periods import BY_CUSTOMER, days_behind
+from pipelines.pages.wording import percent, quantity
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.evidence import WINDOW
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Calibration
 from pipelines.vocabulary.plans import AS_WRITTEN
-from pipelines.vocabulary.report_values import (
-    RATIO,
-    SCORE,
-    count_text,
-    name_band,
-    percent_text,
-    ratio,
-    reason,
-    reasons,
-    score,
-)
+from pipelines.vocabulary.report_values import RATIO, SCORE, name_band, ratio, score
 
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
@@ -133,62 +125,63 @@ _UNCALIBRATED = {
 }
 
 
-@lru_cache(maxsize=100)
-def error_codes(calibration: Calibration, as_of: date, expected: Expected) -> pl.Expr:
-    """Return the reasons not to rely on the figure."""
-    behind, months = days_behind(as_of), pl.col("months_of_history")
-    has_rows = pl.col("data_through").is_not_null()
-    categorised, covered = pl.col("categorised"), percent_text(pl.col("covered"))
-    return reasons(
-        reason(
-            "Risk.Uncalibrated",
-            pl.lit(calibration in _UNCALIBRATED),
-            pl.lit(_UNCALIBRATED.get(calibration, "")),
-        ),
-        reason("Risk.NoTransactions", ~has_rows, pl.lit("There are no posted transactions.")),
-        reason(
-            "Risk.InsufficientHistory",
-            has_rows & (months.fill_null(0) < SHORT_HISTORY),
-            pl.format(
-                "Only {} of history; at least {} are needed.",
-                count_text(months.fill_null(0).floor().cast(pl.Int64), "month", "months"),
-                pl.lit(SHORT_HISTORY),
-            ),
-        ),
-        reason(
-            "Risk.NoBalances",
-            pl.lit(expected.balances) & has_rows & (pl.col("statedBalances") == 0),
-            pl.lit("No cash account states its balance: overdrawn days and buffer are unknown."),
-        ),
-        reason(
-            "Risk.LimitUnknown",
-            pl.col("unknownLimitDays") > 0,
-            pl.format(
-                "An account was overdrawn on {} of the last {} days and its approved limit is not known, so each "
-                "counts as beyond it: send creditLimit with the account.",
-                pl.col("unknownLimitDays"),
-                pl.lit(WINDOW),
-            ),
-        ),
-        reason(
-            "Risk.NoRevenue",
-            pl.lit(expected.words) & has_rows & (pl.col("revenue") <= 0),
-            pl.format("No net revenue was recognised in the last {} days.", pl.lit(WINDOW)),
-        ),
-        reason(
-            "Risk.Uncategorised",
-            pl.lit(expected.words) & has_rows & (categorised.fill_null(0) < pl.lit(MIN_CATEGORISED, RATIO)),
-            pl.lit("Less than half of the money has a category, so readings that need categories earn few points."),
-        ),
-        reason(
-            "Risk.ProvisionalRevenue",
-            pl.lit(not expected.words) & has_rows,
-            pl.lit("Words are not expected of this client's customers: credits of recurring sizes count as revenue."),
-        ),
-        reason(
-            "Risk.EvidenceMissing",
-            pl.col("limitedBy").list.contains(EVIDENCE),
-            pl.format("Only {} of the expected evidence was supplied: no better rating is possible.", covered),
-        ),
-        reason("Risk.StaleData", behind > STALE_AFTER, pl.format("The last row is {} days old.", behind)),
-    )
+def error_codes(scored: pl.DataFrame, calibration: Calibration, expected: Expected) -> pl.DataFrame:
+    """Return `customer_number, errorCodes`: the reasons not to rely on the figure, a list of structs `code, message`.
+
+    Args:
+        scored: from `add_confidence`.
+    """
+    lists = [
+        [{"code": f"Risk.{code}", "message": message} for code, message in _list_errors(row, calibration, expected)]
+        for row in scored.select(BY_CUSTOMER, *_READ).iter_rows(named=True)
+    ]
+    return scored.select(BY_CUSTOMER, pl.Series("errorCodes", lists, _ERRORS))
+
+
+_READ = (
+    *("data_through", "days_behind", "months_of_history", "statedBalances", "unknownLimitDays", "revenue"),
+    *("categorised", "limitedBy", "covered"),
+)
+_ERRORS = pl.List(pl.Struct({"code": pl.String(), "message": pl.String()}))
+
+
+def _list_errors(row: Mapping[str, Any], calibration: Calibration, expected: Expected) -> Iterator[tuple[str, str]]:
+    if calibration in _UNCALIBRATED:
+        yield "Uncalibrated", _UNCALIBRATED[calibration]
+    if row["data_through"] is None:
+        yield "NoTransactions", "There are no posted transactions."
+    else:
+        yield from _list_gaps(row, expected)
+    if EVIDENCE in row["limitedBy"]:
+        share = percent(row["covered"])
+        yield "EvidenceMissing", f"Only {share} of the expected evidence was supplied: no better rating is possible."
+    if row["days_behind"] is not None and row["days_behind"] > STALE_AFTER:
+        yield "StaleData", f"The last row is {row['days_behind']:.0f} days old."
+
+
+def _list_gaps(row: Mapping[str, Any], expected: Expected) -> Iterator[tuple[str, str]]:
+    """Yield what is missing of a customer with rows."""
+    months = row["months_of_history"] or 0
+    if months < SHORT_HISTORY:
+        history = quantity(int(months), "month")
+        yield "InsufficientHistory", f"Only {history} of history; at least {SHORT_HISTORY} are needed."
+    if expected.balances and row["statedBalances"] == 0:
+        yield "NoBalances", "No cash account states its balance: overdrawn days and buffer are unknown."
+    if days := row["unknownLimitDays"]:
+        message = (
+            f"An account was overdrawn on {days} of the last {WINDOW} days and its approved limit is not known, so "
+            "each counts as beyond it: send creditLimit with the account."
+        )
+        yield "LimitUnknown", message
+    if expected.words and row["revenue"] <= 0:
+        yield "NoRevenue", f"No net revenue was recognised in the last {WINDOW} days."
+    if expected.words and (row["categorised"] or 0) < MIN_CATEGORISED:
+        yield (
+            "Uncategorised",
+            "Less than half of the money has a category, so readings that need categories earn few points.",
+        )
+    if not expected.words:
+        yield (
+            "ProvisionalRevenue",
+            "Words are not expected of this client's customers: credits of recurring sizes count as revenue.",
+        )

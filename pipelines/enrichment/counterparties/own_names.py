@@ -7,8 +7,10 @@ and those of the holders of its accounts.
 
 The other side is the customer if the customer's name was read as the counterparty's. A name that is cut, or made of
 words with another meaning, may be read wrongly (`EASTERN ICE CREA TRANSFER`). So a text also counts if it is the name
-(perhaps cut to the width of a bank's field), followed by at most a word for a transfer. A customer's name after
-somebody else's name does not count: that payer wrote it as the purpose.
+(perhaps cut to the width of a bank's field), followed by at most a word for a transfer.
+
+A customer's name beside somebody else's does not count: the bank or the payer states whom the money is for. Then the
+other name is the counterparty's (`OSKO PAYMENT HARBOUR HONEY CHARLOTTE KAUR`).
 """
 
 from functools import cache, reduce
@@ -16,9 +18,12 @@ from functools import cache, reduce
 import polars as pl
 
 from pipelines.enrichment.counterparties.categories import SURE
+from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.names.holders import holder_name
 from pipelines.enrichment.names.name_groups import business_groups, slug
+from pipelines.enrichment.names.names import NAMED
 from pipelines.enrichment.names.related import FIELD_WIDTHS
+from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.schemas import CategorySource, CounterpartyKind
 from pipelines.vocabulary.taxonomy import TRANSFER
 
@@ -46,6 +51,7 @@ def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
         rows.with_columns(alone=_text_alone())
         .pipe(_join_marks, _own_groups(names), "counterparty_group")
         .pipe(_join_marks, _own_texts(names), "alone")
+        .pipe(_name_other_sides)
     )
     by_text = pl.col("is_text").is_not_null()
     # An account may be called after its bank or processor, which isn't its holder.
@@ -84,6 +90,30 @@ def _text_alone() -> pl.Expr:
 
 def _join_marks(rows: pl.DataFrame, own: pl.DataFrame, key: str) -> pl.DataFrame:
     return rows.join(own, on=["customer_number", key], how="left", maintain_order="left")
+
+
+def _name_other_sides(rows: pl.DataFrame) -> pl.DataFrame:
+    """Where a text names somebody beside the customer, make that the counterparty and unmark `is_group`.
+
+    What is left of the text without the customer's name is read like a text of its own. A bank is nobody: it only paid.
+    """
+    own = pl.col("counterparty_name").str.to_uppercase()
+    parts = pl.col("clean_description").str.splitn(own, 2)
+    beside = (
+        rows.with_row_index("row")
+        .filter(pl.col("is_group").is_not_null(), pl.col("is_text").is_null())
+        .select("row", "direction", "account_type", parts.struct.rename_fields(["before", "after"]).struct.unnest())
+        .drop_nulls("after")
+        .select("row", "direction", "account_type", description=pl.concat_str("before", "after", separator=" "))
+    )
+    if beside.is_empty():
+        return rows
+    is_other = pl.col("counterparty_name").is_not_null() & pl.col("counterparty_kind").ne_missing("bank")
+    named = read_narratives(beside).filter(is_other).select("row", pl.col(NAMED.names()).name.prefix("other_"))
+    is_named = pl.col("other_counterparty_name").is_not_null()
+    others = {name: pl.when(is_named).then(f"other_{name}").otherwise(name) for name in NAMED}
+    changed = add_by_row(rows, named).with_columns(is_group=pl.when(~is_named).then("is_group"), **others)
+    return changed.drop(f"other_{name}" for name in NAMED)
 
 
 def _own_groups(names: pl.DataFrame) -> pl.DataFrame:

@@ -40,7 +40,7 @@ EARNED = ("WAGE", "WGES", "SALARY", "NET PAY", "FINAL PAY", " PAY WK", "PAYSLIP"
 ABN_WEIGHTS, ABN_MODULUS = (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19), 89
 _ABN = r"(?:\bABN[ :#.-]*|\b)\d{2} ?\d{3} ?\d{3} ?\d{3}\b"
 
-_SMALL = ("Of", "And", "The", "For", "At", "On", "In", "N")  # in lower case inside a name
+_SMALL = ("Of", "And", "The", "For", "At", "On", "In", "N")  # in lower case inside a name; N is an initial after &
 NAMED = pl.Schema(
     {
         "counterparty_name": pl.String(),
@@ -142,9 +142,9 @@ def _write_names(names: pl.Series) -> pl.Series:
     word = split.explode().drop_nulls().unique()
     written = word.to_frame("word").select(_written_word()).to_series()
     dressed = pl.element().replace_strict(word, written, default="", return_dtype=pl.String)
-    small = {**{f" {word} ": f" {word.lower()} " for word in _SMALL}, "-&-": " & "}
+    small = {" & N ": " & N ", **{f" {word} ": f" {word.lower()} " for word in _SMALL}, "-&-": " & "}
     joined = pl.col("words").list.eval(dressed).list.join(" ")
-    return split.to_frame("words").select(joined.str.replace_many(small)).to_series()
+    return split.to_frame("words").select(joined.str.replace_many(small, leftmost=True)).to_series()
 
 
 @cache

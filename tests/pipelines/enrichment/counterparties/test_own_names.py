@@ -90,6 +90,22 @@ def test_money_to_and_from_the_holder_of_an_account_is_the_customers_own() -> No
         assert (row["counterparty_kind"], row["category"]) == ("own", "own_transfer"), text
 
 
+def test_a_payer_beside_the_holders_name_is_the_other_side() -> None:
+    for text, payer in (
+        ("OSKO PAYMENT 0131411424 MARINOS DAY SPA CHARLOTTE KAUR", "Charlotte Kaur"),
+        ("Inter-Bank Credit marinos day spa Lachlan Ferrari", "Lachlan Ferrari"),
+        ("MARINOS DAY SPA H & N BYRNE", "H & N Byrne"),
+        ("ANA WILSON · MARINOS DAY SPA", "Ana Wilson"),
+        ("Transfer in · C & N Nguyen · Marinos Day Spa", "C & N Nguyen"),
+        ("From A & E De Luca - marinos day spa", "A & E De Luca"),
+        ("N Nguyen - Marinos Day Spa", "Nguyen"),
+        ("HARGREAVES LOGIST · MARINOS DAY SPA", "Hargreaves Logist"),
+        ("marinos day spa Mitchell Rebecca", "Mitchell Rebecca"),
+    ):
+        row = enrich_held(text, "304")
+        assert (row["counterparty_name"], row["category"]) == (payer, "customer_transfer"), text
+
+
 def test_words_of_the_own_name_explain_nothing() -> None:
     for name, text in (("Riverbend Caravan Park", "Internet Transfer To Riverbend Caravan Park"),):
         row = enrich_held(text, "-400", f"{name} Business Account")

@@ -1,11 +1,13 @@
 """Decide which accounts of a customer the rows of exports belong to.
 
 Most exports don't name their account. Their rows then belong to the stored account that they overlap or continue, or
-else to an account with the file's name. Otherwise the same rows would count twice, in two accounts.
+else to an account with the file's name. Otherwise the same rows would count twice, in two accounts. Accounts of
+submissions that wait to be enriched count as stored.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +20,8 @@ from pipelines.intake.rows import read_date
 from pipelines.vocabulary.schemas import SORT_KEY
 from storage.customers.customers import Customer
 from storage.enrichment import transactions
+from storage.jobs import jobs
+from storage.jobs.jobs import Job
 
 _ROW = ("date", "description", "amount", "balance")
 _OF_ACCOUNT = tuple(field.name for field in fields(Account) if field.name != "identified")
@@ -35,7 +39,7 @@ class IdentifiedStatement:
 
 @dataclass(frozen=True)
 class _Known:
-    """A stored account with its rows."""
+    """An account with its rows, stored or of one submission."""
 
     account: Account
     rows: Statement
@@ -51,9 +55,10 @@ def find_accounts(
     """
     named = name_accounts(exports)
     nameless = [each for each, (_, sent) in zip(named, exports, strict=True) if not sent.names_account]
-    known = list(_read_known(caller, customer)) if nameless else []
-    names = {each.bank_name for each in nameless}
     zone = caller.store.settings.timezone
+    # Those that wait first: a job that ends meanwhile would otherwise be in neither.
+    known = [*_read_waiting(caller, customer, zone), *_read_known(caller, customer)] if nameless else []
+    names = {each.bank_name for each in nameless}
     compared = [_with_dates_of(zone, each) for each in nameless]
     found = {name: _find_known(known, [each for each in compared if each.bank_name == name]) for name in names}
     return [
@@ -107,16 +112,33 @@ def _read_known(caller: Caller, customer: Customer) -> Iterator[_Known]:
         yield _Known(_account_of(rows.row(-1, named=True)), Statement(rows.select(_ROW), lines))
 
 
+def _read_waiting(caller: Caller, customer: Customer, zone: str) -> Iterator[_Known]:
+    """Yield the accounts of submissions that wait to be enriched, with their rows as sent."""
+    with caller.reading() as r:
+        waiting = jobs.find_waiting_feeds(r, customer.number)
+    for job in waiting:
+        path = caller.store.lake.verified_path(job.landing_path or "", job.landing_sha256 or b"")
+        rows = pl.read_parquet(path, columns=[*_ROW])
+        lines = pl.int_range(rows.height, dtype=pl.UInt32, eager=True)
+        yield _Known(_account_sent(job), _with_dates_of(zone, Statement(rows.select(_ROW), lines)))
+
+
+def _account_sent(job: Job) -> Account:
+    sent = {field.name: (job.submission or {})[field.name] for field in fields(Account)}
+    limit = None if sent["credit_limit"] is None else Decimal(sent["credit_limit"])
+    return Account(**sent | {"account_id": UUID(sent["account_id"]), "credit_limit": limit})
+
+
 def _account_of(row: Mapping[str, Any]) -> Account:
     described = {name: row[name] for name in _OF_ACCOUNT}
     return Account(**described | {"account_id": UUID(bytes=row["account_id"]), "identified": row[_IDENTIFIED]})
 
 
 def _find_known(known: Sequence[_Known], statements: Sequence[Statement]) -> Account | None:
-    """Return the only stored account that matches any of the statements; None if none or several match."""
-    same = [
-        each.account
+    """Return the only known account that matches any of the statements; None if none or several match."""
+    same = {
+        each.account.account_id: each.account
         for each in known
         if any(are_same_account(each.rows, replace(statement, customer=None)) for statement in statements)
-    ]
-    return same[0] if len(same) == 1 else None
+    }
+    return next(iter(same.values())) if len(same) == 1 else None

@@ -370,6 +370,22 @@ _UNFINISHED = (
 )
 
 
+def find_waiting_feeds(r: Reading, customer_number: int) -> list[Job]:
+    """Return the customer's live submissions of transactions, other than PDFs, in order of receipt."""
+    return [as_job(row) for row in r.execute(_WAITING_FEEDS, {"customer_number": customer_number})]
+
+
+_WAITING_FEEDS = (
+    select_jobs()
+    .where(
+        jobs.c.customer_number == bindparam("customer_number"),
+        jobs.c.status.in_(LIVE),
+        jobs.c.flow == Flow.ENRICHMENT,
+    )
+    .order_by(jobs.c.received_seq)
+)
+
+
 def find_with_unfinished_change(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
     """Return the customers with a live job that may change their transactions."""
     query = select(jobs.c.customer_number).where(

@@ -173,6 +173,18 @@ def test_export_without_an_account_continues_a_known_one(store: Store, client: C
         assert ("Export.KnownAccount" if is_known else "Export.NamesNoAccount") in codes
 
 
+def test_export_without_an_account_continues_one_that_waits(store: Store, client: Client, customer_id: str) -> None:
+    """Even if the other file was sent a moment ago."""
+    [first] = send_accepted(client, customer_id, ("june.csv", CHEQUE))["jobs"]
+    account = (job(store, client, first["jobId"]).submission or {})["account_id"]
+    for content, is_known in ((CHEQUE, True), (NEWEST_FIRST, True), (CARD_EXPORT, False)):
+        [found] = send_accepted(client, customer_id, ("july.csv", content))["jobs"]
+        facts = job(store, client, found["jobId"]).submission or {}
+        assert (facts["account_id"] == account) is is_known
+        assert (facts["bank_name"] == "june") is is_known
+    end_submissions(store)
+
+
 def refused_files() -> Iterator[tuple[str, Sequence[File], list[str]]]:
     json = b'{"transactions": [{"date": "2025-07-01", "description": "RENT", "amount": -5}]}'
     long = HEADING + "".join(f"01/07/2025,ROW {n},-1.00,{100 - n}.00\n" for n in range(31))

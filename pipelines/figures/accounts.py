@@ -45,7 +45,7 @@ def describe_accounts(stated: pl.LazyFrame) -> pl.LazyFrame:
         stated: of `state_details`.
     """
     described = stated.group_by(BY_ACCOUNT).agg(last_stated(DETAILS), pl.col("is_posted").any())
-    return described.filter("is_posted").drop("is_posted")
+    return described.filter(pl.col("is_posted")).drop("is_posted")
 
 
 def unchanged_details(accepted: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:

@@ -33,7 +33,7 @@ def add_income(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
 def _credits(facts: Facts) -> pl.DataFrame:
     """Return `list_credits`. If several customers are one customer on different days, texts are read once for all."""
     if facts.whole is facts:
-        return facts.rows.lazy().filter("is_external").pipe(list_credits)
+        return facts.rows.lazy().filter(pl.col("is_external")).pipe(list_credits)
     shared = facts.whole.cached(_credits).drop(BY_CUSTOMER)
     known = facts.rows.select(BY_CUSTOMER, "transaction_id")
     return known.join(shared, on="transaction_id", validate="m:1").sort(*PAYER, "date", "transaction_id")

@@ -160,7 +160,7 @@ class Table:
         joined = reduce(join_by_keys, summed, first.lazy())
         return reduce(pl.LazyFrame.with_columns, self._filled_and_derived, joined)
 
-    @property
+    @cached_property
     def no_rows(self) -> pl.LazyFrame:
         """No rows, as `listed` returns them when it is known in advance that there are none."""
         return pl.LazyFrame(

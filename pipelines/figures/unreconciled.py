@@ -85,7 +85,7 @@ def has_unreconciled_rows(facts: Facts) -> bool:
 
 
 def _unreconciled_rows(facts: Facts) -> pl.DataFrame:
-    such = facts.rows.lazy().filter("is_unreconciled")
+    such = facts.rows.lazy().filter(pl.col("is_unreconciled"))
     return such.select(BY_CUSTOMER, "transaction_id").pipe(collect)
 
 

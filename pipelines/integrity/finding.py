@@ -87,6 +87,8 @@ _DETECTED = pl.Schema(
         "cents": pl.Int64(),
     }
 )
+# Creating an empty frame takes longer than many a query of a few rows.
+_NO_ROWS, _NO_FINDINGS, _NONE_DETECTED = (each.to_frame() for each in (_KEYED_ROWS, FINDINGS, _DETECTED))
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,7 +136,7 @@ def excluding_rows(facts: Facts) -> pl.DataFrame:
 
 def _findings(facts: Facts) -> pl.DataFrame:
     if facts.cached(_rows).is_empty():
-        return pl.DataFrame(schema=FINDINGS)
+        return _NO_FINDINGS
     summed = (
         facts.cached(_rows)
         .group_by(_FINDING, maintain_order=True)
@@ -176,7 +178,7 @@ def _find_rows(facts: Facts, *, excludes: bool) -> pl.DataFrame:
     """
     detected = _detect(facts, [code for code, each in load_descriptions().items() if each.excludes == excludes])
     if detected.is_empty():  # true for most customers
-        return pl.DataFrame(schema=_KEYED_ROWS)
+        return _NO_ROWS
     known = facts.rows.lazy().select("transaction_id", "date", "amount", "is_revenue")
     rows = known.join(detected.lazy(), on="transaction_id", how="inner", validate="1:m").pipe(collect)
     counts = pl.col("is_revenue") & pl.col("resolved_on").is_null() & excludes
@@ -224,6 +226,6 @@ def _detect(facts: Facts, codes: Sequence[str]) -> pl.DataFrame:
         if not facts.cached(read).is_empty():
             each.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))
     if not each:
-        return pl.DataFrame(schema=_DETECTED)
+        return _NONE_DETECTED
     keys = [*_FINDING, "transaction_id"]
     return pl.concat(each).unique(keys, keep="first", maintain_order=True).pipe(collect)

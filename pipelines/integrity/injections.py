@@ -222,7 +222,7 @@ def payment_streams(facts: Facts) -> pl.DataFrame:
     gaps, stream = pl.col("date").diff().dt.total_days(), (BY_CUSTOMER, "size")
     regular = (
         facts.rows.lazy()
-        .filter(pl.col("amount") < 0, "is_external", pl.col("age") < RECENT + MONTH)
+        .filter(pl.col("amount") < 0, pl.col("is_external"), pl.col("age") < RECENT + MONTH)
         .filter(~is_institution(), ~pl.col("category_group").is_in(NOT_REPAYMENTS))
         .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
         .filter(pl.len().over(stream) >= MIN_REPAYMENTS)  # early: the rhythm below costs time per stream

@@ -70,7 +70,7 @@ def _receipts(facts: Facts) -> pl.DataFrame:
     size = pl.col("amount").to_physical().cast(pl.Int64)
     return (
         facts.rows.lazy()
-        .filter(pl.col("amount") > 0, "is_external", pl.col("age") < OLDEST)
+        .filter(pl.col("amount") > 0, pl.col("is_external"), pl.col("age") < OLDEST)
         .select(*_FOUND[:-1], "description", "category", "age", party="counterparty_group", size=size)
         .pipe(collect)
     )
@@ -94,7 +94,7 @@ def _before_printed_day(receipts: pl.DataFrame) -> pl.LazyFrame:
         .filter(pl.len().over(BY_ACCOUNT) >= MIN_ROWS)
         .with_columns(is_early=is_early)
         .filter(1 - pl.col("is_early").mean().over(BY_ACCOUNT) >= USUAL)
-        .filter("is_early")
+        .filter(pl.col("is_early"))
         .select(_FOUND)
     )
 
@@ -130,7 +130,7 @@ def _ahead_of_invoices(receipts: pl.DataFrame) -> pl.LazyFrame:
             pl.col("number").filter("ahead").n_unique().over(BY_CUSTOMER) >= MIN_AHEAD,
             1 - pl.col("ahead").mean().over(BY_CUSTOMER) >= USUAL,
         )
-        .filter("ahead")
+        .filter(pl.col("ahead"))
         .select(_FOUND)
     )
 

@@ -23,11 +23,11 @@ def repeated_accounts(facts: Facts) -> pl.DataFrame:
     count: an account that is emptied into another one every evening has the same sums. Of two accounts, the one with
     fewer rows repeats the other. An account that repeats several has the one with most rows as its original.
     """
-    rows = facts.rows.lazy().filter("is_external", pl.col("amount") > 0)
+    rows = facts.rows.lazy().filter(pl.col("is_external"), pl.col("amount") > 0)
     days = _days(rows).pipe(collect)
     shared = days.lazy().filter(pl.len().over(_SAME_DAY) > 1).pipe(collect)
     if shared.is_empty():  # true for most customers
-        return pl.DataFrame(schema=_REPEATED)
+        return _NONE_REPEATED
     periods = facts.rows.lazy().group_by(BY_ACCOUNT).agg(size=pl.len(), first=_DAY.min(), last=_DAY.max())
     sized = shared.lazy().join(periods.drop("first", "last"), on=BY_ACCOUNT, validate="m:1")
     pairs = (
@@ -49,6 +49,7 @@ def repeated_accounts(facts: Facts) -> pl.DataFrame:
 
 
 _REPEATED = pl.Schema({BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "original": pl.Binary()})
+_NONE_REPEATED = _REPEATED.to_frame()
 
 
 def repeated_rows(facts: Facts) -> pl.LazyFrame:

@@ -57,7 +57,7 @@ def _match_sizes(facts: Facts) -> pl.DataFrame:
     """Return receipts with payments of equal size within SAME_PARTY_DAYS."""
     recent = facts.cached(candidates).lazy().filter(pl.col("age") < RECENT + SAME_PARTY_DAYS)
     columns = (*_KEY, "transaction_id", "date", "age", "party", "name", "category")
-    receipts, payments = (recent.filter(side).select(columns) for side in ("is_receipt", "is_payment"))
+    receipts, payments = (recent.filter(pl.col(side)).select(columns) for side in ("is_receipt", "is_payment"))
     gap = (pl.col("date_out") - pl.col("date")).dt.total_days()
     return (
         receipts.join(payments, on=_KEY, how="inner", suffix="_out")
@@ -187,8 +187,8 @@ def circle_turns(facts: Facts) -> pl.DataFrame:
     rows = facts.cached(candidates).lazy()
     recent = rows.filter(pl.col("age") < RECENT, pl.col("party").is_not_null(), ~is_steady)
     columns = (BY_CUSTOMER, "transaction_id", "date", "party", "name", "size", "is_revenue")
-    receipts = recent.filter("is_receipt").select(*columns, *_periods(0))
-    payments = recent.filter("is_payment").select(*columns, *_periods(0, 1)).explode("period")
+    receipts = recent.filter(pl.col("is_receipt")).select(*columns, *_periods(0))
+    payments = recent.filter(pl.col("is_payment")).select(*columns, *_periods(0, 1)).explode("period")
     through = (pl.col("size") * 1000 / pl.col("size_out")).round()
     gap = (pl.col("date") - pl.col("date_out")).dt.total_days()
     turns = (

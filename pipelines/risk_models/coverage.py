@@ -476,7 +476,7 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
     parts = pl.concat([_stretches(days), after, expected, _unsupplied_accounts(facts)], how="diagonal_relaxed")
     unproven = facts.cached(counts_unproven_until).lazy()
     reworded = facts.cached(reworded_customers)[BY_CUSTOMER].implode()
-    total_unknown = accounts.filter("may_be_overdrawn", ~pl.col("states_any")).pipe(collect)[BY_CUSTOMER].implode()
+    total_unknown = accounts.filter(pl.col("may_be_overdrawn"), ~pl.col("states_any")).pipe(collect)
     history = facts.history.lazy().select(BY_CUSTOMER, "data_through")
     silent = facts.cached(open_silences).lazy().group_by(BY_CUSTOMER).agg(silent_until=pl.col("date").max())
     return (
@@ -485,7 +485,7 @@ def _find_stretches(facts: Facts) -> pl.DataFrame:
         .join(silent, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
         .with_columns(
             is_reworded=pl.col(BY_CUSTOMER).is_in(reworded),
-            is_total_unknown=pl.col(BY_CUSTOMER).is_in(total_unknown),
+            is_total_unknown=pl.col(BY_CUSTOMER).is_in(total_unknown[BY_CUSTOMER].implode()),
             counts_unproven=(pl.col("data_through") - pl.col("counts_unproven_until")).dt.total_days(),
             silent=(pl.col("data_through") - pl.col("silent_until")).dt.total_days(),
         )

@@ -36,6 +36,7 @@ ROWS = pl.Schema(
         "counts": pl.Boolean(),  # it adds 1 to the event's count
     }
 )
+_NO_ROWS = ROWS.to_frame()
 _READ = (*COLUMNS, "category_source", "description")
 SURE = ("correction", "client_rule", "counterparty", "pattern")
 
@@ -80,7 +81,7 @@ def _event_rows(facts: Facts) -> pl.DataFrame:
         if occurs:  # rarely, and checking texts and roles of no rows still takes time
             counted = _count_rows(facts, code, event, found.get(event.except_for))
             found |= {} if counted.is_empty() else {code: _as_rows(code, counted)}
-    return pl.concat([pl.DataFrame(schema=ROWS), *found.values()])
+    return pl.concat([_NO_ROWS, *found.values()])
 
 
 @cache

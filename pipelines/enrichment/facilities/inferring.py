@@ -264,7 +264,9 @@ def _find_loans(dealt: pl.DataFrame) -> pl.DataFrame:
 
 def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:
     """Return each dealing's first credit that is followed soon by a stream that can repay it, with the stream."""
-    fundings = dealt.lazy().filter("funds").select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
+    fundings = (
+        dealt.lazy().filter(pl.col("funds")).select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
+    )
     after = (pl.col("first") - pl.col("drawn")).dt.total_days()
     longest = pl.when(_mean_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
     return (
@@ -421,7 +423,7 @@ def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
     printed = pl.len().over("customer_number", "number", "funds")
     every = candidates.lazy().select("row", "customer_number", "date", "size", "funds", "party", number=number)
     numbered = every.explode("number").drop_nulls("number").filter(printed <= MAX_PRINTED)
-    advanced = numbered.filter("funds", pl.col("size") >= MIN_FUNDING)
+    advanced = numbered.filter(pl.col("funds"), pl.col("size") >= MIN_FUNDING)
     days = (pl.col("date_back") - pl.col("date")).dt.total_days()
     factor = pl.col("size_back").cast(pl.Float64) / pl.col("size").cast(pl.Float64)
     name = pl.format("{} x {}", pl.col("party").fill_null(""), (factor * 1000).round())

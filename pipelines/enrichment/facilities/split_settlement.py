@@ -33,6 +33,7 @@ WITHHELD = pl.Schema(
         "inferred_confidence": pl.Float64(),  # 0–1
     }
 )
+_NONE_WITHHELD = WITHHELD.to_frame()
 _SHARE = pl.Decimal(38, 6)
 
 
@@ -45,7 +46,7 @@ def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFram
             repayments, one row per customer.
     """
     if unserved.is_empty():
-        return WITHHELD.to_frame()
+        return _NONE_WITHHELD
     share = pl.col("withheld_share")
     return (
         measure_drops(takings, unserved)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 PAIRS = pl.Schema({"opened": pl.UInt32(), "closed": pl.UInt32()})
+NO_PAIRS = PAIRS.to_frame()
 
 _OPEN = pl.col("opens")
 _STEP = pl.when(_OPEN).then(1).otherwise(-1)
@@ -27,7 +28,7 @@ def pair_latest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[s
     """
     candidates = _select_two_sided(events, by)
     if candidates.is_empty():
-        return pl.DataFrame(schema=PAIRS)
+        return NO_PAIRS
     return (
         candidates.pipe(_count_open, by, order)
         .filter(_OPEN | (pl.col("waiting") > 0))
@@ -45,7 +46,7 @@ def pair_oldest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[s
     """
     candidates = _select_two_sided(events, by)
     if candidates.is_empty():
-        return pl.DataFrame(schema=PAIRS)
+        return NO_PAIRS
     counted = candidates.pipe(_count_open, by, order).with_columns(nth=pl.int_range(pl.len()).over(*by, "opens"))
     served = counted.filter(~_OPEN, pl.col("waiting") > 0).with_columns(nth=pl.int_range(pl.len()).over(*by))
     waiting = counted.filter(_OPEN).select(*by, "nth", opened="row")

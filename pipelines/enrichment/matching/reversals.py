@@ -9,7 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first
+from pipelines.enrichment.matching.pairing import NO_PAIRS, PAIRS, pair_latest_first
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import MONEY, posted
 
@@ -52,7 +52,7 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
     posted_rows = _select_posted(numbered).select(*_OF_AN_EVENT, "amount", "category")
     returns = posted_rows.filter(_is_return()).pipe(collect)
     if returns.is_empty():
-        return pl.DataFrame(schema=PAIRS)
+        return NO_PAIRS
     counter = returns.select("customer_number", amount=-pl.col("amount")).lazy()
     items = posted_rows.filter(~_is_return()).join(counter, on=["customer_number", "amount"], how="semi").pipe(collect)
     events = _stack_events(items, returns)
@@ -73,7 +73,7 @@ def pair_charges_given_back(numbered: pl.DataFrame) -> pl.DataFrame:
     posted_rows = _select_posted(numbered)
     charges = posted_rows.filter(_OUT, pl.col("category").is_in(_CHARGES)).pipe(collect)
     if charges.is_empty():
-        return pl.DataFrame(schema=PAIRS)
+        return NO_PAIRS
     repaid = posted_rows.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect(
         engine="in-memory"
     )
@@ -96,7 +96,7 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
         engine="in-memory"
     )
     if refunds.is_empty():
-        return pl.DataFrame(schema=PAIRS)
+        return NO_PAIRS
     parties = refunds.select("customer_number", "party").lazy()
     paid = (
         posted_rows.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
@@ -230,7 +230,7 @@ def _pair_partial_refunds(free: pl.DataFrame) -> pl.DataFrame:
         .filter("closes", pl.col("earlier") > 0)
         .select("place", "earlier", "date", "transaction_id", "size", closed="row")
     )
-    found = pl.DataFrame(schema=PAIRS)
+    found = NO_PAIRS
     for back in range(1, REFUND_LOOK_BACK + 1):
         if waiting.is_empty():
             break

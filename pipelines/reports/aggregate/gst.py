@@ -77,7 +77,7 @@ def _turnover(facts: Facts) -> pl.LazyFrame:
     """Return `reaches_limit`: the last year's revenue (a shorter history scaled to a year) reaches the limit."""
     days = (pl.col("data_through") - pl.col("first_date")).dt.total_days() + 1
     counted = days.clip(GST.least_days, DAYS_OF_TURNOVER)
-    last_year = facts.rows.lazy().filter("is_revenue", pl.col("age") < DAYS_OF_TURNOVER)
+    last_year = facts.rows.lazy().filter(pl.col("is_revenue"), pl.col("age") < DAYS_OF_TURNOVER)
     revenue = last_year.group_by(BY_CUSTOMER).agg(revenue=pl.col("amount").cast(UNITS["AUD"]).sum())
     return (
         facts.history.lazy()

@@ -36,7 +36,7 @@ FEE_RATES = _fee_rates()
 
 
 def _revenue(facts: Facts) -> pl.LazyFrame:
-    return facts.rows.lazy().filter("is_revenue", _RECENT)
+    return facts.rows.lazy().filter(pl.col("is_revenue"), _RECENT)
 
 
 def _sources(facts: Facts) -> pl.LazyFrame:

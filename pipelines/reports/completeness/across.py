@@ -81,7 +81,7 @@ def unshared_repayments(facts: Facts) -> pl.LazyFrame:
     shared = owed.select(BY_CUSTOMER, lender="bank_name").drop_nulls().with_columns(**folded)
     return (
         facts.rows.lazy()
-        .filter(words.is_debt_service(), pl.col("counterparty_name").is_not_null(), "is_external")
+        .filter(words.is_debt_service(), pl.col("counterparty_name").is_not_null(), pl.col("is_external"))
         .select(BY_CUSTOMER, "transaction_id", "date", "money_out", lender="counterparty_name")
         .with_columns(**folded)
         .join(shared, on=[BY_CUSTOMER, "folded"], how="anti")

@@ -53,6 +53,7 @@ _BREAKS = pl.Schema(
         "likely": pl.String(),  # one of CAUSES
     }
 )
+_NO_BREAKS = _BREAKS.to_frame(eager=False)
 _JUMPS = pl.Schema(
     {
         **{name: _BREAKS[name] for name in (*BY_ACCOUNT, "after_id", "last_seen", "before_id", "next_seen", "likely")},
@@ -81,7 +82,7 @@ def breaks(facts: Facts) -> pl.LazyFrame:
     broken = steps(facts).filter(is_break()).select(*BY_ACCOUNT, date=pl.col("day").cast(pl.Date))
     days = broken.pipe(collect)
     if days.is_empty():
-        return pl.LazyFrame(schema=_BREAKS)
+        return _NO_BREAKS
     units = _units(facts, days.lazy().select(BY_ACCOUNT).unique()).pipe(collect)
     pieces = units.lazy().pipe(_pieces).pipe(collect)
     found = _pair_ends_with_beginnings(units, pieces).lazy().with_columns(likely=_likely_cause()).pipe(collect)

@@ -32,6 +32,7 @@ _STATEMENTS = pl.Schema(
         "statementId": pl.String(),
     }
 )
+_NO_STATEMENTS = _STATEMENTS.to_frame(eager=False)
 
 
 def has_statements(facts: Facts) -> bool:
@@ -45,7 +46,7 @@ def statements(facts: Facts) -> pl.LazyFrame:
     `openingInRows`: before the statement's period; `closingInRows`: at its end; null where the rows don't show it.
     """
     if not has_statements(facts):  # true of many customers, and planning joins of nothing takes time
-        return pl.LazyFrame(schema=_STATEMENTS)
+        return _NO_STATEMENTS
     details = facts.context.statements.lazy().join(facts.customers.lazy(), on=BY_CUSTOMER, how="semi")
     begun = pl.coalesce("period_start", "period_end") <= facts.as_of
     return (

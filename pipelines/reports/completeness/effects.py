@@ -78,6 +78,7 @@ _STRETCHES = pl.Schema(
         "worth": RATIO,
     }
 )
+_NO_STRETCHES = _STRETCHES.to_frame(eager=False)
 
 
 @cached
@@ -86,7 +87,7 @@ def gained_days(facts: Facts) -> pl.LazyFrame:
 
     `year_gain` and `before_gain` of the day, and `is_new` if no account documents it now, in the last year.
     """
-    resolved = pl.concat([pl.LazyFrame(schema=_STRETCHES), *(_as_stretches(each) for each in _stretches(facts))])
+    resolved = pl.concat([_NO_STRETCHES, *(_as_stretches(each) for each in _stretches(facts))])
     days = resolved.pipe(clip_stretches, facts.as_of).pipe(best_of, _BY)
     now = best_days(facts).select(BY_CUSTOMER, "day", now="worth")
     gain = (pl.col("worth") - pl.col("now").fill_null(0)).cast(RATIO)

@@ -53,6 +53,7 @@ _GAPS = pl.Schema(
         **dict.fromkeys(_COUNTS, pl.Int64()),
     }
 )
+_NO_GAPS = _GAPS.to_frame()
 
 
 @cached
@@ -62,7 +63,7 @@ def gaps(facts: Facts) -> pl.LazyFrame:
     if has_statements(facts):
         kinds.append(missing_periods(facts).pipe(collect))
     frames = [_as_gaps(gap) for gap in kinds if not gap.is_empty()]
-    details = pl.concat([pl.DataFrame(schema=_GAPS), *frames], how="diagonal").lazy()
+    details = pl.concat([_NO_GAPS, *frames], how="diagonal").lazy()
     gaps = details.pipe(add_account_id, facts)
     return gaps.with_columns(afterTransactionId=uuid_text("after_id"), beforeTransactionId=uuid_text("before_id"))
 

@@ -31,7 +31,7 @@ def _descriptions() -> pl.DataFrame:
 
 def _revenue(facts: Facts) -> pl.LazyFrame:
     read = (BY_CUSTOMER, "transaction_id", "date", "amount", "age", "is_revenue")
-    return with_exclusions(facts, read).lazy().filter("is_revenue", pl.col("age") < WINDOW)
+    return with_exclusions(facts, read).lazy().filter(pl.col("is_revenue"), pl.col("age") < WINDOW)
 
 
 def _left_out(facts: Facts) -> pl.LazyFrame:

@@ -87,7 +87,7 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """
     moves = _moves(scored, scorecard)
     alone = moves.lazy().with_columns(_no_second_driver()).pipe(_select_rating_changes, scorecard)
-    limits = moves.lazy().filter("is_limit").join(alone.lazy(), on=BY_CUSTOMER, how="anti")
+    limits = moves.lazy().filter(pl.col("is_limit")).join(alone.lazy(), on=BY_CUSTOMER, how="anti")
     rest = limits.collect(engine="in-memory", optimizations=AS_WRITTEN)
     changes = pl.concat([alone, *(pairs.pipe(_select_rating_changes, scorecard) for pairs in _pairs(rest))])
     return _describe_changes(changes.lazy().pipe(_select_smallest).pipe(collect), scorecard.features)

@@ -29,7 +29,7 @@ KIND = "finding"  # the kind of resolutions of findings
 # most detectors have nothing to read, and a query on an empty frame still takes time.
 _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts], pl.LazyFrame]]] = {
     "own_transfer_as_revenue": (withheld.unmatched_transfers, withheld.disguised_transfers),
-    "account_supplied_twice": (repeated.repeated_accounts, repeated.repeated_rows),
+    "account_supplied_twice": (repeated.repeated_sources, repeated.repeated_rows),
     "borrowed_as_revenue": (injections.payment_streams, injections.disguised_loans),
     "round_trip": (trips.pairs, trips.round_trips),
     "round_trip_similar_name": (trips.pairs, trips.similar_trips),

@@ -1,9 +1,11 @@
-"""Detect accounts that were supplied twice: under two numbers, from two sources, or on purpose."""
+"""Detect accounts that were supplied twice: under two numbers or one, from two sources, or on purpose."""
+
+from collections.abc import Sequence
 
 import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
-from pipelines.figures.agreement import select_agreeing
+from pipelines.figures.agreement import SAME_SHARE, select_agreeing
 from pipelines.figures.facts import Facts
 from pipelines.figures.negligible import CENTS
 from pipelines.figures.periods import BY_CUSTOMER
@@ -14,6 +16,13 @@ MIN_SUMS = 5  # different sums of a day's receipts that both accounts have; our 
 _DAY = pl.col("date")
 _PAIR = ("account_id", "account_id_original")
 _SAME_DAY = (BY_CUSTOMER, "date", "is_receipt", "rows", "moved")
+_SUBMISSION = (*BY_ACCOUNT, "received_seq")
+
+
+def repeated_sources(facts: Facts) -> pl.DataFrame:
+    """Return the accounts (BY_ACCOUNT) that repeat another one, or have a submission that repeats others."""
+    both = (facts.cached(repeated_accounts), facts.cached(repeated_submissions))
+    return pl.concat(each.select(BY_ACCOUNT) for each in both)
 
 
 def repeated_accounts(facts: Facts) -> pl.DataFrame:
@@ -52,29 +61,94 @@ _REPEATED = pl.Schema({BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "orig
 _NONE_REPEATED = _REPEATED.to_frame()
 
 
+def repeated_submissions(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number`, `account_id`, `received_seq` of each submission that repeats others of its account.
+
+    It is compared with all others together, because a feed may send a few days at a time. The rule is that of
+    `repeated_accounts`. What matching recognised as repeated is left out before.
+    """
+    rows, seq = facts.rows.lazy(), pl.col("received_seq")
+    several = rows.group_by(BY_ACCOUNT).agg(least=seq.min(), most=seq.max()).filter(pl.col("least") < pl.col("most"))
+    concerned = rows.join(several, on=BY_ACCOUNT, how="semi")
+    days = _days(concerned.filter("is_external", pl.col("amount") > 0), _SUBMISSION).with_columns(
+        equal=_equals_others()
+    )
+    found = (
+        days.group_by(_SUBMISSION)
+        .agg(same=pl.col("equal").sum(), days=pl.len(), sums=pl.col("moved").filter("equal").n_unique())
+        .filter(pl.col("sums") >= MIN_SUMS)
+        .pipe(collect)
+    )
+    if found.is_empty():  # true for most customers
+        return pl.DataFrame(schema=_REPEATED_SUBMISSION)
+    periods = concerned.group_by(_SUBMISSION).agg(first=_DAY.min(), last=_DAY.max())
+    others = (
+        found.lazy()
+        .join(periods, on=_SUBMISSION, validate="1:1")
+        .join(days.select(*BY_ACCOUNT, "date", other="received_seq"), on=BY_ACCOUNT)
+        .filter(pl.col("other") != seq, _DAY.is_between("first", "last"))
+        .group_by(_SUBMISSION)
+        .agg(other_days=_DAY.n_unique())
+    )
+    fewest = pl.min_horizontal("days", "other_days")
+    repeating = found.lazy().join(others, on=_SUBMISSION, validate="1:1").filter(pl.col("same") >= SAME_SHARE * fewest)
+    return repeating.select(_SUBMISSION).sort(_SUBMISSION).pipe(collect)
+
+
+_REPEATED_SUBMISSION = pl.Schema({BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "received_seq": pl.Int64()})
+
+
 def repeated_rows(facts: Facts) -> pl.LazyFrame:
-    """Return the rows of repeating accounts on days when the original account has as many with the same sum.
+    """Return the rows of repeating accounts and submissions on days on which the other side has as many with their sum.
 
     Receipts and payments of a day are compared separately.
     """
-    repeated = facts.cached(repeated_accounts).lazy()
-    days = _days(facts.rows.lazy())
-    originals = days.join(repeated, left_on=BY_ACCOUNT, right_on=(BY_CUSTOMER, "original"), suffix="_repeated")
-    same = days.join(
-        originals.select(*_SAME_DAY, account_id="account_id_repeated"), on=(*_SAME_DAY, "account_id"), how="semi"
-    )
+    own = facts.rows.lazy().with_columns(is_receipt=pl.col("amount") > 0)
+    by_account, by_submission = _same_days_of_accounts(facts), _same_days_of_submissions(facts)
+    repeated = [
+        own.join(same, on=same.collect_schema().names(), how="semi").select("transaction_id")
+        for same in (by_account, by_submission)
+    ]
     number = facts.accounts.lazy().select(*BY_ACCOUNT, about=mask_account_number(pl.col("account_number")))
     return (
-        facts.rows.lazy()
-        .with_columns(is_receipt=pl.col("amount") > 0)
-        .join(same, on=(*BY_ACCOUNT, "date", "is_receipt"), how="semi", maintain_order="left")
+        own.join(pl.concat(repeated), on="transaction_id", how="semi", maintain_order="left")
         .join(number, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
         .select(BY_CUSTOMER, "transaction_id", "about", cents=CENTS)
     )
 
 
+def _same_days_of_accounts(facts: Facts) -> pl.LazyFrame:
+    """Return BY_ACCOUNT, `date`, `is_receipt`: the days of repeating accounts that are as those of the original."""
+    repeated = facts.cached(repeated_accounts).lazy()
+    days = _days(facts.rows.lazy())
+    originals = days.join(repeated, left_on=BY_ACCOUNT, right_on=(BY_CUSTOMER, "original"), suffix="_repeated")
+    same = originals.select(*_SAME_DAY, account_id="account_id_repeated")
+    return days.join(same, on=(*_SAME_DAY, "account_id"), how="semi").select(*BY_ACCOUNT, "date", "is_receipt")
+
+
+def _same_days_of_submissions(facts: Facts) -> pl.LazyFrame:
+    """Return BY_ACCOUNT, `received_seq`, `date`, `is_receipt`: days of repeating submissions that all others repeat.
+
+    If two submissions repeat each other on a day, the first one's rows stay.
+    """
+    repeated = facts.cached(repeated_submissions).lazy()
+    day = (*BY_ACCOUNT, "date", "is_receipt")
+    own = facts.rows.lazy().join(repeated, on=BY_ACCOUNT, how="semi")
+    repeats = repeated.with_columns(repeats=pl.lit(value=True))
+    days = (
+        _days(own, _SUBMISSION)
+        .join(repeats, on=_SUBMISSION, how="left", validate="m:1")
+        .with_columns(repeats=pl.col("repeats").fill_null(value=False) & _equals_others())
+    )
+    is_first = pl.col("received_seq") == pl.col("received_seq").min().over(day)
+    is_mutual = pl.col("repeats").sum().over(day) > 1
+    return days.filter(pl.col("repeats") & ~(is_first & is_mutual)).select(*_SUBMISSION, "date", "is_receipt")
+
+
 def merge_repeated_accounts(facts: Facts, repeated: pl.DataFrame) -> Facts:
     """Return facts in which repeated rows count once, and all rows of both accounts are rows of the original account.
+
+    Rows that were repeated within their account count once, too.
 
     Args:
         repeated: `transaction_id` of `repeated_rows`.
@@ -111,10 +185,17 @@ def _rename_accounts(rows: pl.DataFrame, originals: pl.DataFrame) -> pl.DataFram
     return named.with_columns(account_id=pl.coalesce("original", "account_id")).drop("original")
 
 
-def _days(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the number of rows and their sum (cents) per account, day and direction."""
+def _days(rows: pl.LazyFrame, source: Sequence[str] = BY_ACCOUNT) -> pl.LazyFrame:
+    """Return the number of rows and their sum (cents) per source, day and direction."""
     moved = rows.filter(pl.col("amount") != 0)
-    return moved.group_by(*BY_ACCOUNT, "date", is_receipt=pl.col("amount") > 0).agg(rows=pl.len(), moved=CENTS.sum())
+    return moved.group_by(*source, "date", is_receipt=pl.col("amount") > 0).agg(rows=pl.len(), moved=CENTS.sum())
+
+
+def _equals_others() -> pl.Expr:
+    """Match days (`_days`) of a submission on which all others of its account have as many rows with their sum."""
+    day = (*BY_ACCOUNT, "date", "is_receipt")
+    rows, moved = pl.col("rows"), pl.col("moved")
+    return (2 * rows == rows.sum().over(day)) & (2 * moved == moved.sum().over(day))
 
 
 def _comes_after() -> pl.Expr:

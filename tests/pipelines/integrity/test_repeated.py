@@ -1,5 +1,6 @@
 """A rating reads two accounts that seem to be one as one account."""
 
+from datetime import timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -74,3 +75,45 @@ def test_a_third_copy_counts_once_too() -> None:
 def test_resolved_accounts_are_two() -> None:
     key = findings(Facts(TWICE, TODAY))["key"].item()
     assert without_findings(Facts(TWICE, TODAY, context_with_resolution(key))) is None
+
+
+def sent_again(ledger: pl.DataFrame, seq: int = 2) -> pl.DataFrame:
+    """Return the rows as another submission of the same account has them if matching doesn't recognise them."""
+    return copied(ledger, ledger["account_id"][0], b"\xff").with_columns(received_seq=pl.lit(seq, pl.Int64))
+
+
+AGAIN = pl.concat([ONE, sent_again(ONE)])
+
+
+def test_every_metric_is_that_of_one_submission() -> None:
+    twice = Facts(AGAIN, TODAY)
+    assert findings(twice)["finding"].to_list() == ["account_supplied_twice"]
+    assert finding_rows(twice)["left_out"].sum() == Facts(ONE, TODAY).rows.filter("is_revenue")["amount"].sum()
+    once = without_findings(twice)
+    assert once is not None
+    assert_frame_equal(metrics_of(once), metrics_of(Facts(ONE, TODAY)))
+
+
+def test_rows_that_only_one_of_the_submissions_has_stay() -> None:
+    part = ONE.filter(pl.col("date") > ONE["date"].min(), pl.col("amount") != 1100)
+    extra = sent_again(
+        with_balances(rows((33, "55.00", "customer_transfer", "d"))).with_columns(transaction_id=pl.lit(b"x"))
+    )
+    once = without_findings(Facts(pl.concat([ONE, sent_again(part), extra]), TODAY))
+    assert once is not None
+    assert sum(once.rows["amount"]) == sum(ONE["amount"]) + Decimal(55)
+
+
+def test_submission_that_repeats_a_daily_feed_counts_once() -> None:
+    days = pl.col("date").rank("dense").cast(pl.Int64)
+    for feed, seq in ((ONE.with_columns(received_seq=days), 10_000), (ONE.with_columns(received_seq=days + 1), 1)):
+        once = without_findings(Facts(pl.concat([feed, sent_again(ONE, seq)]), TODAY))
+        assert once is not None
+        assert sorted(once.rows["transaction_id"]) == sorted(ONE["transaction_id"])
+
+
+def test_submissions_that_agree_on_few_days_are_two() -> None:
+    other = sent_again(ONE).with_columns(
+        amount=pl.when(pl.col("date") < TODAY - timedelta(days=70)).then(pl.col("amount") + 1).otherwise("amount")
+    )
+    assert "account_supplied_twice" not in findings(Facts(pl.concat([ONE, other]), TODAY))["finding"]

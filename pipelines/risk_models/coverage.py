@@ -79,7 +79,7 @@ from pipelines.metrics.definition import (
 )
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
-from pipelines.vocabulary.plans import SHARING, collect
+from pipelines.vocabulary.plans import AS_WRITTEN, SHARING, collect
 from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
@@ -246,8 +246,10 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     needs = {slug: find_needed_evidence(among[slug], among) for slug in slugs}
     alike = tuple(dict.fromkeys(_ignore_meaning(each) for each in needs.values()))
     inputs = _sum_inputs(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected)
-    covered = inputs.select(_coverage_columns(alike, expected)).select(_columns_by_slug(tuple(needs.items()), expected))
-    return covered.collect(engine="in-memory", optimizations=SHARING)
+    # Apart, because only the inputs have large parts in common.
+    summed = inputs.collect(engine="in-memory", optimizations=SHARING).lazy()
+    covered = summed.select(_coverage_columns(alike, expected)).select(_columns_by_slug(tuple(needs.items()), expected))
+    return covered.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 @lru_cache(maxsize=100)
@@ -343,7 +345,8 @@ def _which_days(need: NeededEvidence) -> NeededEvidence:
 
 
 def day_columns(need: NeededEvidence) -> tuple[str, str]:
-    return _column_name("days", _which_days(need)), _column_name("expected_days", _which_days(need))
+    mine = _which_days(need)
+    return _column_name("days", mine), _column_name("expected_days", _which_rows(mine))
 
 
 _SHARES = ("categorised_rows", "all_rows", "categorised_money", "all_money")
@@ -408,8 +411,9 @@ def _inputs_of_rows_and_days(
     row_needs = dict.fromkeys(_which_rows(each) for each in needs if each.kind == "rows")
     day_needs = dict.fromkeys(_which_days(each) for each in needs if each.kind != "history")
     rows = (_name_columns(each, _row_parts(each)) for each in row_needs)
-    days = (_name_columns(each, _day_parts(each, expected)) for each in day_needs)
-    return [pl.lit(1, pl.Int64).alias("rows_of_any_kind"), *chain(*rows)], [*chain(*days)]
+    days = (zip(day_columns(each), _day_parts(each, expected).values(), strict=True) for each in day_needs)
+    of_days = [part.alias(name) for name, part in dict(chain(*days)).items()]
+    return [pl.lit(1, pl.Int64).alias("rows_of_any_kind"), *chain(*rows)], of_days
 
 
 def _name_columns(need: NeededEvidence, parts: Mapping[str, pl.Expr]) -> Iterator[pl.Expr]:

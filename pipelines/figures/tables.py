@@ -114,6 +114,7 @@ class Table:
     `listed` gives the rows: `customer_number`, the keys and the `details` columns (names, dates, marks), one row each;
     without it, the rows are the groups of the first source. `order` sorts a customer's rows and must have no ties;
     `hidden` columns are inputs of derived ones and not shown. `meaning` describes the table and its rules.
+    `is_rare`: most customers have no rows, so rows are looked for before anything else is planned.
     """
 
     id: str
@@ -128,6 +129,7 @@ class Table:
     listed: Callable[[Facts], pl.LazyFrame] | None = None
     hidden: tuple[str, ...] = ()
     descending: tuple[bool, ...] | bool = False
+    is_rare: bool = False
     meaning: str = ""
 
     @cached_property
@@ -153,11 +155,13 @@ class Table:
         """Return all customers' rows: `customer_number` and every column, hidden ones too."""
         sources = [source for source in self.sources if not source.is_listed]
         listed = self.listed(facts) if self.listed else self._sum_source(sources.pop(0), facts)
-        first = listed.pipe(collect)
-        if first.is_empty():  # true of many tables of most customers
-            return first.lazy().with_columns(self._null_sums)
+        if self.is_rare:
+            first = listed.pipe(collect)
+            listed = first.lazy()
+            if first.is_empty():
+                return listed.with_columns(self._null_sums)
         summed = ((self._sum_source(source, facts), self.keys_of(source)) for source in sources)
-        joined = reduce(join_by_keys, summed, first.lazy())
+        joined = reduce(join_by_keys, summed, listed)
         return reduce(pl.LazyFrame.with_columns, self._filled_and_derived, joined)
 
     @cached_property

@@ -185,6 +185,7 @@ GAPS = Table(
     name="Gaps",
     hierarchy="account",
     type="summary",
+    is_rare=True,
     keys=(
         ACCOUNT_ID,
         Column("evidence", "text"),

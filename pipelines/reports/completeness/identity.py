@@ -129,6 +129,7 @@ BAS = Table(
     name="Sales declared for tax and revenue banked",
     hierarchy="customer",
     type="time_series",
+    is_rare=True,
     keys=(Column("quarter", "text"),),
     details=(
         Column("firstDate", "date"),

@@ -110,6 +110,7 @@ EXCLUDED = Table(
     name="What true revenue leaves out, and why",
     hierarchy="finding",
     type="summary",
+    is_rare=True,
     keys=(Column("finding", "text"),),
     details=(Column("name", "text"),),
     listed=_reasons,
@@ -121,6 +122,7 @@ FINDINGS = Table(
     name="Findings",
     hierarchy="finding",
     type="summary",
+    is_rare=True,
     keys=(Column("finding", "text"), Column("about", "text")),
     details=(
         *(Column("key", "text"), Column("name", "text"), Column("sentence", "text")),

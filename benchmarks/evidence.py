@@ -148,7 +148,7 @@ def without_an_account(accepted: pl.DataFrame, seed: int) -> pl.DataFrame:
 def _mentioning(transactions: pl.DataFrame, until: date) -> pl.Expr:
     """Match customers whose transactions mention an account that is not supplied."""
     stretches = find_stretches(Facts(transactions, until))
-    of_mentions = (pl.col("what") == "unsupplied") & (pl.col("rows") == pl.col("all_rows"))
+    of_mentions = (pl.col("what") == "unsupplied") & pl.col("is_mentioned")
     return pl.col(BY_CUSTOMER).is_in(stretches.filter(of_mentions)[BY_CUSTOMER].implode())
 
 

@@ -38,6 +38,11 @@ def measure() -> Sequence[Row]:
     return [
         Row("fits of 400, fresh customers, of whom defaulted", f"{len(SEEDS)}, {defaulted.size}, {defaulted.sum()}"),
         Row("fresh: AUC of the default scorecard, of the true probability", f"{default:.4f}, {truth:.4f}"),
+        Row(
+            "fresh: the default's above chance, as a share of the true probability's",
+            f"{(default - 0.5) / (truth - 0.5):.3f}",
+            "≥ 0.85",
+        ),
         Row("AUC of the worst fit, less the default scorecard's", f"{min(gains):+.4f}", "≥ -0.005"),
         Row(
             "share of the gap to the true probability closed, mean",

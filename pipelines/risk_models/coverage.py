@@ -8,14 +8,16 @@ row is categorised if a correction, rule, list or phrase gave its category, or t
 MIN_CONFIDENCE. Readings of history (months with activity) need no words: any row covers them in full.
 
 Days are days of expected accounts in the period. Every supplied account is expected: from the beginning of the
-period, or from its first row if it began with a balance of zero. One more account is expected
+period, or from its first row if it began with a balance of zero. One more account is expected in part. There are two
+signs of it, and the one that shows the larger part counts:
 
-- in full, if own transfers or card repayments of the last year name accounts that were not supplied, however many, or
-  if at least MIN_UNNAMED own transfers of the last year have no other side and name no account. For readings of rows,
-  it counts for more if the supplied accounts rely on it, because what was earned and paid there isn't seen. What it
-  paid in and what it received are compared with what all others did, and the larger of the two shares (at most
-  MAX_RELIANCE) is added for each supplied account;
-- otherwise in part: by the share of last year's rows without words, because their missing words might name one.
+- Own transfers or card repayments of the last year name accounts that were not supplied, however many, or at least
+  MIN_UNNAMED own transfers of the last year have no other side and name no account. Then LEAST_UNSUPPLIED of an account
+  is expected, and more if the supplied accounts rely on it. What it paid in and what it received are compared with what
+  all others did, and the larger of the two shares (at most MAX_RELIANCE) is added for each supplied account: once for
+  readings of rows, because what was earned and paid there isn't seen; RELIANCE_FOR_BALANCES times for readings of
+  balances, up to a whole account.
+- Rows of the last year have no words, which might name an account: their share of the rows.
 
 | a day of an account                                  | seen, for readings of rows     | for readings of balances |
 |------------------------------------------------------|--------------------------------|--------------------------|
@@ -41,8 +43,8 @@ was left out of one part may look like growth in another.
 Rows of next to no money (`figures.negligible`) count neither as categorised nor as uncategorised, and end no silence:
 otherwise a few cents would be evidence, and lines of 0.00 for information would count against a customer.
 
-Leaving evidence out never raises coverage. Balances can only add to the days seen, and words only to the rows
-categorised. Without words, one account is expected besides those that were supplied; with words, at most one.
+Leaving evidence out hardly ever raises coverage. Balances can only add to the days seen, and words only to the rows
+categorised. An account that is left out lowers coverage if others mention it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,6 +90,9 @@ ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then
 MIN_UNNAMED = 3  # one-sided own transfers that name no account
 NEVER_OVERDRAWN = ("savings", "term_deposit")  # kinds of cash accounts
 MAX_RELIANCE = 9  # then a tenth of the days are seen; our judgement
+# How much of an account is expected that others only mention: enough that leaving one out improves almost no rating,
+# and no more, since sound businesses have such accounts as often as failing ones (`make bench PARTS=risk`).
+LEAST_UNSUPPLIED, RELIANCE_FOR_BALANCES = 0.25, 2
 YEAR = 365  # days; also the period of readings that read all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
 _COUNTED = ("count", "per month")
@@ -449,7 +454,8 @@ def find_stretches(facts: Facts) -> pl.DataFrame:
     `is_total_unknown`, whether an account that may be overdrawn states no balance;
     `is_reworded`, whether texts of the customer seem to be forged; and `what`:
     `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was not supplied, which
-    counts as `rows` / `all_rows` accounts, and for readings of rows as `more_rows` / `all_rows` more).
+    counts as `rows` / `all_rows` accounts for readings of rows, and as `rows_of_balances` / `all_rows` for the others;
+    `is_mentioned`: whether others mention it).
     """
     return facts.cached(_find_stretches)
 
@@ -574,41 +580,43 @@ def _outside_silences(days: pl.LazyFrame, silences: pl.LazyFrame) -> pl.LazyFram
 def _unsupplied_accounts(facts: Facts) -> pl.LazyFrame:
     """Return the account that is expected of a customer although nobody supplied it, from its first sign on.
 
-    If other rows mention it, they are its signs and all of it is expected: `rows` equals `all_rows`, the rows of the
-    last YEAR. Otherwise its signs are the `rows` without words, and only their share of it is expected.
+    Its signs are rows that mention it and rows without words. Of what either shows in the last YEAR, the larger counts.
     """
     mentioning = _mentioning_rows(facts).select("transaction_id", mention="transaction_id")
-    is_mention, supplied = pl.col("mention").is_not_null(), pl.col("account_id").n_unique()
-    counts = ~is_negligible([BY_CUSTOMER])
-    is_sign = pl.when("is_mentioned").then(is_mention).otherwise(_is_wordless() & pl.col("counts"))
-    all_rows = pl.col("counts").sum().clip(lower_bound=1).cast(pl.Int64)
-    of_customer = {
-        "is_mentioned": is_mention.any(),
-        "all_rows": all_rows,
-        "more_rows": (all_rows * supplied * _reliance(is_mention)).cast(pl.Int64),
-    }
+    is_mention, is_wordless = pl.col("mention").is_not_null(), _is_wordless() & pl.col("counts")
+    is_sign = is_mention | is_wordless
+    least = pl.when("is_mentioned").then(LEAST_UNSUPPLIED).otherwise(0)
+    of_balances = (least + RELIANCE_FOR_BALANCES * pl.col("reliance")).clip(upper_bound=1)
     return (
         facts.rows.lazy()
-        .with_columns(counts=counts)
+        .with_columns(counts=~is_negligible([BY_CUSTOMER]))
         .filter(pl.col("age") < YEAR)
         .join(mentioning, on="transaction_id", how="left")
-        .with_columns(each.over(BY_CUSTOMER).alias(name) for name, each in of_customer.items())
-        .filter(is_sign)
-        .group_by(BY_CUSTOMER, *of_customer)
+        .group_by(BY_CUSTOMER)
         .agg(
-            pl.col("transaction_id").max(),
+            pl.col("transaction_id").filter(is_sign).max(),
             newest=pl.lit(0, pl.Int64),
-            oldest=pl.col("age").max().cast(pl.Int64),
-            wordless=pl.len(),
+            oldest=pl.col("age").filter(is_sign).max().cast(pl.Int64),
+            all_rows=pl.col("counts").sum().clip(lower_bound=1).cast(pl.Int64),
+            wordless=is_wordless.sum().cast(pl.Int64),
+            is_mentioned=is_mention.any(),
+            reliance=pl.col("account_id").n_unique() * _reliance(is_mention),
         )
+        .drop_nulls("transaction_id")
         .with_columns(
-            rows=pl.when("is_mentioned").then("all_rows").otherwise("wordless"),
+            rows=_larger_part("wordless", least + pl.col("reliance")),
+            rows_of_balances=_larger_part("wordless", of_balances),
             account_id=pl.lit(None, pl.Binary),
             is_cash=pl.lit(value=True),
             what=pl.lit("unsupplied"),
         )
-        .drop("is_mentioned", "wordless")
+        .drop("wordless", "reliance")
     )
+
+
+def _larger_part(rows: str, share: pl.Expr) -> pl.Expr:
+    """Return the larger of a number of rows and a share of all."""
+    return pl.max_horizontal(rows, (pl.col("all_rows") * share).cast(pl.Int64))
 
 
 def _reliance(is_mention: pl.Expr) -> pl.Expr:
@@ -665,7 +673,7 @@ def _day_parts(need: NeededEvidence, expected: Expected) -> Mapping[str, pl.Expr
         seen = pl.when(pl.col("silent") < need.since).then(0).otherwise(seen)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts
-        rows = pl.col("rows") if is_of_balances else pl.col("rows") + pl.col("more_rows")
+        rows = pl.col("rows_of_balances" if is_of_balances else "rows")
         half_days = 2 * (need.since - need.until) * rows // pl.col("all_rows")
         wanted = pl.when((what == "unsupplied") & (days > 0)).then(half_days).otherwise(wanted)
     return {"days": seen, "expected_days": wanted}

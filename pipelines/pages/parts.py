@@ -1,6 +1,6 @@
 """The parts of a page, as values: text that is already worded, and charts that are already measured."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias, TypeVar
 
@@ -8,6 +8,9 @@ from pipelines.pages.charts import Chart
 from pipelines.pages.wording import quantity
 
 T = TypeVar("T")
+# Points of a printed page, as the style sheet has them. Characters are counted as wide as those of wide fonts.
+UPRIGHT_WIDTH, CHARACTER, BESIDE_CELL = 521, 4.8, 6
+LEAST_WIDTHS: Mapping[str, float] = {"number": 0, "short": 0, "text": 46, "prose": 80}
 MAX_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
 
 
@@ -44,6 +47,12 @@ def number_columns(*headings: str) -> tuple[Column, ...]:
     return tuple(Column(heading, "number") for heading in headings)
 
 
+def _least_width(column: Column, cells: Iterable[str]) -> float:
+    """Return the printed width of a column. Texts and headings are broken between words, numbers and days are not."""
+    words = [*column.heading.split(), *(cells if column.kind in ("number", "short") else " ".join(cells).split())]
+    return max(LEAST_WIDTHS[column.kind], CHARACTER * max(map(len, words), default=0)) + BESIDE_CELL
+
+
 @dataclass(frozen=True)
 class Grid:
     """A table. `left_out` counts the rows beyond MAX_ROWS. `figures` has a JSON Pointer for each cell that can be
@@ -73,6 +82,12 @@ class Grid:
         typed = tuple(Column(each) if isinstance(each, str) else each for each in columns)
         left_out = len(rows) - len(rows[shown])
         return cls(caption, typed, tuple(map(tuple, rows[shown])), left_out, tuple(map(tuple, figures[shown])))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the table is printed on a page on its side, because an upright one would cut it off."""
+        columns = zip(self.columns, zip(*self.rows, strict=True), strict=True) if self.rows else ()
+        return sum(_least_width(column, cells) for column, cells in columns) > UPRIGHT_WIDTH
 
     @property
     def size(self) -> str:

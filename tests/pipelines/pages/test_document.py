@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -102,6 +103,16 @@ def test_a_long_table_shows_some_rows_and_counts_the_others() -> None:
     first, last = (Grid.of("Long", ["Row"], rows, newest=newest) for newest in (False, True))
     assert (first.rows[0], last.rows[-1]) == (("0",), ("1499",))
     assert first.size == last.size == "400 rows shown; 1,100 more are in the JSON"
+
+
+def test_tables_that_an_upright_page_would_cut_off_are_wide() -> None:
+    columns = [f"Money in {nth}" for nth in range(11)]
+    narrow, wide = (Grid.of("Table", number_columns(*columns), [["$9.00"] * 10 + [last]]) for last in ("–", "9" * 70))
+    assert (narrow.is_wide, wide.is_wide) == (False, True)
+    assert not Grid.of("Words", columns[:8], [["Many short words that are broken between lines"] * 8]).is_wide
+    assert not Grid.of("Nothing", number_columns(*columns), []).is_wide
+    html = render(replace(PAGE, sections=(Section("both", "Both", (narrow, wide)),)))
+    assert re.findall('<div class="(scroll[^"]*)"', html) == ["scroll", "scroll wide"]
 
 
 def luminance(colour: str) -> float:

@@ -101,7 +101,9 @@ def lender() -> pl.Expr:
 def _add_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
     """Add `chain` (UInt32), the first row of the stream that a row belongs to; 0 if there is at most one chain."""
     streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(find_streams)
-    chains = streams.pipe(_join_streams).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
+    chains = streams.filter(pl.len().over(_BORROWING) > 1)
+    if not chains.is_empty():  # true of few customers
+        chains = chains.pipe(_join_streams).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
     if chains.is_empty():
         return borrowed.with_columns(chain=pl.lit(0, pl.UInt32()))
     repayments = borrowed.filter(~pl.col("funds")).pipe(_assign_by_amount, chains)

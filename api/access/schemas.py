@@ -48,8 +48,12 @@ def _role(value: Any) -> Role:
     return Role(one_of(*Role)(value))
 
 
+_INCLUDES = "Each role may do everything that the ones before it may."
 _ROLE = Rule(
-    _role, "User.InvalidRole", f"role must be one of {', '.join(Role)}.", {"type": "string", "enum": list(Role)}
+    _role,
+    "User.InvalidRole",
+    f"role must be one of {', '.join(Role)}.",
+    {"type": "string", "enum": list(Role), "description": _INCLUDES},
 )
 _NAME = required_text("name", "User.InvalidName", MAX_NAME, "The name that colleagues see.")
 
@@ -61,7 +65,12 @@ class NewUser(Received):
             _email,
             "User.InvalidEmail",
             f"email must be an address of at most {MAX_EMAIL} visible ASCII characters with one @.",
-            {"type": "string", "pattern": f"^{_EMAIL}$", "maxLength": MAX_EMAIL},
+            {
+                "type": "string",
+                "pattern": f"^{_EMAIL}$",
+                "maxLength": MAX_EMAIL,
+                "description": "The user signs in with it. Stored in lower case.",
+            },
         ),
     ]
     name: Annotated[str, _NAME]
@@ -75,16 +84,16 @@ class ChangedUser(Received):
 
 class UserView(View):
     user_id: UUID
-    email: str
-    name: str
-    role: Role
+    email: str = Field(description="The user signs in with it. In lower case.")
+    name: str = Field(description="The name that colleagues see.")
+    role: Role = Field(description=_INCLUDES)
     date_created: datetime = Field(validation_alias="created_at")
     disabled_at: datetime | None = Field(description="Null unless disabled.")
     locked_until: datetime | None = Field(description="Set after too many wrong passwords.")
 
 
 class UserListView(Counts):
-    users: list[UserView]
+    users: list[UserView] = Field(description="By email address.")
 
 
 class ErasedUserView(View):
@@ -103,16 +112,16 @@ class LinkView(View):
 
 class InvitedUserView(UserView):
     link: str = Field(description="Path by which the user signs in once and sets a password. It is not shown again.")
-    link_expires_at: datetime
+    link_expires_at: datetime = Field(description="The link is not valid from this moment on.")
 
 
 class RoleView(View):
     role: Role
-    scopes: Sequence[str]
+    scopes: Sequence[str] = Field(description="Everything that it grants, also what the roles before it grant.")
 
 
 class RoleListView(View):
-    roles: Sequence[RoleView]
+    roles: Sequence[RoleView] = Field(description="Each grants everything that the ones before it grant.")
 
 
 def _scopes(value: Any) -> list[str]:
@@ -132,6 +141,7 @@ class NewKey(Received):
                 "minItems": 1,
                 "maxItems": len(SCOPES),
                 "uniqueItems": True,
+                "description": "What the key may be used for.",
             },
         ),
     ]
@@ -162,7 +172,7 @@ class KeyView(View):
 
     key_id: UUID
     hint: str = Field(description="The first and last characters.")
-    scopes: Sequence[str]
+    scopes: Sequence[str] = Field(description="What the key may be used for.")
     date_created: datetime = Field(validation_alias="created_at")
     expires_at: datetime | None = Field(description="Null: the key does not expire.")
     revoked_at: datetime | None = Field(description="Null unless revoked.")
@@ -170,7 +180,7 @@ class KeyView(View):
 
 
 class KeyListView(Counts):
-    keys: list[KeyView]
+    keys: list[KeyView] = Field(description="Newest first, with those that have ended.")
 
 
 class IssuedKeyView(KeyView):
@@ -246,7 +256,7 @@ class EntryView(View):
     who: str = Field(description="Id of the user or the API key, `operator` or `service`. `GET /v1/actors` has names.")
     action: str = Field(description="Such as `Ruleset.Created`.")
     resource: Mapping[str, str | Sequence[str]] = Field(description="Ids of what the action concerned, by name.")
-    outcome: Outcome
+    outcome: Outcome = Field(description="refused: nothing was done.")
     times: int = Field(
         description="How many times it happened within a minute. Repeated refusals are counted, not listed one by one."
     )
@@ -254,7 +264,7 @@ class EntryView(View):
 
 
 class TrailView(View):
-    entries: Sequence[EntryView]
+    entries: Sequence[EntryView] = Field(description="Newest first.")
     next_cursor: str | None = Field(description="Cursor of the next entries; null if these are the last.")
 
 
@@ -282,9 +292,9 @@ class ActorsQuery(Received):
 
 class ActorView(View):
     who: str = Field(description="As in the entries and in other responses.")
-    kind: ActorKind
+    kind: ActorKind = Field(description="anonymous: a caller without a valid key; unknown: nobody of this client.")
     name: str = Field(description="A name to show, such as `Ada Lovelace` or `API key tm_live_…4f2a`.")
 
 
 class ActorListView(View):
-    actors: Sequence[ActorView]
+    actors: Sequence[ActorView] = Field(description="In the order of the request.")

@@ -11,10 +11,10 @@ from api.core.schemas.common import Counts, View
 
 class MetricView(View):
     metric_id: UUID = Field(description="Never changes.")
-    slug: str
-    name: str
-    meaning: str
-    unit: str
+    slug: str = Field(description="Names the metric in policies and rulesets.")
+    name: str = Field(description="For people.")
+    meaning: str = Field(description="What it measures, in words.")
+    unit: str = Field(description="AUD, AUD per month, count, days, months, per month or ratio.")
     format: str = Field(description="Display format of a reading: integer, decimal, percent, currency or days.")
     direction: str = Field(description="higher_is_better, lower_is_better or neutral.")
     window: str = Field(description="The period it covers, in words.")
@@ -25,12 +25,12 @@ class MetricView(View):
 
 
 class MetricListView(Counts):
-    metrics: list[MetricView]
+    metrics: list[MetricView] = Field(description="In the registry's order.")
 
 
 class ReadingView(View):
     metric_id: UUID
-    slug: str
+    slug: str = Field(description="Names the metric in policies and rulesets.")
     value: float | None = Field(description="In the metric's unit. Null: unavailable.")
     cause: str | None = Field(description="Why it is unavailable.")
 
@@ -40,4 +40,4 @@ class ReadingsView(View):
     data_through: date | None = Field(description="Date of the last transaction; null without any.")
     data_version: int = Field(description="Version of the customer's transactions.")
     metrics_version: int = Field(description="Version of the metrics' definitions and formulas.")
-    metrics: list[ReadingView]
+    metrics: list[ReadingView] = Field(description="In the registry's order.")

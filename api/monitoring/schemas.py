@@ -90,7 +90,7 @@ class MatchesQuery(Paging):
 class RuleCountView(View):
     """Counts of a rule over ruleset evaluations, each of one customer."""
 
-    code: str
+    code: str = Field(description="Code of the rule, unique within the ruleset.")
     observed: int = Field(description="Ruleset evaluations.")
     held: int = Field(description="Ruleset evaluations in which the condition was true.")
     unknown: int = Field(
@@ -102,12 +102,12 @@ class RuleCountView(View):
 
 class RulesetView(View):
     ruleset_id: UUID
-    slug: str
-    name: str
+    slug: str = Field(description="Unique among the client's rulesets.")
+    name: str = Field(description="For people; need not be unique.")
     version: int = Field(description="The newest version, which is in force.")
     active: bool = Field(description="Whether it is evaluated.")
-    is_archived: bool
-    date_created: datetime
+    is_archived: bool = Field(description="An archived ruleset is not evaluated.")
+    date_created: datetime = Field(description="When its first version was saved.")
     date_updated: datetime = Field(description="When its newest version was saved, or it was archived.")
     document: Any = Field(description="What to edit and send again, with every default written out.")
     counts: list[RuleCountView] = Field(description=f"Counts of the rules in force, over the last {COUNTED_DAYS} days.")
@@ -123,25 +123,25 @@ class CheckedRulesetView(View):
 
 
 class RulesetListView(Counts):
-    rulesets: list[RulesetView]
+    rulesets: list[RulesetView] = Field(description="By slug.")
 
 
 class RulesetVersionView(View):
-    version: int
+    version: int = Field(description="From 1; each change adds one.")
     sha256: str = Field(description="SHA-256 of the document's canonical JSON.")
-    date_created: datetime
+    date_created: datetime = Field(description="When it was saved; from then on it was in force.")
     created_by: str = Field(description="Id of the user or the API key.")
-    document: Any
+    document: Any = Field(description="As it was saved, with every default written out.")
 
 
 class RulesetVersionListView(Counts):
-    versions: list[RulesetVersionView]
+    versions: list[RulesetVersionView] = Field(description="Newest first.")
 
 
 class RulesetNameView(View):
     id: UUID
-    slug: str
-    name: str
+    slug: str = Field(description="Slug in the version that fired.")
+    name: str = Field(description="Name in the version that fired.")
 
 
 class ReadBaselineView(View):
@@ -155,7 +155,7 @@ class ReadValueView(View):
     """A value that a condition read."""
 
     kind: Literal["metric", "attribute"]
-    name: str
+    name: str = Field(description="Slug of the metric, or name of the attribute.")
     title: str | None = Field(description="Display name of a metric.")
     format: Format | None = Field(description="How people read a number: as percent, 0.12 is 12 %. Null: as it is.")
     metric_id: UUID | None = Field(description="Null for an attribute.")
@@ -174,12 +174,12 @@ class ComparisonView(View):
 
 
 class MatchRuleView(View):
-    code: str
-    message: str
-    severity: Severity
-    recommended_actions: list[str]
-    values: list[ReadValueView]
-    comparisons: list[ComparisonView]
+    code: str = Field(description="Unique within the ruleset.")
+    message: str = Field(description="What the rule detected, for the lender.")
+    severity: Severity = Field(description="As the ruleset states it; it only tells people what to do first.")
+    recommended_actions: list[str] = Field(description="As the ruleset states them; empty if it states none.")
+    values: list[ReadValueView] = Field(description="Every value that the condition reads.")
+    comparisons: list[ComparisonView] = Field(description="Every comparison of the condition.")
 
 
 class MatchView(View):
@@ -187,7 +187,7 @@ class MatchView(View):
     ruleset: RulesetNameView = Field(description="Slug and name are those of the version, as in the webhook.")
     version: int = Field(description="Version of the ruleset that was evaluated.")
     customer_id: UUID
-    date_matched: datetime
+    date_matched: datetime = Field(description="When the rules fired.")
     as_of: date = Field(description="The business day of the ruleset evaluation.")
     data_version: int = Field(description="Version of the customer's transactions.")
     cause: Cause = Field(
@@ -198,17 +198,17 @@ class MatchView(View):
 
 
 class MatchListView(Counts):
-    matches: list[MatchView]
+    matches: list[MatchView] = Field(description="Newest first.")
 
 
 class LibraryItemView(View):
-    slug: str
+    slug: str = Field(description="Names it in the library's paths.")
     name: str
     about: str = Field(description="What the ruleset detects.")
 
 
 class LibraryView(View):
-    rulesets: list[LibraryItemView]
+    rulesets: list[LibraryItemView] = Field(description="By slug.")
 
 
 class LibraryRulesetView(LibraryItemView):

@@ -128,7 +128,11 @@ class NewSubscription(Received):
             EventType,
             "Webhook.InvalidEventType",
             f"eventType must be one of {', '.join(EVENT_TYPES)}.",
-            {"type": "string", "enum": list(EVENT_TYPES)},
+            {
+                "type": "string",
+                "enum": list(EVENT_TYPES),
+                "description": "The one type of event that the subscription receives.",
+            },
         ),
     ]
     webhook_url: Annotated[
@@ -137,7 +141,13 @@ class NewSubscription(Received):
             text(MAX_URL_CHARACTERS),
             "Webhook.UrlInvalid",
             f"webhookUrl must be text of 1 to {MAX_URL_CHARACTERS} characters.",
-            {"type": "string", "format": "uri", "pattern": "^https://", "maxLength": MAX_URL_CHARACTERS},
+            {
+                "type": "string",
+                "format": "uri",
+                "pattern": "^https://",
+                "maxLength": MAX_URL_CHARACTERS,
+                "description": "Receives each event as a POST request.",
+            },
         ),
         AfterValidator(_allowed_url),
     ]
@@ -205,21 +215,26 @@ class Resending(Received):
             one_of(*RESENDABLE),
             "Webhook.InvalidResendStatus",
             "status must be failed or retrying.",
-            {"type": "string", "enum": list(RESENDABLE)},
+            {
+                "type": "string",
+                "enum": list(RESENDABLE),
+                "description": "failed: after the last retry; retrying: without waiting for the next retry.",
+            },
         ),
     ] = DeliveryStatus.FAILED
 
 
 class ScopedCustomers(Received):
     customer_ids: Annotated[CustomerIdsGiven, _customer_count(1)] = Field(
-        json_schema_extra={"minItems": 1, "maxItems": MAX_CUSTOMERS}
+        description="Customers to add to the subscription or to remove from it.",
+        json_schema_extra={"minItems": 1, "maxItems": MAX_CUSTOMERS},
     )
 
 
 class SubscriptionView(View):
     webhook_subscription_id: UUID = Field(validation_alias="subscription_id")
-    event_type: str
-    webhook_url: str
+    event_type: str = Field(description="The one type of event that it receives.")
+    webhook_url: str = Field(description="Receives each event as a POST request.")
     customer_ids: Sequence[UUID] = Field(description="Events of these customers only; empty: of all.")
     date_created: datetime = Field(validation_alias="created_at")
     max_retries: int = Field(description="How often a failed delivery is retried.")
@@ -259,7 +274,7 @@ class RotatedSecretView(View):
 
 
 class SubscriptionListView(Counts):
-    subscriptions: list[SubscriptionView]
+    subscriptions: list[SubscriptionView] = Field(description="In order of creation.")
 
 
 class AttemptView(View):
@@ -287,22 +302,22 @@ class AttemptView(View):
 
 class DeliveryView(View):
     delivery_id: UUID
-    event_id: UUID
-    event_type: str
+    event_id: UUID = Field(description="The same in all deliveries of the event.")
+    event_type: str = Field(description="As in the subscription.")
     webhook_subscription_id: UUID = Field(validation_alias="subscription_id")
     status: DeliveryStatus = Field(
         description="due, sending, delivered, retrying, failed, or cancelled with its subscription."
     )
-    date_created: datetime = Field(validation_alias="created_at")
+    date_created: datetime = Field(validation_alias="created_at", description="When the event happened.")
     date_of_retry: datetime | None = Field(
         validation_alias="retry_at", description="When retrying: time of the next attempt."
     )
     is_test: bool = Field(description="Whether a test of the subscription sent it.")
-    attempts: Sequence[AttemptView]
+    attempts: Sequence[AttemptView] = Field(description="Oldest first; empty until the first one.")
 
 
 class DeliveryListView(Counts):
-    deliveries: list[DeliveryView]
+    deliveries: list[DeliveryView] = Field(description="Newest first.")
 
 
 class ResentView(View):
@@ -311,7 +326,7 @@ class ResentView(View):
 
 
 class PeriodView(View):
-    period: Literal["24h", "7d"]
+    period: Literal["24h", "7d"] = Field(description="The last 24 hours, or the last 7 days.")
     since: datetime = Field(description="Start of the period, which ends now.")
     attempts: int = Field(description="Attempts that started in the period.")
     delivered: int = Field(description="Attempts that succeeded.")
@@ -348,7 +363,7 @@ class SummaryView(View):
     date_oldest_waiting: datetime | None = Field(
         validation_alias="oldest_waiting_at", description="When the oldest waiting delivery became due."
     )
-    periods: Sequence[PeriodView]
+    periods: Sequence[PeriodView] = Field(description="The last 24 hours, then the last 7 days.")
 
     @computed_field
     @property

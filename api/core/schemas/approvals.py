@@ -41,7 +41,7 @@ class ApprovalView(View):
 
 
 class ApprovalListView(Counts):
-    approvals: list[ApprovalView]
+    approvals: list[ApprovalView] = Field(description="Newest first.")
 
 
 class ApprovalsQuery(Paging):
@@ -60,4 +60,9 @@ class ApprovalsQuery(Paging):
 
 
 class SentDecline(Received):
-    reason: Annotated[str, required_text("reason", "Approval.InvalidReason", MAX_REASON, parse=masked_text)]
+    reason: Annotated[
+        str,
+        required_text(
+            "reason", "Approval.InvalidReason", MAX_REASON, "Why it is declined, in your words.", parse=masked_text
+        ),
+    ]

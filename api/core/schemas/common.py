@@ -63,7 +63,7 @@ class NoteView(View):
 class PartView(View):
     """The state of a part that the service needs."""
 
-    ok: bool
+    ok: bool = Field(description="False: the service is not ready because of it.")
     reason: str | None = Field(None, description="What is wrong.")
 
 

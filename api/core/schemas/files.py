@@ -36,6 +36,7 @@ def _name_rule(code: str) -> Rule:
 
 def _content_rule(code: str, media_type: str) -> Rule:
     schema = {"type": "string", "contentEncoding": "base64", "contentMediaType": media_type}
+    schema["description"] = "The file in Base64, with padding and without line breaks."
     return Rule(_base64, code, "contentBase64 is a file in Base64.", schema)
 
 
@@ -59,7 +60,7 @@ class SentFiles(Received):
     files: Annotated[
         list[Annotated[SentPdf, ListItem()]],
         count_between(1, MAX_FILES, "Statement.WrongCount", f"A request must have 1 to {MAX_FILES} files."),
-    ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
+    ] = Field(description=f"At most {MAX_FILES}.", json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 
 
 class SentAttachment(Received):

@@ -18,8 +18,8 @@ MAX_ERRORS = 100
 class RefusedRowView(View):
     index: int = Field(description="Position of the item in the submission, from 0.")
     field: str | None = Field(description="Field of the item that is wrong; null if it is the item as a whole.")
-    code: str
-    message: str
+    code: str = Field(description="Stable: programs should branch on this.")
+    message: str = Field(description="What is wrong with the item, for people.")
 
 
 class DuplicateRowView(View):
@@ -28,8 +28,10 @@ class DuplicateRowView(View):
 
 
 class StageView(View):
-    stage: str
-    status: JobStatus
+    stage: str = Field(
+        description="extraction, enrichment, withdrawal, correction, reenrichment, reports, backtest or simulation."
+    )
+    status: JobStatus = Field(description="CompletedWithErrors: some of its rows, files, reports or customers failed.")
     date_started: datetime | None = Field(description="Null until the stage starts.")
     date_completed: datetime | None = Field(description="Null until the stage ends.")
     pages_done: int | None = Field(None, description="For an extraction: pages read.")
@@ -53,11 +55,16 @@ class JobView(View):
 
     job_id: UUID
     customer_id: UUID | None = Field(description="Null for a backtest or a simulation, which have no single customer.")
-    flow: Flow
+    flow: Flow = Field(
+        description="Enrichment and Extraction add rows, Withdrawal takes a submission back; the others compute "
+        "again or evaluate."
+    )
     withdraws: UUID | None = Field(
         validation_alias="retracts", description="The submission that is retracted; null for other flows."
     )
-    status: JobStatus
+    status: JobStatus = Field(
+        description="CompletedWithErrors: some rows, files, reports or customers failed, and everything else is done."
+    )
     total_received_transactions: int = Field(
         validation_alias="received_rows", description="Rows that the submission sent or its statements contain."
     )
@@ -71,7 +78,7 @@ class JobView(View):
     rejected_count: int | None = Field(validation_alias="rejected_rows", description="Rows refused for an error.")
     warnings: Sequence[NoteView] = Field(description="Such as odd account details, masked numbers and refused files.")
     error: NoteView | None = Field(description="Why the job failed; null unless it did.")
-    date_created: datetime = Field(validation_alias="created_at")
+    date_created: datetime = Field(validation_alias="created_at", description="When the request was accepted.")
     date_started: datetime | None = Field(validation_alias="started_at", description="Null until the job starts.")
     date_completed: datetime | None = Field(validation_alias="completed_at", description="Null until the job ends.")
     stage: Stage | None = Field(exclude=True)
@@ -134,15 +141,15 @@ class JobStatusView(JobView):
 
 
 class JobListView(Counts):
-    jobs: list[JobView]
+    jobs: list[JobView] = Field(description="Newest first.")
 
 
 class RefusedRowListView(Counts):
-    errors: list[RefusedRowView]
+    errors: list[RefusedRowView] = Field(description="In the order of the submission.")
 
 
 class DuplicateRowListView(Counts):
-    duplicates: list[DuplicateRowView]
+    duplicates: list[DuplicateRowView] = Field(description="In the order of the submission.")
 
 
 class WaitQuery(Received):

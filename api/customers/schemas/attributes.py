@@ -65,7 +65,15 @@ VALUE_SCHEMAS: Sequence[dict[str, Any]] = (
     {"type": "number", "exclusiveMinimum": -(10**INTEGER_DIGITS), "exclusiveMaximum": 10**INTEGER_DIGITS},
     {"type": "boolean"},
 )
-VALUE = Rule(plain_value, INVALID_VALUE, VALUE_SAYS, {"anyOf": list(VALUE_SCHEMAS)})
+VALUE = Rule(
+    plain_value,
+    INVALID_VALUE,
+    VALUE_SAYS,
+    {
+        "anyOf": list(VALUE_SCHEMAS),
+        "description": "Numbers keep all their digits; card and tax file numbers in text are masked.",
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,7 @@ class AttributeView(View):
     evidence_date: date | None = Field(description="The day of the evidence; null if not stated.")
     expires_at: datetime | None = Field(description="When the value stops being available; null: never.")
     available: bool = Field(description="False once it has expired.")
-    date_set: datetime
+    date_set: datetime = Field(description="When this value was set.")
     set_by: str = Field(description="Id of the user or the API key.")
 
 
@@ -171,12 +179,12 @@ class AttributeChangeView(View):
     source: str | None = Field(description="Where the value comes from; null if not stated.")
     evidence_date: date | None = Field(description="The day of the evidence; null if not stated.")
     expires_at: datetime | None = Field(description="When the value stops being available; null: never.")
-    date_set: datetime = Field(validation_alias="set_at")
+    date_set: datetime = Field(validation_alias="set_at", description="When the value was set or removed.")
     set_by: str = Field(description="Id of the user or the API key.")
 
 
 class AttributesView(View):
-    attributes: dict[str, AttributeView]
+    attributes: dict[str, AttributeView] = Field(description="By name. Expired ones are listed without their values.")
 
 
 class AttributeHistoryView(Counts):

@@ -29,10 +29,18 @@ ABN_SCHEMA = {"type": "string", "pattern": "^ *([0-9] *){11}$", "examples": [EXA
 
 
 class NewCustomer(Received):
-    abn: Annotated[str, Rule(eleven_digits, INVALID_ABN, ABN_SAYS, ABN_SCHEMA)]
+    abn: Annotated[
+        str,
+        Rule(
+            eleven_digits,
+            INVALID_ABN,
+            ABN_SAYS,
+            ABN_SCHEMA | {"description": "11 digits; spaces are ignored, and wrong check digits are accepted."},
+        ),
+    ]
     name: Annotated[
         str | None,
-        optional_text("name", "Customer.InvalidName", 200),
+        optional_text("name", "Customer.InvalidName", 200, "Name of the business."),
     ] = None
     reference: Annotated[
         str | None,
@@ -71,14 +79,16 @@ class CustomersQuery(Paging):
 
 class CustomerView(View):
     customer_id: UUID
-    abn: str
+    abn: str = Field(description="11 digits, without spaces.")
     abn_checksum_valid: bool = Field(
         description="Whether the ABN's check digits are right. A customer is accepted even if not."
     )
-    name: str | None
+    name: str | None = Field(description="Name of the business; null if none was given.")
     reference: str | None = Field(description="The client's own reference; null if none was given.")
     state: str | None = Field(description="State of the business, such as NSW; null if not given.")
-    date_created: datetime = Field(validation_alias="created_at")
+    date_created: datetime = Field(
+        validation_alias="created_at", description="When the customer was created in this service."
+    )
 
 
 class CreatedCustomerView(CustomerView):
@@ -86,4 +96,4 @@ class CreatedCustomerView(CustomerView):
 
 
 class CustomerListView(Counts):
-    customers: list[CustomerView]
+    customers: list[CustomerView] = Field(description="In order of creation.")

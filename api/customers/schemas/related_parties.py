@@ -20,11 +20,21 @@ MAX_NAME = 200  # characters
 class SentParty(Received):
     name: Annotated[
         str,
-        required_text("name", "RelatedParty.InvalidName", MAX_NAME, parse=masked_text),
+        required_text(
+            "name", "RelatedParty.InvalidName", MAX_NAME, "Name of the person or company.", parse=masked_text
+        ),
     ]
     abn: Annotated[
         str | None,
-        Rule(optional(eleven_digits), INVALID_ABN, ABN_SAYS, {"anyOf": [ABN_SCHEMA, {"const": ""}, {"type": "null"}]}),
+        Rule(
+            optional(eleven_digits),
+            INVALID_ABN,
+            ABN_SAYS,
+            {
+                "anyOf": [ABN_SCHEMA, {"const": ""}, {"type": "null"}],
+                "description": "11 digits; spaces are ignored, and wrong check digits are accepted.",
+            },
+        ),
     ] = None
     role: Annotated[
         str,
@@ -32,7 +42,7 @@ class SentParty(Received):
             one_of(*ROLES),
             "RelatedParty.InvalidRole",
             f"role must be one of {', '.join(ROLES)}.",
-            {"type": "string", "enum": list(ROLES)},
+            {"type": "string", "enum": list(ROLES), "description": "What the party is to the customer."},
         ),
     ]
 
@@ -55,22 +65,26 @@ class SentParties(RootModel[list[Annotated[SentParty, ListItem()]]]):
 
 
 class PartyView(View):
-    name: str
-    abn: str | None
+    name: str = Field(description="Name of the person or company, with card and tax file numbers masked.")
+    abn: str | None = Field(description="11 digits, without spaces; null if none was given.")
     abn_checksum_valid: bool | None = Field(
         description="Null without an ABN. A party is accepted even if this is false."
     )
-    role: str
+    role: str = Field(
+        description="director, shareholder, beneficial_owner, partner, trustee, guarantor or group_company."
+    )
 
 
 class PartyListView(View):
-    related_parties: Sequence[PartyView] = Field(validation_alias="parties")
-    date_set: datetime = Field(validation_alias="set_at")
+    related_parties: Sequence[PartyView] = Field(
+        validation_alias="parties", description="The complete list, which replaced the one before."
+    )
+    date_set: datetime = Field(validation_alias="set_at", description="When the list began to apply.")
     set_by: str = Field(description="Id of the user or the API key.")
 
 
 class PartiesView(View):
-    related_parties: Sequence[PartyView]
+    related_parties: Sequence[PartyView] = Field(description="The complete list that applies now.")
 
 
 class PartyHistoryView(Counts):

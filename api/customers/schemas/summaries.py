@@ -114,9 +114,9 @@ def _order(sort: str) -> Order:
 
 
 class LastDecisionView(View):
-    evaluation_id: UUID
+    evaluation_id: UUID = Field(description="The evaluation that decided.")
     slug: str = Field(description="The policy's.")
-    at: datetime
+    at: datetime = Field(description="When it was evaluated. A later override does not change this.")
     outcome: Literal["proceed", "conditional", "blocked", "indeterminate"] = Field(
         description="That of its latest override, if there is one."
     )
@@ -141,7 +141,7 @@ class CustomerSummaryView(CustomerView):
 
 
 class CustomerSummaryListView(Counts):
-    customers: list[CustomerSummaryView]
+    customers: list[CustomerSummaryView] = Field(description="In the requested order; by default in order of creation.")
     next_cursor: str | None = Field(description="The next customers' cursor; null if these are the last.")
     has_more: bool = Field(
         description=f"Whether there are more than `totalCount`. On pages, only {MAX_COUNTED:,} are counted."

@@ -40,7 +40,10 @@ def _subject(name: str, subject: str) -> Rule:
 class SentNote(Received):
     """A note on a customer, or on one of its evaluations or matches."""
 
-    text: Annotated[str, required_text("text", "Note.InvalidText", MAX_TEXT, parse=masked_text)]
+    text: Annotated[
+        str,
+        required_text("text", "Note.InvalidText", MAX_TEXT, "Card and tax file numbers are masked.", parse=masked_text),
+    ]
     evaluation_id: Annotated[UUID | None, _subject("evaluationId", "evaluation")] = None
     match_id: Annotated[UUID | None, _subject("matchId", "match")] = None
 
@@ -70,7 +73,7 @@ class WrittenNoteView(View):
 
 
 class NoteListView(Counts):
-    notes: Sequence[WrittenNoteView]
+    notes: Sequence[WrittenNoteView] = Field(description="Newest first, with deleted ones.")
 
 
 class NewNoteView(View):
@@ -98,7 +101,7 @@ class AttachmentView(NewAttachmentView):
 
 
 class AttachmentListView(Counts):
-    attachments: Sequence[AttachmentView]
+    attachments: Sequence[AttachmentView] = Field(description="Newest first, with deleted ones.")
 
 
 class TimelineQuery(Received):
@@ -122,17 +125,17 @@ class TimelineQuery(Received):
 class TimelineEntryView(View):
     """Something that happened to a customer, and the ids that it concerns."""
 
-    kind: EntryKind
-    date: datetime
+    kind: EntryKind = Field(description="Programs should branch on this; `sentence` is for people.")
+    date: datetime = Field(description="When it happened.")
     who: str | None = Field(description="Id of a user or a key, or `operator`; null if it is not recorded.")
     sentence: str = Field(description="What happened, for people.")
-    job_id: UUID | None
-    statement_id: UUID | None
-    evaluation_id: UUID | None
-    match_id: UUID | None
-    note_id: UUID | None
-    attachment_id: UUID | None
-    correction_id: UUID | None
+    job_id: UUID | None = Field(description="Null if it concerns no job.")
+    statement_id: UUID | None = Field(description="Null if it concerns no statement.")
+    evaluation_id: UUID | None = Field(description="Null if it concerns no evaluation.")
+    match_id: UUID | None = Field(description="Null if it concerns no alert.")
+    note_id: UUID | None = Field(description="Null if it concerns no note.")
+    attachment_id: UUID | None = Field(description="Null if it concerns no attachment.")
+    correction_id: UUID | None = Field(description="Null if it concerns no correction.")
 
 
 class TimelineView(View):

@@ -98,7 +98,11 @@ class SentAlertAction(Received):
             lambda given: ItemAction(one_of(*ItemAction)(given)),
             "Alert.InvalidAction",
             f"action must be one of {', '.join(ItemAction)}.",
-            {"type": "string", "enum": list(ItemAction)},
+            {
+                "type": "string",
+                "enum": list(ItemAction),
+                "description": "snooze needs `until`, close needs `reason`, and assign takes `assignee`.",
+            },
         ),
     ]
     until: Annotated[
@@ -143,7 +147,9 @@ class SentAssignee(Received):
 class WorkItemView(View):
     """An alert or a decision that waits for a person."""
 
-    kind: ItemKind
+    kind: ItemKind = Field(
+        description="alert: rules of a ruleset fired; decision: the outcome leaves something to a person."
+    )
     match_id: UUID | None = Field(description="Of an alert.")
     evaluation_id: UUID | None = Field(description="Of a decision.")
     customer_id: UUID
@@ -154,7 +160,7 @@ class WorkItemView(View):
     rules: Sequence[str] = Field(description="Codes of the rules that fired, of an alert.")
     date_opened: datetime = Field(description="When the rule fired or the decision was made.")
     age_seconds: int = Field(description="Seconds since `dateOpened`.")
-    state: ItemState
+    state: ItemState = Field(description="open or acknowledged: closed and snoozed items do not wait.")
     assignee: str | None = Field(description="Id of a user or a key.")
 
 
@@ -166,34 +172,34 @@ class DecisionAssigneeView(View):
 
 
 class WorkListView(Counts):
-    items: Sequence[WorkItemView]
+    items: Sequence[WorkItemView] = Field(description="Newest first.")
 
 
 class AlertRuleView(View):
-    code: str
-    message: str
-    severity: Severity
-    recommended_actions: list[str]
+    code: str = Field(description="Unique within the ruleset.")
+    message: str = Field(description="What the rule detected, for the lender.")
+    severity: Severity = Field(description="As the ruleset states it; it only tells people what to do first.")
+    recommended_actions: list[str] = Field(description="As the ruleset states them; empty if it states none.")
 
 
 class AlertSummaryView(View):
-    match_id: UUID
-    ruleset: RulesetNameView
+    match_id: UUID = Field(description="Id of the match, and of the alert.")
+    ruleset: RulesetNameView = Field(description="Slug and name are those of the version that fired.")
     customer_id: UUID
-    customer_name: str | None
-    date_matched: datetime
-    rules: Sequence[AlertRuleView]
-    state: ItemState
+    customer_name: str | None = Field(description="Null if the customer has none.")
+    date_matched: datetime = Field(description="When the rules fired.")
+    rules: Sequence[AlertRuleView] = Field(description="All rules that fired together.")
+    state: ItemState = Field(description="A snoozed alert is open again from `snoozedUntil` on.")
     snoozed_until: datetime | None = Field(description="Null unless snoozed.")
     assignee: str | None = Field(description="Id of a user or a key.")
 
 
 class AlertListView(Counts):
-    alerts: Sequence[AlertSummaryView]
+    alerts: Sequence[AlertSummaryView] = Field(description="Newest first.")
 
 
 class AlertActionView(View):
-    action: ItemAction
+    action: ItemAction = Field(description="Every action but assign also changes the alert's state.")
     until: datetime | None = Field(description="When snoozed: until when; otherwise null.")
     reason: str | None = Field(description="Null if none was given.")
     assignee: str | None = Field(description="When assigned: id of a user or a key; null: nobody.")
@@ -202,7 +208,9 @@ class AlertActionView(View):
 
 
 class AlertView(AlertSummaryView):
-    rules: Sequence[MatchRuleView]  # pyrefly: ignore[bad-override]
+    rules: Sequence[MatchRuleView] = Field(  # pyrefly: ignore[bad-override]
+        description="All rules that fired together, with the values that they read."
+    )
     history: Sequence[AlertActionView] = Field(description="Newest first.")
 
 
@@ -211,11 +219,11 @@ class ColleagueView(View):
 
     user_id: UUID
     name: str
-    role: str
+    role: str = Field(description="analyst, approver or admin: each may do everything that the ones before it may.")
 
 
 class ColleagueListView(View):
-    colleagues: Sequence[ColleagueView]
+    colleagues: Sequence[ColleagueView] = Field(description="By name, without disabled users.")
 
 
 def describe_item(item: Item, now: datetime) -> dict[str, Any]:

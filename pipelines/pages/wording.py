@@ -21,7 +21,10 @@ _SIZES = ((10**12, "tn"), (10**9, "b"), (10**6, "m"), (10**3, "k"))
 
 def money(amount: Decimal | None) -> str:
     """Write to the cent: `$1,234.50`, `−$1,234.50`."""
-    return UNKNOWN if amount is None else _with_sign(amount, f"${abs(amount):,.2f}")
+    if amount is None:
+        return UNKNOWN
+    size = f"{abs(amount):,.2f}"
+    return "$0.00" if size == "0.00" else _with_sign(amount, f"${size}")
 
 
 def dollars(amount: Decimal | int | None) -> str:

@@ -358,7 +358,7 @@ class TransactionView(View):
 
 
 class TotalsView(View):
-    """Sums over all pages, in AUD."""
+    """Sums over all pages, in AUD. Pending rows count, too, unlike in reports."""
 
     money_in: Money = Field(description="Sum of the credits.")
     money_out: Money = Field(description="Without its sign.")

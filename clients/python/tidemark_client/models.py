@@ -2656,7 +2656,7 @@ class TotalView(TypedDict):
 
 
 class TotalsView(TypedDict):
-    """Sums over all pages, in AUD."""
+    """Sums over all pages, in AUD. Pending rows count, too, unlike in reports."""
 
     moneyIn: Decimal | int
     moneyOut: Decimal | int

@@ -34,6 +34,8 @@ from pipelines.pages.wording import (
     [
         (money(Decimal("1234")), "$1,234.00"),
         (money(Decimal("-1234.5")), "−$1,234.50"),
+        (money(Decimal("-0.004")), "$0.00"),
+        (money(Decimal("-0.006")), "−$0.01"),
         (money(None), "–"),
         (dollars(Decimal("1234.4")), "$1,234"),
         (dollars(Decimal("-0.4")), "$0"),

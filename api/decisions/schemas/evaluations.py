@@ -105,8 +105,8 @@ class SentAxis(Received):
 
 
 class SentGrid(Received):
-    across: SentAxis
-    down: SentAxis
+    across: SentAxis = Field(description="The number whose values are the columns.")
+    down: SentAxis = Field(description="The number whose values are the rows.")
 
 
 class SentSensitivity(SentEvaluation):
@@ -125,7 +125,9 @@ class SentOverride(Received):
     ]
     reason: Annotated[
         str,
-        required_text("reason", "Evaluation.InvalidReason", MAX_REASON, parse=masked_text),
+        required_text(
+            "reason", "Evaluation.InvalidReason", MAX_REASON, "Why it is decided otherwise.", parse=masked_text
+        ),
     ]
     decided_by: Annotated[
         str,
@@ -175,7 +177,7 @@ Outcome = Literal["proceed", "conditional", "blocked", "indeterminate"]
 
 
 class MatchedRuleView(View):
-    code: str
+    code: str = Field(description="Code of the rule, or of the default reason.")
     message: str = Field(description="Message for the lender.")
     customer_message: str = Field(description="Message for the customer.")
     metric_ids: list[UUID] = Field(description="Metrics that its condition reads.")
@@ -184,8 +186,8 @@ class MatchedRuleView(View):
 class ReasonView(View):
     """A reason why the policy cannot be decided."""
 
-    code: str
-    message: str
+    code: str = Field(description="Stable: programs should branch on this.")
+    message: str = Field(description="What is unavailable, for people.")
     metric_ids: list[UUID] = Field(description="The metrics that are unavailable; empty for an attribute or an input.")
     cause: str = Field(description="Why the value is unavailable.")
     name: str | None = Field(description="Name of the metric, attribute or input.")
@@ -193,7 +195,7 @@ class ReasonView(View):
 
 
 class VerdictView(View):
-    outcome: Outcome
+    outcome: Outcome = Field(description="indeterminate: it depends on something that is unavailable.")
     recommended_actions: list[str] = Field(description="Of all matched rules in the deciding step.")
     reasons: list[ReasonView] = Field(description=f"Why the outcome is {INDETERMINATE}; otherwise empty.")
     matched_rules: list[MatchedRuleView] = Field(description="By rank, 1 first; without a match, the default reason.")
@@ -203,12 +205,12 @@ class VerdictView(View):
 class CapView(View):
     """A cap of a limit, in the policy's words."""
 
-    code: str
-    message: str
+    code: str = Field(description="As in the policy's document.")
+    message: str = Field(description="Why the limit is not higher, for the lender.")
 
 
 class ComputedLimitView(View):
-    kind: Literal["computed"]
+    kind: Literal["computed"] = Field(description="computed: the amount is known.")
     product_id: UUID
     amount: float = Field(description="AUD; 0 if nothing is offered.")
     capped: bool = Field(description="Whether a cap reduced the amount.")
@@ -217,14 +219,16 @@ class ComputedLimitView(View):
 
 
 class IndeterminateLimitView(View):
-    kind: Literal["indeterminate"]
+    kind: Literal["indeterminate"] = Field(
+        description="indeterminate: the amount depends on something that is unavailable."
+    )
     product_id: UUID
-    reasons: list[ReasonView]
+    reasons: list[ReasonView] = Field(description="What is unavailable, and what would resolve it.")
 
 
 class ProductView(View):
     product_id: UUID
-    slug: str
+    slug: str = Field(description="Names the product in the policy's document.")
     name: str
 
 
@@ -249,8 +253,10 @@ class AttributeReadView(View):
 
 
 class EvaluationView(View):
-    verdict: VerdictView
-    computed_limits: list[ComputedLimitView | IndeterminateLimitView]
+    verdict: VerdictView = Field(description="The outcome, with its reasons.")
+    computed_limits: list[ComputedLimitView | IndeterminateLimitView] = Field(
+        description="One for each limit of the policy, in the document's order."
+    )
     products: list[ProductView] = Field(description="Products that `computedLimits` names by id.")
     indicators: list[IndicatorView] = Field(
         description="Readings that the policy shows with the verdict; unavailable ones are left out."
@@ -271,7 +277,7 @@ class ChangeView(View):
 
 class SensitivityView(View):
     kind: Literal["metric", "attribute", "input"]
-    name: str
+    name: str = Field(description="Slug of the metric, or name of the attribute or the input.")
     metric_id: UUID | None = Field(description="Null unless it is a metric.")
     value: float | None = Field(description="Null: unavailable.")
     below: ChangeView | None = Field(
@@ -298,8 +304,8 @@ class SensitivityView(View):
 
 class AxisView(View):
     kind: Literal["metric", "attribute", "input"]
-    name: str
-    values: list[float]
+    name: str = Field(description="Slug of the metric, or name of the attribute or the input.")
+    values: list[float] = Field(description="In the order of the request.")
 
 
 class GridLimitView(View):
@@ -310,27 +316,29 @@ class GridLimitView(View):
 class GridView(View):
     """Outcomes and limits: a row for each value of `down`, a column for each value of `across`."""
 
-    across: AxisView
-    down: AxisView
+    across: AxisView = Field(description="The columns.")
+    down: AxisView = Field(description="The rows.")
     outcomes: list[list[Outcome]] = Field(description="By value of `down`, then of `across`.")
     limits: list[GridLimitView] = Field(description="The same for the limit of each product.")
 
 
 class SensitivitiesView(View):
     outcome: Outcome = Field(description="With the actual values.")
-    policy_version: int
+    policy_version: int = Field(description="Version of the policy that was evaluated.")
     data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
-    sensitivities: list[SensitivityView]
+    sensitivities: list[SensitivityView] = Field(
+        description="One for each number that the policy reads, in the document's order."
+    )
     grid: GridView | None = Field(description="Null if none was requested.")
 
 
 class EvaluationSummaryView(View):
     evaluation_id: UUID
     customer_id: UUID
-    slug: str
+    slug: str = Field(description="The policy's.")
     policy_name: str = Field(description="Name of the policy's version that decided.")
-    policy_version: int = Field(validation_alias="version")
-    at: datetime
+    policy_version: int = Field(validation_alias="version", description="Version of the policy that decided.")
+    at: datetime = Field(description="When it was evaluated.")
     who: str = Field(description="Id of the user or the API key, or `operator`.")
     outcome: Outcome = Field(description="As evaluated.")
     overridden_outcome: Outcome | None = Field(description="The latest override; null if there is none.")
@@ -340,7 +348,7 @@ class EvaluationSummaryView(View):
 
 
 class EvaluationListView(Counts):
-    evaluations: list[EvaluationSummaryView]
+    evaluations: list[EvaluationSummaryView] = Field(description="Newest first.")
 
 
 class AllEvaluationsView(EvaluationListView):
@@ -353,9 +361,9 @@ class DecisionOverrideView(View):
     """A decision by a person that overrides the evaluation's outcome."""
 
     outcome: Outcome = Field(description="The outcome that applies instead.")
-    reason: str
+    reason: str = Field(description="Why it was decided otherwise, in a person's words.")
     decided_by: str = Field(description="Name of the person who decided.")
-    at: datetime
+    at: datetime = Field(description="When it was recorded; the person may have decided earlier.")
     who: str = Field(description="Id of the user or the API key.")
 
 

@@ -42,7 +42,7 @@ class SentAcknowledgement(Received):
             text(100),
             "DecisionPolicy.InvalidAcknowledgement",
             "An acknowledgement must have the code and the pointer of a warning, each as text.",
-            {"type": "string", "minLength": 1, "maxLength": 100},
+            {"type": "string", "minLength": 1, "maxLength": 100, "description": "The warning's."},
         ),
     ]
     pointer: Annotated[
@@ -51,7 +51,12 @@ class SentAcknowledgement(Received):
             text(1_000),
             "DecisionPolicy.InvalidAcknowledgement",
             "An acknowledgement must have the code and the pointer of a warning, each as text.",
-            {"type": "string", "minLength": 1, "maxLength": 1_000},
+            {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 1_000,
+                "description": "The warning's place in the document.",
+            },
         ),
     ]
 
@@ -163,8 +168,8 @@ class DiffQuery(Received):
 
 class FindingView(View):
     pointer: str = Field(description="JSON Pointer into the document.")
-    code: str
-    message: str
+    code: str = Field(description="Stable: programs should branch on this.")
+    message: str = Field(description="What is wrong or likely to be, for people.")
 
 
 class ChallengerView(View):
@@ -174,8 +179,10 @@ class ChallengerView(View):
 
 class DeclaredView(View):
     name: str
-    kind: Literal["string", "decimal", "boolean"]
-    meaning: str
+    kind: Literal["string", "decimal", "boolean"] = Field(
+        description="string is text, decimal is a number, boolean is true or false."
+    )
+    meaning: str = Field(description="In the author's words.")
     personal: bool = Field(description="Whether it is about a person rather than the business.")
     format: Format | None = Field(
         description="How people read and type a number: as percent, 0.12 is 12 %. Null: as it is."
@@ -185,17 +192,17 @@ class DeclaredView(View):
 
 class UsedMetricView(View):
     metric_id: UUID
-    slug: str
-    name: str
-    meaning: str
-    unit: str
+    slug: str = Field(description="Names the metric in the policy's document.")
+    name: str = Field(description="For people.")
+    meaning: str = Field(description="What it measures, in words.")
+    unit: str = Field(description="AUD, AUD per month, count, days, months, per month or ratio.")
     format: str = Field(description="Display format of a reading: integer, decimal, percent, currency or days.")
     is_own: bool = Field(description="Whether the policy itself defines it, rather than the registry.")
 
 
 class ProductView(View):
     product_id: UUID
-    slug: str
+    slug: str = Field(description="Names the product in the policy's document.")
     name: str
 
 
@@ -203,38 +210,42 @@ class PolicyView(View):
     """A policy and the content of one version."""
 
     policy_id: UUID
-    name: str
+    name: str = Field(description="For people.")
     slug: str = Field(description="Names the policy in paths.")
-    notes: str
+    notes: str = Field(description="The author's notes. They have no effect.")
     declared_inputs: list[DeclaredView] = Field(description="Inputs that every evaluation must supply.")
     default_outcome: str = Field(description="Outcome if no step matches.")
-    is_archived: bool
-    version: int
-    state: PolicyState
+    is_archived: bool = Field(description="An archived policy decides nothing until it is unarchived.")
+    version: int = Field(description="Number of the version whose content this is.")
+    state: PolicyState = Field(
+        description="draft: not published yet; published: in force; retired: was in force earlier."
+    )
     challenger: ChallengerView | None = Field(description="Null if no draft is one.")
     attributes: list[DeclaredView] = Field(description="Stored attributes of the customer that the policy may read.")
     metrics: list[UsedMetricView] = Field(description="Metrics that the policy reads or shows.")
-    products: list[ProductView]
+    products: list[ProductView] = Field(description="Products that the document declares.")
     steps: list[Any] = Field(description="In order; the first step that matches decides.")
     limits: list[Any] = Field(description="How the limit of each product is computed.")
     indicators: list[Any] = Field(description="Metrics whose readings are shown with the verdict.")
 
 
 class PolicyListView(View):
-    items: list[PolicyView]
-    page: int
-    page_size: int
-    total_count: int
+    items: list[PolicyView] = Field(description="In order of their slugs.")
+    page: int = Field(description="From 1; 1 if no page was requested.")
+    page_size: int = Field(description="Without a page, the number of items returned.")
+    total_count: int = Field(description="Items on all pages.")
 
 
 class VersionView(View):
     """The history of a version: when and by whom it was saved and published, and when it was retired."""
 
-    version: int
-    state: PolicyState
+    version: int = Field(description="From 1; each saved document is the next.")
+    state: PolicyState = Field(
+        description="draft: not published yet; published: in force; retired: was in force earlier."
+    )
     fingerprint: str = Field(description="SHA-256 of the document's canonical JSON.")
     acknowledged: list[FindingView] = Field(description="Warnings that the author accepted.")
-    date_created: datetime = Field(validation_alias="created_at")
+    date_created: datetime = Field(validation_alias="created_at", description="When the document was saved.")
     created_by: str = Field(description="Id of the user or the API key.")
     date_published: datetime | None = Field(
         validation_alias="published_at", description="Null if it was never published."
@@ -246,7 +257,7 @@ class VersionView(View):
 
 
 class VersionListView(Counts):
-    versions: list[VersionView]
+    versions: list[VersionView] = Field(description="Newest first.")
 
 
 class PolicyVersionView(PolicyView, VersionView):
@@ -266,8 +277,8 @@ class SavedPolicyView(PolicyVersionView):
 
 class PolicyStateView(View):
     policy_id: UUID
-    slug: str
-    is_archived: bool
+    slug: str = Field(description="Names the policy in paths.")
+    is_archived: bool = Field(description="An archived policy decides nothing until it is unarchived.")
     challenger: ChallengerView | None = Field(description="Null if no draft is one.")
 
 

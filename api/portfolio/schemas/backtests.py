@@ -54,7 +54,9 @@ class SentOutcome(Received):
             identifier, "Backtest.InvalidCustomer", "customerId must be one UUID.", {"type": "string", "format": "uuid"}
         ),
     ]
-    defaulted: Annotated[bool, flag_rule("defaulted", "Backtest.InvalidDefaulted")]
+    defaulted: Annotated[
+        bool, flag_rule("defaulted", "Backtest.InvalidDefaulted", "By the client's own definition of default.")
+    ]
 
 
 class SentBacktest(Received):
@@ -152,13 +154,13 @@ class BacktestView(View):
     """The request and the progress of a backtest."""
 
     job_id: UUID = Field(description="Id of the job, and of the backtest.")
-    status: JobStatus
+    status: JobStatus = Field(description="CompletedWithErrors: some customers were left out.")
     version: int = Field(description="The tested version: `after` in the results.")
     against: Against = Field(description="What it is compared with: `before` in the results.")
     against_version: int | None = Field(description="Number of the other version; null unless compared with a version.")
-    as_of: Sequence[date]
+    as_of: Sequence[date] = Field(description="Days as of which customers are decided on, earliest first.")
     knowledge: Knowledge = Field(description="now: data as stored now; then: as stored by the end of each day.")
-    inputs: dict[str, Value]
+    inputs: dict[str, Value] = Field(description="By name: values that are the same for all customers.")
     attributes: dict[str, Value] | None = Field(
         description="Only customers with these attribute values; null: no such filter."
     )
@@ -172,7 +174,7 @@ class BacktestView(View):
 
 
 class CountedView(View):
-    customers: int
+    customers: int = Field(description="Customers with this outcome or transition.")
     judged: int = Field(description="Customers whose outcome is known.")
     defaulted: int = Field(description="Judged customers that defaulted.")
     bad_rate: Share | None = Field(description="Share of judged customers that defaulted.")
@@ -180,8 +182,8 @@ class CountedView(View):
 
 class OutcomeView(View):
     outcome: Outcome
-    before: CountedView
-    after: CountedView
+    before: CountedView = Field(description="By what the version is compared with.")
+    after: CountedView = Field(description="By the tested version.")
 
 
 class SumView(View):
@@ -190,20 +192,20 @@ class SumView(View):
 
 
 class LimitSumView(View):
-    product: str
-    before: SumView
-    after: SumView
+    product: str = Field(description="Slug of the product.")
+    before: SumView = Field(description="By what the version is compared with.")
+    after: SumView = Field(description="By the tested version.")
 
 
 class TransitionView(CountedView):
-    before: Outcome
-    after: Outcome
+    before: Outcome = Field(description="By what the version is compared with.")
+    after: Outcome = Field(description="By the tested version.")
     limits_changed: int = Field(description="Customers with any limit that differs.")
     limits: Sequence[LimitSumView] = Field(description="Sums of the limits that are known on both sides.")
 
 
 class TotalView(View):
-    customers: int
+    customers: int = Field(description="Customers with a limit, 0 and indeterminate ones included.")
     offered: int = Field(description="Customers with a limit above 0.")
     indeterminate: int = Field(description="Customers whose limit is indeterminate.")
     amount: Amount = Field(description="Sum of the known limits, in AUD.")
@@ -217,22 +219,25 @@ class BandView(View):
 
 
 class ProductLimitsView(View):
-    product: str
+    product: str = Field(description="Slug of the product.")
     before: TotalView | None = Field(description="Null if that version has no limit for the product.")
     after: TotalView | None = Field(description="Null if that version has no limit for the product.")
-    bands: Sequence[BandView]
+    bands: Sequence[BandView] = Field(
+        description="From the lowest limits to the highest, then indeterminate ones; bands without customers are "
+        "left out."
+    )
 
 
 class StepCountView(View):
-    step: str
+    step: str = Field(description="Name of the step.")
     reached: int = Field(description="Customers whom no earlier step decided.")
     decided: int = Field(description="Customers whom it decided.")
     undecidable: int = Field(description="Customers for whom it could not be decided.")
 
 
 class PolicyRuleCountView(View):
-    step: str
-    code: str
+    step: str = Field(description="Name of the rule's step.")
+    code: str = Field(description="Code of the rule.")
     matched: int = Field(description="Customers who match the rule, whether or not its step was reached.")
     decisive: int = Field(description="Customers whose outcome it decided.")
     undecidable: int = Field(
@@ -245,7 +250,7 @@ class CauseView(View):
     operator: str = Field(description="metric, attribute, input, or the calculation that failed.")
     name: str | None = Field(description="Name of the metric, attribute or input.")
     cause: str = Field(description="Why the value is unavailable.")
-    customers: int
+    customers: int = Field(description="Customers for whom it is unavailable.")
 
 
 class StepsView(View):
@@ -273,15 +278,15 @@ class ChangingRuleView(View):
 class BacktestDayView(View):
     """The comparison as of one day."""
 
-    as_of: date
+    as_of: date = Field(description="The day as of which customers were decided on.")
     customers: int = Field(description="Customers compared.")
     outcome_changed: int = Field(description="Customers whose outcome differs.")
     limits_changed: int = Field(description="Customers with any limit that differs.")
-    outcomes: Sequence[OutcomeView]
+    outcomes: Sequence[OutcomeView] = Field(description="All four, also those without customers.")
     transitions: Sequence[TransitionView] = Field(description="Customers by outcome before and after.")
-    limits: Sequence[ProductLimitsView]
-    steps: StepsView
-    rules: RulesView
+    limits: Sequence[ProductLimitsView] = Field(description="One for each product for which either side has limits.")
+    steps: StepsView = Field(description="How many customers each step decided.")
+    rules: RulesView = Field(description="How many customers match each rule.")
     changed_by: Sequence[ChangingRuleView] = Field(description="Rules by which outcomes differ.")
     causes: CausesView = Field(description="Why outcomes or limits are indeterminate.")
 
@@ -289,8 +294,8 @@ class BacktestDayView(View):
 class RuleCoverageView(View):
     """Counts of decisions: one for each customer and day."""
 
-    step: str
-    code: str
+    step: str = Field(description="Name of the rule's step.")
+    code: str = Field(description="Code of the rule.")
     reached: int = Field(description="Decisions that reached its step, because no earlier step decided.")
     matched: int = Field(description="Decisions whose customer matches it, whether or not its step was reached.")
     decisive: int = Field(description="Decisions that it decided.")
@@ -327,21 +332,21 @@ class PolicyCoverageView(View):
 
 
 class BacktestListView(Counts):
-    backtests: Sequence[BacktestView]
+    backtests: Sequence[BacktestView] = Field(description="Newest first.")
 
 
 class LimitPairView(View):
-    product: str
+    product: str = Field(description="Slug of the product.")
     before: Amount | None = Field(description="AUD; null: indeterminate, or the version has no limit for the product.")
     after: Amount | None = Field(description="AUD; null: indeterminate, or the version has no limit for the product.")
 
 
 class ChangedCustomerView(View):
     customer_id: UUID
-    as_of: date
+    as_of: date = Field(description="The day as of which the customer was decided on.")
     change: Literal["outcome", "limits"] = Field(description="limits: the outcome is the same.")
-    before: Outcome
-    after: Outcome
+    before: Outcome = Field(description="By what the version is compared with.")
+    after: Outcome = Field(description="By the tested version.")
     before_step: str | None = Field(description="Step that decided; null: none, so the default outcome.")
     after_step: str | None = Field(description="Step that decided; null: none, so the default outcome.")
     before_rules: Sequence[str] = Field(description="Codes of rules; ? marks one that could not be decided.")
@@ -354,7 +359,7 @@ class ChangedCustomerView(View):
 
 
 class ChangedListView(Counts):
-    customers: Sequence[ChangedCustomerView]
+    customers: Sequence[ChangedCustomerView] = Field(description="One for each customer and day with a difference.")
 
 
 class ChangesQuery(Paging):

@@ -73,7 +73,7 @@ class SimulationView(View):
     """The request and the progress of a simulation."""
 
     job_id: UUID = Field(description="Id of the job, and of the simulation.")
-    status: JobStatus
+    status: JobStatus = Field(description="CompletedWithErrors: some customers were left out.")
     ruleset_id: UUID
     version: int = Field(description="Version of the ruleset at the time of the request.")
     of_document: bool = Field(description="Whether the request's document was simulated instead of the version.")
@@ -89,7 +89,7 @@ class SimulationView(View):
 
 class SimulatedCauseView(View):
     kind: str = Field(description="metric or attribute.")
-    name: str
+    name: str = Field(description="Slug of the metric, or name of the attribute.")
     cause: str = Field(description="Why the value is unavailable.")
     days: int = Field(description="Customer days on which it was a cause.")
 
@@ -97,7 +97,7 @@ class SimulatedCauseView(View):
 class SimulatedCountsView(View):
     """Counts of a rule. Days are customer days: two customers for a week count as 14."""
 
-    code: str
+    code: str = Field(description="Code of the rule.")
     fired: int = Field(description="How often it fired.")
     customers: int = Field(description="Customers for whom it fired.")
     days_observed: int = Field(description="Customer days on which it was evaluated.")
@@ -107,31 +107,31 @@ class SimulatedCountsView(View):
 
 
 class SimulatedRuleView(SimulatedCountsView):
-    message: str
-    severity: Severity
+    message: str = Field(description="What the rule detects, for the lender.")
+    severity: Severity = Field(description="As the ruleset states it; it has no effect on the simulation.")
 
 
 class SimulatedMonthView(View):
     month: date = Field(description="First day of the month.")
     events: int = Field(description="Events; all rules that fire for a customer on a day are one.")
     customers: int = Field(description="Customers for whom any rule fired.")
-    rules: Sequence[SimulatedCountsView]
+    rules: Sequence[SimulatedCountsView] = Field(description="All rules, in the ruleset's order.")
 
 
 class StartingRuleView(View):
-    code: str
+    code: str = Field(description="Code of the rule.")
     customers: int = Field(description="Customers for whom the rule would fire.")
 
 
 class SwitchOnView(View):
     """Customers for whom rules would fire on the first day, when the ruleset is switched on."""
 
-    customers: int
-    rules: Sequence[StartingRuleView]
+    customers: int = Field(description="Customers for whom any rule would fire.")
+    rules: Sequence[StartingRuleView] = Field(description="All rules, in the ruleset's order.")
 
 
 class FiredRuleView(View):
-    code: str
+    code: str = Field(description="Code of the rule.")
     fired: int = Field(description="How often it fired.")
 
 
@@ -139,7 +139,7 @@ class SimulatedCustomerView(View):
     customer_id: UUID
     events: int = Field(description="Days on which any rule fired.")
     last_fired: date = Field(description="The last day on which any rule fired.")
-    rules: Sequence[FiredRuleView]
+    rules: Sequence[FiredRuleView] = Field(description="Rules that fired for the customer, by code.")
 
 
 class SimulatedView(View):
@@ -149,8 +149,8 @@ class SimulatedView(View):
     firings: int = Field(description="How often rules fired.")
     firings_listed: int = Field(description=f"Number of firings that are listed: the first {MAX_FIRINGS:,}.")
     at_switch_on: SwitchOnView = Field(description="Rules that would fire on the first day.")
-    rules: Sequence[SimulatedRuleView]
-    months: Sequence[SimulatedMonthView]
+    rules: Sequence[SimulatedRuleView] = Field(description="All rules, in the ruleset's order.")
+    months: Sequence[SimulatedMonthView] = Field(description="All months that the simulation covers, earliest first.")
     by_customer: Sequence[SimulatedCustomerView] = Field(
         description=f"The {MAX_CUSTOMERS:,} customers with the most events, most first."
     )
@@ -161,7 +161,7 @@ class SimulationResultView(SimulationView):
 
 
 class SimulationListView(Counts):
-    simulations: Sequence[SimulationView]
+    simulations: Sequence[SimulationView] = Field(description="Newest first.")
 
 
 class FiringView(View):
@@ -172,4 +172,4 @@ class FiringView(View):
 
 
 class FiringListView(Counts):
-    firings: Sequence[FiringView]
+    firings: Sequence[FiringView] = Field(description="By customer, then by day.")

@@ -24,7 +24,11 @@ class NewSandboxCustomer(Received):
             one_of(*PROFILES),
             "Sandbox.InvalidProfile",
             f"profile must be one of {', '.join(PROFILES)}.",
-            {"type": "string", "enum": list(PROFILES)},
+            {
+                "type": "string",
+                "enum": list(PROFILES),
+                "description": "The kind of business: see `GET /v1/sandbox/profiles`.",
+            },
         ),
     ]
     name: Annotated[str | None, optional_text("name", "Customer.InvalidName", 200, "A made-up name by default.")] = None
@@ -58,15 +62,15 @@ class NewSandboxCustomer(Received):
 class SandboxCustomerView(CustomerView):
     """A customer that the sandbox made. Its reports follow once the jobs have ended and a refresh is requested."""
 
-    profile: str
+    profile: str = Field(description="The kind of business, as requested.")
     job_ids: Sequence[UUID] = Field(description="The jobs of its submissions, one for each account.")
     data_through: date = Field(description="The last day of its transactions. Every night the next day is submitted.")
 
 
 class SandboxProfileView(View):
-    profile: str
-    summary: str
+    profile: str = Field(description="What to send as `profile`.")
+    summary: str = Field(description="What such a business is like, in a sentence.")
 
 
 class SandboxProfileListView(Counts):
-    profiles: list[SandboxProfileView]
+    profiles: list[SandboxProfileView] = Field(description="Every kind of business that the sandbox can make.")

@@ -194,7 +194,7 @@ FAULTS = (WRONG_TARGET, CHANGES_NOTHING, WRONG_SCOPE, WRONG_SIDE)
 
 class CategoryCountView(View):
     category: str = Field(description="Current category.")
-    count: int
+    count: int = Field(description="Transactions of this category that change.")
 
 
 class ChangedTransactionView(View):
@@ -202,7 +202,7 @@ class ChangedTransactionView(View):
 
     transaction_id: UUID
     date: date
-    description: str
+    description: str = Field(description="As in the transaction, with card and tax file numbers masked.")
     amount: Money = Field(description="Negative is money out.")
     category: str = Field(description="A slug of the taxonomy, before the change.")
     counterparty: str | None = Field(description="Before the change; null if none is named.")
@@ -213,7 +213,7 @@ class SimilarView(View):
 
     counterparty: str | None = Field(description="What to send as `counterparty`. Null if the pattern is to be sent.")
     pattern: str | None = Field(description="What to send as `pattern`, for transactions without a counterparty.")
-    direction: Literal["credit", "debit"]
+    direction: Literal["credit", "debit"] = Field(description="What to send as `direction`.")
     transaction_count: int = Field(description="Stored transactions that this selects besides the corrected one.")
     changed_count: int = Field(description="Selected transactions that it changes.")
     examples: Sequence[ChangedTransactionView] = Field(
@@ -222,7 +222,7 @@ class SimilarView(View):
 
 
 class MadeCorrectionView(View):
-    preview: bool
+    preview: bool = Field(description="True: nothing was stored or changed.")
     correction_id: UUID | None = Field(description="Null in a preview.")
     job_id: UUID | None = Field(description="The job that applies it to this customer. Null in a preview.")
     transaction_count: int = Field(description="Stored transactions that it selects.")
@@ -302,7 +302,7 @@ class CorrectionView(View):
 
 
 class CorrectionListView(Counts):
-    corrections: list[CorrectionView]
+    corrections: list[CorrectionView] = Field(description="Newest first, with revoked ones.")
 
 
 def describe_correction(correction: Correction, count: int) -> CorrectionView:

@@ -7,8 +7,8 @@ from pipelines.vocabulary.taxonomy import Line, Sign
 
 
 class CategoryView(View):
-    slug: str
-    name: str
+    slug: str = Field(description="Names the category in transactions, corrections and reports.")
+    name: str = Field(description="For people.")
     group: str = Field(description="Slug of its group.")
     meaning: str = Field(description="What belongs to it.")
     sign: Sign = Field(description="Side of the account it belongs to.")
@@ -18,11 +18,11 @@ class CategoryView(View):
 
 
 class GroupView(View):
-    slug: str
-    name: str
+    slug: str = Field(description="Names the group in categories and transactions.")
+    name: str = Field(description="For people.")
 
 
 class TaxonomyView(View):
     version: int = Field(description="Grows when categories change.")
-    groups: list[GroupView]
-    categories: list[CategoryView]
+    groups: list[GroupView] = Field(description="In the taxonomy's order.")
+    categories: list[CategoryView] = Field(description="In the taxonomy's order.")

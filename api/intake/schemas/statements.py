@@ -19,24 +19,24 @@ class BoxView(View):
     """A rectangle on a page, in points from the top left corner of the page as displayed."""
 
     page: int = Field(description="From 1.")
-    left: float
-    top: float
-    right: float
-    bottom: float
+    left: float = Field(description="Left edge, from the left of the page.")
+    top: float = Field(description="Top edge, from the top of the page.")
+    right: float = Field(description="Right edge, from the left of the page.")
+    bottom: float = Field(description="Bottom edge, from the top of the page.")
 
 
 class VerdictReasonView(View):
-    code: str
-    message: str
+    code: str = Field(description="Stable: programs should branch on this.")
+    message: str = Field(description="What is missing or does not agree, for people.")
     page: int | None = Field(description="Page of the file, from 1; null if the reason concerns no single page.")
 
 
 class SignalView(View):
     """A sign of a forged file, which some genuine files show too. It never decides anything."""
 
-    code: str
-    severity: Severity
-    message: str
+    code: str = Field(description="Stable: programs should branch on this.")
+    severity: Severity = Field(description="How strongly it suggests a forgery.")
+    message: str = Field(description="What was seen, for people.")
     page: int | None = Field(description="Page of the file, from 1; null if the signal concerns the whole file.")
 
 
@@ -44,10 +44,12 @@ class StatementView(View):
     """The part of a file that belongs to one account."""
 
     statement_id: UUID
-    job_id: UUID
-    file_id: UUID
-    file_name: str
-    account_id: UUID
+    job_id: UUID = Field(description="The submission that the file came with.")
+    file_id: UUID = Field(description="The file that contains it, perhaps with other statements.")
+    file_name: str = Field(
+        description="As sent, without control characters, and with card and tax file numbers masked."
+    )
+    account_id: UUID = Field(description="The same for all submissions of the account.")
     bank: str | None = Field(description="Slug of the layout by which the bank was recognised; null if it was not.")
     bank_name: str | None = Field(description="As printed; null if not recognised.")
     account_name: str | None = Field(description="As printed; null if not recognised.")
@@ -64,18 +66,18 @@ class StatementView(View):
     closing_balance: Money | None = Field(description="Null if not printed.")
     verdict: Verdict = Field(description="Whether the printed balances agree with the rows.")
     reasons: Sequence[VerdictReasonView] = Field(description="Why the verdict is not better.")
-    row_count: int
+    row_count: int = Field(description="All rows, also those that another statement repeats.")
     first_page: int = Field(description="Page of the file, from 1.")
     last_page: int = Field(description="Page of the file, from 1.")
     read_by_ocr: bool = Field(description="Whether the text was recognised from a scan.")
-    date_extracted: datetime = Field(validation_alias="extracted_at")
+    date_extracted: datetime = Field(validation_alias="extracted_at", description="When the file was read.")
 
 
 class StatementRowView(View):
     row: int = Field(description="From 1, oldest first.")
-    date: Day
+    date: Day = Field(description="As printed; a year that is not printed is inferred.")
     value_date: Day | None = Field(description="Null if not printed.")
-    description: str
+    description: str = Field(description="As printed, with card and tax file numbers masked.")
     amount: Money = Field(description="Negative is money out.")
     balance: Money | None = Field(description="Balance after the row, printed or computed; null if unknown.")
     balance_printed: bool = Field(description="False: computed from the amounts.")
@@ -96,20 +98,20 @@ class WholeStatementView(StatementView):
         description="Whether a password was sent with the file. It is not stored: a page that needs it can't be drawn."
     )
     signals: Sequence[SignalView] = Field(description="Signals of the whole file.")
-    rows: Sequence[StatementRowView]
+    rows: Sequence[StatementRowView] = Field(description="Oldest first.")
 
 
 class StatementListView(Counts):
-    statements: list[StatementView]
+    statements: list[StatementView] = Field(description="Most recently read first.")
 
 
 class SourceView(View):
     """Where a transaction is printed."""
 
-    job_id: UUID
-    statement_id: UUID
+    job_id: UUID = Field(description="The submission that the statement came with.")
+    statement_id: UUID = Field(description="The statement that contains the row.")
     row: int = Field(description="Row of the statement, from 1, oldest first.")
-    boxes: Sequence[BoxView]
+    boxes: Sequence[BoxView] = Field(description="Where the row is printed.")
 
 
 class StatementsQuery(Paging):

@@ -77,10 +77,14 @@ class Submission(Received):
         description="A service may be set to take fewer at a time.",
         json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS},
     )
-    account_name: Annotated[str | None, _account_text("accountName", 200)] = None
+    account_name: Annotated[
+        str | None, _account_text("accountName", 200, "Without an account number, part of what identifies the account.")
+    ] = None
     bsb: Annotated[str | None, _account_text("bsb", 32, "An invalid one gives a warning on the job.")] = None
     account_number: Annotated[str | None, _account_text("accountNumber", 64, "Spaces and hyphens are ignored.")] = None
-    bank_name: Annotated[str | None, _account_text("bankName", 200)] = None
+    bank_name: Annotated[
+        str | None, _account_text("bankName", 200, "Without an account number, part of what identifies the account.")
+    ] = None
     account_type: Annotated[
         str | None,
         _account_text(
@@ -297,11 +301,11 @@ class CounterpartyView(View):
 
 class AlternativeView(View):
     category: str = Field(description="A slug of the taxonomy.")
-    confidence: float = Field(ge=0, le=1)
+    confidence: float = Field(ge=0, le=1, description="The confidence that it would have as the category.")
 
 
 class RecurrenceView(View):
-    series_id: UUID
+    series_id: UUID = Field(description="Id in the customer's list of series.")
     period: Literal[schemas.SERIES_PERIODS] = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
         description="business_daily is every day on which banks are open; four_weekly is every 28 days."
     )
@@ -315,20 +319,20 @@ class TransactionView(View):
     client_transaction_id: str | None = Field(description="The `transactionId` as sent; null if none was sent.")
     customer_id: UUID
     job_id: UUID = Field(description="The submission that the row came with.")
-    account: AccountView
-    date: date
+    account: AccountView = Field(description="The account as the row's submission described it.")
+    date: Day = Field(description="As sent or printed, in the service's time zone.")
     description: str = Field(description="As sent, with card and tax file numbers masked.")
     clean_description: str = Field(
         description="Who or what the text is about, without channel, dates, card and references."
     )
     amount: Money = Field(description="Negative is money out.")
-    currency: Literal["AUD"]
+    currency: Literal["AUD"] = Field(description="Of the amount and the balance.")
     direction: Literal["credit", "debit"] = Field(description="credit is money in, debit is money out.")
     balance: Money | None = Field(
         description="Balance of the account after the transaction, as sent or printed; null if not stated."
     )
     balance_verified: bool | None = Field(description="Null if there is nothing to check the balance against.")
-    status: Literal["posted", "pending"]
+    status: Literal["posted", "pending"] = Field(description="Pending rows are left out of reports.")
     channel: str = Field(description="How the payment was made: card, direct_debit, npp, bpay, cash, …")
     reference: str | None = Field(description="Reference of the payment that the payer or the bank printed.")
     location: str | None = Field(description="Location of the terminal.")
@@ -343,7 +347,7 @@ class TransactionView(View):
     category_source: str = Field(description="client_rule, correction, counterparty, pattern, learned or fallback.")
     category_basis: str | None = Field(description="What decided it: the matched words, the correction or the model.")
     alternatives: list[AlternativeView] = Field(description="Up to three, most likely first.")
-    counterparty: CounterpartyView
+    counterparty: CounterpartyView = Field(description="The other side of the transaction.")
     intermediaries: list[str] = Field(description="Payment intermediaries, outermost first.")
     related_party: str | None = Field(description="The declared related party that the text names.")
     is_transfer: bool = Field(description="Whether it moves money between the customer's own accounts.")
@@ -366,11 +370,11 @@ class TotalsView(View):
 
 
 class TransactionListView(Counts):
-    transactions: list[TransactionView]
+    transactions: list[TransactionView] = Field(description="Oldest first, unless `sort` says otherwise.")
 
 
 class CustomerTransactionListView(TransactionListView):
-    totals: TotalsView
+    totals: TotalsView = Field(description="Sums of all listed rows, on all pages.")
 
 
 class ClientTransactionListView(TransactionListView):

@@ -18,15 +18,17 @@ class UploadedFileView(View):
 class UploadView(View):
     """The jobs that read or enrich the files, and the files in the order of the request."""
 
-    jobs: Sequence[JobView]
-    files: Sequence[UploadedFileView]
+    jobs: Sequence[JobView] = Field(description="One for all PDF statements, and one for each account of each export.")
+    files: Sequence[UploadedFileView] = Field(description="In the order of the request.")
 
 
 class SubmittedFileView(View):
     """A file of a submission of PDF statements."""
 
     file_id: UUID
-    file_name: str
+    file_name: str = Field(
+        description="As sent, without control characters, and with card and tax file numbers masked."
+    )
     position: int = Field(description="Among the submission's files, from 1; warnings of the job refer to it.")
     pages: int | None = Field(description="Null until the file has been read.")
     repeats: UUID | None = Field(description="An identical file that was read before; this one was not read again.")
@@ -36,4 +38,4 @@ class SubmittedFileView(View):
 
 
 class SubmittedFileListView(Counts):
-    files: list[SubmittedFileView]
+    files: list[SubmittedFileView] = Field(description="In the order of the request.")

@@ -9,9 +9,9 @@ from api.core.schemas.common import PartView, View
 
 
 class LiveView(View):
-    status: Literal["live"]
+    status: Literal["live"] = Field(description="The process answers. Its database and other parts are not checked.")
 
 
 class ReadyView(View):
-    status: Literal["ready"]
+    status: Literal["ready"] = Field(description="All parts work. Otherwise the response is a problem.")
     parts: Annotated[Mapping[str, PartView], Field(description="The parts that the service needs, by name.")]

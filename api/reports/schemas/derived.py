@@ -49,7 +49,7 @@ class SeriesView(View):
     series_id: UUID = Field(description="Id in the `recurrence` of its transactions. Stable until the period changes.")
     account_id: UUID = Field(description="The account that pays or is paid.")
     direction: Literal["credit", "debit"] = Field(description="debit is money out.")
-    counterparty: SeriesCounterpartyView
+    counterparty: SeriesCounterpartyView = Field(description="Who is paid or pays.")
     description: str = Field(description="Clean description of its latest payment.")
     category: str = Field(description="Most frequent category of its payments, a slug of the taxonomy.")
     period: Literal[schemas.SERIES_PERIODS] = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
@@ -151,12 +151,16 @@ class MentionedAccountView(View):
 
 
 class SeriesListView(Counts):
-    series: list[SeriesView]
+    series: list[SeriesView] = Field(description="By account.")
 
 
 class FacilityListView(Counts):
-    facilities: list[FacilityView]
+    facilities: list[FacilityView] = Field(
+        description="By their start: the first draw or, without one, the first repayment."
+    )
 
 
 class MentionedAccountListView(Counts):
-    mentioned_accounts: list[MentionedAccountView]
+    mentioned_accounts: list[MentionedAccountView] = Field(
+        description="By masked number, then by name; accounts without a number last."
+    )

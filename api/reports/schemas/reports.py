@@ -145,7 +145,7 @@ class Unreconciled(View):
     amount: float = Field(description="Sum of their absolute amounts.")
     share_of_rows: float | None = Field(description="Share of all posted rows; null if there are none.")
     share_of_amount: float | None = Field(description="Share of the absolute amounts of all posted rows.")
-    figures: list[UnreconciledFigures]
+    figures: list[UnreconciledFigures] = Field(description="By row of the report, the figures that rest on such rows.")
 
 
 class _WithUnreconciled(_Data):
@@ -163,9 +163,9 @@ class CompletenessSummary(_Data):
 class CompletenessReason(View):
     """Why a reader can't fully rely on the data, and what would resolve it."""
 
-    code: str
+    code: str = Field(description="Stable: programs should branch on this.")
     subject: str | None = Field(description="Account, statement, lender or quarter it is about; null: the customer.")
-    message: str
+    message: str = Field(description="Why the data can't be fully relied on, for people.")
     settled_by: str = Field(description="What to supply or do.")
     effect: float | None = Field(
         description="Points that `completenessScore` would rise if this alone were resolved; null if unknown."
@@ -180,7 +180,7 @@ class ResolvedTogether(View):
 
 
 class Completeness(_WithUnreconciled):
-    summary: CompletenessSummary
+    summary: CompletenessSummary = Field(description="How complete the data are, in a few figures.")
     reasons: list[CompletenessReason] = Field(description="The most important of each kind first.")
     resolved_together: ResolvedTogether = Field(description="The score if all reasons were resolved.")
 
@@ -211,15 +211,15 @@ class Risk(_WithUnreconciled):
 
 
 class AggregateTable(_Data):
-    id: str
-    name: str
+    id: str = Field(description="Names the table in JSON Pointers to its figures.")
+    name: str = Field(description="Title for people.")
     hierarchy: str = Field(description="What a row is about: customer, account, category, counterparty, …")
     type: str = Field(description="time_series or summary.")
     values: list[Any] = Field(description="The rows, each an object.")
 
 
 class Aggregate(_WithUnreconciled):
-    tables: list[AggregateTable]
+    tables: list[AggregateTable] = Field(description="All tables, in the order of the reference.")
 
 
 class _MemberView(View):
@@ -250,7 +250,7 @@ class AggregateReportView(_MemberView):
 class LineageInputView(View):
     """An input of a formula."""
 
-    name: str
+    name: str = Field(description="Names the input in the JSON Pointer below the figure.")
     value: Any = Field(description="The value that the formula used.")
     format: str | None = Field(
         description="How the value is written, with the formats of metrics; null: its name shows it."
@@ -269,7 +269,7 @@ class LineageView(Counts):
 
     kind: str = Field(description="The report, or `metrics`.")
     figure: str = Field(description="JSON Pointer to the figure.")
-    value: Any
+    value: Any = Field(description="The figure as the report has it.")
     format: str | None = Field(
         description="How the value is written, with the formats of metrics; null: its name shows it."
     )
@@ -280,11 +280,13 @@ class LineageView(Counts):
     as_of: date = Field(description="Business date of the computation.")
     data_version: int = Field(description="Version of the customer's transactions that was counted.")
     report_version: int = Field(description="Version of the report's or the metrics' formulas.")
-    transactions: list[ContributionView]
+    transactions: list[ContributionView] = Field(
+        description="Oldest first. For a formula, the transactions behind its inputs."
+    )
 
 
 class MovedFigureView(View):
-    report: str
+    report: str = Field(description="completeness, risk or aggregate.")
     figure: str = Field(description="JSON Pointer into the later report; into the earlier one if the figure is gone.")
     from_figure: str | None = Field(description="JSON Pointer into the earlier report; null if it lacks the figure.")
     key: str | None = Field(description="Keys of the table's row.")
@@ -302,7 +304,7 @@ class MovedHeadlineView(View):
     """A figure that readers look at first, whether it differs or not."""
 
     name: str = Field(description="Such as rating, riskValue, completenessScore, revenue90Days.")
-    report: str
+    report: str = Field(description="completeness, risk or aggregate.")
     figure: str | None = Field(description="JSON Pointer into the later report; null if it lacks the figure.")
     from_figure: str | None = Field(description="JSON Pointer into the earlier report; null if it lacks the figure.")
     from_: Any = Field(
@@ -325,14 +327,14 @@ class DiffView(View):
     rows_gone: int = Field(description="Rows of the earlier version that the later lacks.")
     rows_corrected: int = Field(description="Rows of both versions that a correction changed.")
     rows_reenriched: int = Field(description="Rows of both versions that the enrichment changed.")
-    headlines: list[MovedHeadlineView]
+    headlines: list[MovedHeadlineView] = Field(description="All headlines of the compared reports, changed or not.")
     figures: list[MovedFigureView] = Field(description="Figures that differ.")
 
 
 class ReportBundleView(View):
-    completeness: CompletenessReportView
-    risk: RiskReportView
-    aggregate: AggregateReportView
+    completeness: CompletenessReportView = Field(description="How complete the customer's data are.")
+    risk: RiskReportView = Field(description="How likely the customer is to default, and why.")
+    aggregate: AggregateReportView = Field(description="The customer's money, in tables.")
 
 
 def member(report: StoredReport) -> dict[str, Any]:

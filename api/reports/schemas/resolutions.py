@@ -13,6 +13,7 @@ from storage.reports.resolutions import KINDS
 
 MAX_REASON = 1_000  # characters
 _KEY = re.compile(r"[0-9a-f]{32}")
+_KIND_MEANING = "finding: one of the risk report's `integrity.findings`; event: one of its `events`."
 
 
 def _key(given: Any) -> str:
@@ -30,7 +31,7 @@ class SentResolution(Received):
             one_of(*KINDS),
             "Resolution.InvalidKind",
             f"kind must be {' or '.join(KINDS)}.",
-            {"type": "string", "enum": list(KINDS)},
+            {"type": "string", "enum": list(KINDS), "description": _KIND_MEANING},
         ),
     ]
     key: Annotated[
@@ -59,17 +60,19 @@ class SentResolution(Received):
 
 
 class ResolutionView(View):
-    kind: str
-    key: str
+    kind: str = Field(description=_KIND_MEANING)
+    key: str = Field(description="As the risk report shows it with the finding or event.")
     reason: str | None = Field(description="Null: the resolution was revoked.")
-    date_made: datetime = Field(validation_alias="made_at")
+    date_made: datetime = Field(
+        validation_alias="made_at", description="When it was resolved, or its resolution was revoked."
+    )
     made_by: str = Field(description="Id of the user or the API key.")
 
 
 class ResolutionsView(View):
-    resolutions: Sequence[ResolutionView]
+    resolutions: Sequence[ResolutionView] = Field(description="Those in force, oldest first.")
 
 
 class ResolutionHistoryView(Counts):
-    resolutions: Sequence[ResolutionView]
+    resolutions: Sequence[ResolutionView] = Field(description="Those in force, oldest first.")
     history: Sequence[ResolutionView] = Field(description="Every resolution and revocation, newest first.")

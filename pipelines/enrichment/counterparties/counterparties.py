@@ -169,7 +169,9 @@ class Directory:
 
     def purposes_in(self, texts: Sequence[str]) -> list[str | None]:
         """Return the purpose of the counterparty that each text names, or None."""
-        prepared = pl.DataFrame({"text": texts}).select(words_of(pl.col("text").str.to_uppercase(), self.numbers))
+        prepared = pl.DataFrame({"text": texts}, {"text": pl.String}).select(
+            words_of(pl.col("text").str.to_uppercase(), self.numbers)
+        )
         named = self.find(prepared.to_series()).select("text_number", "purpose")
         return prepared.with_row_index("text_number").join(named, on="text_number", how="left")["purpose"].to_list()
 

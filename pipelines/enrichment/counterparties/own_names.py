@@ -17,11 +17,11 @@ from functools import cache, reduce
 
 import polars as pl
 
+from pipelines.enrichment.counterparties import lists
 from pipelines.enrichment.counterparties.categories import SURE
-from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.names.holders import holder_name
 from pipelines.enrichment.names.name_groups import business_groups, slug
-from pipelines.enrichment.names.names import NAMED
+from pipelines.enrichment.names.names import NAMED, name_counterparties
 from pipelines.enrichment.names.related import FIELD_WIDTHS
 from pipelines.vocabulary.places import add_by_row
 from pipelines.vocabulary.schemas import CategorySource, CounterpartyKind
@@ -93,35 +93,53 @@ def _join_marks(rows: pl.DataFrame, own: pl.DataFrame, key: str) -> pl.DataFrame
 
 
 def _name_other_sides(rows: pl.DataFrame) -> pl.DataFrame:
-    """Where a text names somebody beside the customer, make that the counterparty and unmark `is_group`.
-
-    What is left of the text without the customer's name is read like a text of its own. A bank is nobody: it only paid.
-    """
+    """Where a text names somebody beside the customer, make that the counterparty and unmark `is_group`."""
     own = pl.col("counterparty_name").str.to_uppercase()
     parts = pl.col("clean_description").str.splitn(own, 2)
-    beside = (
+    both = (
         rows.with_row_index("row")
         .filter(pl.col("is_group").is_not_null(), pl.col("is_text").is_null())
-        .select("row", "direction", "account_type", parts.struct.rename_fields(["before", "after"]).struct.unnest())
+        .select("row", "is_group", parts.struct.rename_fields(["before", "after"]).struct.unnest())
         .drop_nulls("after")
-        .select("row", "direction", "account_type", description=pl.concat_str("before", "after", separator=" "))
     )
-    if beside.is_empty():
+    if both.is_empty():
         return rows
-    is_other = pl.col("counterparty_name").is_not_null() & pl.col("counterparty_kind").ne_missing("bank")
-    named = read_narratives(beside).filter(is_other).select("row", pl.col(NAMED.names()).name.prefix("other_"))
+    beside = both.select("row", "is_group", clean_description=pl.concat_str("before", "after", separator=" "))
+    read = beside.join(_read_parties(beside["clean_description"].unique()), on="clean_description", validate="m:1")
+    # A part of the customer's own name is no other name (JACARANDA LAWN & GARDEN).
+    is_part = pl.col("is_group").str.contains(pl.col("other_counterparty_name").str.to_uppercase(), literal=True)
+    named = read.filter(~is_part).drop("is_group", "clean_description")
     is_named = pl.col("other_counterparty_name").is_not_null()
     others = {name: pl.when(is_named).then(f"other_{name}").otherwise(name) for name in NAMED}
-    changed = add_by_row(rows, named).with_columns(is_group=pl.when(~is_named).then("is_group"), **others)
-    return changed.drop(f"other_{name}" for name in NAMED)
+    changed = add_by_row(rows, named)
+    return changed.with_columns(is_group=pl.when(~is_named).then("is_group"), **others).drop(
+        f"other_{name}" for name in NAMED
+    )
+
+
+def _read_parties(texts: pl.Series) -> pl.DataFrame:
+    """Return `clean_description` of the texts that name a party, and who it is: NAMED, each with `other_` before it.
+
+    A bank is no party, since it only passed the money on. Nor is a short word, which may be a bank's (ANZ).
+    """
+    nobody = dict.fromkeys(("listed_name", "listed_kind"), pl.lit(None, pl.String))
+    read = name_counterparties(texts.to_frame().with_columns(text=texts, **nobody))
+    named = texts.to_frame().hstack(read).filter(pl.col("counterparty_name").str.len_chars() >= _NAME_FROM)
+    purposes = lists.load().directory.purposes_in(named["counterparty_name"].to_list())
+    parties = named.filter(pl.Series(purposes, dtype=pl.String).ne_missing("bank"))
+    return parties.rename({name: f"other_{name}" for name in NAMED})
 
 
 def _own_groups(names: pl.DataFrame) -> pl.DataFrame:
-    """List the counterparty groups that are the customer: `customer_number`, `counterparty_group`, `is_group`."""
+    """List the counterparty groups that are the customer: `customer_number`, `counterparty_group`, `is_group`: the name
+    in upper case.
+    """
     name = pl.col("name")
     business = pl.lit(business_groups(names["name"]))
     groups = pl.concat_list(slug(name), business, *(slug(name.str.head(width)) for width in FIELD_WIDTHS))
-    return _explode_marked(names.select("customer_number", counterparty_group=groups), "counterparty_group", "is_group")
+    named = names.select("customer_number", counterparty_group=groups, is_group=name.str.to_uppercase())
+    longest = named.explode("counterparty_group").drop_nulls().sort(pl.col("is_group").str.len_chars(), "is_group")
+    return longest.unique(["customer_number", "counterparty_group"], keep="last")
 
 
 def _own_texts(names: pl.DataFrame) -> pl.DataFrame:
@@ -130,9 +148,4 @@ def _own_texts(names: pl.DataFrame) -> pl.DataFrame:
     cuts = pl.concat_list(name, *(name.str.head(width).str.strip_chars_end() for width in FIELD_WIDTHS))
     cut = names.filter(name.str.len_chars() >= _NAME_FROM).select("customer_number", name=cuts).explode("name")
     texts = cut.select("customer_number", alone=pl.concat_list(pl.col("name") + end for end in _SUFFIXES))
-    return _explode_marked(texts, "alone", "is_text")
-
-
-def _explode_marked(of_names: pl.DataFrame, key: str, mark: str) -> pl.DataFrame:
-    """Return one row per listed key, with a column `mark` that is true."""
-    return of_names.explode(key).drop_nulls().unique().with_columns(pl.lit(value=True).alias(mark))
+    return texts.explode("alone").drop_nulls().unique().with_columns(is_text=pl.lit(value=True))

@@ -82,6 +82,8 @@ def test_money_to_and_from_the_holder_of_an_account_is_the_customers_own() -> No
     for text, amount in (
         ("INTERNET EXTERNAL TRANSFER FROM MARINOS DAY SPA REF NO 53611339", "5000"),
         ("OSKO PAYMENT FROM MARINOS DAY SPA INVOICE 77", "5000"),
+        ("OSKO PAYMENT FROM MARINOS DAY SPA ANZ", "5000"),
+        ("OSKO PAYMENT FROM MARINOS DAY SPA COMMBANK", "5000"),
         ("Direct Credit 123 MARINOS DAY SPA", "5000"),
         ("INTERNET EXTERNAL TRANSFER TO MARINOS DAY SPA REF NO 53611339", "-5000"),
         ("PAY ANYONE 7784495969 MARINOS DAY SPA TRANSFER", "-5000"),
@@ -104,6 +106,17 @@ def test_a_payer_beside_the_holders_name_is_the_other_side() -> None:
     ):
         row = enrich_held(text, "304")
         assert (row["counterparty_name"], row["category"]) == (payer, "customer_transfer"), text
+
+
+def test_the_rest_of_the_own_name_is_no_other_party() -> None:
+    for name, text in (
+        ("Jacaranda Lawn & Garden", "Internet Deposit 06Sep13:32 Transfer Jacaranda Lawn & Garden"),
+        ("Jacaranda Lawn & Garden", "Internet Deposit 06Sep13:32 Transfer Jacaranda Lawn & Gar"),
+        ("Southern Cross Caravan Park", "NPP CR SOUTHERN CROSS CARAVAN PARK TRANSFER LDBZ3H0S"),
+        ("Coastal Building Supplies", "OSKO PAYMENT 0131411424 COASTAL BUILDING SUPPLIES TRANSFER"),
+    ):
+        row = enrich_held(text, "3000", f"{name} Business Account")
+        assert (row["counterparty_kind"], row["category"]) == ("own", "own_transfer"), text
 
 
 def test_words_of_the_own_name_explain_nothing() -> None:

@@ -340,9 +340,9 @@ def lacks_side(definition: Definition) -> bool:
     match definition:
         case Groups(where=where):
             return where.selects_by_purpose and where.direction is None
-        case Transactions(measure="amount" | "rows" as measure, aggregate=aggregate, where=where, of=of):
+        case Transactions(measure="amount" | "rows" as measure, aggregate=aggregate, where=where, of=whole):
             counts = measure == "rows" or aggregate in {"count", "distinct", "days_since"}
-            filters = (where, of or EVERY_ROW)
+            filters = (where, whole or EVERY_ROW)
             return counts and any(each.selects_by_purpose and each.direction is None for each in filters)
     return False
 

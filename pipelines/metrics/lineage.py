@@ -157,8 +157,8 @@ class _Explaining:
                 inputs = {name: Sum(contributions(ordered[at].lazy(), value)) for name, at in middles.items()}
                 return Formula("mean of the two in the middle", inputs, lambda values: _round(_total(values) / 2))
 
-    def sum_whole(self, definition: Transactions, of: Where) -> Sum:
-        rows = self.select_rows(with_direction(of, definition.measure), *edges(definition.window))
+    def sum_whole(self, definition: Transactions, whole: Where) -> Sum:
+        rows = self.select_rows(with_direction(whole, definition.measure), *edges(definition.window))
         return Sum(contributions(rows, row_value(definition.measure)))
 
     def explain_months(self, definition: Transactions) -> Formula:
@@ -192,15 +192,17 @@ class _Explaining:
         match figure:
             case "days":
                 words = "days from the first to the last row, both counted"
-                return Formula(words, {"first": first, "last": last}, lambda of: _days(of["first"], of["last"]) + 1)
+                return Formula(
+                    words, {"first": first, "last": last}, lambda values: _days(values["first"], values["last"]) + 1
+                )
             case "days_behind":
                 words = "days from the last row to the day of computing"
                 inputs = {"last": last, "asOf": self.facts.as_of}
-                return Formula(words, inputs, lambda of: max(_days(of["last"], of["asOf"]), 0))
+                return Formula(words, inputs, lambda values: max(_days(values["last"], values["asOf"]), 0))
             case _:
                 words = "calendar months from `start` to before `end`: those that the history covers"
                 inputs = {"start": figures["months_start"], "end": figures["months_end"]}
-                return Formula(words, inputs, lambda of: max(_months(of["start"], of["end"]), 0))
+                return Formula(words, inputs, lambda values: max(_months(values["start"], values["end"]), 0))
 
     # Balances
 
@@ -305,9 +307,9 @@ def _slope_of_balances(known: pl.DataFrame, totals: pl.DataFrame) -> Formula:
     return Formula(words, inputs, _apply_slope)
 
 
-def _apply_slope(of: Values) -> Decimal:
+def _apply_slope(values: Values) -> Decimal:
     n, x, xx, y, xy = (
-        _decimal(of[name]) for name in ("days", "sumOfDays", "sumOfSquares", "balances", "balancesTimesDay")
+        _decimal(values[name]) for name in ("days", "sumOfDays", "sumOfSquares", "balances", "balancesTimesDay")
     )
     with localcontext(prec=_DIGITS):
         return _round(30 * (n * xy - x * y) / (n * xx - x * x))
@@ -315,7 +317,7 @@ def _apply_slope(of: Values) -> Decimal:
 
 def _quotient(words: str, inputs: Inputs) -> Formula:
     """Divide the first input by the second."""
-    return Formula(words, inputs, lambda of: _divide(*map(_decimal, of.values())))
+    return Formula(words, inputs, lambda values: _divide(*map(_decimal, values.values())))
 
 
 def _divide(left: Decimal, right: Decimal) -> Decimal:
@@ -333,8 +335,8 @@ def _decimal(value: Constant) -> Decimal:
     return Decimal(value)
 
 
-def _total(of: Values) -> Decimal:
-    return sum(map(_decimal, of.values()), Decimal(0))
+def _total(values: Values) -> Decimal:
+    return sum(map(_decimal, values.values()), Decimal(0))
 
 
 def _days(first: Constant, last: Constant) -> int:
@@ -349,13 +351,13 @@ def _months(start: Constant, end: Constant) -> int:
     return (end.year - start.year) * 12 + end.month - start.month
 
 
-def _days_between(of: Values) -> int:
-    return _days(of["date"], of["until"])
+def _days_between(values: Values) -> int:
+    return _days(values["date"], values["until"])
 
 
-def _apply_monthly(definition: Transactions, of: Values) -> Decimal:
+def _apply_monthly(definition: Transactions, months: Values) -> Decimal:
     """Apply a monthly aggregate. The inputs are months, the oldest first."""
-    sums = [_decimal(value) for value in of.values()]
+    sums = [_decimal(value) for value in months.values()]
     with localcontext(prec=_DIGITS):
         return _round(_MONTHLY[definition.aggregate](sums, definition))
 
@@ -392,9 +394,9 @@ _MONTHLY: Mapping[str, Callable[[Sequence[Decimal], Transactions], Decimal]] = {
 }
 
 
-def _calculate(definition: Arithmetic, of: Values) -> Decimal:
+def _calculate(definition: Arithmetic, values: Values) -> Decimal:
     """Apply an operation to plain decimals, like `arithmetic.calculate`."""
-    operands = [_decimal(of[operand]) for operand in definition.operands]
+    operands = [_decimal(values[operand]) for operand in definition.operands]
     with localcontext(prec=_DIGITS):
         return reduce(_OPERATIONS[definition.operation], operands)
 

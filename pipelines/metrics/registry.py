@@ -72,7 +72,7 @@ def in_order(metrics: Metrics) -> Iterator[Metric]:
     Raises:
         CycleError: a metric is computed from itself.
     """
-    inputs = {slug: [of for of in metric.inputs if of in metrics] for slug, metric in metrics.items()}
+    inputs = {slug: [each for each in metric.inputs if each in metrics] for slug, metric in metrics.items()}
     return (metrics[slug] for slug in TopologicalSorter(inputs).static_order())
 
 

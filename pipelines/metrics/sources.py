@@ -126,8 +126,8 @@ def reach(metric: Metric) -> int:
 
 
 def filters_of(definition: Transactions | Groups) -> list[Where]:
-    of = definition.of if isinstance(definition, Transactions) else None
-    return [definition.where] if of is None else [definition.where, of]
+    whole = definition.of if isinstance(definition, Transactions) else None
+    return [definition.where] if whole is None else [definition.where, whole]
 
 
 def reads_balances(metric: Metric) -> bool:

@@ -15,18 +15,18 @@ _YEAR, _MONTH = 365, 30  # days
 CENTS = pl.col("amount").abs().to_physical().cast(pl.Int64)  # of a row of `Facts.rows`
 
 
-def is_negligible(by: Sequence[str], largest: pl.Expr = CENTS, moved: pl.Expr = CENTS) -> pl.Expr:
+def is_negligible(keys: Sequence[str], largest: pl.Expr = CENTS, moved: pl.Expr = CENTS) -> pl.Expr:
     """Match rows of 0.00, and those below 1/SHARE of what a usual month moves, in and out together.
 
     A usual month is the mean of 30 days of the last year; with less than a year of rows, of the days that there are.
     Works on `Facts.rows`, and on days with rows and their `age`.
 
     Args:
-        by: the keys of the account or customer whose usual month counts.
+        keys: those of the account or customer whose usual month counts.
         largest: cents of the row, or of the day's largest row.
         moved: cents of the row, or of all the day's rows.
     """
     age = pl.col("age").cast(pl.Int64)
-    in_year = moved.filter(age < _YEAR).sum().over(by).cast(pl.Float64)
-    days = (age.max().over(by) + 1).clip(_MONTH, _YEAR)
+    in_year = moved.filter(age < _YEAR).sum().over(keys).cast(pl.Float64)
+    days = (age.max().over(keys) + 1).clip(_MONTH, _YEAR)
     return (largest == 0) | (largest.cast(pl.Float64) * SHARE * days < in_year * _MONTH)

@@ -82,9 +82,9 @@ class Total(Column):
 
 @dataclass(frozen=True)
 class Derived(Column):
-    """A figure computed from the row's columns `of` by the expression `value`; `words` describe the computation."""
+    """A figure computed from the row's columns `inputs` by the expression `value`; `words` describe the computation."""
 
-    of: tuple[str, ...]
+    inputs: tuple[str, ...]
     value: pl.Expr
     words: str
 
@@ -182,7 +182,7 @@ class Table:
         steps: list[list[pl.Expr]] = [filled]
         step_of: dict[str, int] = {}
         for derived in self.derived:
-            step = step_of[derived.name] = 1 + max((step_of.get(name, 0) for name in derived.of), default=0)
+            step = step_of[derived.name] = 1 + max((step_of.get(name, 0) for name in derived.inputs), default=0)
             steps += [[] for _ in range(step + 1 - len(steps))]
             steps[step].append(_as_unit(derived.value, derived))
         return tuple(steps)
@@ -224,7 +224,7 @@ class Table:
                 return Sum(contributions(self.contributing_rows(total, facts, row), total.contribution))
         for derived in self.derived:
             if derived.name == name:
-                inputs = {of: self._input(facts, row, of) for of in derived.of}
+                inputs = {each: self._input(facts, row, each) for each in derived.inputs}
                 return Formula(derived.words, inputs, partial(self._recompute, derived))
         if any(column.name == name and column.is_number for column in self.stated_columns):
             return Formula("stated with the row", {"value": row[name]}, lambda values: values["value"])
@@ -254,14 +254,14 @@ class Table:
 
     def _recompute(self, derived: Derived, values: Mapping[str, Constant]) -> Constant:
         """Return the derived figure, computed from its inputs alone."""
-        columns = [_literal(values[name], self._unit_of(name)).alias(name) for name in derived.of]
+        columns = [_literal(values[name], self._unit_of(name)).alias(name) for name in derived.inputs]
         recomputed: Constant = pl.select(columns).select(_as_unit(derived.value, derived)).item()
         return recomputed
 
     def totals_behind(self, name: str) -> tuple[Total, ...]:
         """Return the totals that a column is made of, each once: itself or its inputs'; none for a stated column."""
-        inputs = next((derived.of for derived in self.derived if derived.name == name), ())
-        behind = (total for of in inputs for total in self.totals_behind(of))
+        inputs = next((derived.inputs for derived in self.derived if derived.name == name), ())
+        behind = (total for each in inputs for total in self.totals_behind(each))
         own = (total for total in self.totals if total.name == name)
         return tuple({total.name: total for total in (*own, *behind)}.values())
 
@@ -289,17 +289,17 @@ class Table:
         return {"id": self.id, "name": self.name, "hierarchy": self.hierarchy, "type": self.type, "columns": columns}
 
 
-def sum_totals(rows: pl.LazyFrame, by: Sequence[str], totals: Sequence[Total]) -> pl.LazyFrame:
+def sum_totals(rows: pl.LazyFrame, keys: Sequence[str], totals: Sequence[Total]) -> pl.LazyFrame:
     """Sum the totals of each customer's rows by these keys."""
-    keys = (BY_CUSTOMER, *by)
-    parts = rows.select(*keys, *(total.contribution for total in totals))
-    return parts.group_by(keys).agg(total.summed for total in totals)
+    all_keys = (BY_CUSTOMER, *keys)
+    parts = rows.select(*all_keys, *(total.contribution for total in totals))
+    return parts.group_by(all_keys).agg(total.summed for total in totals)
 
 
 def join_by_keys(rows: pl.LazyFrame, summed: tuple[pl.LazyFrame, tuple[str, ...]]) -> pl.LazyFrame:
     """Join a table's rows with sums by these keys."""
-    frame, by = summed
-    return rows.join(frame, on=(BY_CUSTOMER, *by), how="left", validate="m:1", nulls_equal=True)
+    frame, keys = summed
+    return rows.join(frame, on=(BY_CUSTOMER, *keys), how="left", validate="m:1", nulls_equal=True)
 
 
 def _as_unit(value: pl.Expr, column: Column) -> pl.Expr:

@@ -14,12 +14,12 @@ import polars as pl
 class Tally:
     """A frame of counts: the columns that they are counted by (none: one row in all), and those that are summed."""
 
-    by: pl.Schema
+    keys: pl.Schema
     sums: pl.Schema
 
     @property
     def schema(self) -> pl.Schema:
-        return pl.Schema({**self.by, **self.sums})
+        return pl.Schema({**self.keys, **self.sums})
 
     def cast(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the frame with the tally's columns and types."""
@@ -29,7 +29,7 @@ class Tally:
         """Add frames up, sorted by what they are counted by."""
         rows = pl.concat([pl.DataFrame(schema=self.schema), *map(self.cast, frames)])
         sums = [pl.col(name).sum() for name in self.sums]
-        added = rows.group_by(*self.by).agg(sums).sort(*self.by) if self.by else rows.select(sums)
+        added = rows.group_by(*self.keys).agg(sums).sort(*self.keys) if self.keys else rows.select(sums)
         return self.cast(added)
 
 
@@ -42,6 +42,6 @@ def counts(*names: str) -> pl.Schema:
 
 
 def merge(declared: Mapping[str, Tally], parts: Iterable[Tallies]) -> Tallies:
-    """Add up the tallies of all parts. Without parts, they are empty, or one row of zeros if there is no `by`."""
+    """Add up the tallies of all parts. Without parts, they are empty, or one row of zeros if there are no `keys`."""
     listed = list(parts)
     return {name: tally.add_up(part[name] for part in listed) for name, tally in declared.items()}

@@ -142,7 +142,7 @@ def format_shares(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
     )
 
 
-def _sizes(source: Source, by: Sequence[str], facts: Facts, concerned: pl.Expr) -> pl.LazyFrame:
+def _sizes(source: Source, keys: Sequence[str], facts: Facts, concerned: pl.Expr) -> pl.LazyFrame:
     """Return what rows contribute to each total by the keys, signs left out: `all TOTAL` and `unreconciled TOTAL`."""
     mark = _is_unreconciled(facts).alias(_MARKED)
     parts = (total.contribution.abs() for total in source.totals)
@@ -150,8 +150,8 @@ def _sizes(source: Source, by: Sequence[str], facts: Facts, concerned: pl.Expr) 
     return (
         source.rows(facts)
         .filter(concerned)
-        .select(BY_CUSTOMER, *by, mark, *parts)
-        .group_by(BY_CUSTOMER, *by)
+        .select(BY_CUSTOMER, *keys, mark, *parts)
+        .group_by(BY_CUSTOMER, *keys)
         .agg(
             *(pl.col(name).sum().alias(f"all {name}") for name in names),
             *(pl.col(name).filter(_MARKED).sum().alias(f"unreconciled {name}") for name in names),

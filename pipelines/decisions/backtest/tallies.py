@@ -50,7 +50,7 @@ def merge(parts: Iterable[Tallies]) -> Tallies:
 
 def as_tally(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame as the tally of that name."""
-    return TALLIES[name].cast(frame).sort(*TALLIES[name].by)
+    return TALLIES[name].cast(frame).sort(*TALLIES[name].keys)
 
 
 def empty_tally(name: str) -> pl.DataFrame:

@@ -363,7 +363,7 @@ def test_the_shown_lines_of_profit_add_up_to_what_was_kept() -> None:
     [plan] = [each for each in SECTIONS if each.id == "profit"]
     columns = [set(each.columns) for each in plan.tables]
     for result in PROFIT_AND_LOSS.derived:
-        assert any({result.name, *result.of} <= shown for shown in columns), result.name
+        assert any({result.name, *result.inputs} <= shown for shown in columns), result.name
 
 
 def test_a_gap_between_two_statements_is_named() -> None:

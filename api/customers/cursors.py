@@ -27,7 +27,7 @@ Cursor: TypeAlias = tuple[Order, Place] | tuple[None, None]
 
 
 def cursor_text(order: Order, place: Place) -> str:
-    packed = msgspec.msgpack.encode((order.by, order.descending, place.value, place.customer_number))
+    packed = msgspec.msgpack.encode((order.key, order.descending, place.value, place.customer_number))
     return urlsafe_b64encode(packed).decode().rstrip("=")
 
 

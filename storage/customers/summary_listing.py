@@ -66,18 +66,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Order:
-    by: Sort = Sort.CREATED
+    key: Sort = Sort.CREATED
     descending: bool = False
 
     @property
     def value(self) -> ColumnElement[Any]:
-        return _ROW[_SORTED_BY[self.by]]
+        return _ROW[_SORTED_BY[self.key]]
 
     def terms(self) -> list[ColumnElement[object]]:
         """Return the terms of ORDER BY, as an index has them. Equal values are in order of creation."""
         value, number = self.value, _ROW.customer_number
         in_order = number.desc() if self.descending else number.asc()
-        if self.by is Sort.CREATED:
+        if self.key is Sort.CREATED:
             return [in_order]
         return [value.desc().nulls_last() if self.descending else value.asc().nulls_first(), in_order]
 
@@ -85,7 +85,7 @@ class Order:
         """Return the conditions of what follows a place: ranges of the index, one after the other."""
         value, number = self.value, _ROW.customer_number
         follows = number < place.customer_number if self.descending else number > place.customer_number
-        if self.by is Sort.CREATED:
+        if self.key is Sort.CREATED:
             return [follows]
         with_same = and_(value == place.value, follows)  # is null, for a customer without the value
         if self.descending:
@@ -100,7 +100,7 @@ class Order:
         return rank < other_rank if self.descending else rank > other_rank
 
     def _rank(self, place: Place) -> tuple[Any, ...]:
-        is_by_value = self.by is not Sort.CREATED and place.value is not None
+        is_by_value = self.key is not Sort.CREATED and place.value is not None
         return is_by_value, place.value if is_by_value else None, place.customer_number
 
 
@@ -204,7 +204,7 @@ def _walk(
 
     def column(name: str) -> ColumnElement[Any]:
         # With the index of another order, SQLite would sort all matches, of which a page needs only the first.
-        return _ROW[name] if name == _SORTED_BY[order.by] else without_index(r, _ROW[name])
+        return _ROW[name] if name == _SORTED_BY[order.key] else without_index(r, _ROW[name])
 
     conditions = [_ROW.client_id == client_id, *wanted.conditions(column)]
     if wanted.part is not None:

@@ -251,12 +251,12 @@ def trace_node(graph: Graph, row: Row, name: str, called: Callable[[Node], str] 
     described["value"] = row[name]
     if cause := own_cause(node, row):
         described["cause"] = cause
-    if node.of:
-        described["of"] = [trace_node(graph, row, each, called) for each in node.of]
+    if node.operands:
+        described["of"] = [trace_node(graph, row, each, called) for each in node.operands]
     return described
 
 
 def _subject(node: Node, called: Callable[[Node], str]) -> str | list[str]:
     if node.is_leaf:
         return called(node)
-    return list(node.subject) if node.of else node.label
+    return list(node.subject) if node.operands else node.label

@@ -45,7 +45,7 @@ def depending_nodes(plan: Plan, name: str) -> list[Node]:
     """Return the nodes that depend on this one, operands first."""
     above = {name}
     for node in plan.nodes.values():
-        if not above.isdisjoint(node.of):
+        if not above.isdisjoint(node.operands):
             above.add(node.name)
     return [node for node in plan.nodes.values() if node.name in above and node.name != name]
 
@@ -69,7 +69,7 @@ def possible_outcomes(plan: Plan, found: NodeValues, depending: Sequence[Node]) 
         depending: the nodes that depend on it (`depending_nodes`).
     """
     for node in depending:
-        found[node.name] = _VALUES[node.operator](node, [found[each] for each in node.of])
+        found[node.name] = _VALUES[node.operator](node, [found[each] for each in node.operands])
     return frozenset(_outcomes(plan, found))
 
 
@@ -96,12 +96,12 @@ def _step(planned: PlannedStep, found: NodeValues) -> Truths:
 # Logic of sets of possible truths
 
 
-def _all(of: Sequence[Truths]) -> Truths:
-    return reduce(lambda left, right: frozenset(_and(a, b) for a in left for b in right), of)
+def _all(operands: Sequence[Truths]) -> Truths:
+    return reduce(lambda left, right: frozenset(_and(a, b) for a in left for b in right), operands)
 
 
-def _any(of: Sequence[Truths]) -> Truths:
-    return _not(_all([_not(each) for each in of]))
+def _any(operands: Sequence[Truths]) -> Truths:
+    return _not(_all([_not(each) for each in operands]))
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:
@@ -110,8 +110,8 @@ def _and(left: bool | None, right: bool | None) -> bool | None:
     return True if left and right else None
 
 
-def _not(of: Truths) -> Truths:
-    return frozenset(None if truth is None else not truth for truth in of)
+def _not(truths: Truths) -> Truths:
+    return frozenset(None if truth is None else not truth for truth in truths)
 
 
 def _possible_truths(least: bool, most: bool, *operands: Range) -> Truths:
@@ -130,13 +130,17 @@ def _at_least(left: Range, right: Range) -> Truths:
     return _possible_truths(left.low >= right.high, left.high >= right.low, left, right)
 
 
+def _is_between(value: Range, low: Range, high: Range) -> Truths:
+    return _all([_at_least(value, low), _at_least(high, value)])
+
+
 def _equals(left: Range, right: Range) -> Truths:
     surely = left.is_point and right.is_point and left.low == right.low
     return _possible_truths(surely, left.low <= right.high and right.low <= left.high, left, right)
 
 
-def _is_known(of: Range) -> Truths:
-    return frozenset(truth for truth, may in ((True, of.known), (False, of.unknown)) if may)
+def _is_known(leaf: Range) -> Truths:
+    return frozenset(truth for truth, may in ((True, leaf.known), (False, leaf.unknown)) if may)
 
 
 # Arithmetic of ranges
@@ -192,11 +196,11 @@ def half_even(top: int, bottom: int) -> int:
     return whole + (2 * rest > bottom or (2 * rest == bottom and whole % 2 == 1))
 
 
-def _extreme_of(choose: Callable[[Iterable[int]], int], of: Sequence[Range]) -> Range:
-    if not all(each.known for each in of):
+def _extreme_of(choose: Callable[[Iterable[int]], int], operands: Sequence[Range]) -> Range:
+    if not all(each.known for each in operands):
         return NOTHING
-    low, high = choose(each.low for each in of), choose(each.high for each in of)
-    return Range(low, high, known=True, unknown=any(each.unknown for each in of))
+    low, high = choose(each.low for each in operands), choose(each.high for each in operands)
+    return Range(low, high, known=True, unknown=any(each.unknown for each in operands))
 
 
 def _tiers(node: Node, operands: Sequence[Range]) -> Range:
@@ -209,7 +213,7 @@ def _tiers(node: Node, operands: Sequence[Range]) -> Range:
 
 
 def _fold(two: Callable[[Range, Range], Range]) -> Callable[[Node, Sequence[Range]], Range]:
-    return lambda _, of: reduce(two, of)
+    return lambda _, operands: reduce(two, operands)
 
 
 _VALUES: Mapping[str, Callable[[Node, Sequence[Any]], Any]] = {
@@ -217,18 +221,18 @@ _VALUES: Mapping[str, Callable[[Node, Sequence[Any]], Any]] = {
     "subtract": _fold(_at_corners(int.__sub__)),
     "multiply": _fold(_at_corners(_product)),
     "divide": _fold(_divide),
-    "min": lambda _, of: _extreme_of(min, of),
-    "max": lambda _, of: _extreme_of(max, of),
+    "min": lambda _, operands: _extreme_of(min, operands),
+    "max": lambda _, operands: _extreme_of(max, operands),
     "tiers": _tiers,
-    "at_least": lambda _, of: _at_least(*of),
-    "at_most": lambda _, of: _at_least(of[1], of[0]),
-    "more_than": lambda _, of: _more(*of),
-    "less_than": lambda _, of: _more(of[1], of[0]),
-    "equals": lambda _, of: _equals(*of),
-    "differs": lambda _, of: _not(_equals(*of)),
-    "between": lambda _, of: _all([_at_least(of[0], of[1]), _at_least(of[2], of[0])]),
-    "is_known": lambda _, of: _is_known(of[0]),
-    "all": lambda _, of: _all(of),
-    "any": lambda _, of: _any(of),
-    "not": lambda _, of: _not(of[0]),
+    "at_least": lambda _, sides: _at_least(*sides),
+    "at_most": lambda _, sides: _at_least(sides[1], sides[0]),
+    "more_than": lambda _, sides: _more(*sides),
+    "less_than": lambda _, sides: _more(sides[1], sides[0]),
+    "equals": lambda _, sides: _equals(*sides),
+    "differs": lambda _, sides: _not(_equals(*sides)),
+    "between": lambda _, operands: _is_between(*operands),
+    "is_known": lambda _, operands: _is_known(operands[0]),
+    "all": lambda _, operands: _all(operands),
+    "any": lambda _, operands: _any(operands),
+    "not": lambda _, operands: _not(operands[0]),
 }

@@ -75,7 +75,7 @@ def _level(nodes: Iterable[Node]) -> Columns:
 
 @lru_cache(MAX_CACHED)
 def _value(node: Node) -> pl.Expr:
-    operands = [pl.col(each) for each in node.of]
+    operands = [pl.col(each) for each in node.operands]
     if node.operator in ARITHMETIC:
         return ARITHMETIC[node.operator](operands)
     if node.operator in COMPARISONS:
@@ -86,14 +86,14 @@ def _value(node: Node) -> pl.Expr:
 _OTHERS: Mapping[str, Callable[[Node, list[pl.Expr]], pl.Expr]] = {
     **dict.fromkeys(LEAVES, lambda node, _: pl.col(column_of(node))),
     "constant": lambda node, _: constant(node.label),
-    "tiers": lambda node, of: in_bands(of, node.subject),
-    "between": lambda _, of: (of[0] >= of[1]) & (of[0] <= of[2]),
-    "one_of": lambda node, of: of[0].is_in(node.subject),
-    "is_true": lambda _, of: of[0],
-    "is_known": lambda _, of: of[0].is_not_null(),
-    "all": lambda _, of: pl.all_horizontal(of),
-    "any": lambda _, of: pl.any_horizontal(of),
-    "not": lambda _, of: ~of[0],
+    "tiers": lambda node, operands: in_bands(operands, node.subject),
+    "between": lambda _, operands: (operands[0] >= operands[1]) & (operands[0] <= operands[2]),
+    "one_of": lambda node, operands: operands[0].is_in(node.subject),
+    "is_true": lambda _, operands: operands[0],
+    "is_known": lambda _, operands: operands[0].is_not_null(),
+    "all": lambda _, operands: pl.all_horizontal(operands),
+    "any": lambda _, operands: pl.any_horizontal(operands),
+    "not": lambda _, operands: ~operands[0],
 }
 
 

@@ -33,14 +33,14 @@ LEAVES = ("metric", "attribute", "input")
 class Node:
     """A leaf, calculation or condition.
 
-    `of`: names of its operands' nodes. `subject`: what identifies a leaf, its name first; otherwise the constant, the
+    `operands`: names of their nodes. `subject`: what identifies a leaf, its name first; otherwise the constant, the
     texts or the bounds.
     """
 
     name: str
     operator: str
     kind: Kind
-    of: tuple[str, ...]
+    operands: tuple[str, ...]
     subject: tuple[str, ...]
     level: int
 
@@ -85,7 +85,7 @@ class Graph:
         if name not in seen:
             seen.add(name)
             yield self.nodes[name]
-            for each in self.nodes[name].of:
+            for each in self.nodes[name].operands:
                 yield from self._below(each, seen)
 
 
@@ -96,13 +96,13 @@ class Nodes:
         self.by_name: dict[str, Node] = {}
         self._names: dict[tuple[object, ...], str] = {}
 
-    def add(self, operator: str, kind: Kind, of: Sequence[str], subject: Sequence[str] = ()) -> str:
+    def add(self, operator: str, kind: Kind, operands: Sequence[str], subject: Sequence[str] = ()) -> str:
         """Return the name of the node with these parts; add it if it is new."""
-        key = (operator, *of, None, *subject)  # None keeps operands and subject apart
+        key = (operator, *operands, None, *subject)  # None keeps operands and subject apart
         if key not in self._names:
             name = self._names[key] = f"n{len(self._names)}"
-            level = 1 + max((self.by_name[each].level for each in of), default=-1)
-            self.by_name[name] = Node(name, operator, kind, tuple(of), tuple(subject), level)
+            level = 1 + max((self.by_name[each].level for each in operands), default=-1)
+            self.by_name[name] = Node(name, operator, kind, tuple(operands), tuple(subject), level)
         return self._names[key]
 
 
@@ -124,17 +124,17 @@ class Reader:
                 return self._leaf(number)
             case Tiers(tiers=tiers):
                 values = [self.add_number(band.value) for band in tiers.bands]
-                of = (self.add_number(tiers.of), *values, self.add_number(tiers.otherwise))
-                return self.nodes.add("tiers", "decimal", of, tuple(band.below for band in tiers.bands))
+                operands = (self.add_number(tiers.of), *values, self.add_number(tiers.otherwise))
+                return self.nodes.add("tiers", "decimal", operands, tuple(band.below for band in tiers.bands))
             case Operation():
                 return self._operation(number, "decimal", self.add_number)
 
     def add_condition(self, condition: Condition) -> str:
         match condition:
-            case IsTrue(is_true=of):
-                return self.nodes.add("is_true", "boolean", (self._leaf(of),))
-            case IsKnown(is_known=of):
-                return self.nodes.add("is_known", "boolean", (self._leaf(of),))
+            case IsTrue(is_true=reference):
+                return self.nodes.add("is_true", "boolean", (self._leaf(reference),))
+            case IsKnown(is_known=reference):
+                return self.nodes.add("is_known", "boolean", (self._leaf(reference),))
             case OneOf(one_of=membership):
                 return self.nodes.add("one_of", "boolean", (self._leaf(membership.of),), membership.texts)
             case Not(not_=inner):

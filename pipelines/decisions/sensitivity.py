@@ -180,7 +180,7 @@ class _Search:
 
     def _outcomes(self, node: Node, depending: Sequence[Node], among: Range) -> frozenset[str]:
         checkpoint()
-        self._left -= self._rules + sum(len(each.of) for each in depending)
+        self._left -= self._rules + sum(len(each.operands) for each in depending)
         if self._left < 0:
             raise _GivenUp
         self._found[node.name] = among

@@ -66,7 +66,7 @@ def own_cause(node: Node, row: Row) -> str | None:
         return str(row[cause_of(column_of(node))])
     if any(row[each] is None for each in _relevant_operands(node, row)):
         return None
-    return DIVISION_BY_ZERO if node.operator == "divide" and row[node.of[1]] == 0 else OVERFLOW
+    return DIVISION_BY_ZERO if node.operator == "divide" and row[node.operands[1]] == 0 else OVERFLOW
 
 
 def _relevant_operands(node: Node, row: Row) -> Sequence[str]:
@@ -74,12 +74,12 @@ def _relevant_operands(node: Node, row: Row) -> Sequence[str]:
     and, if it is known, only that band's value.
     """
     if node.operator != "tiers":
-        return node.of
-    of, *values, otherwise = node.of
-    if row[of] is None:
-        return [of]
+        return node.operands
+    placed, *values, otherwise = node.operands
+    if row[placed] is None:
+        return [placed]
     bounds_and_values = zip(node.subject, values, strict=True)
-    return [next((value for below, value in bounds_and_values if row[of] < Decimal(below)), otherwise)]
+    return [next((value for below, value in bounds_and_values if row[placed] < Decimal(below)), otherwise)]
 
 
 def describe_missing(plan: Plan, found: Missing) -> dict[str, Any]:

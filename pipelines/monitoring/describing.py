@@ -58,7 +58,7 @@ def _comparisons(plan: MonitoringPlan, planned: PlannedRuleset, condition: str, 
     side = partial(trace_node, plan, row, called=planned.name_leaf)
     for node in plan.below(condition):
         if node.operator in COMPARISONS or node.operator in _OF_ONE or node.operator == "between":
-            left, *others = (side(each) for each in node.of)
+            left, *others = (side(each) for each in node.operands)
             yield {
                 "operator": in_document(node.operator),
                 "left": left,

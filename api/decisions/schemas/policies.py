@@ -325,7 +325,7 @@ def _describe_declared(plan: Plan, operator: str, declared: Iterable[Mapping[str
     """Yield the declared inputs or attributes, each with the texts that the policy compares it with."""
     memberships = [each for each in plan.nodes.values() if each.operator == "one_of"]
     for each in declared:
-        texts = (node.subject for node in memberships if _is_leaf(plan.nodes[node.of[0]], operator, each["name"]))
+        texts = (node.subject for node in memberships if _is_leaf(plan.nodes[node.operands[0]], operator, each["name"]))
         yield {**each, "texts": list(dict.fromkeys(chain.from_iterable(texts)))}
 
 

@@ -42,30 +42,30 @@ def _parts(
     what: str,
     before: Sequence[Strict],
     after: Sequence[Strict],
-    by: str,
+    key: str,
     apart: frozenset[str] = frozenset(),
     places: Mapping[str, str] = _NO_PLACES,
 ) -> Iterator[str]:
     """Yield the changes of a list of parts.
 
     Args:
-        by: the field that identifies a part.
+        key: the field that identifies a part.
         apart: fields whose changes are reported separately.
         places: the position of a new part, by its name.
     """
-    yield from _changes(what, before, after, by, apart, places)
-    yield from _order(f"{what.removesuffix(' of')}s", _names(before, by), _names(after, by))
+    yield from _changes(what, before, after, key, apart, places)
+    yield from _order(f"{what.removesuffix(' of')}s", _names(before, key), _names(after, key))
 
 
 def _changes(
     what: str,
     before: Sequence[Strict],
     after: Sequence[Strict],
-    by: str,
+    key: str,
     apart: frozenset[str],
     places: Mapping[str, str] = _NO_PLACES,
 ) -> Iterator[str]:
-    old, new = ({getattr(each, by): each for each in parts} for parts in (before, after))
+    old, new = ({getattr(each, key): each for each in parts} for parts in (before, after))
     for name in dict.fromkeys([*old, *new]):
         if name not in new:
             yield f"{what} {name}: removed."
@@ -88,8 +88,8 @@ def _place_of(steps: Sequence[Step], nth: int) -> str:
     return f"{place}, after “{steps[nth - 1].name}”" if nth else place
 
 
-def _names(parts: Sequence[Strict], by: str) -> list[str]:
-    return [getattr(each, by) for each in parts]
+def _names(parts: Sequence[Strict], key: str) -> list[str]:
+    return [getattr(each, key) for each in parts]
 
 
 def _order(what: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:

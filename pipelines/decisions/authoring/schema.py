@@ -51,7 +51,7 @@ def text_of(schema: Data) -> str:
 
 
 _FORMS: Mapping[str, Any] = {"Number": Number, "Condition": Condition}
-_SHARED: Mapping[str, list[Data]] = {name: TypeAdapter(of).json_schema()["oneOf"] for name, of in _FORMS.items()}
+_SHARED: Mapping[str, list[Data]] = {name: TypeAdapter(form).json_schema()["oneOf"] for name, form in _FORMS.items()}
 
 
 def _simplify(schema: Any) -> Any:

@@ -36,12 +36,12 @@ def _describe_tiers(tiers: Tiered) -> str:
 
 
 _CALCULATIONS: Mapping[str, Callable[[Sequence[str]], str]] = {
-    "add": lambda of: f"({' + '.join(of)})",
-    "subtract": lambda of: f"({' − '.join(of)})",
-    "multiply": lambda of: f"({' × '.join(of)})",
-    "divide": lambda of: f"({' ÷ '.join(of)})",
-    "min": lambda of: f"the least of ({', '.join(of)})",
-    "max": lambda of: f"the greatest of ({', '.join(of)})",
+    "add": lambda operands: f"({' + '.join(operands)})",
+    "subtract": lambda operands: f"({' − '.join(operands)})",
+    "multiply": lambda operands: f"({' × '.join(operands)})",
+    "divide": lambda operands: f"({' ÷ '.join(operands)})",
+    "min": lambda operands: f"the least of ({', '.join(operands)})",
+    "max": lambda operands: f"the greatest of ({', '.join(operands)})",
 }
 
 
@@ -51,10 +51,10 @@ def describe_condition(condition: Condition) -> str:
             return f"not ({describe_condition(inner)})"
         case OneOf(one_of=membership):
             return f"{describe_number(membership.of)} is one of {', '.join(map(_quote, membership.texts))}"
-        case IsTrue(is_true=of):
-            return f"{describe_number(of)} is true"
-        case IsKnown(is_known=of):
-            return f"{describe_number(of)} is known"
+        case IsTrue(is_true=reference):
+            return f"{describe_number(reference)} is true"
+        case IsKnown(is_known=reference):
+            return f"{describe_number(reference)} is known"
         case Operation(operator="all" | "any" as operator):
             return f" {_JOINED[operator]} ".join(f"({describe_condition(each)})" for each in condition.operands)
         case Operation():

@@ -44,7 +44,7 @@ def _mark_unknown(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.E
     for name, customers in needed.items():
         above[name].append(customers)
     for node in plan.nodes.values():
-        for operand, counts in zip(node.of, _conditions_of_relevance(node), strict=True):
+        for operand, counts in zip(node.operands, _conditions_of_relevance(node), strict=True):
             above[operand].append(pl.col(_unknown_column(node.name)) & counts)
     frame = evaluated
     for level in reversed(plan.levels):
@@ -64,9 +64,9 @@ def _conditions_of_relevance(node: Node) -> Iterator[pl.Expr]:
     and only the chosen one matters.
     """
     if node.operator != "tiers":
-        yield from (pl.lit(value=True) for _ in node.of)
+        yield from (pl.lit(value=True) for _ in node.operands)
         return
-    placed = pl.col(node.of[0])
+    placed = pl.col(node.operands[0])
     below = [placed < constant(bound) for bound in node.subject]
     before = [pl.lit(value=False), *below]
     yield pl.lit(value=True)
@@ -80,14 +80,15 @@ def _ends_of_search(plan: Plan) -> Iterator[tuple[Node, pl.Expr, pl.Expr]]:
         unknown = pl.col(_unknown_column(node.name))
         if node.is_leaf:
             yield node, unknown, pl.col(cause_of(column_of(node)))
-        elif node.of and node.operator != "tiers":  # tiers are unknown only if one of their operands is
-            yield node, unknown & pl.all_horizontal(pl.col(each).is_not_null() for each in node.of), _own_cause(node)
+        elif node.operands and node.operator != "tiers":  # tiers are unknown only if one of their operands is
+            known = pl.all_horizontal(pl.col(each).is_not_null() for each in node.operands)
+            yield node, unknown & known, _own_cause(node)
 
 
 def _own_cause(node: Node) -> pl.Expr:
     if node.operator != "divide":
         return pl.lit(OVERFLOW)
-    return pl.when(pl.col(node.of[1]) == 0).then(pl.lit(DIVISION_BY_ZERO)).otherwise(pl.lit(OVERFLOW))
+    return pl.when(pl.col(node.operands[1]) == 0).then(pl.lit(DIVISION_BY_ZERO)).otherwise(pl.lit(OVERFLOW))
 
 
 def _by_cause(lacking: pl.DataFrame, node: Node, cause: pl.Expr) -> pl.DataFrame:

@@ -156,6 +156,6 @@ def _count_by_band(limits: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _tallies_of_sides(sides: Mapping[str, Side], name: str) -> Iterator[pl.DataFrame]:
-    for side, of in sides.items():
-        if name in of.tallies:
-            yield of.tallies[name].with_columns(side=pl.lit(side, SIDE))
+    for called, side in sides.items():
+        if name in side.tallies:
+            yield side.tallies[name].with_columns(side=pl.lit(called, SIDE))

@@ -30,10 +30,10 @@ def fold(number: Number) -> Folded:
             return Open.DEPENDS
 
 
-def _fold_tiers(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
-    if isinstance(of, Open):
-        return of
-    return fold(next((value for below, value in bands if of < below), otherwise))
+def _fold_tiers(placed: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
+    if isinstance(placed, Open):
+        return placed
+    return fold(next((value for below, value in bands if placed < below), otherwise))
 
 
 def _calculate(operator: str, operands: Sequence[Folded]) -> Folded:

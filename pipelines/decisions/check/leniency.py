@@ -67,22 +67,22 @@ _NOT_MATCHED = "While its data are unavailable this rule doesn't count: a custom
 _MATCHED = "While its data are unavailable this rule counts as met, and keeps the customer from a harsher step below."
 
 
-def _is_lenient(of: Changes, outcome: Outcome, after: Collection[Outcome]) -> bool:
+def _is_lenient(possible: Changes, outcome: Outcome, after: Collection[Outcome]) -> bool:
     """Return whether a change may lead to a milder outcome.
 
     If a step no longer matches, the steps after it decide. If it newly matches, they are no longer reached.
     """
     milder = any(SEVERITY[each] < SEVERITY[outcome] for each in after)
     harsher = any(SEVERITY[each] > SEVERITY[outcome] for each in after)
-    return (milder and _decreases(of)) or (harsher and _increases(of))
+    return (milder and _decreases(possible)) or (harsher and _increases(possible))
 
 
-def _decreases(of: Changes) -> bool:
-    return bool(of & {(TRUE, FALSE), (UNKNOWN, FALSE)})
+def _decreases(possible: Changes) -> bool:
+    return bool(possible & {(TRUE, FALSE), (UNKNOWN, FALSE)})
 
 
-def _increases(of: Changes) -> bool:
-    return bool(of & {(FALSE, TRUE), (UNKNOWN, TRUE)})
+def _increases(possible: Changes) -> bool:
+    return bool(possible & {(FALSE, TRUE), (UNKNOWN, TRUE)})
 
 
 def _outcomes_after(policy: Policy, nth: int) -> set[Outcome]:
@@ -158,8 +158,8 @@ _OFFERED = "With less data the outcome may change from one without this offer to
 def _outcome_changes(policy: Policy) -> Iterator[tuple[Outcome, Outcome]]:
     """Yield the changes between outcomes that less data may cause."""
     for nth, step in enumerate(policy.steps):
-        of, after = _step_changes(step), _outcomes_after(policy, nth)
-        if (TRUE, FALSE) in of:
+        possible, after = _step_changes(step), _outcomes_after(policy, nth)
+        if (TRUE, FALSE) in possible:
             yield from ((step.outcome, each) for each in after)
-        if (FALSE, TRUE) in of:
+        if (FALSE, TRUE) in possible:
             yield from ((each, step.outcome) for each in after)

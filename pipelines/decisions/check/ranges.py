@@ -235,10 +235,12 @@ def _find_repeated(step: ReadStep) -> Iterator[Finding]:
 def _find_idle(step: ReadStep) -> Iterator[Finding]:
     seen: set[str] = set()
     for one, other in permutations(step.rules_without_finding, 2):
-        idle, by = (one, other) if step.match == "any" else (other, one)
+        idle, first = (one, other) if step.match == "any" else (other, one)
         if idle.pointer not in seen and _decides(one, other) and not _implies(other, one):
             seen.add(idle.pointer)
-            says = f"This rule never decides: the one at {by.pointer} decides whenever it would. It only adds a reason."
+            says = (
+                f"This rule never decides: the one at {first.pointer} decides whenever it would. It only adds a reason."
+            )
             yield finding(f"{idle.pointer}/condition", "RuleIdle", says)
 
 
@@ -266,9 +268,9 @@ def _check_limit(policy: Data, pointer: str, given: Data) -> Iterator[Finding]:
         yield from _check_outcomes(policy, limit, _member(given, pointer, "outcomes"))
 
 
-def _member(of: Data, pointer: str, name: str) -> str:
+def _member(given: Data, pointer: str, name: str) -> str:
     """Return the pointer of a member, or of its object if the member is missing."""
-    return f"{pointer}/{name}" if name in of else pointer
+    return f"{pointer}/{name}" if name in given else pointer
 
 
 def _check_offer(limit: Limit, pointer: str) -> Iterator[Finding]:

@@ -38,9 +38,9 @@ def find_faults(document: object) -> Iterator[Finding]:
         yield from check(policy)
 
 
-def entries(of: Any, name: str, pointer: str = "") -> list[tuple[str, Data]]:
+def entries(given: Any, name: str, pointer: str = "") -> list[tuple[str, Data]]:
     """Return the objects of the list `name` with their pointers; empty if it is not a list."""
-    listed = of.get(name)
+    listed = given.get(name)
     placed = enumerate(listed if isinstance(listed, list) else ())
     return [(f"{pointer}/{name}/{place}", each) for place, each in placed if isinstance(each, dict)]
 

@@ -64,8 +64,8 @@ def truth(condition: Condition) -> Truth:
             return disjunction(map(truth, condition.any))
         case Not(not_=inner):
             return truth(inner).opposite
-        case Between(between=(of, low, high)):
-            return conjunction([_compare("at_least", of, low), _compare("at_most", of, high)])
+        case Between(between=(value, low, high)):
+            return conjunction([_compare("at_least", value, low), _compare("at_most", value, high)])
         case OneOf() | IsTrue() | IsKnown():
             return _truth_of_question(condition)
         case Operation():
@@ -77,10 +77,10 @@ def _truth_of_question(condition: OneOf | IsTrue | IsKnown) -> Truth:
         case OneOf(one_of=membership):
             listed = points(map(_hash, membership.texts))
             return _truth_of_spans(membership.of, listed, complement(listed), [membership.of])
-        case IsTrue(is_true=of):
-            return _truth_of_spans(of, point(1), point(0), [of])
-        case IsKnown(is_known=of):
-            return Truth({_is_known_key(of): point(1)}, {_is_known_key(of): point(0)})
+        case IsTrue(is_true=reference):
+            return _truth_of_spans(reference, point(1), point(0), [reference])
+        case IsKnown(is_known=reference):
+            return Truth({_is_known_key(reference): point(1)}, {_is_known_key(reference): point(0)})
 
 
 def _compare(operator: str, left: Number, right: Number) -> Truth:

@@ -300,7 +300,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     ),
     "no bound on numbers that are read": (readings, "round_column", lambda value: value.cast(NUMBER, strict=False)),
     "attribute available at its expiry": (readings, "read_attribute", available_at_its_expiry),
-    "values of all bands required": (unsettled, "_relevant_operands", lambda node, _: node.of),
+    "values of all bands required": (unsettled, "_relevant_operands", lambda node, _: node.operands),
 }
 
 

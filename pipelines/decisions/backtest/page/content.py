@@ -382,8 +382,8 @@ def _limit(limit: Data) -> str:
     return f"{limit['product']} {dollars(limit[BEFORE])} → {dollars(limit[AFTER])}"
 
 
-def _rows_by(rows: Iterable[Data], by: str) -> dict[str, Data]:
-    return {row[by]: row for row in rows}
+def _rows_by(rows: Iterable[Data], key: str) -> dict[str, Data]:
+    return {row[key]: row for row in rows}
 
 
 def _product(product: Data) -> str:

@@ -239,7 +239,7 @@ class PolicyListView(View):
 class VersionView(View):
     """The history of a version: when and by whom it was saved and published, and when it was retired."""
 
-    version: int = Field(description="From 1; each saved document is the next.")
+    version: int = Field(description="From 1; each saved document that differs from the last adds one.")
     state: PolicyState = Field(
         description="draft: not published yet; published: in force; retired: was in force earlier."
     )

@@ -160,7 +160,7 @@ class WorkItemView(View):
     rules: Sequence[str] = Field(description="Codes of the rules that fired, of an alert.")
     date_opened: datetime = Field(description="When the rule fired or the decision was made.")
     age_seconds: int = Field(description="Seconds since `dateOpened`.")
-    state: ItemState = Field(description="open or acknowledged: closed and snoozed items do not wait.")
+    state: ItemState = Field(description="closed and snoozed items do not wait for a person.")
     assignee: str | None = Field(description="Id of a user or a key.")
 
 

@@ -17,7 +17,7 @@ ABOUT = (
     f"Statements of {PAGES} pages, one after another, {ROUNDS} in each of {len(LAYOUTS)} layouts, each for a customer "
     f"without history; the client polls every {POLL_S * 1000:.0f} ms."
 )
-OVER = ("Completed", "CompletedWithErrors", "Failed")
+ENDED = ("Completed", "CompletedWithErrors", "Failed")
 
 
 def measure(folder: Path, database: str) -> Sequence[Row]:
@@ -49,9 +49,9 @@ def _measure_wait(
         response = http.get(f"{service.base_url}/v1/jobs/{job_id}/status", timeout=60)
         response.raise_for_status()
         job, passed = response.json()["data"], time.perf_counter() - began
-        if not extracted and job["stages"][0]["status"] in OVER:
+        if not extracted and job["stages"][0]["status"] in ENDED:
             extracted = passed
-        if job["status"] in OVER:
+        if job["status"] in ENDED:
             break
         time.sleep(POLL_S)
     if job["status"] != "Completed":

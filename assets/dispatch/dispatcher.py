@@ -142,6 +142,7 @@ class Leadership:
         self._leads_until = 0.0
 
     def leads(self) -> bool:
+        """Return whether this process leads now."""
         return time.monotonic() < self._leads_until
 
     def keep(self, stop: threading.Event) -> None:
@@ -164,6 +165,7 @@ class Leadership:
             log.exception("the dispatcher's leadership failed and restarts")
 
     def renew(self, now: datetime) -> None:
+        """Take or renew the lease, if this process can lead."""
         started_at = time.monotonic()
         if not self._can_lead():
             return

@@ -51,6 +51,7 @@ GROUP = "portfolio"
 
 
 def columns(described: tables.Columns) -> TableSchema:
+    """Return the columns with their types and meanings, as Dagster's pages show them."""
     return TableSchema(
         [TableColumn(name, str(kind.base_type()), meaning) for name, (kind, meaning) in described.items()]
     )
@@ -94,9 +95,10 @@ def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam
 
 
 def reenrich(store: Store, work: Work) -> Counts:
+    """Enrich a batch of customers again. Those that a submission changed meanwhile are left to it."""
     computed, committed = recompute(store, work)
-    left = len(committed.superseded)
-    return Counts(len(work.customers) - left, len(committed.replaced), len(computed.failed), left)
+    superseded = len(committed.superseded)
+    return Counts(len(work.customers) - superseded, len(committed.replaced), len(computed.failed), superseded)
 
 
 @asset(
@@ -153,6 +155,7 @@ def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store
 
 
 def refresh_all(store: Store, work: Work) -> Counts:
+    """Refresh all reports of a batch of customers."""
     failed = {number for refreshed in refresh(store, work).values() for number in refreshed.failed}
     with store.db.writing() as w:
         batches.commit(w, work.token)

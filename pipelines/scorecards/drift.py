@@ -1,7 +1,8 @@
 """Drift: how far readings, their coverage and outcomes differ from those of the cases that a scorecard was fitted to.
 
 Readings are compared by the population stability index. Its classes are tenths of the cases that the scorecard was
-fitted to, and one more for a missing reading. Readings are commonly called stable below 0.10, and moved from MOVED on.
+fitted to, and one more for a missing reading. Readings are commonly called stable if the index is below 0.10, and moved
+from MOVED on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ def _compare_metric(metric: str, reference: Mapping[str, Any], readings: pl.Data
 
 
 def _has_moved(before: float | None, now: float | None) -> bool:
-    """Return whether the coverage has moved. It also has if the evidence is expected now and was not, or vice versa."""
+    """Return whether the coverage has moved. It is None if the evidence is not expected: becoming so counts, too."""
     if before is None or now is None:
         return before != now
     return round(abs(now - before), 4) >= MOVED_COVERAGE

@@ -40,6 +40,7 @@ def upgrade(connection: Connection) -> None:
 
 
 def configuration() -> Config:
+    """Return Alembic's configuration, without a connection."""
     config = Config()
     config.set_main_option("script_location", str(migrations.FOLDER))
     return config

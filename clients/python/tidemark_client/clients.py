@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 RETRIES = 5
 TIMEOUT_S = 60.0  # more than the service waits for a job
-PATIENCE_S = 600.0
+WAIT_S = 600.0  # for the end of a job
 ITEMS_ON_A_PAGE = 500
 
 
@@ -41,6 +41,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Close the connections."""
         self._http.close()
 
     def send(self, request: Request[Data], *, idempotency_key: str | None = None) -> Data:
@@ -56,7 +57,7 @@ class Client:
         """
         return self._carry_out(self._exchanges.send(request, idempotency_key))
 
-    def wait(self, job_id: str, *, timeout_s: float = PATIENCE_S) -> JobStatusView:
+    def wait(self, job_id: str, *, timeout_s: float = WAIT_S) -> JobStatusView:
         """Wait until a job has ended, and return it. Its status is `Completed` or `CompletedWithErrors`.
 
         Raises:
@@ -106,13 +107,14 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
+        """Close the connections."""
         await self._http.aclose()
 
     async def send(self, request: Request[Data], *, idempotency_key: str | None = None) -> Data:
         """Send a request, as `Client.send` does."""
         return await self._carry_out(self._exchanges.send(request, idempotency_key))
 
-    async def wait(self, job_id: str, *, timeout_s: float = PATIENCE_S) -> JobStatusView:
+    async def wait(self, job_id: str, *, timeout_s: float = WAIT_S) -> JobStatusView:
         """Wait for the end of a job, as `Client.wait` does."""
         return await self._carry_out(self._exchanges.wait(job_id, _time_left(timeout_s)))
 

@@ -33,6 +33,7 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str, *, tole
     signatures = received.get("webhook-signature", "").split(" ")
     if not any(hmac.compare_digest(expected, each.encode()) for each in signatures):
         raise WebhookRefusedError("the signature is wrong")
+    # The signature covers the timestamp, so `int` accepts it.
     if abs(time.time() - int(attempted_at)) > tolerance_s:
         raise WebhookRefusedError("the attempt is too old, or from the future")
     return cast("Event", json.loads(body, parse_float=Decimal))

@@ -15,11 +15,13 @@ from pipelines.synthetic.world.model import Movement, Party, Role, Series
 from pipelines.synthetic.world.typed_texts import mistype, typed_out, words
 
 ON_CREDIT_CARD = {"card": "purchase", "card_foreign": "purchase_foreign"}
+BUSINESS_DAYS_PER_MONTH = 21  # on average
 SMALL_TEAM = 5  # people whom an owner pays one by one
 _TAX = Party("TAX OFFICE PAYMENTS", code="75556", brand="Australian Taxation Office")
 
 
 def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Yield all money that the business spends in the window, by kind."""
     for supplier in profile.suppliers:
         yield from supplies(profile, window, rng, supplier)
     yield from wages(profile, window, rng)
@@ -40,7 +42,7 @@ def supplies(profile: Profile, window: Window, rng: Random, supplier: Supplier) 
     """Yield a supplier's invoices. They follow takings, but only halfway in a decline, which is why a decline hurts."""
     supply = supplier.supply
     for day in window:
-        if not is_business_day(day) or rng.random() >= supply.times / 21:
+        if not is_business_day(day) or rng.random() >= supply.times / BUSINESS_DAYS_PER_MONTH:
             continue
         season = profile.trade.season[month_of(day) - 1]
         volume = 0.5 * (season + pace(profile, window, day)) if profile.distressed else pace(profile, window, day)
@@ -164,6 +166,7 @@ def _taxes_beside_statements(profile: Profile, window: Window, rng: Random, refe
 
 
 def bills(profile: Profile, window: Window, rng: Random, bill: RegularBill) -> Iterator[Movement]:
+    """Yield the payments of a regular bill, every few weeks or months."""
     template = bill.template
     if bill.weeks:
         days = window.weekly(bill.day_of_month % 5, bill.weeks)
@@ -204,6 +207,7 @@ def _by_card(profile: Profile, movement: Movement, role: Role) -> Movement:
 
 
 def cash_withdrawals(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Yield round amounts of cash, mostly from machines."""
     for day in window:
         if rng.random() < profile.atm_a_month / DAYS_PER_MONTH:
             cents = -rng.choice((100, 200, 200, 300, 400, 500, 800)) * 100

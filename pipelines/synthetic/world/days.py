@@ -129,20 +129,24 @@ def bank_holidays(year: int) -> frozenset[int]:
     anzac = date(year, 4, 25).toordinal()
     return frozenset(
         {
-            _observed_weekday(date(year, 1, 1), sunday=1),
-            _observed_weekday(date(year, 1, 26), sunday=1),
+            _observed_weekday(date(year, 1, 1), days_from_sunday=1),
+            _observed_weekday(date(year, 1, 26), days_from_sunday=1),
             easter - 2,
             easter + 1,
             anzac,
-            _observed_weekday(date(year, 12, 25), sunday=2),
-            _observed_weekday(date(year, 12, 26), sunday=2),
+            _observed_weekday(date(year, 12, 25), days_from_sunday=2),
+            _observed_weekday(date(year, 12, 26), days_from_sunday=2),
         }
     )
 
 
-def _observed_weekday(holiday: date, sunday: int) -> int:
-    """Return the weekday on which a holiday is observed. From a Sunday, Christmas moves past Boxing Day."""
-    return holiday.toordinal() + {5: 2, 6: sunday}.get(holiday.weekday(), 0)
+def _observed_weekday(holiday: date, days_from_sunday: int) -> int:
+    """Return the weekday on which a holiday is observed.
+
+    `days_from_sunday`: by how many days it moves from a Sunday: Christmas and Boxing Day by two, because the other one
+    is observed on Monday.
+    """
+    return holiday.toordinal() + {5: 2, 6: days_from_sunday}.get(holiday.weekday(), 0)
 
 
 def easter_sunday(year: int) -> int:

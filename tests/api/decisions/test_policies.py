@@ -19,9 +19,19 @@ from tests.api.worker import end_submissions
 
 parametrize = pytest.mark.parametrize
 BASE = "/v1/decision-policies"
-CONTRACT = {"policyId", "name", "slug", "notes", "declaredInputs", "defaultOutcome", "isArchived"}
-BESIDE = {"version", "state", "challenger", "attributes", "metrics", "products", "steps", "limits", "indicators"}
-STORY = {
+CONTRACT_FIELDS = {"policyId", "name", "slug", "notes", "declaredInputs", "defaultOutcome", "isArchived"}
+MORE_FIELDS = {
+    "version",
+    "state",
+    "challenger",
+    "attributes",
+    "metrics",
+    "products",
+    "steps",
+    "limits",
+    "indicators",
+}
+VERSION_FIELDS = {
     *("state", "fingerprint", "acknowledged"),
     *("dateCreated", "createdBy", "datePublished", "publishedBy", "dateRetired", "document"),
 }
@@ -93,7 +103,7 @@ def test_the_list_has_the_contracts_fields(client: Client) -> None:
     assert data.keys() == {"items", "page", "pageSize", "totalCount"}
     assert (data["page"], data["pageSize"], data["totalCount"]) == (1, 1, 1)
     [item] = data["items"]
-    assert item.keys() == CONTRACT | BESIDE
+    assert item.keys() == CONTRACT_FIELDS | MORE_FIELDS
     assert UUID(item["policyId"])
     assert (item["slug"], item["version"], item["isArchived"], item["challenger"]) == ("overdraft", 1, False, None)
     assert [(each["name"], each["kind"]) for each in item["declaredInputs"]] == [("requestedAmount", "decimal")]
@@ -207,7 +217,7 @@ def test_a_new_draft_is_returned_whole(client: Client) -> None:
     assert answer.status_code == 201
     assert answer.headers["Location"] == f"{BASE}/overdraft?version=1"
     data = answer.json()["data"]
-    assert data.keys() == CONTRACT | BESIDE | STORY | {"warnings"}
+    assert data.keys() == CONTRACT_FIELDS | MORE_FIELDS | VERSION_FIELDS | {"warnings"}
     assert (data["version"], data["state"], data["datePublished"], data["warnings"]) == (1, "draft", None, [])
     assert data["document"]["slug"] == "overdraft"
     assert client.get(answer.headers["Location"]).json()["data"] == {k: v for k, v in data.items() if k != "warnings"}
@@ -354,7 +364,7 @@ def test_versions_show_who_made_them(client: Client) -> None:
     publish_policy(client, "overdraft")
     data = client.get(f"{BASE}/overdraft/versions?page=1&count=5").json()["data"]
     [version] = data["versions"]
-    assert version.keys() == STORY - {"document"} | {"version"}
+    assert version.keys() == VERSION_FIELDS - {"document"} | {"version"}
     assert version["createdBy"] == version["publishedBy"]
     assert (data["totalCount"], data["currentPage"], data["pageSize"]) == (1, 1, 5)
 

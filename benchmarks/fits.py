@@ -39,7 +39,7 @@ def measure() -> Sequence[Row]:
         Row("fits of 400, fresh customers, of whom defaulted", f"{len(SEEDS)}, {defaulted.size}, {defaulted.sum()}"),
         Row("fresh: AUC of the default scorecard, of the true probability", f"{default:.4f}, {truth:.4f}"),
         Row(
-            "fresh: the default's above chance, as a share of the true probability's",
+            "fresh: AUC above chance, the default's as a share of the true probability's",
             f"{(default - 0.5) / (truth - 0.5):.3f}",
             "≥ 0.85",
         ),

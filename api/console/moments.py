@@ -14,7 +14,7 @@ TIMES = ("knownAt", "fromKnownAt")  # parameters that are times
 def read_moment(page: Page, names: Iterable[str]) -> dict[str, str]:
     """Return the parameters of these names that the address has, with times in the service's time zone.
 
-    Forms send times without an offset, and show a time as the clock does: without its offset.
+    Forms show and send times without an offset.
     """
     given = {name: value for name in names if (value := page.request.query_params.get(name, ""))}
     zone = find_zone(page)

@@ -56,7 +56,7 @@ def find_accounts(
     named = name_accounts(exports)
     nameless = [each for each, (_, sent) in zip(named, exports, strict=True) if not sent.names_account]
     zone = caller.store.settings.timezone
-    # Those that wait first: a job that ends meanwhile would otherwise be in neither.
+    # Waiting submissions are read first: one that is stored in between is then in both lists, and not in neither.
     known = [*_read_waiting(caller, customer, zone), *_read_known(caller, customer)] if nameless else []
     names = {each.bank_name for each in nameless}
     compared = [_with_dates_of(zone, each) for each in nameless]
@@ -124,6 +124,7 @@ def _read_waiting(caller: Caller, customer: Customer, zone: str) -> Iterator[_Kn
 
 
 def _account_sent(job: Job) -> Account:
+    """Return the account as it was identified when the submission was accepted."""
     sent = {field.name: (job.submission or {})[field.name] for field in fields(Account)}
     limit = None if sent["credit_limit"] is None else Decimal(sent["credit_limit"])
     return Account(**sent | {"account_id": UUID(sent["account_id"]), "credit_limit": limit})

@@ -114,7 +114,7 @@ class Table:
     `listed` gives the rows: `customer_number`, the keys and the `details` columns (names, dates, marks), one row each;
     without it, the rows are the groups of the first source. `order` sorts a customer's rows and must have no ties;
     `hidden` columns are inputs of derived ones and not shown. `meaning` describes the table and its rules.
-    `is_rare`: most customers have no rows, so rows are looked for before anything else is planned.
+    `is_usually_empty`: most customers have no rows, so their sums are planned only if there are rows.
     """
 
     id: str
@@ -129,7 +129,7 @@ class Table:
     listed: Callable[[Facts], pl.LazyFrame] | None = None
     hidden: tuple[str, ...] = ()
     descending: tuple[bool, ...] | bool = False
-    is_rare: bool = False
+    is_usually_empty: bool = False
     meaning: str = ""
 
     @cached_property
@@ -155,7 +155,7 @@ class Table:
         """Return all customers' rows: `customer_number` and every column, hidden ones too."""
         sources = [source for source in self.sources if not source.is_listed]
         listed = self.listed(facts) if self.listed else self._sum_source(sources.pop(0), facts)
-        if self.is_rare:
+        if self.is_usually_empty:
             first = listed.pipe(collect)
             listed = first.lazy()
             if first.is_empty():

@@ -1,4 +1,7 @@
-"""Detect accounts that were supplied twice: under two numbers or one, from two sources, or on purpose."""
+"""Detect rows that were supplied twice: as two accounts, or in two submissions of one account.
+
+It happens by mistake (the account has two numbers, or comes from two sources), or on purpose.
+"""
 
 from collections.abc import Sequence
 
@@ -21,8 +24,8 @@ _SUBMISSION = (*BY_ACCOUNT, "received_seq")
 
 def repeated_sources(facts: Facts) -> pl.DataFrame:
     """Return the accounts (BY_ACCOUNT) that repeat another one, or have a submission that repeats others."""
-    both = (facts.cached(repeated_accounts), facts.cached(repeated_submissions))
-    return pl.concat(each.select(BY_ACCOUNT) for each in both)
+    repeated = (facts.cached(repeated_accounts), facts.cached(repeated_submissions))
+    return pl.concat(each.select(BY_ACCOUNT) for each in repeated)
 
 
 def repeated_accounts(facts: Facts) -> pl.DataFrame:
@@ -36,12 +39,12 @@ def repeated_accounts(facts: Facts) -> pl.DataFrame:
     days = _days(rows).pipe(collect)
     shared = days.lazy().filter(pl.len().over(_SAME_DAY) > 1).pipe(collect)
     if shared.is_empty():  # true for most customers
-        return _NONE_REPEATED
+        return _NO_REPEATED_ACCOUNTS
     periods = facts.rows.lazy().group_by(BY_ACCOUNT).agg(size=pl.len(), first=_DAY.min(), last=_DAY.max())
     sized = shared.lazy().join(periods.drop("first", "last"), on=BY_ACCOUNT, validate="m:1")
     pairs = (
         sized.join(sized, on=_SAME_DAY, suffix="_original")
-        .filter(_comes_after())
+        .filter(_has_fewer_rows())
         .group_by(BY_CUSTOMER, *_PAIR)
         .agg(same=pl.len(), sums=pl.col("moved").n_unique(), size=pl.col("size_original").first())
         .filter(pl.col("sums") >= MIN_SUMS)
@@ -57,20 +60,21 @@ def repeated_accounts(facts: Facts) -> pl.DataFrame:
     )
 
 
-_REPEATED = pl.Schema({BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "original": pl.Binary()})
-_NONE_REPEATED = _REPEATED.to_frame()
+_NO_REPEATED_ACCOUNTS = pl.Schema(
+    {BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "original": pl.Binary()}
+).to_frame()
 
 
 def repeated_submissions(facts: Facts) -> pl.DataFrame:
     """Return `customer_number`, `account_id`, `received_seq` of each submission that repeats others of its account.
 
     It is compared with all others together, because a feed may send a few days at a time. The rule is that of
-    `repeated_accounts`. What matching recognised as repeated is left out before.
+    `repeated_accounts`. Rows that matching already recognised as repeated are not among the facts' rows.
     """
     rows, seq = facts.rows.lazy(), pl.col("received_seq")
     several = rows.group_by(BY_ACCOUNT).agg(least=seq.min(), most=seq.max()).filter(pl.col("least") < pl.col("most"))
     concerned = rows.join(several, on=BY_ACCOUNT, how="semi")
-    days = _days(concerned.filter("is_external", pl.col("amount") > 0), _SUBMISSION).with_columns(
+    days = _days(concerned.filter(pl.col("is_external"), pl.col("amount") > 0), _SUBMISSION).with_columns(
         equal=_equals_others()
     )
     found = (
@@ -80,7 +84,7 @@ def repeated_submissions(facts: Facts) -> pl.DataFrame:
         .pipe(collect)
     )
     if found.is_empty():  # true for most customers
-        return pl.DataFrame(schema=_REPEATED_SUBMISSION)
+        return _NO_REPEATED_SUBMISSIONS
     periods = concerned.group_by(_SUBMISSION).agg(first=_DAY.min(), last=_DAY.max())
     others = (
         found.lazy()
@@ -95,13 +99,16 @@ def repeated_submissions(facts: Facts) -> pl.DataFrame:
     return repeating.select(_SUBMISSION).sort(_SUBMISSION).pipe(collect)
 
 
-_REPEATED_SUBMISSION = pl.Schema({BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "received_seq": pl.Int64()})
+_NO_REPEATED_SUBMISSIONS = pl.Schema(
+    {BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "received_seq": pl.Int64()}
+).to_frame()
 
 
 def repeated_rows(facts: Facts) -> pl.LazyFrame:
-    """Return the rows of repeating accounts and submissions on days on which the other side has as many with their sum.
+    """Return `customer_number`, `transaction_id`, `about` (the account's masked number) and `cents` of repeated rows.
 
-    Receipts and payments of a day are compared separately.
+    They are the rows of repeating accounts and submissions on days on which what they repeat has as many rows with the
+    same sum. Receipts and payments of a day are compared separately.
     """
     own = facts.rows.lazy().with_columns(is_receipt=pl.col("amount") > 0)
     by_account, by_submission = _same_days_of_accounts(facts), _same_days_of_submissions(facts)
@@ -118,7 +125,7 @@ def repeated_rows(facts: Facts) -> pl.LazyFrame:
 
 
 def _same_days_of_accounts(facts: Facts) -> pl.LazyFrame:
-    """Return BY_ACCOUNT, `date`, `is_receipt`: the days of repeating accounts that are as those of the original."""
+    """Return BY_ACCOUNT, `date`, `is_receipt`: days on which a repeating account equals its original."""
     repeated = facts.cached(repeated_accounts).lazy()
     days = _days(facts.rows.lazy())
     originals = days.join(repeated, left_on=BY_ACCOUNT, right_on=(BY_CUSTOMER, "original"), suffix="_repeated")
@@ -127,7 +134,7 @@ def _same_days_of_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def _same_days_of_submissions(facts: Facts) -> pl.LazyFrame:
-    """Return BY_ACCOUNT, `received_seq`, `date`, `is_receipt`: days of repeating submissions that all others repeat.
+    """Return BY_ACCOUNT, `received_seq`, `date`, `is_receipt`: days on which a repeating submission equals all others.
 
     If two submissions repeat each other on a day, the first one's rows stay.
     """
@@ -192,13 +199,13 @@ def _days(rows: pl.LazyFrame, source: Sequence[str] = BY_ACCOUNT) -> pl.LazyFram
 
 
 def _equals_others() -> pl.Expr:
-    """Match days (`_days`) of a submission on which all others of its account have as many rows with their sum."""
+    """Match days (`_days`) of a submission that equal those of all others of its account together, in rows and sum."""
     day = (*BY_ACCOUNT, "date", "is_receipt")
     rows, moved = pl.col("rows"), pl.col("moved")
     return (2 * rows == rows.sum().over(day)) & (2 * moved == moved.sum().over(day))
 
 
-def _comes_after() -> pl.Expr:
+def _has_fewer_rows() -> pl.Expr:
     """Match the account with fewer rows; if both have as many, the one with the larger id."""
     fewer, equal = pl.col("size") < pl.col("size_original"), pl.col("size") == pl.col("size_original")
     return fewer | (equal & (pl.col("account_id") > pl.col("account_id_original")))

@@ -8,9 +8,10 @@ from pipelines.pages.charts import Chart
 from pipelines.pages.wording import quantity
 
 T = TypeVar("T")
-# Points of a printed page, as the style sheet has them. Characters are counted as wide as those of wide fonts.
-UPRIGHT_WIDTH, CHARACTER, BESIDE_CELL = 521, 4.8, 6
-LEAST_WIDTHS: Mapping[str, float] = {"number": 0, "short": 0, "text": 46, "prose": 80}
+# Widths in points, as the style sheet has them: of a printed portrait page, of a character (as in wide fonts), and of a
+# cell's padding.
+PORTRAIT_WIDTH, CHARACTER_WIDTH, PADDING = 521, 4.8, 6
+LEAST_WIDTHS: Mapping[str, float] = {"number": 0, "short": 0, "text": 46, "prose": 80}  # points, by kind of column
 MAX_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
 
 
@@ -48,9 +49,9 @@ def number_columns(*headings: str) -> tuple[Column, ...]:
 
 
 def _least_width(column: Column, cells: Iterable[str]) -> float:
-    """Return the printed width of a column. Texts and headings are broken between words, numbers and days are not."""
+    """Return the least printed width of a column, in points. Headings and texts wrap; other cells don't."""
     words = [*column.heading.split(), *(cells if column.kind in ("number", "short") else " ".join(cells).split())]
-    return max(LEAST_WIDTHS[column.kind], CHARACTER * max(map(len, words), default=0)) + BESIDE_CELL
+    return max(LEAST_WIDTHS[column.kind], CHARACTER_WIDTH * max(map(len, words), default=0)) + PADDING
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ class Grid:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the table is printed on a page on its side, because an upright one would cut it off."""
+        """Whether the table is printed on a landscape page, because a portrait one would cut it off."""
         columns = zip(self.columns, zip(*self.rows, strict=True), strict=True) if self.rows else ()
-        return sum(_least_width(column, cells) for column, cells in columns) > UPRIGHT_WIDTH
+        return sum(_least_width(column, cells) for column, cells in columns) > PORTRAIT_WIDTH
 
     @property
     def size(self) -> str:

@@ -13,7 +13,8 @@ from pipelines.vocabulary.taxonomy import TAXONOMY
 UNKNOWN = "–"
 MINUS = "−"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-FORMATS: Mapping[str, str] = {"ratio": "percent", "days": "days", "months": "months"}  # of metrics, by unit
+# Formats of metrics by their unit; other units are written as plain numbers.
+FORMAT_OF_UNIT: Mapping[str, str] = {"ratio": "percent", "days": "days", "months": "months"}
 _CODE = re.compile("[a-z][A-Za-z0-9_]*")
 _ACRONYMS = re.compile(r"\b(ato|bas|gst|payg|abn|bsb|atm|eftpos|hhi|pd|ppsr)\b", re.IGNORECASE)
 _SIZES = ((10**12, "tn"), (10**9, "b"), (10**6, "m"), (10**3, "k"))
@@ -80,7 +81,7 @@ def reading(value: Decimal | float | str | bool | None, shape: str | None = None
 
 def write_reading(value: Decimal, unit: str) -> str:
     """Write a metric's value in its unit: `36.12 %`, `2.5 days`, `1 month`; in other units as a plain number."""
-    return _number(value, FORMATS.get(unit))
+    return _number(value, FORMAT_OF_UNIT.get(unit))
 
 
 def _number(number: Decimal, shape: str | None) -> str:

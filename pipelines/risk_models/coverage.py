@@ -86,15 +86,15 @@ from pipelines.vocabulary.report_values import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 MIN_CONFIDENCE = 0.7  # of the model; calibrated, so at least seven in ten of these answers are right
-ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then; our judgement, like ½ and the next
+ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then; our judgement, like ½ and MIN_UNNAMED
 MIN_UNNAMED = 3  # one-sided own transfers that name no account
 NEVER_OVERDRAWN = ("savings", "term_deposit")  # kinds of cash accounts
-MAX_RELIANCE = 9  # then a tenth of the days are seen; our judgement
-# How much of an account is expected that others only mention: enough that leaving one out improves almost no rating,
+MAX_RELIANCE = 9  # then about a tenth of the days are seen; our judgement
+# How much is expected of an account that others only mention: enough that leaving one out improves almost no rating,
 # and no more, since sound businesses have such accounts as often as failing ones (`make bench PARTS=risk`).
 LEAST_UNSUPPLIED, RELIANCE_FOR_BALANCES = 0.25, 2
 YEAR = 365  # days; also the period of readings that read all history
-_DAYS_IN_YEAR, _MONTHS = 365, 12
+_MONTHS_IN_YEAR = 12
 _COUNTED = ("count", "per month")
 _COMPARING = ("monthly_slope", "monthly_volatility")
 _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
@@ -201,7 +201,7 @@ def _ages(window: Window) -> tuple[int, int]:
         case Days(days=days, offset=offset):
             return offset + days, offset
         case Months(months=months, offset=offset):
-            return (offset + months) * _DAYS_IN_YEAR // _MONTHS, offset * _DAYS_IN_YEAR // _MONTHS
+            return (offset + months) * YEAR // _MONTHS_IN_YEAR, offset * YEAR // _MONTHS_IN_YEAR
         case None:
             return YEAR, 0
 
@@ -251,7 +251,7 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     needs = {slug: find_needed_evidence(among[slug], among) for slug in slugs}
     alike = tuple(dict.fromkeys(_ignore_meaning(each) for each in needs.values()))
     inputs = _sum_inputs(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected)
-    # Apart, because only the inputs have large parts in common.
+    # Collected separately, because only the plan of the inputs has large parts in common.
     summed = inputs.collect(engine="in-memory", optimizations=SHARING).lazy()
     covered = summed.select(_coverage_columns(alike, expected)).select(_columns_by_slug(tuple(needs.items()), expected))
     return covered.collect(engine="in-memory", optimizations=AS_WRITTEN)
@@ -350,6 +350,7 @@ def _which_days(need: NeededEvidence) -> NeededEvidence:
 
 
 def day_columns(need: NeededEvidence) -> tuple[str, str]:
+    """Return the names of the columns with the days seen and the days expected, both in half days."""
     mine = _which_days(need)
     return _column_name("days", mine), _column_name("expected_days", _which_rows(mine))
 
@@ -378,8 +379,8 @@ def _share(part: pl.Expr, whole: pl.Expr, *, of_nothing: int = 0) -> pl.Expr:
 
 
 def _column_name(what: str, need: NeededEvidence) -> str:
-    days = f"{' counts' * need.counts_bad_rows}{' texts' * need.trusts_texts}{' compared' * need.compares_periods}"
-    return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}{days}"
+    flags = f"{' counts' * need.counts_bad_rows}{' texts' * need.trusts_texts}{' compared' * need.compares_periods}"
+    return f"{what} {need.kind} {need.side} {sorted(need.account_types)} {need.since} {need.until}{flags}"
 
 
 def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expected) -> pl.LazyFrame:
@@ -394,8 +395,8 @@ def _sum_inputs(facts: Facts, needs: Sequence[NeededEvidence], expected: Expecte
 
 
 def _counted_rows(facts: Facts, needs: Sequence[NeededEvidence]) -> pl.LazyFrame:
-    """Return rows with what coverage reads of them, among it their `size`, whether each `is_covered`, and the
-    `account_type` if a need asks for it.
+    """Return rows with what coverage reads of them: also their `size`, whether each `is_covered` or `is_negligible`,
+    and the `account_type` if a need asks for it.
     """
     is_typed = any(each.account_types for each in needs)
     rows = facts.add_account_type(facts.rows) if is_typed else facts.rows
@@ -434,6 +435,7 @@ def _row_parts(need: NeededEvidence) -> Mapping[str, pl.Expr]:
 
 
 def is_needed_row(need: NeededEvidence) -> pl.Expr:
+    """Match the rows that the reading needs: of its period, side and kinds of accounts."""
     mine = (pl.col("age") < need.since) & (pl.col("age") >= need.until)
     if need.side is not None:
         mine &= pl.col("amount") > 0 if need.side == "credit" else pl.col("amount") < 0
@@ -448,14 +450,20 @@ def is_needed_row(need: NeededEvidence) -> pl.Expr:
 def find_stretches(facts: Facts) -> pl.DataFrame:
     """Return stretches: consecutive days of an account that count alike.
 
-    Columns: `customer_number`; `account_id`; `transaction_id` of the stretch's last row; `newest` and `oldest`, the
-    ages of its last and first day; `is_cash`; `counts_unproven`, the age of the day up to which bad rows of the account
-    can't be counted (null: none); `silent`, the age of the customer's last day after an improbable silence;
-    `is_total_unknown`, whether an account that may be overdrawn states no balance;
-    `is_reworded`, whether texts of the customer seem to be forged; and `what`:
-    `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was not supplied, which
-    counts as `rows` / `all_rows` accounts for readings of rows, and as `rows_of_balances` / `all_rows` for the others;
-    `is_mentioned`: whether others mention it).
+    Ages are in days before the customer's last row. Columns:
+
+    - `customer_number`, `account_id`, and `transaction_id` of the stretch's last row
+    - `newest` and `oldest`: the ages of its last and first day; `oldest` is null if days are `expected` from the
+      beginning of the period
+    - `begun`: of `expected` days, the age of the account's first day
+    - `is_cash`: whether it is of a cash account
+    - `counts_unproven`: the age of the day up to which bad rows of the account can't be counted; null: none
+    - `silent`: the age of the customer's last day after an improbable silence
+    - `is_total_unknown`: whether an account that may be overdrawn states no balance
+    - `is_reworded`: whether texts of the customer seem to be forged
+    - `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was not supplied)
+    - only for `unsupplied`: the account counts as `rows` / `all_rows` accounts for readings of rows, and as
+      `rows_of_balances` / `all_rows` for readings of balances; `is_mentioned`: whether other accounts mention it
     """
     return facts.cached(_find_stretches)
 
@@ -512,15 +520,16 @@ def _stretches(days: pl.LazyFrame) -> pl.LazyFrame:
     long_silence = ~pl.col("holds") & (pl.col("pause") > ALLOWED_SILENCE)
     differs = (pl.col("account") != pl.col("account").shift()) | (pl.col("holds") != pl.col("holds").shift())
     begins = differs | long_silence | pl.col("ends_silence")
-    silent_days = pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
+    # The day with rows itself and the days before it, of which there may be none.
+    covered_days = pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
     return (
-        days.with_columns(stretch=begins.fill_null(value=True).cum_sum(), documented=silent_days)
+        days.with_columns(stretch=begins.fill_null(value=True).cum_sum(), covered_days=covered_days)
         .group_by("stretch", maintain_order=True)
         .agg(
             pl.col(*_ACCOUNT).last(),
             what=pl.when(pl.col("holds").first()).then(pl.lit("proven")).otherwise(pl.lit("silent")),
             newest=_age(pl.col("date").last()).first(),
-            oldest=(_age(pl.col("date").first()) + pl.col("documented").first() - 1).first(),
+            oldest=(_age(pl.col("date").first()) + pl.col("covered_days").first() - 1).first(),
         )
         .drop("stretch")
     )
@@ -580,7 +589,7 @@ def _outside_silences(days: pl.LazyFrame, silences: pl.LazyFrame) -> pl.LazyFram
 def _unsupplied_accounts(facts: Facts) -> pl.LazyFrame:
     """Return the account that is expected of a customer although nobody supplied it, from its first sign on.
 
-    Its signs are rows that mention it and rows without words. Of what either shows in the last YEAR, the larger counts.
+    Its signs are rows of the last YEAR that mention it, and rows without words. The one that shows more counts.
     """
     mentioning = _mentioning_rows(facts).select("transaction_id", mention="transaction_id")
     is_mention, is_wordless = pl.col("mention").is_not_null(), _is_wordless() & pl.col("counts")
@@ -615,7 +624,7 @@ def _unsupplied_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def _larger_part(rows: str, share: pl.Expr) -> pl.Expr:
-    """Return the larger of a number of rows and a share of all."""
+    """Return the larger of the column `rows` and a share of `all_rows`."""
     return pl.max_horizontal(rows, (pl.col("all_rows") * share).cast(pl.Int64))
 
 

@@ -111,7 +111,7 @@ EVENTS = Table(
     name="Events that cap the rating",
     hierarchy="event",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(Column("code", "text", meaning="the event"),),
     listed=_lasting_events,
     details=(

@@ -371,7 +371,7 @@ _UNFINISHED = (
 
 
 def find_waiting_feeds(r: Reading, customer_number: int) -> list[Job]:
-    """Return the customer's live submissions of transactions, other than PDFs, in order of receipt."""
+    """Return the customer's live submissions of transactions as data (JSON, CSV, exports), in order of receipt."""
     return [as_job(row) for row in r.execute(_WAITING_FEEDS, {"customer_number": customer_number})]
 
 

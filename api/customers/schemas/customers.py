@@ -25,6 +25,7 @@ def eleven_digits(value: Any) -> str:
 
 INVALID_ABN = "Customer.InvalidAbn"
 ABN_SAYS = "An ABN has exactly 11 digits; spaces are ignored."
+ABN_MEANING = "11 digits; spaces are ignored, and wrong check digits are accepted."
 ABN_SCHEMA = {"type": "string", "pattern": "^ *([0-9] *){11}$", "examples": [EXAMPLE_ABN]}
 
 
@@ -35,7 +36,7 @@ class NewCustomer(Received):
             eleven_digits,
             INVALID_ABN,
             ABN_SAYS,
-            ABN_SCHEMA | {"description": "11 digits; spaces are ignored, and wrong check digits are accepted."},
+            ABN_SCHEMA | {"description": ABN_MEANING},
         ),
     ]
     name: Annotated[

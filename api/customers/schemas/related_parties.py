@@ -9,7 +9,7 @@ from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import ListItem, Rule, count_between, masked_text, one_of, optional, required_text
-from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
+from api.customers.schemas.customers import ABN_MEANING, ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
 from storage.enrichment.related_parties import Party
 
 ROLES = ("director", "shareholder", "beneficial_owner", "partner", "trustee", "guarantor", "group_company")
@@ -32,7 +32,7 @@ class SentParty(Received):
             ABN_SAYS,
             {
                 "anyOf": [ABN_SCHEMA, {"const": ""}, {"type": "null"}],
-                "description": "11 digits; spaces are ignored, and wrong check digits are accepted.",
+                "description": ABN_MEANING,
             },
         ),
     ] = None

@@ -31,6 +31,7 @@ from storage.decisions.policies import MAX_VERSIONS, Challenger, PolicyVersion, 
 
 MAX_ACKNOWLEDGED = 1_000
 INVALID_VERSION = "DecisionPolicy.InvalidVersion"
+_STATES = "draft: not published yet; published: in force; retired: was in force earlier."
 
 
 class SentAcknowledgement(Received):
@@ -217,9 +218,7 @@ class PolicyView(View):
     default_outcome: str = Field(description="Outcome if no step matches.")
     is_archived: bool = Field(description="An archived policy decides nothing until it is unarchived.")
     version: int = Field(description="Number of the version whose content this is.")
-    state: PolicyState = Field(
-        description="draft: not published yet; published: in force; retired: was in force earlier."
-    )
+    state: PolicyState = Field(description=_STATES)
     challenger: ChallengerView | None = Field(description="Null if no draft is one.")
     attributes: list[DeclaredView] = Field(description="Stored attributes of the customer that the policy may read.")
     metrics: list[UsedMetricView] = Field(description="Metrics that the policy reads or shows.")
@@ -240,9 +239,7 @@ class VersionView(View):
     """The history of a version: when and by whom it was saved and published, and when it was retired."""
 
     version: int = Field(description="From 1; each saved document that differs from the last adds one.")
-    state: PolicyState = Field(
-        description="draft: not published yet; published: in force; retired: was in force earlier."
-    )
+    state: PolicyState = Field(description=_STATES)
     fingerprint: str = Field(description="SHA-256 of the document's canonical JSON.")
     acknowledged: list[FindingView] = Field(description="Warnings that the author accepted.")
     date_created: datetime = Field(validation_alias="created_at", description="When the document was saved.")

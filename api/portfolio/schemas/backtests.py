@@ -39,6 +39,7 @@ Value = Annotated[Any, WithJsonSchema({"anyOf": list(VALUE_SCHEMAS)})]
 Share = Annotated[Decimal, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
 _version = number(1, MAX_VERSIONS)
+_BEFORE, _AFTER = "By what the version is compared with.", "By the tested version."
 
 
 def _against(given: Any) -> int | str:
@@ -182,8 +183,8 @@ class CountedView(View):
 
 class OutcomeView(View):
     outcome: Outcome
-    before: CountedView = Field(description="By what the version is compared with.")
-    after: CountedView = Field(description="By the tested version.")
+    before: CountedView = Field(description=_BEFORE)
+    after: CountedView = Field(description=_AFTER)
 
 
 class SumView(View):
@@ -193,13 +194,13 @@ class SumView(View):
 
 class LimitSumView(View):
     product: str = Field(description="Slug of the product.")
-    before: SumView = Field(description="By what the version is compared with.")
-    after: SumView = Field(description="By the tested version.")
+    before: SumView = Field(description=_BEFORE)
+    after: SumView = Field(description=_AFTER)
 
 
 class TransitionView(CountedView):
-    before: Outcome = Field(description="By what the version is compared with.")
-    after: Outcome = Field(description="By the tested version.")
+    before: Outcome = Field(description=_BEFORE)
+    after: Outcome = Field(description=_AFTER)
     limits_changed: int = Field(description="Customers with any limit that differs.")
     limits: Sequence[LimitSumView] = Field(description="Sums of the limits that are known on both sides.")
 
@@ -345,8 +346,8 @@ class ChangedCustomerView(View):
     customer_id: UUID
     as_of: date = Field(description="The day as of which the customer was decided on.")
     change: Literal["outcome", "limits"] = Field(description="limits: the outcome is the same.")
-    before: Outcome = Field(description="By what the version is compared with.")
-    after: Outcome = Field(description="By the tested version.")
+    before: Outcome = Field(description=_BEFORE)
+    after: Outcome = Field(description=_AFTER)
     before_step: str | None = Field(description="Step that decided; null: none, so the default outcome.")
     after_step: str | None = Field(description="Step that decided; null: none, so the default outcome.")
     before_rules: Sequence[str] = Field(description="Codes of rules; ? marks one that could not be decided.")

@@ -1,4 +1,4 @@
-"""Find payments with the customer's own name on the other side: they go to or from an account of its own.
+"""Find payments with the customer's own name on the other side: they go to or from another account of the customer.
 
 Money that a business sends itself from another bank looks like a payment by one of its customers. Counted as revenue,
 it would make every report too good. So unless there is better evidence, a payment with the customer's own name is a
@@ -34,11 +34,13 @@ _SUFFIXES = ("", *(f"{gap}{word}" for gap in (" ", " - ") for word in ("TRANSFER
 _NAME_FROM = 5  # characters: a shorter name is an ordinary word as well (our judgement)
 _NAMED = pl.Schema({"customer_number": pl.Int64(), "name": pl.String()})
 _NEVER_HOLDERS = ("bank", "processor", "lender", "government")
-_UNEXPLAINED = ("customer_transfer", "unknown_credit", "unknown_debit")  # these categories explain nothing
+_UNEXPLAINED = ("customer_transfer", "unknown_credit", "unknown_debit")  # categories that don't say what was paid for
 
 
 def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
-    """Set the counterparty's kind to `own` where it is the customer itself, and an unsure category to a transfer.
+    """Set the counterparty's kind to `own` where it is the customer itself, and an unsure category to own transfer.
+
+    Where a text names somebody else beside the customer, that party becomes the counterparty.
 
     Args:
         rows: with the columns of counterparty and category, and `clean_description`.
@@ -47,30 +49,31 @@ def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
     names = pl.concat([customers.select(_NAMED.names()), _holders(rows)]).unique()
     if names.is_empty():
         return rows
-    found = (
-        rows.with_columns(alone=_text_alone())
+    marked = (
+        rows.with_columns(bare_text=_bare_text())
         .pipe(_join_marks, _own_groups(names), "counterparty_group")
-        .pipe(_join_marks, _own_texts(names), "alone")
+        .pipe(_join_marks, _own_texts(names), "bare_text")
         .pipe(_name_other_sides)
     )
-    by_text = pl.col("is_text").is_not_null()
+    by_text = pl.col("is_own_text").is_not_null()
     # An account may be called after its bank or processor, which isn't its holder.
     is_other = pl.col("counterparty_kind").is_in(_NEVER_HOLDERS).fill_null(value=False)
-    itself = (by_text | pl.col("is_group").is_not_null()) & ~is_other
-    # The model knows no names: that a customer paid is a guess, whatever its confidence. Nor do the words of a name
-    # explain a transfer, as CARAVAN PARK would. One word, or a direct debit, is more likely what is paid for.
+    itself = (by_text | pl.col("own_name").is_not_null()) & ~is_other
+    # The model knows no names, so its `customer_transfer` is a guess, whatever its confidence.
     guessed = (pl.col("confidence") < SURE) | (pl.col("category_source") == "learned")
-    is_transfer = pl.col("channel").is_in(("transfer", "npp")) & pl.col("alone").str.contains(" ")
+    # A rule may have matched words of the own name, such as CARAVAN PARK: in a transfer they don't say what it is for.
+    # A single word, or any text of a direct debit, more likely does.
+    is_transfer = pl.col("channel").is_in(("transfer", "npp")) & pl.col("bare_text").str.contains(" ")
     by_name = by_text & (pl.col("category_source") == "pattern") & is_transfer.fill_null(value=False)
     unsure = itself & ((pl.col("category").is_in(_UNEXPLAINED) & guessed) | by_name)
-    return found.with_columns(
+    return marked.with_columns(
         counterparty_kind=pl.when(itself).then(pl.lit("own", CounterpartyKind)).otherwise("counterparty_kind"),
         category=pl.when(unsure).then(pl.lit(TRANSFER.slug)).otherwise("category"),
         category_group=pl.when(unsure).then(pl.lit(TRANSFER.group)).otherwise("category_group"),
         category_source=pl.when(unsure).then(pl.lit("counterparty", CategorySource)).otherwise("category_source"),
         category_basis=pl.when(unsure).then(pl.lit(BASIS)).otherwise("category_basis"),
         confidence=pl.when(unsure).then(pl.lit(CONFIDENCE)).otherwise("confidence"),
-    ).drop("alone", "is_group", "is_text")
+    ).drop("bare_text", "own_name", "is_own_text")
 
 
 def _holders(rows: pl.DataFrame) -> pl.DataFrame:
@@ -83,7 +86,7 @@ def _holders(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @cache
-def _text_alone() -> pl.Expr:
+def _bare_text() -> pl.Expr:
     """Return the text without words like FROM and TO."""
     return reduce(lambda left, word: left.str.strip_prefix(word), _PREFIXES, pl.col("clean_description"))
 
@@ -93,34 +96,34 @@ def _join_marks(rows: pl.DataFrame, own: pl.DataFrame, key: str) -> pl.DataFrame
 
 
 def _name_other_sides(rows: pl.DataFrame) -> pl.DataFrame:
-    """Where a text names somebody beside the customer, make that the counterparty and unmark `is_group`."""
+    """Where a text names somebody beside the customer, make that party the counterparty and clear `own_name`."""
     own = pl.col("counterparty_name").str.to_uppercase()
     parts = pl.col("clean_description").str.splitn(own, 2)
     both = (
         rows.with_row_index("row")
-        .filter(pl.col("is_group").is_not_null(), pl.col("is_text").is_null())
-        .select("row", "is_group", parts.struct.rename_fields(["before", "after"]).struct.unnest())
+        .filter(pl.col("own_name").is_not_null(), pl.col("is_own_text").is_null())
+        .select("row", "own_name", parts.struct.rename_fields(["before", "after"]).struct.unnest())
         .drop_nulls("after")
     )
     if both.is_empty():
         return rows
-    beside = both.select("row", "is_group", clean_description=pl.concat_str("before", "after", separator=" "))
+    beside = both.select("row", "own_name", clean_description=pl.concat_str("before", "after", separator=" "))
     read = beside.join(_read_parties(beside["clean_description"].unique()), on="clean_description", validate="m:1")
-    # A part of the customer's own name is no other name (JACARANDA LAWN & GARDEN).
-    is_part = pl.col("is_group").str.contains(pl.col("other_counterparty_name").str.to_uppercase(), literal=True)
-    named = read.filter(~is_part).drop("is_group", "clean_description")
+    # What is read may be a part of the customer's own name, not another one (JACARANDA LAWN & GARDEN).
+    is_part = pl.col("own_name").str.contains(pl.col("other_counterparty_name").str.to_uppercase(), literal=True)
+    named = read.filter(~is_part).drop("own_name", "clean_description")
     is_named = pl.col("other_counterparty_name").is_not_null()
     others = {name: pl.when(is_named).then(f"other_{name}").otherwise(name) for name in NAMED}
     changed = add_by_row(rows, named)
-    return changed.with_columns(is_group=pl.when(~is_named).then("is_group"), **others).drop(
+    return changed.with_columns(own_name=pl.when(~is_named).then("own_name"), **others).drop(
         f"other_{name}" for name in NAMED
     )
 
 
 def _read_parties(texts: pl.Series) -> pl.DataFrame:
-    """Return `clean_description` of the texts that name a party, and who it is: NAMED, each with `other_` before it.
+    """Return `clean_description` of the texts that name a party, and the columns of NAMED with the prefix `other_`.
 
-    A bank is no party, since it only passed the money on. Nor is a short word, which may be a bank's (ANZ).
+    A bank is no party, since it only passed the money on. A short name is left out, because it may be a bank's (ANZ).
     """
     nobody = dict.fromkeys(("listed_name", "listed_kind"), pl.lit(None, pl.String))
     read = name_counterparties(texts.to_frame().with_columns(text=texts, **nobody))
@@ -131,21 +134,25 @@ def _read_parties(texts: pl.Series) -> pl.DataFrame:
 
 
 def _own_groups(names: pl.DataFrame) -> pl.DataFrame:
-    """List the counterparty groups that are the customer: `customer_number`, `counterparty_group`, `is_group`: the name
-    in upper case.
+    """List the counterparty groups that are the customer: `customer_number`, `counterparty_group`, `own_name`.
+
+    `own_name`: the longest of the customer's names in the group, in upper case.
     """
     name = pl.col("name")
     business = pl.lit(business_groups(names["name"]))
     groups = pl.concat_list(slug(name), business, *(slug(name.str.head(width)) for width in FIELD_WIDTHS))
-    named = names.select("customer_number", counterparty_group=groups, is_group=name.str.to_uppercase())
-    longest = named.explode("counterparty_group").drop_nulls().sort(pl.col("is_group").str.len_chars(), "is_group")
+    named = names.select("customer_number", counterparty_group=groups, own_name=name.str.to_uppercase())
+    longest = named.explode("counterparty_group").drop_nulls().sort(pl.col("own_name").str.len_chars(), "own_name")
     return longest.unique(["customer_number", "counterparty_group"], keep="last")
 
 
 def _own_texts(names: pl.DataFrame) -> pl.DataFrame:
-    """List texts of the customer's name and at most a word for a transfer: `customer_number`, `alone`, `is_text`."""
+    """List texts of the customer's name and at most a word for a transfer.
+
+    Columns: `customer_number`, `bare_text`, `is_own_text` (always true).
+    """
     name = pl.col("name").str.to_uppercase().str.strip_chars()
     cuts = pl.concat_list(name, *(name.str.head(width).str.strip_chars_end() for width in FIELD_WIDTHS))
     cut = names.filter(name.str.len_chars() >= _NAME_FROM).select("customer_number", name=cuts).explode("name")
-    texts = cut.select("customer_number", alone=pl.concat_list(pl.col("name") + end for end in _SUFFIXES))
-    return texts.explode("alone").drop_nulls().unique().with_columns(is_text=pl.lit(value=True))
+    texts = cut.select("customer_number", bare_text=pl.concat_list(pl.col("name") + end for end in _SUFFIXES))
+    return texts.explode("bare_text").drop_nulls().unique().with_columns(is_own_text=pl.lit(value=True))

@@ -43,6 +43,7 @@ def list_closed_days(first: date, last: date) -> pl.Series:
 
 @cache
 def _closed_days() -> list[date]:
+    """Return all weekdays on which direct entry does not settle, in order."""
     settlement = business_days().filter(pl.col("calendar") == SETTLEMENT, pl.col("day").dt.weekday() <= 5)
     return settlement.filter(~pl.col("is_open"))["day"].to_list()
 

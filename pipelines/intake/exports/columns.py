@@ -22,8 +22,8 @@ from pipelines.intake.exports.values import (
     has_decimal_comma,
     has_decimal_point,
     is_day,
-    is_printed_amount,
     money,
+    resembles_amount,
 )
 from pipelines.intake.minus_signs import MINUSES
 
@@ -147,13 +147,13 @@ def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 class _Profile:
     """The filled cells of a column: their number, the shares of dates, amounts and accounts, and other features.
 
-    `printed`: the share of cells that are amounts or look like ones.
+    `amount_like`: the share of cells that are amounts, or look like amounts but can't be read.
     """
 
     filled: int
     dates: float
     amounts: float
-    printed: float
+    amount_like: float
     accounts: float
     has_decimals: bool
     has_signs: bool
@@ -170,7 +170,7 @@ def _profile(texts: pl.Series, *, decimal_comma: bool) -> _Profile:
     summary = texts.to_frame("text").select(
         dates=is_date.mean().fill_null(0),
         amounts=amount.is_not_null().mean().fill_null(0),
-        printed=(amount.is_not_null() | (~is_date & is_printed_amount(text))).mean().fill_null(0),
+        amount_like=(amount.is_not_null() | (~is_date & resembles_amount(text))).mean().fill_null(0),
         accounts=text.str.contains(_ACCOUNT).mean().fill_null(0),
         has_decimals=has_cents(text).any(),
         has_signs=(text.str.contains(rf"^[{MINUSES}+]") | amount.str.starts_with("-")).any(),
@@ -236,13 +236,14 @@ def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -
 
 
 def _require_readable_amounts(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -> None:
-    """Refuse a file whose heading names no amounts if a column has amounts that can't be read: otherwise the next
-    column, such as the balances, would be taken for them.
+    """Refuse a file whose heading names no amounts if a column has amounts that can't be read.
+
+    Otherwise another column, such as the balances, would be taken for the amounts.
     """
     if _has_role(roles, "amount"):
         return
     for name, profile in profiles.items():
-        if profile.printed >= 0.9 > profile.amounts and name not in roles.values():
+        if profile.amount_like >= 0.9 > profile.amounts and name not in roles.values():
             number = name.removeprefix("column_")
             raise refusal("NoColumn", f"has amounts in column {number} that can't be read: give the column a heading")
 

@@ -68,9 +68,10 @@ def decide_signs(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
 
 
 def _separate_credits(rows: pl.DataFrame) -> pl.DataFrame:
-    """Negate balances with CR of accounts whose other balances have no mark, if more balances then move by the amount.
+    """Negate the balances with CR of accounts whose other balances have no mark: those are owed, and CR is money held.
 
-    Such a balance is money held, and the others are owed. `separated`: whether the account has such balances.
+    It is done only if more balances then differ from the one before by their row's amount. `separated`: whether it was
+    done for the account.
     """
     balance, amount = exact(pl.col("balance")), exact(pl.col("amount"))
     is_credit = pl.col("printed_balance").str.contains(r"(?i)CR\s*$").fill_null(value=False)

@@ -137,8 +137,8 @@ def _digits(printed: pl.Expr, *, decimal_comma: bool) -> pl.Expr:
     return pl.when(printed.str.contains(_DOTTED)).then(printed.str.replace_all(",", "", literal=True))
 
 
-def is_printed_amount(text: pl.Expr) -> pl.Expr:
-    """Match texts that people see as an amount with cents, whether it can be read or not: `[12.00]`, `12.00 OD`."""
+def resembles_amount(text: pl.Expr) -> pl.Expr:
+    """Match texts that people take for an amount with cents, whether it can be read or not: `[12.00]`, `12.00 OD`."""
     return text.str.contains(rf"^\W{{0,4}}{_WITH_CENTS}\W{{0,2}}\p{{L}}{{0,6}}\W?$")
 
 

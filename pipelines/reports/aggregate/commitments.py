@@ -218,7 +218,7 @@ FACILITIES_TABLE = Table(
     name="Facilities",
     hierarchy="facility",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     meaning="Money that lenders paid out and money repaid to them, joined into the loans, advances and lines that they "
     "belong to, as far as the statements show. The amount remaining is an estimate.",
     keys=(Column("facilityId", "text", meaning="the facility"),),
@@ -306,7 +306,7 @@ DISHONOURS_TABLE = Table(
     name="Dishonoured payments",
     hierarchy="customer",
     type="time_series",
-    is_rare=True,
+    is_usually_empty=True,
     meaning="A row for each of the customer's payments that came back because it could not be met.",
     keys=(Column("transactionId", "text", meaning="the row that brought it back"),),
     details=(

@@ -70,7 +70,7 @@ REGULAR_INCOME = Table(
     name="Regular income",
     hierarchy="payer",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     meaning="Everyone who pays regularly into an account, however many payments are missing, and the probability of "
     "each kind of income. Takings that a processor passes on, cash, refunds, returned payments, interest, loans, "
     "owners' money and own transfers are left out.",

@@ -71,7 +71,7 @@ STATEMENTS = Table(
     name="Statements",
     hierarchy="account",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(STATEMENT_ID,),
     details=(
         ACCOUNT_ID,
@@ -180,7 +180,7 @@ DOCUMENTS = Table(
     name="What statements cover",
     hierarchy="account",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(ACCOUNT_ID,),
     details=(
         Column("statementCount", "count"),
@@ -220,7 +220,7 @@ SIGNALS = Table(
     name="Signs that a file may have been changed",
     hierarchy="account",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(STATEMENT_ID, Column("code", "text"), Column("page", "count"), Column("message", "text")),
     details=(ACCOUNT_ID, Column("fileName", "text"), Column("severity", "text")),
     listed=lambda facts: signals(facts).unique(

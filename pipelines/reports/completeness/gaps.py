@@ -185,7 +185,7 @@ GAPS = Table(
     name="Gaps",
     hierarchy="account",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(
         ACCOUNT_ID,
         Column("evidence", "text"),

@@ -129,7 +129,7 @@ BAS = Table(
     name="Sales declared for tax and revenue banked",
     hierarchy="customer",
     type="time_series",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(Column("quarter", "text"),),
     details=(
         Column("firstDate", "date"),

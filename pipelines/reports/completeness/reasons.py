@@ -80,7 +80,7 @@ class _Tables:
 def reasons(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Return one row per reason, in the order to report them: `customer_number` and REASONS.
 
-    `effect`: points that completenessScore would rise if this alone were resolved; null if that is unknown.
+    `effect`: by how many points completenessScore would rise if this alone were resolved; null if that is unknown.
 
     Args:
         tables: the rows of the report's tables and of EFFECTS, by the table's id.
@@ -91,7 +91,7 @@ def reasons(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     for table in _READ:
         for row in tables[table.id].iter_rows(named=True):
             by_customer[row[BY_CUSTOMER]][table.id].append(row)
-    found = list[tuple[object, ...]]()
+    rows = list[tuple[object, ...]]()
     for number in sorted(by_customer):
         counts = Counter[str]()
         for reason in _list_reasons(_Tables(by_customer[number])):
@@ -99,8 +99,8 @@ def reasons(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
             if counts[reason.code] <= MAX_OF_A_KIND:
                 gained = effect_of.get((number, reason.code, reason.subject), Decimal(0))
                 effect = None if reason.code in UNKNOWN else gained
-                found.append((number, PREFIX + reason.code, reason.subject, reason.message, reason.settled_by, effect))
-    return pl.DataFrame(found, schema=_DETAILS, orient="row")
+                rows.append((number, PREFIX + reason.code, reason.subject, reason.message, reason.settled_by, effect))
+    return pl.DataFrame(rows, schema=_DETAILS, orient="row")
 
 
 def _list_reasons(tables: _Tables) -> Iterator[Reason]:
@@ -120,15 +120,45 @@ def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
         )
     else:
         yield from _history_reasons(first, through, fresh["daysBehind"])
-    seen = tables.only(SUMMARY)["daysSeen"]
+    yield from _days_seen_reasons(tables.only(SUMMARY)["daysSeen"])
+    yield from _quality_reasons(quality)
+    if (transfers["oneSidedShare"] or 0) > Decimal(MUCH_ONE_SIDED):
+        yield Reason(
+            "OneSidedTransfers",
+            f"{percent(transfers['oneSidedShare'])} of the money moved went to or from own accounts that were not "
+            "supplied.",
+            "supply the accounts on the other side",
+        )
+
+
+def _history_reasons(first: date, through: date, days_behind: int) -> Iterator[Reason]:
+    if days_behind > STALE_AFTER:
+        yield Reason(
+            "Stale",
+            f"The last row is {days_behind} days old.",
+            f"supply all accounts from {day(through + timedelta(days=1))}",
+        )
+    history = (through - first).days + 1
+    if history < SHORT_HISTORY:
+        yield Reason(
+            "ShortHistory",
+            f"The history covers only {quantity(history, 'day')}.",
+            f"supply all accounts from {day(through - timedelta(days=SHORT_HISTORY - 1))}",
+        )
+
+
+def _days_seen_reasons(seen: int) -> Iterator[Reason]:
     if 0 < seen < YEAR:
-        days = f"of the last {YEAR} days"
+        verb = "is" if seen == 1 else "are"
         unseen = "on the other day" if seen == YEAR - 1 else f"on the other {YEAR - seen} days"
         yield Reason(
             "FewDaysSeen",
-            f"Only {quantity(seen, f'{days} is seen', f'{days} are seen')}.",
+            f"Only {seen} of the last {YEAR} days {verb} seen.",
             f"supply the accounts that were in use {unseen}",
         )
+
+
+def _quality_reasons(quality: _Row) -> Iterator[Reason]:
     count, with_balance = quality["transactionCount"], quality["rowsWithBalance"]
     if with_balance == 0 < count:
         yield Reason("NoBalances", "No row has a balance, so a missing row can't be noticed.", _ADD_BALANCES)
@@ -156,29 +186,6 @@ def _customer_reasons(tables: _Tables) -> Iterator[Reason]:
             f"{percent(quality['uncategorisedShare'])} of the money moved is uncategorised.",
             "correct the categories of the largest uncategorised transactions",
         )
-    if (transfers["oneSidedShare"] or 0) > Decimal(MUCH_ONE_SIDED):
-        yield Reason(
-            "OneSidedTransfers",
-            f"{percent(transfers['oneSidedShare'])} of the money moved went to or from own accounts that were not "
-            "supplied.",
-            "supply the accounts on the other side",
-        )
-
-
-def _history_reasons(first: date, through: date, days_behind: int) -> Iterator[Reason]:
-    if days_behind > STALE_AFTER:
-        yield Reason(
-            "Stale",
-            f"The last row is {days_behind} days old.",
-            f"supply all accounts from {day(through + timedelta(days=1))}",
-        )
-    history = (through - first).days + 1
-    if history < SHORT_HISTORY:
-        yield Reason(
-            "ShortHistory",
-            f"The history covers only {quantity(history, 'day')}.",
-            f"supply all accounts from {day(through - timedelta(days=SHORT_HISTORY - 1))}",
-        )
 
 
 def _unidentified_account_reasons(tables: _Tables) -> Iterator[Reason]:
@@ -193,7 +200,10 @@ def _unidentified_account_reasons(tables: _Tables) -> Iterator[Reason]:
 
 
 def _ended_account_reasons(tables: _Tables) -> Iterator[Reason]:
-    """Yield accounts that stop while others go on: windows end with the last row of all, so only this shows it."""
+    """Yield a reason for each account that stops while others go on.
+
+    Nothing else shows it, because periods end with the last row of all accounts.
+    """
     through = tables.only(FRESHNESS)["dataThrough"]
     for account in sorted(tables.rows(ACCOUNTS), key=lambda row: (row["lastDate"], row["accountId"])):
         silent = (through - account["lastDate"]).days
@@ -240,7 +250,7 @@ def _repeated_submission_reasons(tables: _Tables) -> Iterator[Reason]:
         )
 
 
-# Reasons about files that can't be relied on as they are; each is a reason to check the file.
+# Reasons to check the file of a statement
 
 
 def _unreconciled_statement_reasons(tables: _Tables) -> Iterator[Reason]:
@@ -299,7 +309,8 @@ def _nulls_first(value: Any) -> tuple[bool, Any]:
 
 
 _AGAIN = "supply {} again from {} to {}"
-# By kind of evidence: a reason's code, its message about an account with a number of gaps, and what would resolve it.
+# By kind of evidence: a reason's code; its message, for an account's name and its number of gaps; and what would
+# resolve it, for the account's name and the first and the last day.
 _GAPS = {
     "balance_break": (
         "BalanceBreaks",
@@ -338,33 +349,36 @@ def _gap_reasons(tables: _Tables) -> Iterator[Reason]:
         is_minor = gap["evidence"] == "balance_break" and gap["likely"] in ("rounding", "ordering")
         gaps[gap["likely"] if is_minor else gap["evidence"]][gap["accountId"]].append(gap)
     for kind, (code, message, settled_by) in _GAPS.items():
-        for account_id, found in sorted(gaps[kind].items(), key=lambda each: (-len(each[1]), each[0])):
+        for account_id, of_account in sorted(gaps[kind].items(), key=lambda each: (-len(each[1]), each[0])):
             label = tables.label(account_id)
-            begins, ends = min(gap["lastSeen"] for gap in found), max(gap["nextSeen"] for gap in found)
+            begins, ends = min(gap["lastSeen"] for gap in of_account), max(gap["nextSeen"] for gap in of_account)
             yield Reason(
-                code, message.format(label, len(found)), settled_by.format(label, day(begins), day(ends)), account_id
+                code,
+                message.format(label, len(of_account)),
+                settled_by.format(label, day(begins), day(ends)),
+                account_id,
             )
 
 
 def _mention_reasons(tables: _Tables) -> Iterator[Reason]:
-    for mentioned in sorted(tables.rows(MENTIONED), key=lambda row: (-_moved(row), _mention(row))):
+    for mentioned in sorted(tables.rows(MENTIONED), key=lambda row: (-_total_moved(row), _name_mention(row))):
         number = mentioned["maskedNumber"]
         account = f"the account called {mentioned['name']}" if number is None else f"account ending {number[2:]}"
         mentions = quantity(mentioned["transferCount"], "transfer mentions", "transfers mention")
         yield Reason(
             "MentionedAccount",
-            f"{mentions} {account}, which wasn't supplied: {money(_moved(mentioned))} in all.",
+            f"{mentions} {account}, which wasn't supplied: {money(_total_moved(mentioned))} in all.",
             f"supply {account} from {day(mentioned['firstDate'])}",
-            _mention(mentioned),
+            _name_mention(mentioned),
         )
 
 
-def _moved(mentioned: _Row) -> Decimal:
+def _total_moved(mentioned: _Row) -> Decimal:
     total: Decimal = mentioned["totalIn"] + mentioned["totalOut"]
     return total
 
 
-def _mention(mentioned: _Row) -> str:
+def _name_mention(mentioned: _Row) -> str:
     text: str = mentioned["name"] if mentioned["maskedNumber"] is None else mentioned["maskedNumber"]
     return text
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from pipelines.pages.wording import FORMATS, plain, score, shorten, spell_out, write_reading
+from pipelines.pages.wording import FORMAT_OF_UNIT, plain, score, shorten, spell_out, write_reading
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
 
@@ -26,7 +26,7 @@ def driver_name(driver: Fields) -> str:
 def reading_in_words(driver: Fields, name: str = "reading") -> str:
     """Write a driver's reading, or another of its members, as decisions do: `92.5 days`, `31.25 %`, `0.5 per month`."""
     unit, _, each = (driver.text("unit") or "").partition("per ")
-    if unit in FORMATS and (number := driver.number(name)) is not None:
+    if unit in FORMAT_OF_UNIT and (number := driver.number(name)) is not None:
         return write_reading(number, unit)
     return " ".join(filter(None, (figure(driver.raw(name), unit.strip()), f"per {each}" if each else "")))
 

@@ -54,18 +54,19 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     """
     seen = without_findings(facts)
     if seen is None:
-        parts = _parts(facts, facts)
+        parts = _report_portfolios(facts, facts)
     else:
-        parts = [*_parts(facts, facts, frozenset(seen.customers[BY_CUSTOMER])), *_parts(seen, facts)]
-    opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
+        changed = frozenset(seen.customers[BY_CUSTOMER])
+        parts = [*_report_portfolios(facts, facts, changed), *_report_portfolios(seen, facts)]
+    unclosed = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled_section(facts, [each for _, shares in parts for each in shares])
-    return join_pieces(facts.customers, [opened, ",", *integrity_section(facts), *shares, "}"])
+    return join_pieces(facts.customers, [unclosed, ",", *integrity_section(facts), *shares, "}"])
 
 
-def _parts(
+def _report_portfolios(
     facts: Facts, all_facts: Facts, without: frozenset[int] = frozenset()
 ) -> list[tuple[pl.DataFrame, list[pl.DataFrame]]]:
-    """Return the parts of each portfolio (`_report_portfolio`), without some customers."""
+    """Return `_report_portfolio` of each portfolio; `without`: customers that are left out."""
     known = evidence(facts)
     return [
         _report_portfolio(
@@ -109,16 +110,16 @@ def _report_portfolio(
         drivers(listed, portfolio),
         sensitivity(scored, scorecard),
         events_member(all_facts),
-        error_codes(scored, scorecard.calibration, portfolio.expected),
+        error_codes(scored, scorecard.calibration, expected),
     )
     reports = reduce(_add_list, lists, scored.lazy()).pipe(_as_report, scorecard)
     return reports, share_lines(facts, scored, scorecard)
 
 
-def _add_list(scored: pl.LazyFrame, lists: pl.DataFrame) -> pl.LazyFrame:
-    """Add a list of structs by customer; where there is none, it is empty."""
-    name = lists.columns[-1]
-    joined = scored.join(lists.lazy(), on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+def _add_list(scored: pl.LazyFrame, listed: pl.DataFrame) -> pl.LazyFrame:
+    """Add the last column of `listed`, a list of structs by customer; it is empty where a customer has none."""
+    name = listed.columns[-1]
+    joined = scored.join(listed.lazy(), on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
     return joined.with_columns(pl.col(name).fill_null([]))
 
 

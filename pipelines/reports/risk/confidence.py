@@ -116,6 +116,7 @@ def limit(share: pl.Expr) -> pl.Expr:
 
 
 def confidence_rating() -> pl.Expr:
+    """Return the name of the band of `pdConfidenceScore`: high, medium or low."""
     return name_band(pl.col("pdConfidenceScore"), CONFIDENCE, "low")
 
 
@@ -151,7 +152,7 @@ def _list_errors(row: Mapping[str, Any], calibration: Calibration, expected: Exp
     if row["data_through"] is None:
         yield "NoTransactions", "There are no posted transactions."
     else:
-        yield from _list_gaps(row, expected)
+        yield from _list_missing_data(row, expected)
     if EVIDENCE in row["limitedBy"]:
         share = percent(row["covered"])
         yield "EvidenceMissing", f"Only {share} of the expected evidence was supplied: no better rating is possible."
@@ -159,8 +160,8 @@ def _list_errors(row: Mapping[str, Any], calibration: Calibration, expected: Exp
         yield "StaleData", f"The last row is {row['days_behind']:.0f} days old."
 
 
-def _list_gaps(row: Mapping[str, Any], expected: Expected) -> Iterator[tuple[str, str]]:
-    """Yield what is missing of a customer with rows."""
+def _list_missing_data(row: Mapping[str, Any], expected: Expected) -> Iterator[tuple[str, str]]:
+    """Yield code and message of what is missing from the data of a customer with rows."""
     months = row["months_of_history"] or 0
     if months < SHORT_HISTORY:
         history = quantity(int(months), "month")

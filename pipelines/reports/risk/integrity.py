@@ -40,7 +40,7 @@ def _left_out(facts: Facts) -> pl.LazyFrame:
     return rows.join(ages, on="transaction_id", how="left", validate="m:1").filter(pl.col("age") < WINDOW)
 
 
-def _reasons(facts: Facts) -> pl.LazyFrame:
+def _excluding_findings(facts: Facts) -> pl.LazyFrame:
     found = _left_out(facts).select(BY_CUSTOMER, "finding").unique()
     return found.join(_descriptions().lazy().select("finding", "name"), on="finding", how="left", validate="m:1")
 
@@ -110,10 +110,10 @@ EXCLUDED = Table(
     name="What true revenue leaves out, and why",
     hierarchy="finding",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(Column("finding", "text"),),
     details=(Column("name", "text"),),
-    listed=_reasons,
+    listed=_excluding_findings,
     sources=(Source(_left_out, (Total("amount", "AUD", pl.col("left_out")), Total("rows", "count", pl.lit(1)))),),
     order=("finding",),
 )
@@ -122,7 +122,7 @@ FINDINGS = Table(
     name="Findings",
     hierarchy="finding",
     type="summary",
-    is_rare=True,
+    is_usually_empty=True,
     keys=(Column("finding", "text"), Column("about", "text")),
     details=(
         *(Column("key", "text"), Column("name", "text"), Column("sentence", "text")),

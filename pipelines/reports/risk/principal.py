@@ -31,9 +31,9 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
         scored: from `rating.add_rating`.
         listed: from `drivers.by_driver`.
     """
-    every = [_limits(scored.lazy()), _lost_points(listed.lazy())]
+    candidates = [_limits(scored.lazy()), _lost_points(listed.lazy())]
     largest = (
-        pl.concat(every, how="diagonal")
+        pl.concat(candidates, how="diagonal")
         .filter(pl.col("lost") > 0)
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place")
         .group_by(BY_CUSTOMER, maintain_order=True)
@@ -47,7 +47,7 @@ def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFram
 
 
 def _limits(scored: pl.LazyFrame) -> pl.LazyFrame:
-    """Return what limits the rating: events, and too little evidence."""
+    """Return what limits the rating: events, and too little evidence. `place` is 0; `lost` only has to be positive."""
     limits = scored.select(BY_CUSTOMER, coverage=pl.col("covered").cast(COVERAGE), code="limitedBy")
     return limits.explode("code").drop_nulls("code").with_columns(place=pl.lit(0), lost=pl.lit(1.0))
 
@@ -60,7 +60,10 @@ def _describe_limit(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _lost_points(listed: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the points that a driver `lost`, and whether its reading (`is_adverse`) or missing evidence lost more."""
+    """Return the points that a driver `lost`, and whether its reading (`is_adverse`) or missing evidence lost more.
+
+    `place`: the driver's number, from 1. `seen`: its coverage, or 0 if it has no reading.
+    """
     coverage, most, points = (pl.col(name).cast(pl.Float64) for name in ("coverage", "most", "points"))
     seen = pl.col("seen")
     return listed.with_columns(seen=pl.when(pl.col("reading").is_null()).then(0).otherwise(coverage)).select(

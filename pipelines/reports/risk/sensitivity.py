@@ -143,8 +143,8 @@ def _is_possible(features: tuple[Feature, ...]) -> pl.Expr:
         _STACKED: (service == 0) & (new == 0) & (to > 0),
     }
     numbers = {feature.metric: number for number, feature in enumerate(features)}
-    found = [(pl.col("feature") == numbers[slug]) & each for slug, each in impossible.items() if slug in numbers]
-    return ~pl.any_horizontal(pl.lit(value=False), *found).fill_null(value=False)
+    excluded = [(pl.col("feature") == numbers[slug]) & each for slug, each in impossible.items() if slug in numbers]
+    return ~pl.any_horizontal(pl.lit(value=False), *excluded).fill_null(value=False)
 
 
 @lru_cache(maxsize=100)

@@ -105,7 +105,7 @@ def test_a_long_table_shows_some_rows_and_counts_the_others() -> None:
     assert first.size == last.size == "400 rows shown; 1,100 more are in the JSON"
 
 
-def test_tables_that_an_upright_page_would_cut_off_are_wide() -> None:
+def test_tables_that_a_portrait_page_would_cut_off_are_wide() -> None:
     columns = [f"Money in {nth}" for nth in range(11)]
     narrow, wide = (Grid.of("Table", number_columns(*columns), [["$9.00"] * 10 + [last]]) for last in ("–", "9" * 70))
     assert (narrow.is_wide, wide.is_wide) == (False, True)

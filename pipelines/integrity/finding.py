@@ -47,7 +47,7 @@ _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts]
     "texts_blanked": (texts.odd_texts, texts.blanked_texts),
     "texts_reworded": (texts.odd_texts, texts.reworded_texts),
     "instalments_reworded": (instalments.odd_bills, instalments.reworded_instalments),
-    "receipts_moved": (moved.moved_receipts, moved.receipts_moved),
+    "receipts_moved": (moved.moved_receipts, moved.moved_receipt_rows),
 }
 # One row per transaction of a finding. A transaction may be in several findings.
 ROWS = pl.Schema(
@@ -87,7 +87,7 @@ _DETECTED = pl.Schema(
         "cents": pl.Int64(),
     }
 )
-# Creating an empty frame takes longer than many a query of a few rows.
+# Made once, because making an empty frame takes longer than many queries of a few rows.
 _NO_ROWS, _NO_FINDINGS, _NONE_DETECTED = (each.to_frame() for each in (_KEYED_ROWS, FINDINGS, _DETECTED))
 
 
@@ -220,12 +220,12 @@ def _detect(facts: Facts, codes: Sequence[str]) -> pl.DataFrame:
     """Run the detectors of these findings that have something to read, and return their rows (schema _DETECTED), each
     once.
     """
-    each = list[pl.LazyFrame]()
+    detected = list[pl.LazyFrame]()
     for code in codes:
         read, detect = _DETECTORS[code]
         if not facts.cached(read).is_empty():
-            each.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))
-    if not each:
+            detected.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))
+    if not detected:
         return _NONE_DETECTED
     keys = [*_FINDING, "transaction_id"]
-    return pl.concat(each).unique(keys, keep="first", maintain_order=True).pipe(collect)
+    return pl.concat(detected).unique(keys, keep="first", maintain_order=True).pipe(collect)

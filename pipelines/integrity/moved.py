@@ -59,7 +59,7 @@ def moved_receipts(facts: Facts) -> pl.DataFrame:
     return pl.concat(found).unique("transaction_id", keep="first", maintain_order=True).pipe(collect)
 
 
-def receipts_moved(facts: Facts) -> pl.LazyFrame:
+def moved_receipt_rows(facts: Facts) -> pl.LazyFrame:
     """Return the rows of `moved_receipts`."""
     found = facts.cached(moved_receipts).lazy()
     return found.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents="size")

@@ -2,8 +2,8 @@
 
 Only rows whose category comes from a correction, a client's rule, a list or a phrase count: the learned model alone
 never caps a rating. For some customers such rows are ordinary business (`Role`). A role is recognised from several
-other rows, so that neither a single row nor a further adverse one excuses those before it. Debts
-of workers are the one exception: only that an employer pays them on every pay day distinguishes them from its own.
+other rows, so that neither a single row nor a further adverse one excuses those before it. Debts of workers are the one
+exception: only their payment on every pay day distinguishes them from the employer's own debts.
 
 A row counts for `days` days. They are counted up to the customer's last row of a category that no event reads, so that
 a later sign of trouble doesn't let an earlier one expire.
@@ -149,14 +149,14 @@ def _by_lender(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     is_last, size = pl.struct(lender).is_last_distinct(), -pl.col("amount").cast(pl.Float64)
     is_repayment = pl.col("category_group") == "debt_service"
     usual, many = size.filter(is_repayment).median().over(lender), is_repayment.sum().over(lender) > PAYMENTS_BEFORE
-    # A fee or a collector after that shows that something is still owed.
+    # Only the last row of a lender can be a payout: a fee or a collector after it shows that something is still owed.
     payouts = lent.filter(is_last & is_repayment & many & (size >= PAID_OUT * usual))
     rest = lent if payouts.is_empty() else lent.join(_refinanced(payouts, facts), on=lender, how="anti")
     return rest.sort(BY_CUSTOMER, "date", "transaction_id").with_columns(counts=is_last)
 
 
 def _refinanced(payouts: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Return the payouts for which another lender's money came shortly before: enough for all that it may have paid."""
+    """Return the payouts before which another lender's money came: at least as much as all payouts that followed it."""
     funds = facts.rows.select(_READ).filter(
         pl.col("category_group") == "debt_inflow", pl.col("category") != "director_loan_in", _is_sure()
     )
@@ -196,9 +196,9 @@ def _leave_out_clients(rows: pl.DataFrame, received: pl.DataFrame, party: list[s
 
 
 def _leave_out_trade_or_sales(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Also leave out payments of customers with sales whose texts say the same, but for a slip.
+    """Also leave out rows of customers with sales if their text has a mistyped phrase of sales.
 
-    Sales are payments that the texts of `insolvency` exclude.
+    Sales are rows that the texts of `insolvency` exclude by their phrases `unless`.
     """
     event, paid = definitions()["insolvency"], facts.cached(_searched_rows)
     sales = paid.filter(_is_sure(), is_met(event.where), ~_is_worded(event.texts))
@@ -209,8 +209,8 @@ def _leave_out_trade_or_sales(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 def _find_mistyped(rows: pl.DataFrame, phrases: tuple[str, ...]) -> pl.DataFrame:
     """Return the rows whose text has one of these phrases with one slip, if it is long enough to be recognised.
 
-    A slip is a letter that is missing, doubled, wrong or in its neighbour's place: without one character each, the
-    phrase and the words are equal.
+    A slip is a letter that is missing, doubled, wrong or in its neighbour's place: phrase and words are equal if at
+    most one character is left out of each.
     """
     if rows.is_empty():  # true for most customers
         return rows

@@ -8,9 +8,13 @@ from pydantic import Field
 from api.core.schemas.common import Counts, NoteView, View
 from api.core.schemas.jobs import JobView
 
+_FILE_NAME = "As sent, without control characters, and with card and tax file numbers masked."
+
 
 class UploadedFileView(View):
-    file_name: str = Field(description="As sent, without control characters, and card and tax file numbers masked.")
+    file_name: str = Field(
+        description="As sent, without control characters, and with card and tax file numbers masked."
+    )
     job_ids: Sequence[UUID] = Field(description="The jobs with its rows: one for each account of an export.")
     refused: NoteView | None = Field(description="Why it can't be read.")
 

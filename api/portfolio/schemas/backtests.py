@@ -39,7 +39,7 @@ Value = Annotated[Any, WithJsonSchema({"anyOf": list(VALUE_SCHEMAS)})]
 Share = Annotated[Decimal, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
 _version = number(1, MAX_VERSIONS)
-_BEFORE, _AFTER = "By what the version is compared with.", "By the tested version."
+_BEFORE, _AFTER = "By `against`, which the tested version is compared with.", "By the tested version."
 
 
 def _against(given: Any) -> int | str:

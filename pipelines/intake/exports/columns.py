@@ -225,9 +225,7 @@ def _currency_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile]) -> st
 
 
 def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -> list[str]:
-    """Return the columns of amounts: those with decimals or signs if there are any, because cheque numbers have
-    neither.
-    """
+    """Return the columns of amounts. If any have decimals or signs, return only these: cheque numbers have neither."""
     numbers = {
         name: profile for name, profile in profiles.items() if profile.amounts >= 0.9 and name not in roles.values()
     }

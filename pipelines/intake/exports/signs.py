@@ -93,6 +93,7 @@ def balance_steps(direction: int) -> pl.Expr:
 
 
 def negated_where(condition: pl.Expr) -> pl.Expr:
+    """Return `amount`, negated where the condition is true and the amount can be read."""
     is_amount = exact(pl.col("amount")).is_not_null()
     return pl.when(condition & is_amount).then(negate(pl.col("amount"))).otherwise("amount")
 
@@ -214,7 +215,12 @@ def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sign_by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: bool) -> Signed:
-    """Sign each account's amounts by balances, else by the account's type and words, else with a minus as money out."""
+    """Sign each account's amounts by balances, else by the account's type and words, else with a minus as money out.
+
+    Args:
+        notes: of `_sign_by_movement`.
+        sign_is_open: `_sign_by_movement` left a sign unproved.
+    """
     judged = rows.pipe(_add_evidence)
     holds, mirrored, owed, charged = (pl.col(name) for name in ("holds", "mirrored", "owed", "charged"))
     as_card = charged | (pl.col("owing") & (pl.col("positive") > pl.col("negative")))
@@ -234,10 +240,10 @@ def _sign_by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: 
     shown = stated.filter("asked_for")
     are_proved = shown["proved"].all() and not shown.is_empty() and not sign_is_open
     signs = Signs.PROVED if are_proved else Signs.ASSUMED
-    return _balances_as_held(read, pl.col("owed_balance"), signs, (*notes, *_notes_of(shown, unsigned=unsigned)))
+    return _balances_as_held(read, pl.col("owed_balance"), signs, (*notes, *_write_notes(shown, unsigned=unsigned)))
 
 
-def _notes_of(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
+def _write_notes(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
     turned = stated.filter("turned")
     if not turned.filter("proved").is_empty():
         yield "Balances prove that amounts without a minus are money out."
@@ -250,7 +256,9 @@ def _notes_of(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
 
 def _balances_as_held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
     """Negate balances that are amounts owed. An account that has them is a card, unless another type is stated."""
-    mostly_held = pl.col("separated") & (pl.col("in_debit") > pl.col("in_credit"))  # those with CR are negated
+    mostly_held = pl.col("separated") & (
+        pl.col("in_debit") > pl.col("in_credit")
+    )  # `_separate_credits` negated those with CR
     is_card = (is_owed & ~mostly_held) | (pl.col("turned") & pl.col("owing"))
     account_type = pl.when(is_card).then(pl.when("owing").then("known_type").otherwise(pl.lit("credit_card")))
     judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))

@@ -12,9 +12,7 @@ _FILE_NAME = "As sent, without control characters, and with card and tax file nu
 
 
 class UploadedFileView(View):
-    file_name: str = Field(
-        description="As sent, without control characters, and with card and tax file numbers masked."
-    )
+    file_name: str = Field(description=_FILE_NAME)
     job_ids: Sequence[UUID] = Field(description="The jobs with its rows: one for each account of an export.")
     refused: NoteView | None = Field(description="Why it can't be read.")
 
@@ -30,9 +28,7 @@ class SubmittedFileView(View):
     """A file of a submission of PDF statements."""
 
     file_id: UUID
-    file_name: str = Field(
-        description="As sent, without control characters, and with card and tax file numbers masked."
-    )
+    file_name: str = Field(description=_FILE_NAME)
     position: int = Field(description="Among the submission's files, from 1; warnings of the job refer to it.")
     pages: int | None = Field(description="Null until the file has been read.")
     repeats: UUID | None = Field(description="An identical file that was read before; this one was not read again.")

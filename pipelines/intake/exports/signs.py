@@ -256,9 +256,8 @@ def _write_notes(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
 
 def _balances_as_held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
     """Negate balances that are amounts owed. An account that has them is a card, unless another type is stated."""
-    mostly_held = pl.col("separated") & (
-        pl.col("in_debit") > pl.col("in_credit")
-    )  # `_separate_credits` negated those with CR
+    # The balances below zero are those with CR, which `_separate_credits` negated: money held.
+    mostly_held = pl.col("separated") & (pl.col("in_debit") > pl.col("in_credit"))
     is_card = (is_owed & ~mostly_held) | (pl.col("turned") & pl.col("owing"))
     account_type = pl.when(is_card).then(pl.when("owing").then("known_type").otherwise(pl.lit("credit_card")))
     judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))

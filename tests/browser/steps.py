@@ -21,7 +21,7 @@ def approve(person: Person, words: str) -> None:
     person.follow_link("Approvals")
     request = person.page.locator("article", has_text=words)
     person.follow(request.get_by_role("button", name="Approve"))
-    person.expect_status("Approved.")
+    person.expect_status("The request is approved")
 
 
 def save_draft(person: Person, name: str) -> None:

@@ -368,7 +368,9 @@ def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> 
     between = datetime.now(UTC)
     extract(lender.store, Shelf(june=JUNE))
     lender.end_all()
-    rows = pl.DataFrame(lender.rows(), infer_schema_length=None).select("since_seq", "superseded_seq", "description")
+    rows = pl.DataFrame(lender.rows(), infer_schema_length=None).select(
+        "since_seq", "superseded_seq", "retracted_seq", "description"
+    )
     with lender.store.db.reading() as r:
         before = jobs.find_last_received(r, lender.customer, between)
         after = jobs.find_last_received(r, lender.customer, datetime.now(UTC))

@@ -19,6 +19,7 @@ MIN_SUMS = 5  # different sums of a day's receipts that both accounts have; our 
 _DAY = pl.col("date")
 _PAIR = ("account_id", "account_id_original")
 _SAME_DAY = (BY_CUSTOMER, "date", "is_receipt", "rows", "moved")
+_DAY_OF_ACCOUNT = (*BY_ACCOUNT, "date", "is_receipt")
 _SUBMISSION = (*BY_ACCOUNT, "received_seq")
 
 
@@ -111,35 +112,32 @@ def repeated_rows(facts: Facts) -> pl.LazyFrame:
     same sum. Receipts and payments of a day are compared separately.
     """
     own = facts.rows.lazy().with_columns(is_receipt=pl.col("amount") > 0)
-    by_account, by_submission = _same_days_of_accounts(facts), _same_days_of_submissions(facts)
-    repeated = [
-        own.join(same, on=same.collect_schema().names(), how="semi").select("transaction_id")
-        for same in (by_account, by_submission)
-    ]
+    of_accounts = own.join(_same_days_of_accounts(facts), on=_DAY_OF_ACCOUNT, how="semi")
+    of_submissions = own.join(_same_days_of_submissions(facts), on=[*_DAY_OF_ACCOUNT, "received_seq"], how="semi")
+    repeated = pl.concat(each.select("transaction_id") for each in (of_accounts, of_submissions))
     number = facts.accounts.lazy().select(*BY_ACCOUNT, about=mask_account_number(pl.col("account_number")))
     return (
-        own.join(pl.concat(repeated), on="transaction_id", how="semi", maintain_order="left")
+        own.join(repeated, on="transaction_id", how="semi", maintain_order="left")
         .join(number, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
         .select(BY_CUSTOMER, "transaction_id", "about", cents=CENTS)
     )
 
 
 def _same_days_of_accounts(facts: Facts) -> pl.LazyFrame:
-    """Return BY_ACCOUNT, `date`, `is_receipt`: days on which a repeating account equals its original."""
+    """Return _DAY_OF_ACCOUNT of the days on which a repeating account equals its original."""
     repeated = facts.cached(repeated_accounts).lazy()
     days = _days(facts.rows.lazy())
     originals = days.join(repeated, left_on=BY_ACCOUNT, right_on=(BY_CUSTOMER, "original"), suffix="_repeated")
     same = originals.select(*_SAME_DAY, account_id="account_id_repeated")
-    return days.join(same, on=(*_SAME_DAY, "account_id"), how="semi").select(*BY_ACCOUNT, "date", "is_receipt")
+    return days.join(same, on=(*_SAME_DAY, "account_id"), how="semi").select(_DAY_OF_ACCOUNT)
 
 
 def _same_days_of_submissions(facts: Facts) -> pl.LazyFrame:
-    """Return BY_ACCOUNT, `received_seq`, `date`, `is_receipt`: days on which a repeating submission equals all others.
+    """Return _DAY_OF_ACCOUNT and `received_seq` of the days on which a repeating submission equals all others.
 
     If two submissions repeat each other on a day, the first one's rows stay.
     """
     repeated = facts.cached(repeated_submissions).lazy()
-    day = (*BY_ACCOUNT, "date", "is_receipt")
     own = facts.rows.lazy().join(repeated, on=BY_ACCOUNT, how="semi")
     repeats = repeated.with_columns(repeats=pl.lit(value=True))
     days = (
@@ -147,9 +145,9 @@ def _same_days_of_submissions(facts: Facts) -> pl.LazyFrame:
         .join(repeats, on=_SUBMISSION, how="left", validate="m:1")
         .with_columns(repeats=pl.col("repeats").fill_null(value=False) & _equals_others())
     )
-    is_first = pl.col("received_seq") == pl.col("received_seq").min().over(day)
-    is_mutual = pl.col("repeats").sum().over(day) > 1
-    return days.filter(pl.col("repeats") & ~(is_first & is_mutual)).select(*_SUBMISSION, "date", "is_receipt")
+    is_first = pl.col("received_seq") == pl.col("received_seq").min().over(_DAY_OF_ACCOUNT)
+    is_mutual = pl.col("repeats").sum().over(_DAY_OF_ACCOUNT) > 1
+    return days.filter(pl.col("repeats") & ~(is_first & is_mutual)).select(*_DAY_OF_ACCOUNT, "received_seq")
 
 
 def merge_repeated_accounts(facts: Facts, repeated: pl.DataFrame) -> Facts:
@@ -200,9 +198,8 @@ def _days(rows: pl.LazyFrame, source: Sequence[str] = BY_ACCOUNT) -> pl.LazyFram
 
 def _equals_others() -> pl.Expr:
     """Match days (`_days`) of a submission that equal those of all others of its account together, in rows and sum."""
-    day = (*BY_ACCOUNT, "date", "is_receipt")
     rows, moved = pl.col("rows"), pl.col("moved")
-    return (2 * rows == rows.sum().over(day)) & (2 * moved == moved.sum().over(day))
+    return (2 * rows == rows.sum().over(_DAY_OF_ACCOUNT)) & (2 * moved == moved.sum().over(_DAY_OF_ACCOUNT))
 
 
 def _has_fewer_rows() -> pl.Expr:

@@ -630,7 +630,9 @@ def _larger_part(rows: str, share: pl.Expr) -> pl.Expr:
 
 def _reliance(is_mention: pl.Expr) -> pl.Expr:
     """Return what an unsupplied account paid in or received, as a share of what others did; the larger of the two."""
-    amount, between_supplied = pl.col("amount").cast(pl.Float64), pl.col("is_transfer").fill_null(value=False)
+    # Cents: a sum of floats depends on the order of the rows.
+    amount = pl.col("amount").to_physical().cast(pl.Int64)
+    between_supplied = pl.col("is_transfer").fill_null(value=False)
     shares = list[pl.Expr]()
     for size in (amount.clip(lower_bound=0), (-amount).clip(lower_bound=0)):
         by_it, by_others = size.filter(is_mention).sum(), size.filter(~is_mention, ~between_supplied).sum()

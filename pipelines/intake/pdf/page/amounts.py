@@ -37,6 +37,7 @@ _AMOUNT = re.compile(
 # Words that could be part of one amount. A currency's code and a mark may stand alone.
 _PART = re.compile(rf"(?:{SYMBOL}|[{MINUSES}\w$,.()+])+[*#^†]?")
 _SPACED = re.compile(rf"^(?=.*[0-9])[{MINUSES}($+]*[0-9]{{1,3}}(?: [0-9]{{3}})+\.[0-9]{{2}}")
+NEGATIVE_MARKS = ("-", "()")  # marks (`Money.mark`) whose meaning depends on the column
 _MARKS = {"CR": 1, "C": 1, "DR": -1, "D": -1, "OD": -1, "+": 1, "-": -1, "()": -1}
 # Distances as shares of the characters' size; our judgement.
 _JOINED = 0.75  # parts of one amount are closer

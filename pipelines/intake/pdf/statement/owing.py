@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from pipelines.intake.minus_signs import MINUSES
-from pipelines.intake.pdf.page.amounts import Printed, amounts_of
+from pipelines.intake.pdf.page.amounts import NEGATIVE_MARKS, Printed, amounts_of
 from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.labels import is_row
 from pipelines.intake.pdf.page.page import Line
@@ -34,7 +34,6 @@ _OUT = re.compile(
 # Money out if the row has a minus. Without one, it may also be a business's takings, or an advance that a lender pays.
 _OUT_IF_MARKED = re.compile(r"\beftpos\b|\batm\b|\bcash advance\b|\bfees?\b|\bcharges?\b", re.IGNORECASE)
 _TAKEN = re.compile(r"\bsettlements?\b|\bdeposits?\b|\bmerchant\b|\btakings\b|\bpurchase order\b", re.IGNORECASE)
-_NEGATIVE_MARKS = ("-", "()")
 _MARKED = re.compile(rf"[{MINUSES}(][ $A]*[0-9]|[0-9] ?[{MINUSES})]")  # at an amount, or in a text
 _TWO_COLUMNS = re.compile(
     r"\b(?:debits?|withdrawals?|(?:money|paid) out)\b.*\b(?:credits?|deposits?|(?:money|paid) in)\b|"
@@ -51,7 +50,7 @@ def minus_of_rows(lines: Sequence[Line], *, is_debt: bool) -> int | None:
         is_debt: it is a card or a loan, so that payments are money in.
     """
     rows = [line for line in lines if is_row(line) and not _is_balance(line)]
-    marked = [line for line in rows if _MARKED.search(line.text) and _mark(line) in _NEGATIVE_MARKS]
+    marked = [line for line in rows if _MARKED.search(line.text) and _mark(line) in NEGATIVE_MARKS]
     if not marked:
         return None
     if directions := sum(_direction(line, is_debt) or _direction_if_marked(line) for line in marked):
@@ -69,7 +68,7 @@ def _mark(line: Line) -> str | None:
 def balances_below_zero(lines: Sequence[Line]) -> Sequence[bool]:
     """Return, for each balance other than zero after the amount of a row, whether it has a minus."""
     balances = [run[-1].money for line in lines if is_row(line) and len(run := figures_of(line)) > 1]
-    return [balance.mark in _NEGATIVE_MARKS for balance in balances if balance.value]
+    return [balance.mark in NEGATIVE_MARKS for balance in balances if balance.value]
 
 
 def has_two_columns(lines: Sequence[Line]) -> bool:

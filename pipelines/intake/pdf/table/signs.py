@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from pipelines.intake.pdf.page.amounts import Money
+from pipelines.intake.pdf.page.amounts import NEGATIVE_MARKS, Money
 from pipelines.intake.pdf.table.rows import Mark, RawRow
 
-_NEGATIVE_MARKS = ("-", "()")
 _MIN_AGAINST = 3  # descriptions; our judgement: fewer may be reversals
 _WORDS_IN = re.compile(
     r"\b(?:deposit|direct credit|payment received|thank you|refund|interest (?:paid|earned)|credit interest)\b",
@@ -147,14 +146,14 @@ class _Conventions:
 
     def _sign_of_amount(self, row: RawRow, money: Money) -> int | None:
         if row.sign is not None:
-            return row.sign * (-1 if money.mark in _NEGATIVE_MARKS else 1)
+            return row.sign * (-1 if money.mark in NEGATIVE_MARKS else 1)
         if money.is_worded:
             return money.sign
         if (titled := self._sign_of_title(row)) is not None:
-            return -titled if money.mark in _NEGATIVE_MARKS and titled != self.minus else titled
+            return -titled if money.mark in NEGATIVE_MARKS and titled != self.minus else titled
         if money.mark == "+":
             return 1
-        return self.minus if money.mark in _NEGATIVE_MARKS else self.bare
+        return self.minus if money.mark in NEGATIVE_MARKS else self.bare
 
     def _is_printed(self, row: RawRow, money: Money) -> bool:
         """Return whether something other than a minus or its absence shows an amount's sign."""
@@ -169,7 +168,7 @@ class _Conventions:
         usual = -1 if role == "debit" else 1
         if money.is_worded:
             return money.sign or usual
-        turned = money.mark in _NEGATIVE_MARKS and role not in self.habits
+        turned = money.mark in NEGATIVE_MARKS and role not in self.habits
         return -usual if turned else usual
 
 
@@ -183,14 +182,14 @@ def _columns_with_minus(rows: Sequence[RawRow], *, is_debt: bool) -> frozenset[s
     amounts in. A single amount in with a minus is a reversal, but on a debt it may be a payment.
     """
     outward, inward = ([row.flows[role] for row in rows if role in row.flows] for role in ("debit", "credit"))
-    out = sum(money.mark in _NEGATIVE_MARKS for money in outward) * 2 > len(outward)
-    into = len(inward) > (0 if is_debt else 1) and all(money.mark in _NEGATIVE_MARKS for money in inward)
+    out = sum(money.mark in NEGATIVE_MARKS for money in outward) * 2 > len(outward)
+    into = len(inward) > (0 if is_debt else 1) and all(money.mark in NEGATIVE_MARKS for money in inward)
     return frozenset(role for role, has in (("debit", out), ("credit", into)) if has)
 
 
 def _bare(marks: set[str], minus: int, *, is_debt: bool) -> int | None:
     """Return the sign of an amount without a mark: the opposite of marked ones, or money out on a debt."""
-    has_minus = bool(marks & set(_NEGATIVE_MARKS))
+    has_minus = bool(marks & set(NEGATIVE_MARKS))
     has_in = bool(marks & {"CR", "C", "+"}) or (has_minus and minus > 0)
     has_out = bool(marks & {"DR", "D", "OD"}) or (has_minus and minus < 0)
     if is_debt:

@@ -8,10 +8,11 @@ The holidays come from the `holidays` library and are computed once per process,
 only weekends count as closed. Every function here looks up one table, with a row for each calendar and day.
 """
 
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from functools import cache
 
+import numpy as np
 import polars as pl
 
 FIRST_DAY, LAST_DAY = date(1960, 1, 1), date(2120, 12, 31)
@@ -68,32 +69,34 @@ def _gather(values: pl.Series, place: pl.Expr) -> pl.Expr:
 
 @cache
 def business_days() -> pl.DataFrame:
-    """List every day of every calendar: `calendar`, `day`, `is_open`, `next_open`, `last_open`, `number`.
+    """List every day of every calendar: `is_open`, `next_open` and `last_open` (Date), `number` (of business days).
 
-    The order matters: `_look_up` computes a row's place from the calendar and the day.
+    There are no columns for the calendar and the day: a row's place says both, see `_look_up`.
     """
-    closed = pl.DataFrame(list(_closed_weekdays()), {"calendar": Calendar, "day": pl.Date()}, orient="row")
-    every_day = pl.select(day=pl.date_range(FIRST_DAY, LAST_DAY))
-    weekday = pl.col("day").dt.weekday() <= 5
-    open_day = pl.when("is_open").then("day")
-    return (
-        pl.DataFrame({"calendar": pl.Series(CALENDARS, dtype=Calendar)})
-        .join(every_day, how="cross", maintain_order="left_right")
-        .join(closed.with_columns(holiday=True), on=["calendar", "day"], how="left", maintain_order="left")
-        .with_columns(is_open=weekday & pl.col("holiday").is_null())
-        .with_columns(
-            next_open=open_day.backward_fill().over("calendar"),
-            last_open=open_day.forward_fill().over("calendar"),
-            number=pl.col("is_open").cast(pl.Int32).cum_sum().over("calendar"),
-        )
-        .drop("holiday")
-    )
+    return pl.concat(map(_describe_days, CALENDARS))
 
 
-def _closed_weekdays() -> Iterator[tuple[str, date]]:
+def _describe_days(calendar: str) -> pl.DataFrame:
+    """Return the rows of one calendar, whose first and last days are open."""
+    days = np.arange(FIRST_DAY, LAST_DAY + timedelta(days=1), dtype="datetime64[D]")
+    is_open = np.is_busday(days, holidays=closed_weekdays()[calendar])
+    number = np.cumsum(is_open, dtype=np.int32)
+    open_days = days[is_open]
+    columns = {
+        "is_open": is_open,
+        "next_open": open_days[number - is_open],
+        "last_open": open_days[number - 1],
+        "number": number,
+    }
+    return pl.DataFrame(columns)
+
+
+@cache
+def closed_weekdays() -> Mapping[str, Sequence[date]]:
+    """List each calendar's holidays from Monday to Friday, in order."""
     import holidays  # noqa: PLC0415  # importing it is slow: it prepares the calendars of many countries
 
     by_state = {state: set(holidays.country_holidays("AU", subdiv=state, years=HOLIDAYS_KNOWN)) for state in STATES}
     shared = set.intersection(*(by_state[state] for state in _SETTLING_STATES))
-    for calendar, days in {SETTLEMENT: shared, **by_state}.items():
-        yield from ((calendar, day) for day in sorted(days))
+    by_calendar = {SETTLEMENT: shared, **by_state}
+    return {calendar: sorted(day for day in days if day.weekday() < 5) for calendar, days in by_calendar.items()}

@@ -11,7 +11,7 @@ from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.calendars import SETTLEMENT, business_days
+from pipelines.enrichment.calendars import SETTLEMENT, closed_weekdays
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import SeriesPeriod
 
@@ -37,15 +37,8 @@ _MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 def list_closed_days(first: date, last: date) -> pl.Series:
     """List the weekdays between the two dates on which direct entry does not settle, as one list of days."""
-    closed = _closed_days()
+    closed = closed_weekdays()[SETTLEMENT]
     return pl.Series([closed[bisect_left(closed, first) : bisect_right(closed, last)]], dtype=pl.List(pl.Date()))
-
-
-@cache
-def _closed_days() -> list[date]:
-    """Return all weekdays on which direct entry does not settle, in order."""
-    settlement = business_days().filter(pl.col("calendar") == SETTLEMENT, pl.col("day").dt.weekday() <= 5)
-    return settlement.filter(~pl.col("is_open"))["day"].to_list()
 
 
 def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import polars as pl
 
-from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, STATES, business_days
+from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, STATES, closed_weekdays
 from pipelines.figures.facts import Facts
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS
 
@@ -18,9 +19,7 @@ _EVERY_DAY = pl.date_range(FIRST_DAY, LAST_DAY, eager=True)
 @cache
 def holidays() -> Sequence[date]:
     """Return weekdays on which any state has a holiday: the tax office counts none of them as a business day."""
-    weekday = pl.col("day").dt.weekday() <= 5
-    of_states = business_days().filter(pl.col("calendar").is_in(STATES), weekday, ~pl.col("is_open"))
-    return of_states["day"].unique().sort().to_list()
+    return sorted(set(chain.from_iterable(closed_weekdays()[state] for state in STATES)))
 
 
 def on_business_day(day: pl.Expr) -> pl.Expr:

@@ -21,9 +21,7 @@ import polars as pl
 
 from pipelines.enrichment.counterparties import counterparties, patterns
 from pipelines.enrichment.counterparties.counterparties import Party
-from pipelines.enrichment.counterparties.patterns import Rule
 from pipelines.enrichment.wording.phrases import search_literals
-from pipelines.vocabulary.rule_files import load_rules
 from pipelines.vocabulary.taxonomy import SIDES, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
 UNKNOWN = {"credit": UNKNOWN_CREDIT.slug, "debit": UNKNOWN_DEBIT.slug}
@@ -61,11 +59,6 @@ class Clause:
 class Lists:
     """The rule files as regular expressions."""
 
-    @cached_property
-    def rules(self) -> list[Rule]:
-        entries = {tier: load_rules(f"patterns/{tier}.yaml") for tier in patterns.TIERS}
-        return patterns.parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes())
-
     def clauses(self, tier: patterns.Tier) -> list[Clause]:
         """Return the tier's rules in the order in which they are tried."""
         return [
@@ -77,7 +70,7 @@ class Lists:
                 _pattern_of_any(rule.unless),
                 rule.conditions,
             )
-            for rule in self.rules
+            for rule in patterns.load_shipped()
             if rule.tier == tier
             for side, category in rule.category.items()
         ]

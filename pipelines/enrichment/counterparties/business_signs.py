@@ -12,7 +12,8 @@ A number without # shows nothing: DAVID JONES 4411 may be a person and a referen
 it another business's (DAVID JONES CATERING), unless it is a word of the listed purpose.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import polars as pl
@@ -46,7 +47,9 @@ def is_personal(name: str) -> bool:
 
 
 def _stands_for_business(word: str) -> bool:
-    return word.endswith("*") and any(each.startswith(word[:-1]) for each in _business_words())
+    words, stem = _business_words(), word[:-1]
+    place = bisect_left(words, stem)
+    return word.endswith("*") and place < len(words) and words[place].startswith(stem)
 
 
 @cache
@@ -62,8 +65,8 @@ def list_later_trades() -> list[str]:
 
 
 @cache
-def _business_words() -> frozenset[str]:
-    return frozenset(word for word, letter in name_words.load().letters.items() if letter in _OF_BUSINESS)
+def _business_words() -> Sequence[str]:
+    return sorted(word for word, letter in name_words.load().letters.items() if letter in _OF_BUSINESS)
 
 
 @cache

@@ -217,11 +217,7 @@ def _number_phrases(phrases: Sequence[tuple[str, int]]) -> pl.DataFrame:
 
 @cache
 def load() -> Directory:
-    """Load the lists of `rules/`, once per process.
-
-    Raises:
-        RuleError: names the file, the counterparty and the reason of every fault.
-    """
+    """Load the lists of `rules/`, once per process."""
     return Directory(load_parties())
 
 
@@ -233,17 +229,25 @@ def list_purposes() -> tuple[str, ...]:
 
 @cache
 def load_parties() -> Sequence[Party]:
-    """Load all counterparties of the lists, once per process."""
+    """Load all counterparties of the lists, once per process. Tests check the lists, which takes as long again."""
+    return tuple(_read_parties(load_rules(PURPOSES), load_lists()))
+
+
+def load_lists() -> Mapping[str, Any]:
+    """Load the files of `rules/counterparties/` by their names."""
     found = sorted(file.name for file in files("pipelines.enrichment").joinpath("rules", FOLDER).iterdir())
-    names = [f"{FOLDER}/{name}" for name in found]
-    return tuple(parse_parties(load_rules(PURPOSES), {name: load_rules(name) for name in names}))
+    return {f"{FOLDER}/{name}": load_rules(f"{FOLDER}/{name}") for name in found}
 
 
 def parse_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
-    """Parse the counterparties of all files. Raise RuleError with all faults at once."""
+    """Check and parse the counterparties of all files. Raise RuleError with all faults at once."""
     faults = [*_check_purposes(purposes), *_check_lists(purposes, lists)]
     if faults:
         raise RuleError(*faults)
+    return _read_parties(purposes, lists)
+
+
+def _read_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
     return [
         _parse_party(name, Purpose(purpose, **purposes[purpose]), entry)
         for purposed in lists.values()

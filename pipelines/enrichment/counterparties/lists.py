@@ -32,11 +32,7 @@ def combine(directory: Directory, listed_brands: Brands, rulebook: Rulebook | No
 
 @cache
 def load() -> Lists:
-    """Load the lists of `rules/`, once per process.
-
-    Raises:
-        RuleError: names the file, the counterparty and the reason of every fault.
-    """
+    """Load the lists of `rules/`, once per process."""
     return replace(combine(counterparties.load(), brands.load()), name="shipped")
 
 

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pipelines.enrichment.counterparties import counterparties
 from pipelines.enrichment.wording.phrases import Phrasebook, find_phrase_fault, words_of
 from pipelines.vocabulary.rule_files import Fault, RuleError, load_rules, suggest
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES, CounterpartyKind
@@ -168,19 +167,14 @@ def _list_admitted(rules: Sequence[Rule], column: str) -> pl.DataFrame:
 
 @cache
 def load() -> Rulebook:
-    """Prepare the rules of `rules/patterns/`, once per process.
-
-    Raises:
-        RuleError: names the file, and each broken rule with the reason.
-    """
+    """Prepare the rules of `rules/patterns/`, once per process."""
     return Rulebook(load_shipped())
 
 
 @cache
 def load_shipped() -> Sequence[Rule]:
-    """Load the rules of `rules/patterns/` in the order of trial. Raise RuleError as `load`."""
-    entries = {tier: load_rules(file_of(tier)) for tier in TIERS}
-    return tuple(parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes()))
+    """Load the rules of `rules/patterns/` in the order of trial. Tests check them, which takes as long again."""
+    return tuple(_parse_rule(tier, entry) for tier in TIERS for entry in load_rules(file_of(tier)))
 
 
 def file_of(tier: Tier) -> str:
@@ -193,7 +187,7 @@ def parse_rules(
     purposes: Sequence[str],
     is_tried: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> list[Rule]:
-    """Parse the entries of the files as rules. Raise RuleError with all faults at once.
+    """Check the entries of the files and parse them as rules. Raise RuleError with all faults at once.
 
     Args:
         purposes_in: the purpose of the counterparty that each text names.

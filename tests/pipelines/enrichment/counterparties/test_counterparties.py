@@ -8,15 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.counterparties.counterparties import (
+    PURPOSES as PURPOSES_FILE,
+)
+from pipelines.enrichment.counterparties.counterparties import (
     Directory,
     Party,
     Purpose,
     load,
+    load_lists,
     load_parties,
     parse_parties,
 )
 from pipelines.enrichment.wording.phrases import words_of
-from pipelines.vocabulary.rule_files import RuleError
+from pipelines.vocabulary.rule_files import RuleError, load_rules
 
 FUEL = Purpose("fuel", "business", "refund_received", "fuel")
 LENDER = Purpose("term_loan", "lender", debit="term_loan_repayment")
@@ -70,6 +74,10 @@ def test_a_broken_list_refuses_to_load_with_its_place_and_reason(
 ) -> None:
     with pytest.raises(RuleError, match=reason):
         parse_parties(purposes, lists)
+
+
+def test_the_shipped_lists_have_no_faults() -> None:
+    assert parse_parties(load_rules(PURPOSES_FILE), load_lists()) == [*load_parties()]
 
 
 def test_lists_load_and_contain_well_known_counterparties() -> None:

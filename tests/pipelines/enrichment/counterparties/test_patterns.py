@@ -5,9 +5,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.enrichment.counterparties.patterns import KEYS, Rule, Rulebook, Tier, parse_rules
+from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.counterparties.patterns import (
+    KEYS,
+    TIERS,
+    Rule,
+    Rulebook,
+    Tier,
+    file_of,
+    load_shipped,
+    parse_rules,
+)
 from pipelines.enrichment.wording.phrases import words_of
-from pipelines.vocabulary.rule_files import RuleError
+from pipelines.vocabulary.rule_files import RuleError, load_rules
 
 Entry = dict[str, Any]
 RENT: Entry = {"category": "rent", "any": ["RENT"], "matches": ["RENT", "SHOP RENT"], "not": ["TRENT"]}
@@ -27,6 +37,12 @@ def categories(text: str, direction: str, *entries: Entry, **key: str) -> list[s
     texts = pl.DataFrame({"text": [text]}).select(words_of(pl.col("text"))).to_series()
     keys = pl.DataFrame([{"key": 0, "text_number": 0, "direction": direction, **key}], KEYS)
     return Rulebook(rules(*entries)).find_matches(texts, keys).sort("rule")["category"].to_list()
+
+
+def test_the_shipped_rules_have_no_faults() -> None:
+    entries = {tier: load_rules(file_of(tier)) for tier in TIERS}
+    parsed = parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes())
+    assert parsed == [*load_shipped()]
 
 
 def test_rule_applies_on_the_side_of_its_category() -> None:

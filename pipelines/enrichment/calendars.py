@@ -9,7 +9,7 @@ only weekends count as closed. Every function here looks up one table, with a ro
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from functools import cache
 
 import numpy as np
@@ -78,7 +78,7 @@ def business_days() -> pl.DataFrame:
 
 def _describe_days(calendar: str) -> pl.DataFrame:
     """Return the rows of one calendar, whose first and last days are open."""
-    days = np.arange(FIRST_DAY, LAST_DAY + timedelta(days=1), dtype="datetime64[D]")
+    days = np.arange(np.datetime64(FIRST_DAY), np.datetime64(LAST_DAY) + 1)
     is_open = np.is_busday(days, holidays=closed_weekdays()[calendar])
     number = np.cumsum(is_open, dtype=np.int32)
     open_days = days[is_open]

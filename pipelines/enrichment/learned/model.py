@@ -9,10 +9,12 @@ the interpreter's lock.
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from pipelines.enrichment.learned.calibration import Calibration, Numbers, Ranked, gather_evidence, rank_labels
 from pipelines.enrichment.learned.features import (
@@ -23,6 +25,9 @@ from pipelines.enrichment.learned.features import (
 )
 from pipelines.enrichment.learned.vectors import Vocabulary, Weights
 from pipelines.vocabulary.schemas import ALTERNATIVE
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 ALTERNATIVES = 3
 MIN_ALTERNATIVE = 0.01  # a less likely alternative is useless (our judgement)
@@ -65,10 +70,10 @@ def is_no_better(accuracy: float, majority: float, rows: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Scores by `weights` (features × labels, one block after the other) and `bias` (labels)."""
+    """Scores by `weights` (features × labels, one block after the other, most of them 0) and `bias` (labels)."""
 
     vocabulary: Vocabulary
-    weights: Weights
+    weights: "sparse.csr_array"
     bias: Weights
 
     def scores(self, rows: pl.DataFrame, contexts: Sequence[str]) -> tuple[Weights, Weights]:
@@ -80,20 +85,38 @@ class Linear:
         scores, known = self._score_narratives(distinct)
         fact_block = len(self.vocabulary.buckets) - 1  # the last one
         facts, _ = self.vocabulary.vectorise(fact_block, build_fact_block(rows, contexts), rows.height)
-        return scores[narrative] + facts @ self._block_weights(fact_block), known[narrative]
+        return scores[narrative] + self._weigh(facts, fact_block), known[narrative]
 
     def _score_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
         scores = np.tile(self.bias, (distinct.height, 1))
         shares = []
         for number, block in enumerate(build_narrative_blocks(distinct)):
             vectors, known = self.vocabulary.vectorise(number, block, distinct.height)
-            scores += vectors @ self._block_weights(number)
+            scores += self._weigh(vectors, number)
             shares.append(known)
         return scores, np.column_stack(shares)
 
-    def _block_weights(self, block: int) -> Weights:
-        begin = sum(self.vocabulary.widths[:block])
-        return self.weights[begin : begin + self.vocabulary.widths[block]]
+    def _weigh(self, vectors: "sparse.csr_array", block: int) -> Weights:
+        """Return a block's part of the scores (rows × labels).
+
+        Only the weights of features that occur are made dense: all of them take 60 MB, and sparse ones twice the time.
+        """
+        occurs = np.zeros(vectors.shape[1], np.bool_)
+        occurs[vectors.indices] = True
+        weights = self._block_weights[block][np.flatnonzero(occurs)].toarray()
+        scores: Weights = _renumber_columns(vectors, np.cumsum(occurs) - 1, len(weights)) @ weights
+        return scores
+
+    @cached_property
+    def _block_weights(self) -> Sequence["sparse.csr_array"]:
+        ends = np.cumsum(self.vocabulary.widths)
+        return [self.weights[end - width : end] for end, width in zip(ends, self.vocabulary.widths, strict=True)]
+
+
+def _renumber_columns(matrix: "sparse.csr_array", numbers: NDArray[np.int64], width: int) -> "sparse.csr_array":
+    """Return the matrix with the columns that occur in it under other numbers, the rest left out."""
+    columns = numbers[matrix.indices].astype(matrix.indices.dtype)
+    return type(matrix)((matrix.data, columns, matrix.indptr), shape=(matrix.shape[0], width))
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,6 @@ def _describe(model: Model) -> dict[str, Any]:
 
 def _pack_arrays(model: Model) -> dict[str, NDArray[Any]]:
     linear = model.linear
-    rows, labels = np.nonzero(linear.weights)
     vocabulary = {
         name: values
         for block, buckets, rarity in zip(BLOCKS, linear.vocabulary.buckets, linear.vocabulary.rarity, strict=True)
@@ -111,21 +110,23 @@ def _pack_arrays(model: Model) -> dict[str, NDArray[Any]]:
     }
     return {
         **vocabulary,
-        "per_feature": np.bincount(rows, minlength=len(linear.weights)).astype(np.uint16),
-        "weight_labels": labels.astype(np.uint16),
-        "weights": _to_half_precision(linear.weights[rows, labels]),
+        "per_feature": np.diff(linear.weights.indptr).astype(np.uint16),
+        "weight_labels": linear.weights.indices.astype(np.uint16),
+        "weights": _to_half_precision(linear.weights.data),
         "bias": linear.bias,
         "evidence_weights": model.calibration.weights,
     }
 
 
 def _build_model(head: Mapping[str, Any], arrays: Arrays) -> Model:
+    from scipy import sparse  # noqa: PLC0415  # 15 MB and a tenth of a second, only for processes that predict
+
     labels: Sequence[str] = head["labels"]
     buckets = [np.cumsum(arrays[f"buckets_{block}"], dtype=np.int32) for block in BLOCKS]
     rarity = [arrays[f"rarity_{block}"].astype(np.float32) for block in BLOCKS]
-    per_feature = arrays["per_feature"]
-    weights = np.zeros((len(per_feature), len(labels)), np.float32)
-    weights[np.repeat(np.arange(len(per_feature)), per_feature), arrays["weight_labels"]] = arrays["weights"]
+    begins = np.concatenate([[0], np.cumsum(arrays["per_feature"], dtype=np.int32)])
+    stored = arrays["weights"].astype(np.float32), arrays["weight_labels"].astype(np.int32), begins
+    weights = sparse.csr_array(stored, shape=(len(begins) - 1, len(labels)))
     calibration = Calibration(weights=arrays["evidence_weights"], **head["calibration"])
     linear = Linear(Vocabulary(buckets, rarity), weights, arrays["bias"])
     name = str(head["fingerprint"])[:NAME_LETTERS]

@@ -132,7 +132,7 @@ def _fit(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tupl
     weights, bias = machine.coef_.astype(np.float32), machine.intercept_.astype(np.float32)
     if len(labels) == 2:  # scikit-learn keeps one side only
         weights, bias = np.vstack([-weights, weights]), np.concatenate([-bias, bias])
-    return Linear(known, _prune(weights.T, most_weights), bias), labels.to_list()
+    return Linear(known, sparse.csr_array(_prune(weights.T, most_weights)), bias), labels.to_list()
 
 
 def _build_matrix(known: Vocabulary, blocks: Sequence[Block], height: int) -> sparse.csr_matrix:

@@ -82,7 +82,7 @@ def test_scores_are_the_sum_of_learned_weights(model: Model) -> None:
     ):
         vectors, _ = linear.vocabulary.vectorise(number, block, some.height)
         dense = vectors.toarray()
-        by_hand += dense @ linear.weights[begin : begin + dense.shape[1]]
+        by_hand += dense @ linear.weights.toarray()[begin : begin + dense.shape[1]]
         begin += dense.shape[1]
     assert len(BLOCKS) == number + 1
     np.testing.assert_allclose(scores, by_hand, atol=1e-4)

@@ -77,8 +77,8 @@ class Timed:
     def rate(self) -> float:
         return self.count / self.took_s
 
-    def describe(self, of: str = "rows") -> str:
-        return f"{self.rate:,.0f} {of}/s"
+    def describe(self, unit: str = "rows") -> str:
+        return f"{self.rate:,.0f} {unit}/s"
 
 
 def measure(scale: Scale = FULL) -> Sequence[Row]:

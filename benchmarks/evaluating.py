@@ -63,11 +63,11 @@ def _measure_with_processes(home: Home, processes: int, customers: Sequence[UUID
         return asyncio.run(_measure(service, customers, scale))
 
 
-def _rows_of_clients(by: str, measured: "Measured") -> list[Row]:
+def _rows_of_clients(servers: str, measured: "Measured") -> list[Row]:
     return [
-        Row(f"{CLIENTS} clients of {by}, figures not known yet", measured.cold.rate, "≥ 60/s"),
+        Row(f"{CLIENTS} clients of {servers}, figures not known yet", measured.cold.rate, "≥ 60/s"),
         Row(f"the same, p99 of {len(measured.cold.each)}", measured.cold.at(0.99), "≤ 300 ms"),
-        Row(f"{CLIENTS} clients of {by}, figures known", measured.warm.rate),
+        Row(f"{CLIENTS} clients of {servers}, figures known", measured.warm.rate),
         Row(f"the same, p99 of {len(measured.warm.each)}", measured.warm.at(0.99)),
     ]
 

@@ -128,11 +128,11 @@ def _count_improved(name: str, whole: pl.DataFrame, less: pl.DataFrame, target: 
     return Row(f"{name}: ratings that improve", f"{better} of {both.height}, at most {bound:.2%}", target)
 
 
-def _upper_bound(found: int, of: int) -> float:
+def _upper_bound(found: int, total: int) -> float:
     """Return the upper end of Wilson's 95 % interval of a share."""
-    z, share = 1.96, found / of
-    middle, spread = share + z * z / (2 * of), z * ((share * (1 - share) + z * z / (4 * of)) / of) ** 0.5
-    return float((middle + spread) / (1 + z * z / of))
+    z, share = 1.96, found / total
+    middle, spread = share + z * z / (2 * total), z * ((share * (1 - share) + z * z / (4 * total)) / total) ** 0.5
+    return float((middle + spread) / (1 + z * z / total))
 
 
 def without_an_account(accepted: pl.DataFrame, seed: int) -> pl.DataFrame:

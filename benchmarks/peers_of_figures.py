@@ -93,9 +93,9 @@ def _aggregate_in_pandas(file: Path) -> Totals:
     _add_flows(rows)
     flows = ["money_in", "money_out", "revenue", "payroll", "debt_service", "dishonours"]
     months = rows.groupby(["customer_number", "month"])[flows].sum()
-    by = ["customer_number", "category_group", "category", "external", "month"]
+    keys = ["customer_number", "category_group", "category", "external", "month"]
     rows["size_out"] = (-rows["amount"]).clip(lower=0)
-    categories = rows.groupby(by, observed=True)[["amount", "size_out"]].agg(["sum", "count"])
+    categories = rows.groupby(keys, observed=True)[["amount", "size_out"]].agg(["sum", "count"])
     recent = rows[rows["external"] & (rows["age"] < 365)]
     recent.groupby(["customer_number", "counterparty_group", recent["amount"] > 0])["amount"].agg(["sum", "count"])
     for days in WINDOWS:

@@ -52,16 +52,16 @@ def _condition_of_rule(plan: MonitoringPlan, ruleset_id: UUID, code: str) -> Nod
     return _convert(planned.rules[code].rule.condition, names)
 
 
-def _convert(of: Condition | Number, names: Mapping[str, str]) -> Node:
+def _convert(condition: Condition | Number, names: Mapping[str, str]) -> Node:
     """Convert a condition. The library's rules read only metrics and combine them only in these ways."""
-    assert isinstance(of, Operation)
-    return Node(of.operator, [_operand(each, names) for each in of.operands])
+    assert isinstance(condition, Operation)
+    return Node(condition.operator, [_operand(each, names) for each in condition.operands])
 
 
-def _operand(of: Condition | Number, names: Mapping[str, str]) -> Operand:
-    if isinstance(of, str):
-        return Decimal(of)
-    return names[of.metric] if isinstance(of, MetricRef) else _convert(of, names)
+def _operand(operand: Condition | Number, names: Mapping[str, str]) -> Operand:
+    if isinstance(operand, str):
+        return Decimal(operand)
+    return names[operand.metric] if isinstance(operand, MetricRef) else _convert(operand, names)
 
 
 # In plain Python
@@ -79,18 +79,20 @@ def _holds(node: Node, known: Known) -> bool | None:
     return None if left is None or right is None else bool(_COMPARED[node.operator](left, right))
 
 
-def _number(of: Operand, known: Known) -> Decimal | None:
-    match of:
+def _number(operand: Operand, known: Known) -> Decimal | None:
+    match operand:
         case Decimal():
-            return of
+            return operand
         case str():
-            value: Decimal | None = known[of]
+            value: Decimal | None = known[operand]
             return value
         case Node():
-            operands = [_number(each, known) for each in of.operands]
+            operands = [_number(each, known) for each in operand.operands]
             if None in operands:
                 return None
-            return reduce(_CALCULATED[of.operator], (each for each in operands if each is not None)).quantize(_PLACES)
+            return reduce(_CALCULATED[operand.operator], (each for each in operands if each is not None)).quantize(
+                _PLACES
+            )
 
 
 _COMPARED: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
@@ -126,14 +128,14 @@ class InCel:
         contexts = (cel.Context(variables=each) for each in customers)
         return [[_execute(program, context) for program in self._programs] for context in contexts]
 
-    def _text(self, of: Operand) -> str:
-        match of:
+    def _text(self, operand: Operand) -> str:
+        match operand:
             case Decimal():
-                return repr(float(of))
+                return repr(float(operand))
             case str():
-                return self._variables[of]
+                return self._variables[operand]
             case Node():
-                return f"({f' {_SIGNS[of.operator]} '.join(map(self._text, of.operands))})"
+                return f"({f' {_SIGNS[operand.operator]} '.join(map(self._text, operand.operands))})"
 
 
 _SIGNS = {
@@ -149,11 +151,11 @@ _SIGNS = {
 }
 
 
-def _names(of: Operand) -> Iterator[str]:
-    if isinstance(of, str):
-        yield of
-    elif isinstance(of, Node):
-        for each in of.operands:
+def _names(operand: Operand) -> Iterator[str]:
+    if isinstance(operand, str):
+        yield operand
+    elif isinstance(operand, Node):
+        for each in operand.operands:
             yield from _names(each)
 
 

@@ -165,17 +165,17 @@ def decide_exactly(customers: Iterable[Known]) -> list[Verdict]:
     return [_decide(each) for each in customers]
 
 
-def _decide(of: Known) -> Verdict:
-    outcome = _outcome(of)
+def _decide(known: Known) -> Verdict:
+    outcome = _outcome(known)
     limit = {"blocked": Decimal(0), "indeterminate": None}
-    return Verdict(outcome, limit[outcome] if outcome in limit else _limit(of))
+    return Verdict(outcome, limit[outcome] if outcome in limit else _limit(known))
 
 
-def _outcome(of: Known) -> str:
+def _outcome(known: Known) -> str:
     for outcome, matched in (
-        ("blocked", _knocked_out(of)),
-        ("conditional", _is_referred(of)),
-        ("proceed", _is_approved(of)),
+        ("blocked", _knocked_out(known)),
+        ("conditional", _is_referred(known)),
+        ("proceed", _is_approved(known)),
     ):
         if matched is None:
             return "indeterminate"
@@ -184,44 +184,46 @@ def _outcome(of: Known) -> str:
     return "conditional"
 
 
-def _knocked_out(of: Known) -> bool | None:
+def _knocked_out(known: Known) -> bool | None:
     return _any_of(
-        _at_least(of["dishonours_90d"], Decimal(3)),
-        _is_more(of["overdrawn_day_share_180d"], Decimal("0.25")),
-        _is_more(of["days_behind"], Decimal(45)),
-        _is_more(of["debt_service_180d"], _share(of["seen_revenue_180d"], "0.45")),
+        _at_least(known["dishonours_90d"], Decimal(3)),
+        _is_more(known["overdrawn_day_share_180d"], Decimal("0.25")),
+        _is_more(known["days_behind"], Decimal(45)),
+        _is_more(known["debt_service_180d"], _share(known["seen_revenue_180d"], "0.45")),
     )
 
 
-def _is_referred(of: Known) -> bool | None:
+def _is_referred(known: Known) -> bool | None:
     return _any_of(
-        _is_more(of["income_concentration_180d"], Decimal("0.6")),
+        _is_more(known["income_concentration_180d"], Decimal("0.6")),
         _all_of(
-            _is_more(_share(of["revenue_prior_90d"], "0.85"), of["revenue_90d"]),
-            _is_more(of["mean_balance_90d"], of["closing_balance"]),
+            _is_more(_share(known["revenue_prior_90d"], "0.85"), known["revenue_90d"]),
+            _is_more(known["mean_balance_90d"], known["closing_balance"]),
         ),
-        _any_of(_is_more(of["days_since_revenue"], Decimal(21)), _at_least(of["tax_arrears_signs_180d"], Decimal(1))),
+        _any_of(
+            _is_more(known["days_since_revenue"], Decimal(21)), _at_least(known["tax_arrears_signs_180d"], Decimal(1))
+        ),
     )
 
 
-def _is_approved(of: Known) -> bool | None:
+def _is_approved(known: Known) -> bool | None:
     return _all_of(
-        _at_least(of["revenue_monthly_mean_6m"], Decimal(10_000)),
-        _at_least(of["operating_cash_flow_180d"], _share(of["debt_service_180d"], "1.2")),
-        _at_least(of["buffer_days_180d"], Decimal(5)),
+        _at_least(known["revenue_monthly_mean_6m"], Decimal(10_000)),
+        _at_least(known["operating_cash_flow_180d"], _share(known["debt_service_180d"], "1.2")),
+        _at_least(known["buffer_days_180d"], Decimal(5)),
     )
 
 
-def _limit(of: Known) -> Decimal | None:
-    revenue, cash = _share(of["revenue_monthly_mean_6m"], "1.2"), _share(of["operating_cash_flow_180d"], "0.35")
+def _limit(known: Known) -> Decimal | None:
+    revenue, cash = _share(known["revenue_monthly_mean_6m"], "1.2"), _share(known["operating_cash_flow_180d"], "0.35")
     if revenue is None or cash is None:
         return None
     multiples = (min(REQUESTED, revenue, cash, Decimal(250_000)) / 500).to_integral_value(ROUND_FLOOR)
     return multiples * 500 if multiples * 500 >= 5_000 else Decimal(0)
 
 
-def _share(of: Decimal | None, share: str) -> Decimal | None:
-    return None if of is None else of * Decimal(share)
+def _share(amount: Decimal | None, share: str) -> Decimal | None:
+    return None if amount is None else amount * Decimal(share)
 
 
 def _is_more(left: Decimal | None, right: Decimal | None) -> bool | None:
@@ -246,10 +248,10 @@ class Wrong:
 
     verdicts: int
     limits: int  # among those with the right verdict
-    of: int
+    decisions: int
 
     def describe(self) -> str:
-        return f"{self.verdicts:,} verdicts, {self.limits:,} limits of {self.of:,}"
+        return f"{self.verdicts:,} verdicts, {self.limits:,} limits of {self.decisions:,}"
 
 
 def count_wrong(decided: Sequence[Verdict], expected: Sequence[Verdict]) -> Wrong:

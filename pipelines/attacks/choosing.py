@@ -95,7 +95,9 @@ class Wording:
 
     def __init__(self, ledger: pl.DataFrame, account: str) -> None:
         self._rows = ledger.filter(pl.col("account") == account)
-        self._heads = {credit: _heads(self._rows, by) for credit, by in ((True, _TRANSFER_IN), (False, _TRANSFER_OUT))}
+        self._heads = {
+            credit: _heads(self._rows, is_alike) for credit, is_alike in ((True, _TRANSFER_IN), (False, _TRANSFER_OUT))
+        }
         self._direct_debit_heads = _heads(self._rows, _DIRECT_DEBIT)
         self._has_words = bool((ledger["description"] != "").any())
         first_word = pl.col("description").str.extract(r"(\p{L}{2,})")

@@ -177,17 +177,21 @@ def dishonour_fees_charged_later(applicant: Applicant, _rng: Random) -> pl.DataF
 
 
 def refunds_hidden(
-    applicant: Applicant, rng: Random, *, by: Literal["removal", "text"] | None = None, balances: Balances | None = None
+    applicant: Applicant,
+    rng: Random,
+    *,
+    method: Literal["removal", "text"] | None = None,
+    balances: Balances | None = None,
 ) -> pl.DataFrame:
     """Leave refunds, chargebacks and returned receipts out, or give them the text of a purchase.
 
     Args:
-        by: `removal` or `text`; drawn if None.
+        method: `removal` or `text`; drawn if None.
         balances: after a removal; drawn if None.
     """
     ledger = applicant.ledger
     refunds = ledger.filter(pl.col("category").is_in(REFUNDS), pl.col("amount") < 0)
-    if (by or rng.choice(("removal", "text"))) == "removal":
+    if (method or rng.choice(("removal", "text"))) == "removal":
         stays = balances or rng.choice(("printed", "corrected"))
         return remove_rows(ledger, refunds["row"].to_list(), rebalance=stays == "corrected")
     wordings = {account: Wording(ledger, account) for account in refunds["account"].unique(maintain_order=True)}
@@ -245,16 +249,16 @@ def late_booking(applicant: Applicant, rng: Random, *, share: Decimal = Decimal(
 
 
 def amounts_inflated(
-    applicant: Applicant, rng: Random, *, by: Decimal | None = None, balances: Balances | None = None
+    applicant: Applicant, rng: Random, *, raised_by: Decimal | None = None, balances: Balances | None = None
 ) -> pl.DataFrame:
     """Raise all receipts of the last 180 days by a share, or put a digit in front of one in fifteen.
 
     Args:
-        by: the share; 0: a digit in front; drawn if None.
+        raised_by: the share; 0: a digit in front; drawn if None.
         balances: drawn if None.
     """
     ledger = applicant.ledger
-    raised = rng.choice((Decimal(0), Decimal("0.15"), Decimal("0.3"))) if by is None else by
+    raised = rng.choice((Decimal(0), Decimal("0.15"), Decimal("0.3"))) if raised_by is None else raised_by
     recent = pl.col("date") > applicant.applied_on - timedelta(days=180)
     amounts = _amounts_by_row(ledger, recent & is_receipt())
     if raised:
@@ -266,9 +270,9 @@ def amounts_inflated(
     return change_amounts(ledger, changed, rebalance=stays == "corrected")
 
 
-def prices_raised(applicant: Applicant, rng: Random, *, by: Decimal | None = None) -> pl.DataFrame:
+def prices_raised(applicant: Applicant, rng: Random, *, raised_by: Decimal | None = None) -> pl.DataFrame:
     """Raise all receipts by the same share from some month on; balances agree."""
-    raised = Decimal(rng.randrange(6, 16)) / 100 if by is None else by
+    raised = Decimal(rng.randrange(6, 16)) / 100 if raised_by is None else raised_by
     start = (applicant.applied_on - timedelta(days=rng.randrange(60, 240))).replace(day=1)
     amounts = _amounts_by_row(applicant.ledger, (pl.col("date") >= start) & is_receipt())
     return change_amounts(applicant.ledger, {row: _raise(amount, raised) for row, amount in amounts.items()})

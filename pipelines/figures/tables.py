@@ -93,7 +93,7 @@ class Derived(Column):
 class Source:
     """Rows that totals are summed over.
 
-    `rows`: facts → `customer_number`, the keys in `by` (all of the table's when None), `transaction_id` of the row
+    `rows`: facts → `customer_number`, `keys` (all of the table's when None), `transaction_id` of the row
     that contributes, and the columns that the totals' parts read. A transaction may occur several times.
     `summed`: the same totals, already summed: `customer_number`, the keys, and each total by its name. Use it where a
     sum is faster than row by row; the result must be equal.
@@ -102,7 +102,7 @@ class Source:
 
     rows: Callable[[Facts], pl.LazyFrame]
     totals: tuple[Total, ...]
-    by: tuple[str, ...] | None = None
+    keys: tuple[str, ...] | None = None
     summed: Callable[[Facts], pl.LazyFrame] | None = None
     is_listed: bool = False
 
@@ -277,7 +277,7 @@ class Table:
 
     def keys_of(self, source: Source) -> tuple[str, ...]:
         """Return the keys that a source's rows are grouped by."""
-        return self.row_keys if source.by is None else source.by
+        return self.row_keys if source.keys is None else source.keys
 
     def _unit_of(self, name: str) -> pl.DataType:
         every = (*self.stated_columns, *self.totals, *self.derived)

@@ -72,7 +72,7 @@ def _digest_changed(texts: pl.Series, changed: Mapping[str, str], digest_text: D
     return texts.replace_strict(digests, default=None, return_dtype=pl.Binary)
 
 
-def comparable_or_digest(text: str, plain: str, of: Digest) -> str:
+def comparable_or_digest(text: str, plain: str, digest_text: Digest) -> str:
     """Return the part of an identity that represents a text.
 
     This is `plain`, the normalised text, or its digest if the text or `plain` would be masked. Parts of an identity are
@@ -80,4 +80,4 @@ def comparable_or_digest(text: str, plain: str, of: Digest) -> str:
     """
     if mask_text(text) == text and mask_text(plain) == plain:
         return plain.replace("\\", r"\\").replace(":", r"\:")
-    return f"as-sent:{of(plain).hex()}"
+    return f"as-sent:{digest_text(plain).hex()}"

@@ -64,17 +64,17 @@ def injected_receipts(facts: Facts) -> pl.LazyFrame:
     return pl.concat(found).unique("transaction_id", keep="first", maintain_order=True)
 
 
-def _unusual_receipts(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) -> pl.LazyFrame:
-    """Return the last days' receipts of each group `by`, if they are unusual.
+def _unusual_receipts(receipts: pl.LazyFrame, keys: Sequence[str], fewest: int) -> pl.LazyFrame:
+    """Return the last days' receipts of each group with equal `keys`, if they are unusual.
 
     They are if there are at least `fewest`, if they are large (MIN_SHARE), and if they are far more than in any
     earlier period (UNUSUAL).
     """
     is_last = pl.col("period") == 0
     unusual = (
-        receipts.group_by(*by, "period")
+        receipts.group_by(*keys, "period")
         .agg(pl.col("size").sum(), pl.col("usual").first(), rows=pl.len())
-        .group_by(by)
+        .group_by(keys)
         .agg(
             pl.col("usual").first(),
             rows=pl.col("rows").filter(is_last).sum(),
@@ -89,7 +89,7 @@ def _unusual_receipts(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) ->
     )
     return (
         receipts.filter(is_last)
-        .join(unusual, on=by, how="semi", maintain_order="left")
+        .join(unusual, on=keys, how="semi", maintain_order="left")
         .select(BY_CUSTOMER, "transaction_id", about="source", cents="size")
     )
 

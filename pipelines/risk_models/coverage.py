@@ -170,10 +170,10 @@ def _needs_of_inputs(metric: Metric, among: Metrics) -> Iterator[NeededEvidence]
 def _need_of_rows(definition: Transactions | Groups) -> NeededEvidence:
     """Return the evidence needed by a metric of rows, including the rows that it divides by."""
     wheres = [definition.where]
-    by: Any = "facility" if isinstance(definition, Groups) else definition.by
+    grouping: Any = "facility" if isinstance(definition, Groups) else definition.by
     if isinstance(definition, Transactions):
         wheres += [definition.of] if definition.of else []
-    by_meaning = by in _BY_MEANING or any(_filters_by_meaning(each) for each in wheres)
+    by_meaning = grouping in _BY_MEANING or any(_filters_by_meaning(each) for each in wheres)
     needs_words = by_meaning or any(each.external is not None for each in wheres)
     return NeededEvidence(
         "rows" if needs_words else "history",
@@ -181,7 +181,7 @@ def _need_of_rows(definition: Transactions | Groups) -> NeededEvidence:
         frozenset(kind for each in wheres for kind in each.account_types),
         *_ages(definition.window),
         by_meaning,
-        by_meaning and (by in _BY_MEANING or not all(_names_revenue(each) for each in wheres)),
+        by_meaning and (grouping in _BY_MEANING or not all(_names_revenue(each) for each in wheres)),
         compares_periods=definition.aggregate in _COMPARING,
     )
 
@@ -280,7 +280,7 @@ def explain_coverage(facts: Facts, need: NeededEvidence, expected: Expected) -> 
     """Explain one customer's coverage of evidence that is expected. `facts`: of this customer alone."""
     if need.kind == "history":
         return Formula(
-            "1 where there are rows, else 0", {"rows": facts.rows.height}, lambda of: _apply_shares(need, of)
+            "1 where there are rows, else 0", {"rows": facts.rows.height}, lambda values: _apply_shares(need, values)
         )
     rows, days = _row_parts(need), _day_parts(need, expected)
     traced: dict[str, Trace | Constant] = {}
@@ -290,7 +290,7 @@ def explain_coverage(facts: Facts, need: NeededEvidence, expected: Expected) -> 
     traced |= {name: _sum_days(facts, part) for name, part in days.items()}
     text = "the smaller of the shares of rows and money categorised" if len(traced) > len(days) else "1"
     text = f"{text}, times days / expected_days (of all accounts together)"
-    return Formula(text, traced, lambda of: _apply_shares(need, of))
+    return Formula(text, traced, lambda values: _apply_shares(need, values))
 
 
 def explain_documented(facts: Facts, expected: Expected) -> Formula:
@@ -303,14 +303,14 @@ def _sum_days(facts: Facts, half_days: pl.Expr) -> Sum:
     return Sum(contributions(find_stretches(facts).lazy(), half_days.cast(pl.Decimal(38, 4)) / 2))
 
 
-def _apply_shares(need: NeededEvidence, of: Mapping[str, Constant]) -> Constant:
-    parts = [pl.lit(value, pl.Decimal(38, 4)) for value in of.values()]
+def _apply_shares(need: NeededEvidence, values: Mapping[str, Constant]) -> Constant:
+    parts = [pl.lit(value, pl.Decimal(38, 4)) for value in values.values()]
     found: Constant = pl.select(multiply_shares(need, parts)).item()
     return found
 
 
-def _apply_share(of: Mapping[str, Constant]) -> Constant:
-    days, expected_days = (pl.lit(value, pl.Decimal(38, 4)) for value in of.values())
+def _apply_share(values: Mapping[str, Constant]) -> Constant:
+    days, expected_days = (pl.lit(value, pl.Decimal(38, 4)) for value in values.values())
     found: Constant = pl.select(_share(days, expected_days)).item()
     return found
 

@@ -345,9 +345,9 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _print_indented(text: str, by: int = 2) -> None:
+def _print_indented(text: str, spaces: int = 2) -> None:
     """Print text whose further lines begin below its first."""
-    out.print(Padding(text, (0, 0, 0, by)))
+    out.print(Padding(text, (0, 0, 0, spaces)))
 
 
 def _cut(name: str, width: int = LONGEST_NAME) -> str:

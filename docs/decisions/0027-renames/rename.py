@@ -43,19 +43,19 @@ def apply(line: str) -> bool:
         subprocess.run(["git", "mv", old, new], check=True)
         return True
     globs, old, new = (each.strip() for each in (rest.split("=>") if kind == "sub" else rest.split()))
-    of = parts(old, new)
+    rename = parts(old, new)
     change: Change = {
         "name": lambda text: in_code(text, lambda name: new if name == old else name),
         "column": lambda text: re.sub(
             rf"""(["']){re.escape(old)}\1""", rf"\1{new}\1", in_code(text, lambda name: new if name == old else name)
         ),
-        "part": lambda text: in_code(text, of),
-        "all": lambda text: re.sub(r"[A-Za-z_]\w*", lambda found: everywhere(found[0], of), text),
+        "part": lambda text: in_code(text, rename),
+        "all": lambda text: re.sub(r"[A-Za-z_]\w*", lambda found: everywhere(found[0], rename), text),
         "word": lambda text: re.sub(rf"\b{re.escape(old)}\b", new, text),
         "sub": lambda text: text.replace(old, new),
     }[kind]
     changed = [
-        rewrite(path, in_code_too(change, of) if kind == "all" and path.suffix == ".py" else change, old)
+        rewrite(path, in_code_too(change, rename) if kind == "all" and path.suffix == ".py" else change, old)
         for path in files(globs)
         if kind not in {"name", "column", "part"} or path.suffix == ".py"
     ]
@@ -83,8 +83,8 @@ def rewrite(path: Path, change: Change, old: str) -> bool:
     return after != before
 
 
-def in_code_too(change: Change, of: Change) -> Change:
-    return lambda text: change(in_code(text, of))
+def in_code_too(change: Change, rename: Change) -> Change:
+    return lambda text: change(in_code(text, rename))
 
 
 def in_code(text: str, change: Change) -> str:

@@ -367,12 +367,12 @@ def _step_to_next_renaming(standing: pl.DataFrame, renaming: pl.DataFrame, categ
 
     Both are null where there is none.
     """
-    by = [*_SIDE, "key"]
+    account_keys = [*_SIDE, "key"]
     next_one = standing.sort("since").join_asof(
         renaming,
         left_on="since",
         right_on="renamed_at",
-        by=by,
+        by=account_keys,
         strategy="forward",
         allow_exact_matches=False,
         check_sortedness=False,  # both are sorted, but Polars can't check that within groups
@@ -382,7 +382,7 @@ def _step_to_next_renaming(standing: pl.DataFrame, renaming: pl.DataFrame, categ
         until=pl.coalesce("renamed_at", "through")
     )
     last = left.sort("until").join_asof(
-        categorising, left_on="until", right_on="categorised_at", by=by, check_sortedness=False
+        categorising, left_on="until", right_on="categorised_at", by=account_keys, check_sortedness=False
     )
     return last.with_columns(
         categorised_at=pl.when(pl.col("categorised_at") > pl.col("since")).then("categorised_at")

@@ -82,9 +82,9 @@ def measure_drops(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.LazyFrame
         "after": both & pl.col("week").is_between(0, WEEKS - 1),
     }
     read = {
-        f"{name}_{side}": of(ratio.filter(weeks))
+        f"{name}_{side}": aggregate(ratio.filter(weeks))
         for side, weeks in sides.items()
-        for name, of in (("mean", pl.Expr.mean), ("variance", pl.Expr.var), ("weeks", pl.Expr.len))
+        for name, aggregate in (("mean", pl.Expr.mean), ("variance", pl.Expr.var), ("weeks", pl.Expr.len))
     }
     since = pl.col("card").filter(pl.col("week") >= 0).sum()
     decrease, error = pl.col("mean_before") - pl.col("mean_after"), _standard_error()

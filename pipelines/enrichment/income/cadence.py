@@ -56,7 +56,7 @@ _PERIODS = pl.Series([schedule.period for schedule in SCHEDULES], dtype=SeriesPe
 class Payments:
     """Payments of some payers, sorted by payer and day."""
 
-    of: Runs  # the runs of payments, one per payer
+    runs: Runs  # the runs of payments, one per payer
     number: Integers
     day: Integers
     calendar: Integers
@@ -73,9 +73,9 @@ class Payments:
 
     def where(self, payers: Integers) -> Self:
         """Return the payments of these payers, given by their places."""
-        places = self.of.places(payers)
+        places = self.runs.places(payers)
         columns = (self.number, self.day, self.calendar, self.cents, self.through)
-        return type(self)(Runs.of_lengths(self.of.lengths[payers]), *(column[places] for column in columns))
+        return type(self)(Runs.of_lengths(self.runs.lengths[payers]), *(column[places] for column in columns))
 
 
 class Slots(NamedTuple):
@@ -90,10 +90,10 @@ class Slots(NamedTuple):
     def from_payments(cls, payer: Integers, slot: Integers) -> Self:
         """Count slots once each. `payer`, `slot`: of payments sorted by both; every payer has one."""
         is_first = starts_run(payer, slot)
-        slot, of = slot[is_first], Runs.starting(starts_run(payer[is_first]))
+        slot, runs = slot[is_first], Runs.starting(starts_run(payer[is_first]))
         gap = np.diff(slot, prepend=slot[:1]) - 1
-        gap[of.starts] = 0
-        return cls(slot[of.starts], slot[of.last], of.lengths, of.max(gap))
+        gap[runs.starts] = 0
+        return cls(slot[runs.starts], slot[runs.last], runs.lengths, runs.max(gap))
 
 
 class Cadences(NamedTuple):
@@ -132,7 +132,7 @@ def _try_rhythms(payments: Payments) -> Iterator[Cadences]:
     """Yield the cadences of payers that keep to a schedule, then of the others, by the shortest period that fits."""
     fits = _fit_schedules(payments)
     yield _find_dated(payments, fits)
-    is_left = np.ones(len(payments.of), np.bool_)
+    is_left = np.ones(len(payments.runs), np.bool_)
     is_left[fits.candidate] = False
     for period, (days, least) in IRREGULAR.items():
         left = np.flatnonzero(is_left)
@@ -145,13 +145,13 @@ def _try_rhythms(payments: Payments) -> Iterator[Cadences]:
 
 def _fit_schedules(payments: Payments) -> Trials:
     habitual = np.zeros(len(payments.day), np.bool_)
-    candidates = Candidates(payments.of, payments.day, payments.calendar, payments.cents, habitual)
+    candidates = Candidates(payments.runs, payments.day, payments.calendar, payments.cents, habitual)
     fits = find_best_fits(candidates, TOLERANT)
     return fits.where(~_IS_YEARLY[fits.schedule])  # nobody lives on it
 
 
 def _find_dated(payments: Payments, fits: Trials) -> Cadences:
-    last, slots = payments.of.last[fits.candidate], _find_paid_slots(payments, fits)
+    last, slots = payments.runs.last[fits.candidate], _find_paid_slots(payments, fits)
     passed, goes_on = _find_passed(fits, payments.through[last], slots)
     return Cadences(
         payments.number[last],
@@ -166,7 +166,7 @@ def _find_dated(payments: Payments, fits: Trials) -> Cadences:
 
 
 def _find_paid_slots(payments: Payments, fits: Trials) -> Slots:
-    places, lengths = payments.of.places(fits.candidate), payments.of.lengths[fits.candidate]
+    places, lengths = payments.runs.places(fits.candidate), payments.runs.lengths[fits.candidate]
     fit, day = np.repeat(np.arange(len(lengths)), lengths), payments.day[places]
     slot, due = find_nearest_due(fits.schedule[fit], day, fits.anchor[fit])
     near = measure_nearness(day, due, payments.calendar[places]) <= TOLERANCE_DAYS[fits.schedule[fit]]
@@ -193,15 +193,15 @@ def _find_turns(payments: Payments, period: str, days: float, least: int) -> tup
     Turns are centred on whole periods after the first payment, so that a monthly payment has one turn each, however
     long the months are.
     """
-    of, last = payments.of, payments.day[payments.of.last]
-    since = payments.day - of.spread(payments.day[of.starts])
-    slots = Slots.from_payments(of.numbers(), (since / days + 0.5).astype(np.int64))
+    runs, last = payments.runs, payments.day[payments.runs.last]
+    since = payments.day - runs.spread(payments.day[runs.starts])
+    slots = Slots.from_payments(runs.numbers(), (since / days + 0.5).astype(np.int64))
     often = (slots.paid >= least) & (slots.paid >= (slots.last + 1) * MIN_TURNS)
-    silent = np.floor((payments.through[of.last] - last) / days)
+    silent = np.floor((payments.through[runs.last] - last) / days)
     every = Cadences(
-        payments.number[of.last],
-        np.full(len(of), _SCHEDULE_OF[period]),
-        np.full(len(of), NO_ANCHOR),
+        payments.number[runs.last],
+        np.full(len(runs), _SCHEDULE_OF[period]),
+        np.full(len(runs), NO_ANCHOR),
         slots.last + 1,
         slots.paid,
         slots.longest_gap,

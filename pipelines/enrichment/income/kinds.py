@@ -162,8 +162,8 @@ class Model:
             beside: payers × KINDS, from `_find_beside`.
         """
         holds = holds & (self._needs_no_other | (beside @ self._is_beside.T))
-        each = (holds[:, group] for group in self._groups)
-        return [np.where(of.any(axis=1), of.argmax(axis=1), of.shape[1]) for of in each]
+        by_group = (holds[:, group] for group in self._groups)
+        return [np.where(flags.any(axis=1), flags.argmax(axis=1), flags.shape[1]) for flags in by_group]
 
     def find_conditions_met(self, payers: pl.DataFrame) -> Flags:
         """Return payers × signs: whether a sign's conditions hold, apart from its phrases and from other payers."""

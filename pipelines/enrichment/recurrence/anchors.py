@@ -33,16 +33,16 @@ TABLE_CELLS = 1 << 18  # of one table of votes, so that it fits in the processor
 class Days:
     """Distinct days, sorted by candidate, and the due dates that a payment on each may have been for."""
 
-    of: Runs  # the runs of days, one per candidate
+    runs: Runs  # the runs of days, one per candidate
     day: Integers
     calendar: Integers  # of the branch's state
     first_due: Integers
     due_count: Integers
 
     @classmethod
-    def of_candidates(cls, of: Runs, day: Integers, calendar: Integers) -> Self:
+    def of_candidates(cls, runs: Runs, day: Integers, calendar: Integers) -> Self:
         return cls(
-            of,
+            runs,
             day,
             calendar,
             look_up_calendar_day(first_due(), day, calendar),
@@ -70,8 +70,8 @@ def _split_into_tables(candidates: int, height: int) -> Iterator[slice]:
 
 def _count_votes(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
     """Return two tables of votes: for due dates on the payment's own day, and for those it may have been moved from."""
-    places, width = days.of.places(candidates), len(candidates)
-    column = np.repeat(np.arange(width), days.of.lengths[candidates])
+    places, width = days.runs.places(candidates), len(candidates)
+    column = np.repeat(np.arange(width), days.runs.lengths[candidates])
     several = np.flatnonzero(days.due_count[places] > 1)
     beside, count = places[several], days.due_count[places[several]]
     due = ranges(days.first_due[beside], count)

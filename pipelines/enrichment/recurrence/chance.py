@@ -25,26 +25,26 @@ HARDLY_ANY = 0.05  # share of payments on closed days that is tolerated: states 
 def log_rates_by_chance(candidate: Integers, days: Days) -> Floats:
     """Return for each of these candidates the sum over its days of the log of the rate on that day."""
     chosen, back = np.unique(candidate, return_inverse=True)
-    day, of = days.day[days.of.places(chosen)], Runs.of_lengths(days.of.lengths[chosen])
+    day, runs = days.day[days.runs.places(chosen)], Runs.of_lengths(days.runs.lengths[chosen])
     opened = is_open(day)
-    span = day[of.last] - day[of.starts] + 1
-    one_rate = of.lengths * np.log(of.lengths / span)
-    likeliest = np.maximum(one_rate, _log_two_rates(day, opened, of, span))
+    span = day[runs.last] - day[runs.starts] + 1
+    one_rate = runs.lengths * np.log(runs.lengths / span)
+    likeliest = np.maximum(one_rate, _log_two_rates(day, opened, runs, span))
     carried = np.where(
-        of.sum((~opened).astype(np.int64)) <= of.lengths * HARDLY_ANY,
-        one_rate + of.sum(np.log(look_up_day(exposure(), day))),
+        runs.sum((~opened).astype(np.int64)) <= runs.lengths * HARDLY_ANY,
+        one_rate + runs.sum(np.log(look_up_day(exposure(), day))),
         -np.inf,
     )
     likeliest = np.maximum(likeliest, carried)
     return likeliest[back]
 
 
-def _log_two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Floats:
+def _log_two_rates(day: Integers, opened: Flags, runs: Runs, span: Integers) -> Floats:
     """Return the sum for separate rates of business and closed days; −∞ if closed days have the higher rate."""
     numbers = business_day_number(day)
-    open_span = numbers[of.last] - numbers[of.starts] + opened[of.starts]
-    closed_span, open_days = span - open_span, of.sum(opened.astype(np.int64))
-    closed_days = of.lengths - open_days
+    open_span = numbers[runs.last] - numbers[runs.starts] + opened[runs.starts]
+    closed_span, open_days = span - open_span, runs.sum(opened.astype(np.int64))
+    closed_days = runs.lengths - open_days
     together = x_log(open_days, open_days / np.maximum(open_span, 1))
     together += x_log(closed_days, closed_days / np.maximum(closed_span, 1))
     return np.where(closed_days * open_span <= open_days * closed_span, together, -np.inf)

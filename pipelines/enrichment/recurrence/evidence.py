@@ -95,7 +95,7 @@ class Demands:
 class Candidates:
     """Payments sorted by candidate, then by day."""
 
-    of: Runs  # the runs of payments, one per candidate
+    runs: Runs  # the runs of payments, one per candidate
     day: Integers
     calendar: Integers  # of the branch's state
     cents: Integers  # size, positive
@@ -176,20 +176,20 @@ def measure_nearness(day: Integers, due: Integers, calendar: Integers) -> Intege
 def _distinct_days(candidates: Candidates) -> Days:
     """Return the distinct days of each candidate. The calendar of a day is that of its first payment."""
     starts = np.zeros(len(candidates.day), np.bool_)
-    starts[candidates.of.starts] = True
+    starts[candidates.runs.starts] = True
     distinct = starts | starts_run(candidates.day)
-    of = Runs.starting(starts[distinct])
-    return Days.of_candidates(of, candidates.day[distinct], candidates.calendar[distinct])
+    runs = Runs.starting(starts[distinct])
+    return Days.of_candidates(runs, candidates.day[distinct], candidates.calendar[distinct])
 
 
 def _measure_candidates(candidates: Candidates, days: Days) -> Measures:
-    first, last = days.day[days.of.starts], days.day[days.of.last]
-    least, most = candidates.of.min(candidates.cents), candidates.of.max(candidates.cents)
+    first, last = days.day[days.runs.starts], days.day[days.runs.last]
+    least, most = candidates.runs.min(candidates.cents), candidates.runs.max(candidates.cents)
     return Measures(
-        payments=candidates.of.lengths,
-        habitual=candidates.of.sum(candidates.habitual.astype(np.int64)),
+        payments=candidates.runs.lengths,
+        habitual=candidates.runs.sum(candidates.habitual.astype(np.int64)),
         same_size=least >= most * SAME_SIZE,
-        days=days.of.lengths,
+        days=days.runs.lengths,
         span=last - first,
         open_span=business_day_number(last) - business_day_number(first) + is_open(first),
         gap=_usual_gap(days),
@@ -199,10 +199,10 @@ def _measure_candidates(candidates: Candidates, days: Days) -> Measures:
 def _usual_gap(days: Days) -> Floats:
     """Return the median gap between the days of each candidate. A first day has no gap and is sorted to the end."""
     gap = np.diff(days.day, prepend=0).astype(np.int64)
-    gap[days.of.starts] = _NO_GAP
-    ordered = np.sort(days.of.numbers() << 32 | gap)
-    gaps = days.of.lengths - 1
-    lower, upper = (days.of.starts + np.maximum(middle, 0) for middle in ((gaps - 1) // 2, gaps // 2))
+    gap[days.runs.starts] = _NO_GAP
+    ordered = np.sort(days.runs.numbers() << 32 | gap)
+    gaps = days.runs.lengths - 1
+    lower, upper = (days.runs.starts + np.maximum(middle, 0) for middle in ((gaps - 1) // 2, gaps // 2))
     return ((ordered[lower] & 0xFFFFFFFF) + (ordered[upper] & 0xFFFFFFFF)) / 2
 
 
@@ -242,7 +242,7 @@ def _has_enough_votes(trials: Trials, sizes: Measures, demands: Demands) -> Flag
 
 def _record_payments(trials: Trials, days: Days) -> tuple[Trials, Record]:
     """Record how well each schedule was kept. Trials without any payment near its due date are dropped."""
-    places, lengths = days.of.places(trials.candidate), days.of.lengths[trials.candidate]
+    places, lengths = days.runs.places(trials.candidate), days.runs.lengths[trials.candidate]
     trial = np.repeat(np.arange(len(lengths)), lengths)
     day, calendar, schedule = days.day[places], days.calendar[places], trials.schedule[trial]
     slot, due = find_nearest_due(schedule, day, trials.anchor[trial])
@@ -250,14 +250,14 @@ def _record_payments(trials: Trials, days: Days) -> tuple[Trials, Record]:
     near = np.flatnonzero(late <= TOLERANCE_DAYS[schedule])
     slots = Runs.starting(starts_run(trial[near], slot[near]))
     first, on_time = near[slots.starts], slots.min(late[near]) == 0
-    of = Runs.starting(starts_run(trial[first]))
+    runs = Runs.starting(starts_run(trial[first]))
     record = Record(
-        paid=of.lengths,
-        on_time=of.sum(on_time.astype(np.int64)),
-        slots=slot[first][of.last] - slot[first][of.starts] + 1,
-        log_choices=of.sum(np.log(look_up_calendar_day(count_on_time_dates(), due[first], calendar[first]))),
+        paid=runs.lengths,
+        on_time=runs.sum(on_time.astype(np.int64)),
+        slots=slot[first][runs.last] - slot[first][runs.starts] + 1,
+        log_choices=runs.sum(np.log(look_up_calendar_day(count_on_time_dates(), due[first], calendar[first]))),
     )
-    return trials.where(trial[first][of.starts]), record
+    return trials.where(trial[first][runs.starts]), record
 
 
 def _is_series(trials: Trials, record: Record, sizes: Measures, demands: Demands) -> Flags:
@@ -270,7 +270,7 @@ def _is_series(trials: Trials, record: Record, sizes: Measures, demands: Demands
 
 def _score_trials(trials: Trials, record: Record, days: Days) -> Floats:
     """Compute the score by the formula in the module's docstring."""
-    count, paid, on_time = days.of.lengths[trials.candidate], record.paid, record.on_time
+    count, paid, on_time = days.runs.lengths[trials.candidate], record.paid, record.on_time
     left, strayed, unpaid = count - paid, paid - on_time, record.slots - paid
     p, t = (paid + 0.5) / (record.slots + 1), (on_time + 0.5) / (paid + 1)
     when_paid = paid * np.log(p) + unpaid * np.log(1 - p)

@@ -96,7 +96,7 @@ class Payments:
     habitual: Flags
 
     @classmethod
-    def of(cls, frame: pl.DataFrame) -> Self:
+    def from_frame(cls, frame: pl.DataFrame) -> Self:
         small = pl.col("day", "calendar").to_physical().cast(pl.Int32)
         in_order = frame.with_columns(pl.col("group").cast(pl.Int64), small).sort("group", "day", "calendar")
         return cls(*(in_order[name].to_numpy() for name in PAYMENTS))
@@ -129,7 +129,7 @@ def find_members(frame: pl.DataFrame) -> pl.DataFrame:
     """Find the payments (schema PAYMENTS) that belong to series: schema MEMBERS, by series, slot and nth."""
     if frame.is_empty():
         return pl.DataFrame(schema=MEMBERS)
-    payments = Payments.of(frame)
+    payments = Payments.from_frame(frame)
     left, whole = _search_repeatedly(payments, np.arange(len(payments)), WHOLE)
     bands, amounts = _number_parts(payments, left)
     of_bands = _take_series(payments, left, bands, BANDS)
@@ -173,10 +173,10 @@ def _number_parts(payments: Payments, left: Integers) -> tuple[Integers, Integer
 def _take_series(payments: Payments, left: Integers, numbers: Integers, search_pass: Pass) -> Taken:
     """Find series among the places left, and return their payments. `numbers`: the candidate of each payment."""
     places = _order_candidates(payments, left, numbers, search_pass)
-    of = Runs.starting(starts_run(numbers[places]))
-    fits = find_best_fits(_select_candidates(payments, places, of), search_pass.demands)
-    chosen = places[of.places(fits.candidate)]
-    lengths = of.lengths[fits.candidate]
+    runs = Runs.starting(starts_run(numbers[places]))
+    fits = find_best_fits(_select_candidates(payments, places, runs), search_pass.demands)
+    chosen = places[runs.places(fits.candidate)]
+    lengths = runs.lengths[fits.candidate]
     schedule, anchor = np.repeat(fits.schedule, lengths), np.repeat(fits.anchor, lengths)
     slot, due = find_nearest_due(schedule, payments.day[chosen], anchor)
     late = measure_nearness(payments.day[chosen], due, payments.calendar[chosen])
@@ -200,9 +200,9 @@ def _order_candidates(payments: Payments, left: Integers, numbers: Integers, sea
     return (np.sort(in_order) if search_pass.cut else in_order) & 0xFFFFFFFF  # groups are already in order
 
 
-def _select_candidates(payments: Payments, places: Integers, of: Runs) -> Candidates:
+def _select_candidates(payments: Payments, places: Integers, runs: Runs) -> Candidates:
     return Candidates(
-        of, payments.day[places], payments.calendar[places], payments.cents[places], payments.habitual[places]
+        runs, payments.day[places], payments.calendar[places], payments.cents[places], payments.habitual[places]
     )
 
 
@@ -238,9 +238,9 @@ def _usual_cents(payments: Payments, several: Taken, placed: Taken) -> Floats:
     alike = placed.where(np.isin(placed.candidate, several.candidate))
     cents = payments.cents[alike.place]
     ordered = cents[np.lexsort((cents, alike.candidate))]
-    of = Runs.starting(starts_run(alike.candidate))
-    median = (ordered[of.starts + (of.lengths - 1) // 2] + ordered[of.starts + of.lengths // 2]) / 2
-    usual: Floats = median[np.searchsorted(alike.candidate[of.starts], several.candidate)]
+    runs = Runs.starting(starts_run(alike.candidate))
+    median = (ordered[runs.starts + (runs.lengths - 1) // 2] + ordered[runs.starts + runs.lengths // 2]) / 2
+    usual: Floats = median[np.searchsorted(alike.candidate[runs.starts], several.candidate)]
     return usual
 
 
@@ -252,10 +252,10 @@ def _is_two_series(payments: Payments, taken: Taken) -> Flags:
     candidate, cents = turns.candidate[order], payments.cents[turns.place[order]]
     sides = Runs.starting(starts_run(candidate, odd[order]))
     least, most, enough = sides.min(cents), sides.max(cents), sides.lengths >= MIN_TO_ALTERNATE
-    of = candidate[sides.starts]
-    both = (of[1:] == of[:-1]) & enough[1:] & enough[:-1]
+    candidate_by_side = candidate[sides.starts]
+    both = (candidate_by_side[1:] == candidate_by_side[:-1]) & enough[1:] & enough[:-1]
     apart = (most[1:] < least[:-1]) | (most[:-1] < least[1:])
-    return np.isin(taken.candidate, of[1:][both & apart])
+    return np.isin(taken.candidate, candidate_by_side[1:][both & apart])
 
 
 def _concatenate(*taken: Taken) -> Taken:

@@ -170,8 +170,8 @@ def _sign_by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]
         return rows, (), False
     notes = ["Amounts have no sign: where the balance fell by the amount, it was read as money out."]
     if unproved:
-        of = f"{unproved:,} of {shown:,} amounts"
-        notes.append(f"The sign of {of} is assumed, money in: no balance before them proves it.")
+        counted = f"{unproved:,} of {shown:,} amounts"
+        notes.append(f"The sign of {counted} is assumed, money in: no balance before them proves it.")
     return rows.with_columns(amount=negated_where(fell)), tuple(notes), unproved > 0
 
 

@@ -37,33 +37,33 @@ def account_history(facts: Facts) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Scope:
-    """Which balances are added up: those with equal `by`, followed through `data_through` of `history`."""
+    """Which balances are added up: those with equal `keys`, followed through `data_through` of `history`."""
 
-    by: tuple[str, ...]
+    keys: tuple[str, ...]
     history: Callable[[Facts], pl.DataFrame]
 
     def steps(self, facts: Facts) -> pl.DataFrame:
         """Return the steps, in order.
 
-        `by`, `date` (first day), `month`, `days` (length), `balance` (at the end of each of its days; null: unknown).
+        `keys`, `date` (first day), `month`, `days` (length), `balance` (at the end of each of its days; null: unknown).
         """
         history = facts.cached(self.history)
-        marks = history.lazy().pipe(list_months).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
+        marks = history.lazy().pipe(list_months).select(*self.keys, date="month", change=pl.lit(0, BALANCE), unknown=0)
         moves = _balance_changes(facts)
-        begun = moves.group_by(self.by).agg(begun=pl.col("date").min())
+        begun = moves.group_by(self.keys).agg(begun=pl.col("date").min())
         # A step without a change on the first of each month, so that no step crosses months.
-        marks = marks.join(begun, on=self.by, validate="m:1").filter(pl.col("date") > pl.col("begun")).drop("begun")
-        following = pl.col("date").shift(-1).over(self.by)
-        totals = pl.col("change", "unknown").cum_sum().over(self.by)
+        marks = marks.join(begun, on=self.keys, validate="m:1").filter(pl.col("date") > pl.col("begun")).drop("begun")
+        following = pl.col("date").shift(-1).over(self.keys)
+        totals = pl.col("change", "unknown").cum_sum().over(self.keys)
         return (
-            pl.concat([moves.select(*self.by, "date", "change", "unknown"), marks], how="vertical_relaxed")
-            .group_by(*self.by, "date")
+            pl.concat([moves.select(*self.keys, "date", "change", "unknown"), marks], how="vertical_relaxed")
+            .group_by(*self.keys, "date")
             .agg(pl.col("change", "unknown").sum())
-            .sort(*self.by, "date")
-            .join(history.lazy(), on=self.by, validate="m:1", maintain_order="left")
+            .sort(*self.keys, "date")
+            .join(history.lazy(), on=self.keys, validate="m:1", maintain_order="left")
             .with_columns(totals, until=pl.coalesce(following, pl.col("data_through") + pl.duration(days=1)))
             .select(
-                *self.by,
+                *self.keys,
                 "date",
                 month=posted_month(),
                 days=(pl.col("until") - pl.col("date")).dt.total_days(),
@@ -78,10 +78,10 @@ class Scope:
         Further columns: `closing_balance`, the `transaction_id` that states it, and `represents`, true for one row of
         each step, so that its days are counted once.
         """
-        through = facts.cached(self.history).lazy().select(*self.by, "data_through")
+        through = facts.cached(self.history).lazy().select(*self.keys, "data_through")
         held = (
             facts.closings.lazy()
-            .join(through, on=self.by, validate="m:1")
+            .join(through, on=self.keys, validate="m:1")
             .select(
                 *BY_ACCOUNT,
                 "closing_balance",
@@ -92,9 +92,9 @@ class Scope:
                 ),
             )
         )
-        latest = pl.col("since").max().over(*self.by, "date")
-        representative = pl.col("account_id").filter(pl.col("since") == latest).min().over(*self.by, "date")
-        steps = facts.cached(self.steps).lazy().join(held.select(BY_ACCOUNT).unique(), on=self.by, validate="m:m")
+        latest = pl.col("since").max().over(*self.keys, "date")
+        representative = pl.col("account_id").filter(pl.col("since") == latest).min().over(*self.keys, "date")
+        steps = facts.cached(self.steps).lazy().join(held.select(BY_ACCOUNT).unique(), on=self.keys, validate="m:m")
         balances = held.with_columns(date="since").sort("date")
         return (
             steps.sort("date", *BY_ACCOUNT)
@@ -104,32 +104,32 @@ class Scope:
         )
 
     def by_month(self, facts: Facts) -> pl.DataFrame:
-        """Return the totals of BALANCES by `by` and `month`."""
+        """Return the totals of BALANCES by `keys` and `month`."""
         months = (
             facts.cached(self.steps)
             .lazy()
-            .group_by(*self.by, "month")
+            .group_by(*self.keys, "month")
             .agg(*day_sums(), closingBalance=pl.col("balance").max_by("date"))
-            .sort(*self.by, "month")
+            .sort(*self.keys, "month")
         )
         opened = (
             facts.cached(account_openings)
             .lazy()
-            .group_by(*self.by, "month")
+            .group_by(*self.keys, "month")
             .agg(opened=_sum_if_all_known(pl.col("opening")), opens=pl.lit(value=True))
         )
-        earlier = pl.col("month").shift(1).over(self.by).is_not_null()
-        carried = pl.col("closingBalance").shift(1).over(self.by)
+        earlier = pl.col("month").shift(1).over(self.keys).is_not_null()
+        carried = pl.col("closingBalance").shift(1).over(self.keys)
         unknown = (earlier & carried.is_null()) | (pl.col("opens").is_not_null() & pl.col("opened").is_null())
         return (
-            months.join(opened, on=(*self.by, "month"), how="left", validate="1:1", maintain_order="left")
+            months.join(opened, on=(*self.keys, "month"), how="left", validate="1:1", maintain_order="left")
             .with_columns(openingBalance=pl.when(~unknown).then(carried.fill_null(0) + pl.col("opened").fill_null(0)))
             .pipe(collect)
         )
 
     def parts_by_month(self, facts: Facts) -> pl.LazyFrame:
         """Return the rows that the totals of BALANCES are made of."""
-        month = (*self.by, "month")
+        month = (*self.keys, "month")
         lasts = pl.col("date") == pl.col("date").max().over(month)
         stated = self.balance_rows(facts).with_columns(
             least_part(month), *day_parts(), closing_part=pl.when(lasts).then(_CLOSES)

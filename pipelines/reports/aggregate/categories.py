@@ -45,13 +45,13 @@ def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     return frame.join(window, on=BY_CUSTOMER, validate="m:1").with_columns(in_window=within)
 
 
-def _sum_coarser(by: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
+def _sum_coarser(keys: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
     """Sum totals from `by_category_and_month`, which is faster than from rows and gives the same."""
-    return lambda facts: sum_totals(facts.cached(by_category_and_month).lazy(), by, totals)
+    return lambda facts: sum_totals(facts.cached(by_category_and_month).lazy(), keys, totals)
 
 
-def _source(by: tuple[str, ...], totals: tuple[Total, ...]) -> Source:
-    return Source(rows_by_category, totals, by, _sum_coarser(by, totals))
+def _source(keys: tuple[str, ...], totals: tuple[Total, ...]) -> Source:
+    return Source(rows_by_category, totals, keys, _sum_coarser(keys, totals))
 
 
 _FLOWS = (
@@ -90,9 +90,9 @@ def _external(name: str, part: str) -> Total:
     return Total(name, "AUD", pl.when(pl.col("in_window") & pl.col("is_external")).then(part))
 
 
-def _share(name: str, of: str, whole: str, words: str) -> Derived:
-    share = pl.when(~pl.col("ownTransfer")).then(ratio(pl.col(of), pl.col(whole)))
-    return Derived(name, "ratio", ("ownTransfer", of, whole), share, words)
+def _share(name: str, part: str, whole: str, words: str) -> Derived:
+    share = pl.when(~pl.col("ownTransfer")).then(ratio(pl.col(part), pl.col(whole)))
+    return Derived(name, "ratio", ("ownTransfer", part, whole), share, words)
 
 
 CATEGORY_SUMMARY = Table(

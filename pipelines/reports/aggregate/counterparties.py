@@ -99,7 +99,7 @@ TOP_COUNTERPARTIES = Table(
     listed=lambda facts: facts.cached(top_counterparties).lazy().drop("party"),
     sources=(
         Source(_ranked_rows, _TOTALS, is_listed=True),
-        Source(_payments, (Total("allPayments", "AUD", _SIZE),), by=("direction",)),
+        Source(_payments, (Total("allPayments", "AUD", _SIZE),), keys=("direction",)),
     ),
     derived=(
         Derived(
@@ -167,12 +167,12 @@ def _concentrations(facts: Facts) -> pl.LazyFrame:
     return by_basis.agg(*tops, receipts=paid.sum(), payerCount=rank.count(), squares=squares)
 
 
-def _square(by: str, whole: pl.Expr) -> pl.Expr:
-    """Return what a payment adds to the sum of squares of payers' totals: `by` times the total of its payer."""
+def _square(factor: str, whole: pl.Expr) -> pl.Expr:
+    """Return what a payment adds to the sum of squares of payers' totals: `factor` times the total of its payer."""
     exact = pl.Decimal(38, 4)
-    return pl.when(whole < MAX_SQUARED).then(pl.col(by)).cast(exact) * pl.when(whole < MAX_SQUARED).then("paid").cast(
-        exact
-    )
+    return pl.when(whole < MAX_SQUARED).then(pl.col(factor)).cast(exact) * pl.when(whole < MAX_SQUARED).then(
+        "paid"
+    ).cast(exact)
 
 
 def _name_of_largest(most: int) -> str:

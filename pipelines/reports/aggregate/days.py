@@ -66,9 +66,9 @@ _FIRST, _LAST = pl.col("firstDate"), pl.col("lastDate")
 _SPAN = (Column("firstDate", "date"), Column("lastDate", "date"))
 
 
-def _mean(name: str, of: str, words: str) -> Derived:
+def _mean(name: str, total: str, words: str) -> Derived:
     known = pl.when(pl.col("daysInHistory") != 0).then("daysInHistory")
-    return Derived(name, "AUD", (of, "daysInHistory"), pl.col(of) / known, f"{of} / daysInHistory: {words}")
+    return Derived(name, "AUD", (total, "daysInHistory"), pl.col(total) / known, f"{total} / daysInHistory: {words}")
 
 
 def _on_weekday(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:

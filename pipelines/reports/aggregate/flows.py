@@ -110,7 +110,7 @@ def by_day(facts: Facts) -> pl.DataFrame:
 
 def flows(
     add_keys: AddKeys,
-    by: Sequence[str],
+    keys: Sequence[str],
     summed: Callable[[Facts], pl.DataFrame],
     totals: tuple[Total, ...] = FLOWS,
     finer: bool = True,
@@ -118,20 +118,22 @@ def flows(
     """Return a source of flows by the keys that `add_keys` adds to rows.
 
     Args:
-        add_keys: frame with a date or month → the same with the keys `by`; a row may count under several.
+        add_keys: frame with a date or month → the same with `keys`; a row may count under several.
         summed: the flows by finer keys, to which `add_keys` can be applied just as to rows.
         finer: false if `summed` has one row for each of the keys already.
     """
 
     def sums(facts: Facts) -> pl.LazyFrame:
         flows = add_keys(facts.cached(summed).lazy(), facts)
-        return flows.group_by(BY_CUSTOMER, *by).agg(_sums(totals)) if finer else flows.select(BY_CUSTOMER, *by, *names)
+        return (
+            flows.group_by(BY_CUSTOMER, *keys).agg(_sums(totals)) if finer else flows.select(BY_CUSTOMER, *keys, *names)
+        )
 
     names = [total.name for total in totals]
     return Source(
         rows=lambda facts: add_keys(facts.rows.lazy(), facts),
         totals=totals,
-        by=tuple(by),
+        keys=tuple(keys),
         summed=sums,
     )
 

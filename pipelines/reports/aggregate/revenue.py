@@ -80,7 +80,7 @@ REVENUE_SOURCES = Table(
                 Total("transactionCount", "count", _ONE, meaning="rows"),
             ),
         ),
-        Source(_revenue, (Total("allReceipts", "AUD", pl.col("money_in")),), by=()),
+        Source(_revenue, (Total("allReceipts", "AUD", pl.col("money_in")),), keys=()),
     ),
     derived=(
         Derived(
@@ -167,7 +167,7 @@ EXCLUDED_RECEIPTS = Table(
                 Total("amount", "AUD", pl.col("money_in"), meaning="amount received"),
             ),
         ),
-        Source(_all_receipts, (Total("allReceipts", "AUD", pl.col("money_in")),), by=()),
+        Source(_all_receipts, (Total("allReceipts", "AUD", pl.col("money_in")),), keys=()),
     ),
     derived=(
         Derived(

@@ -178,7 +178,7 @@ EXPECTED = Table(
     listed=lambda facts: facts.cached(periods).lazy(),
     sources=(
         Source(
-            wages, (Total("wagesPaid", "AUD", pl.col("money_out"), meaning="net of tax withheld"),), by=(PERIOD_END,)
+            wages, (Total("wagesPaid", "AUD", pl.col("money_out"), meaning="net of tax withheld"),), keys=(PERIOD_END,)
         ),
     ),
     derived=(
@@ -213,7 +213,7 @@ def _status() -> pl.Expr:
 PAID = Source(
     lambda facts: facts.cached(super_by_period).lazy(),
     (Total("superPaid", "AUD", pl.col("part"), meaning="attributed to the period, paid through its due date"),),
-    by=(PERIOD_END,),
+    keys=(PERIOD_END,),
 )
 SUPER_OBLIGATIONS = replace(
     EXPECTED,

@@ -189,7 +189,7 @@ IMPLIED = Table(
         WITHHELD,
     ),
     listed=lambda facts: facts.cached(periods).lazy(),
-    sources=(Source(rows_by_quarter, OF_QUARTER, by=(PERIOD_END,), summed=sums_by_quarter),),
+    sources=(Source(rows_by_quarter, OF_QUARTER, keys=(PERIOD_END,), summed=sums_by_quarter),),
     derived=(
         TAXABLE_REVENUE,
         GST_ON_SALES,
@@ -257,7 +257,7 @@ TAX_OBLIGATIONS = replace(
         Source(
             lambda facts: facts.cached(settlements).lazy(),
             (Total("paid", "AUD", -pl.col("amount"), meaning="paid for the quarter, minus refunds"),),
-            by=(PERIOD_END,),
+            keys=(PERIOD_END,),
         ),
         Source(
             first_late_payment,
@@ -270,7 +270,7 @@ TAX_OBLIGATIONS = replace(
                     meaning="how many days late the first late payment was; null: none was late",
                 ),
             ),
-            by=(PERIOD_END,),
+            keys=(PERIOD_END,),
         ),
     ),
     derived=(

@@ -205,9 +205,9 @@ def _days_if_proven(
 ) -> Iterator[pl.LazyFrame]:
     """Yield the days that would be worth more if the steps that `holds` matches were proven."""
     named = {"code": pl.lit(code) if isinstance(code, str) else code, "subject": subject}
-    by = [*BY_ACCOUNT, "subject"]
+    account_and_subject = [*BY_ACCOUNT, "subject"]
     marked = with_causes.with_columns(**named, holds=holds).with_columns(
-        holds_after=pl.col("next_holds") | pl.col("holds").shift(-1).over(by).fill_null(value=False)
+        holds_after=pl.col("next_holds") | pl.col("holds").shift(-1).over(account_and_subject).fill_null(value=False)
     )
     resolved = marked.filter("holds")
     yield resolved.with_columns(first_day=pl.col("previous_day") + 1, last_day=pl.col("day") - 1, worth=worth(PROVEN))
@@ -381,7 +381,7 @@ EFFECTS = Table(
                 Total("beforeWorth", "ratio", pl.when(~pl.col("in_year")).then("worth")),
                 Total("daysSeen", "days", pl.when("in_year").then(pl.lit(1))),
             ),
-            by=(),
+            keys=(),
         ),
     ),
     derived=(

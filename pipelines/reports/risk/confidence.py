@@ -36,14 +36,14 @@ CONFIDENCE = (("high", 70), ("medium", 40))  # lowest score of each; below: low
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the confidence: `weight` points times `share` (0–1; null counts as 0) of the columns in `of`.
+    """A part of the confidence: `weight` points times `share` (0–1; null counts as 0) of the `inputs`.
 
     `earned`: how many of the points are earned, in words.
     """
 
     name: str
     weight: int
-    of: Mapping[str, pl.DataType]
+    inputs: Mapping[str, pl.DataType]
     share: pl.Expr
     earned: str
 
@@ -56,7 +56,7 @@ class Part:
 
     def recompute(self, values: Mapping[str, Constant]) -> Constant:
         """Return the points, computed from the inputs alone."""
-        columns = [pl.lit(values[name]).cast(kind).alias(name) for name, kind in self.of.items()]
+        columns = [pl.lit(values[name]).cast(kind).alias(name) for name, kind in self.inputs.items()]
         points: Constant = pl.select(columns).select(self.points()).item()
         return points
 

@@ -274,7 +274,7 @@ class _Explaining:
         return Formula("100 × the share", {name: self._explain_evidence(name, row)}, apply)
 
     def _explain_part(self, part: Part, row: Data) -> Formula:
-        return Formula(part.words, {name: self._explain_evidence(name, row) for name in part.of}, part.recompute)
+        return Formula(part.words, {name: self._explain_evidence(name, row) for name in part.inputs}, part.recompute)
 
     def _explain_evidence(self, name: str, row: Data) -> Trace | Constant:
         match name:

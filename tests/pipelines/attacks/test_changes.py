@@ -148,7 +148,7 @@ def test_garnishee_reads_like_a_supplier() -> None:
 
 
 def test_hidden_refunds_read_like_purchases() -> None:
-    rows = list_touched("refunds_hidden", "reworded", by="text")
+    rows = list_touched("refunds_hidden", "reworded", method="text")
     assert rows["description"].str.starts_with("Visa Purchase").all()
 
 
@@ -166,7 +166,7 @@ def test_backdated_receipts_keep_their_texts() -> None:
 
 
 def test_digit_is_put_in_front_of_some_receipts() -> None:
-    rows = list_touched("amounts_inflated", "repriced", by=Decimal(0), balances="printed")
+    rows = list_touched("amounts_inflated", "repriced", raised_by=Decimal(0), balances="printed")
     before = dict(LEDGER_BEFORE.select("row", "amount").iter_rows())
     assert all(str(amount)[1:] == str(before[row]) for row, amount in rows.select("row", "amount").iter_rows())
 

@@ -57,8 +57,10 @@ def _page_numbers(pages: Sequence[Page]) -> Sequence[PageNumber | None]:
     document.
     """
     numbers = [printed_number(page.lines) for page in pages]
-    distinct = {(found.number, found.of) if found else None for found in numbers}
-    is_same = len(numbers) > 1 and len(distinct) == 1 and (numbers[0] is None or numbers[0].of in (None, len(numbers)))
+    distinct = {(found.number, found.total) if found else None for found in numbers}
+    is_same = (
+        len(numbers) > 1 and len(distinct) == 1 and (numbers[0] is None or numbers[0].total in (None, len(numbers)))
+    )
     return [None] * len(pages) if is_same else numbers
 
 
@@ -159,7 +161,7 @@ class _Group:
     def may_count(self, leaf: _Leaf) -> bool:
         """Return whether a page's number is still free here, and names the same total of pages."""
         number, last = leaf.number, self.last
-        return number is None or (not self.has(number.number) and (last is None or last.of == number.of))
+        return number is None or (not self.has(number.number) and (last is None or last.total == number.total))
 
     @property
     def is_in_order(self) -> bool:

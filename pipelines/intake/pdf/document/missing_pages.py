@@ -49,8 +49,8 @@ def missing_page(lines: Sequence[Line], document: Document, *, opens: bool, clos
     pages, (first, last) = document.pages, (document.numbers[0], document.numbers[-1])
     if not opens and first and first.number > 1 and lines[0].page == pages[0].number:
         return f"The file begins with the page that is numbered {first.number}, and no opening balance is printed."
-    if not closes and last and last.number < (last.of or 0) and lines[-1].page == pages[-1].number:
-        return f"The file ends with page {last.number} of {last.of}, and no closing balance is printed."
+    if not closes and last and last.number < (last.total or 0) and lines[-1].page == pages[-1].number:
+        return f"The file ends with page {last.number} of {last.total}, and no closing balance is printed."
     return None
 
 

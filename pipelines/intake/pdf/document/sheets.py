@@ -103,7 +103,9 @@ def _are_stacked(first: Sequence[Line], second: Sequence[Line], middle: float, n
 
 def _differ(one: PageNumber | None, two: PageNumber | None) -> bool:
     """Return whether two page numbers differ and are in the same form."""
-    return one is not None and two is not None and one.number != two.number and (one.of is None) == (two.of is None)
+    return (
+        one is not None and two is not None and one.number != two.number and (one.total is None) == (two.total is None)
+    )
 
 
 def _may_follow(one: PageNumber | None, two: PageNumber | None) -> bool:

@@ -18,14 +18,14 @@ _HEAD = 10  # lines above the rows; a number without the word `page` counts only
 
 @dataclass(frozen=True, slots=True)
 class PageNumber:
-    """A printed page number. `of`: the number of pages, if printed. `top`: its place on the page, in points."""
+    """A printed page number. `total`: the number of pages, if printed. `top`: its place on the page, in points."""
 
     number: int
-    of: int | None
+    total: int | None
     top: float
 
     def follows(self, other: "PageNumber") -> bool:
-        return self.number == other.number + 1 and self.of == other.of
+        return self.number == other.number + 1 and self.total == other.total
 
 
 def printed_number(lines: Sequence[Line]) -> PageNumber | None:
@@ -62,7 +62,7 @@ def _numbers_alone(lines: Sequence[Line]) -> Iterator[PageNumber]:
                 yield from _valid_number(line, match[1], None)
 
 
-def _valid_number(line: Line, number: str, of: str | None) -> Iterator[PageNumber]:
+def _valid_number(line: Line, number: str, total: str | None) -> Iterator[PageNumber]:
     """Yield a page number if it is valid: at least 1, and not more than the number of pages."""
-    if 1 <= int(number) <= int(of or number):
-        yield PageNumber(int(number), int(of) if of else None, line.box.top)
+    if 1 <= int(number) <= int(total or number):
+        yield PageNumber(int(number), int(total) if total else None, line.box.top)

@@ -209,8 +209,8 @@ def _page_order(documents: Sequence[Document]) -> Iterator[Signal]:
                 yield Signal("PageOutOfSequence", Severity.WARNING, message, page)
         yield from (Signal("PageMissing", Severity.WARNING, text, page.sheet) for page, text in gaps_in(document))
         last = document.numbers[-1]
-        if last and last.of and last.number < last.of:
-            message = f"The page is numbered {last.number} of {last.of}, and no page follows."
+        if last and last.total and last.number < last.total:
+            message = f"The page is numbered {last.number} of {last.total}, and no page follows."
             yield Signal("PageMissing", Severity.WARNING, message, document.pages[-1].sheet)
 
 

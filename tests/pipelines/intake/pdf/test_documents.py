@@ -55,7 +55,7 @@ def sheets(pages: Sequence[Page]) -> list[list[int]]:
 )
 def test_a_page_number_is_read_in_several_forms(text: str, expected: tuple[int, int | None] | None) -> None:
     found = printed_number(page(1, "Some Bank", text, TABLE, *ROWS).lines)
-    assert (found and (found.number, found.of)) == expected
+    assert (found and (found.number, found.total)) == expected
 
 
 def test_a_wrapped_line_of_a_row_is_not_a_page_number() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import requests
 
 from api.service.commands.lender import Lender
+from benchmarks.filled_console import fill_console, insert_ids, list_pages
 from benchmarks.filling import fill
-from benchmarks.house import fill_console, insert_ids, list_pages
 from benchmarks.service import Home, Service, new_home, running
 from benchmarks.table import Row, milliseconds, percentile
 from storage.access import users

@@ -32,7 +32,7 @@ from storage.reports import reports
 from storage.reports.reports import NewReport
 from storage.webhooks import outbox
 from storage.webhooks.outbox import Attempt, Ended
-from tests.papers import RENT, extract, extraction, statement
+from tests.fake_statements import RENT, extract, extraction, statement
 from tests.patience import again_and_again
 
 Row = Mapping[str, Any]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from assets.core import batches as work_of
+from assets.core.batches import read_claimed_batch
 from assets.enrichment.transactions import recompute
 from assets.reports.reports import end_refreshes, refresh
 from pipelines.intake import accounts
@@ -83,7 +83,7 @@ class Lender:
         with self.store.db.writing() as w:
             batch = batches.claim(w, Queue.ENRICHMENT, self.store.settings, datetime.now(UTC))
         if batch is not None:
-            recompute(self.store, work_of.read_claimed_batch(self.store, batch.token, batch.partition_day))
+            recompute(self.store, read_claimed_batch(self.store, batch.token, batch.partition_day))
 
     def submit_and_end(self, *items: Item, account_number: str = "12345678", account_type: str | None = None) -> Job:
         """Submit rows, run the batch, and return the ended job."""
@@ -123,7 +123,7 @@ def run_refreshes(lender: Lender) -> None:
     with lender.store.db.writing() as w:
         batch = batches.claim(w, Queue.REFRESH, lender.store.settings, datetime.now(UTC))
     assert batch is not None
-    work = work_of.read_claimed_batch(lender.store, batch.token, batch.partition_day)
+    work = read_claimed_batch(lender.store, batch.token, batch.partition_day)
     refresh(lender.store, work)
     end_refreshes(lender.store, work)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.console import NOT_MEASURED, QUERIES, choose_addresses
-from benchmarks.house import list_pages
+from benchmarks.filled_console import list_pages
 from storage.core.settings import Settings
 from tests.conftest import open_store
 

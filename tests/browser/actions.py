@@ -7,9 +7,9 @@ from uuid import uuid4
 from playwright.sync_api import Page, expect
 
 from pipelines.synthetic.pdf import statement_pdf
-from tests.browser.house import House
+from tests.browser.filled_console import FilledConsole
 
-Action = Callable[[House, Page], None]
+Action = Callable[[FilledConsole, Page], None]
 PRESS_AS_IT_IS: Final = "button => { button.form.noValidate = true; button.click(); }"
 
 
@@ -18,8 +18,8 @@ def wait_until_loaded(page: Page) -> None:
     expect(page.locator("[hx-trigger=load]")).to_have_count(0)
 
 
-def _open(house: House, page: Page, path: str) -> None:
-    page.goto(house.service.base_url + path.format_map(house.ids))
+def _open(console: FilledConsole, page: Page, path: str) -> None:
+    page.goto(console.service.base_url + path.format_map(console.ids))
 
 
 def _press(page: Page, button: str) -> None:
@@ -28,140 +28,140 @@ def _press(page: Page, button: str) -> None:
         page.get_by_role("button", name=button, exact=True).first.evaluate(PRESS_AS_IT_IS)
 
 
-def _search_too_short(house: House, page: Page) -> None:
-    _open(house, page, "/customers?search=a")
+def _search_too_short(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers?search=a")
 
 
-def _new_customer(house: House, page: Page) -> None:
-    _open(house, page, "/customers/new")
+def _new_customer(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/new")
     page.locator("input[name=abn]").fill("123")
     page.locator("input[name=state]").fill("Queensland and more")
     _press(page, "Create the customer")
 
 
-def _application(house: House, page: Page) -> None:
-    _open(house, page, "/customers/{customer_id}/decide/{slug}")
+def _application(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{customer_id}/decide/{slug}")
     page.locator("input[inputmode=decimal]").first.fill("abc")
     _press(page, "Decide")
 
 
-def _transactions(house: House, page: Page) -> None:
-    _open(house, page, "/customers/{customer_id}/transactions?minAmount=abc")
+def _transactions(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{customer_id}/transactions?minAmount=abc")
 
 
-def _upload(house: House, page: Page) -> None:
-    _open(house, page, "/customers/{read_customer_id}/upload")
+def _upload(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{read_customer_id}/upload")
     files = [{"name": name, "mimeType": "image/png", "buffer": b"\x89PNG"} for name in ("june.png", "july.png")]
     page.locator("input[name=file]").set_input_files(files)
     _press(page, "Upload")
 
 
-def _correction(house: House, page: Page) -> None:
-    _open(house, page, "/customers/{customer_id}/transactions/{transaction_id}")
+def _correction(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{customer_id}/transactions/{transaction_id}")
     page.locator("select[name=category]").select_option(index=2)
     page.locator("input[name=counterpartyName]").fill("Harbour Bakery Supplies")
     page.locator("input[name=which][value=similar]").check()
     _press(page, "Preview the correction")
 
 
-def _override(house: House, page: Page) -> None:
-    _open(house, page, "/evaluations/{evaluation_id}")
+def _override(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/evaluations/{evaluation_id}")
     page.get_by_text("Override this decision").click()
     _press(page, "Override")
     wait_until_loaded(page)
 
 
-def _closing_an_alert(house: House, page: Page) -> None:
-    _open(house, page, "/alerts/{match_id}")
+def _closing_an_alert(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/alerts/{match_id}")
     _press(page, "Close")
 
 
-def _key_without_scope(house: House, page: Page) -> None:
-    _open(house, page, "/admin/keys/new")
+def _key_without_scope(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/keys/new")
     _press(page, "Create the key")
 
 
-def _new_key(house: House, page: Page) -> None:
-    _open(house, page, "/admin/keys/new")
+def _new_key(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/keys/new")
     page.get_by_label("customer:reports").check()
     _press(page, "Create the key")
 
 
-def _faulty_user(house: House, page: Page) -> None:
-    _open(house, page, "/admin/users/new")
+def _faulty_user(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/users/new")
     page.locator("input[name=email]").fill("ada")
     _press(page, "Create the user")
 
 
-def _new_user(house: House, page: Page) -> None:
-    _open(house, page, "/admin/users/new")
+def _new_user(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/users/new")
     page.locator("input[name=name]").fill("Ada Lovelace")
     page.locator("input[name=email]").fill(f"{uuid4()}@example.com")
     _press(page, "Create the user")
 
 
-def _faulty_webhook(house: House, page: Page) -> None:
-    _open(house, page, "/admin/webhooks/new")
+def _faulty_webhook(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/webhooks/new")
     page.locator("input[name=webhookUrl]").fill("http://lender.example/")
     page.locator("textarea[name=customerIds]").fill("nobody")
     _press(page, "Create the subscription")
 
 
-def _new_webhook(house: House, page: Page) -> None:
-    _open(house, page, "/admin/webhooks/new")
+def _new_webhook(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/webhooks/new")
     page.locator("input[name=webhookUrl]").fill("https://lender.example/hook")
     _press(page, "Create the subscription")
 
 
-def _policy(house: House, page: Page) -> None:
-    _open(house, page, "/policies/{slug}/edit")
+def _policy(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/policies/{slug}/edit")
     document = page.get_by_label("Document")
     document.fill(document.input_value() + "\nnobody_knows_this: 1\n")
     _press(page, "Check")
 
 
-def _password(house: House, page: Page) -> None:
-    _open(house, page, "/account")
+def _password(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/account")
     page.locator("input[name=new]").fill("one")
     page.locator("input[name=again]").fill("another")
     _press(page, "Save the password")
 
 
-def _running_job(house: House, page: Page) -> None:
+def _running_job(console: FilledConsole, page: Page) -> None:
     """Show a job that runs: the file is new each time, because one that was read is not read again."""
     long = statement_pdf("nab", uuid4().int % 1_000_000, pages=30)
-    job_id = house.lender.upload(house.ids["read_customer_id"], "year.pdf", long.content)
-    _open(house, page, f"/customers/{{read_customer_id}}/uploads/{job_id}")
+    job_id = console.lender.upload(console.ids["read_customer_id"], "year.pdf", long.content)
+    _open(console, page, f"/customers/{{read_customer_id}}/uploads/{job_id}")
     expect(page.locator("#job[hx-trigger='every 1s']")).to_be_visible()
 
 
-def _marked_row(house: House, page: Page) -> None:
-    _open(house, page, "/customers/{read_customer_id}/statements/{statement_id}?row=3")
+def _marked_row(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{read_customer_id}/statements/{statement_id}?row=3")
 
 
-def _pending_override(house: House, page: Page) -> None:
-    _open(house, page, "/evaluations/{pending_evaluation_id}")
+def _pending_override(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/evaluations/{pending_evaluation_id}")
     expect(page.get_by_role("heading", name="An override waits for a second person")).to_be_visible()
     wait_until_loaded(page)
 
 
-def _indeterminate(house: House, page: Page) -> None:
-    _open(house, page, "/evaluations/{indeterminate_evaluation_id}")
+def _indeterminate(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/evaluations/{indeterminate_evaluation_id}")
     expect(page.get_by_role("heading", name="What would resolve it")).to_be_visible()
     wait_until_loaded(page)
 
 
-def _paused_webhook(house: House, page: Page) -> None:
-    _open(house, page, "/admin/webhooks/{paused_subscription_id}")
+def _paused_webhook(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/webhooks/{paused_subscription_id}")
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
 
 
-def _unknown_page(house: House, page: Page) -> None:
-    _open(house, page, "/customer")
+def _unknown_page(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customer")
 
 
-def _unknown_customer(house: House, page: Page) -> None:
-    _open(house, page, "/customers/{match_id}")
+def _unknown_customer(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{match_id}")
 
 
 ACTIONS: Final[Mapping[str, Action]] = {  # by a name for files

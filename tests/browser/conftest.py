@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, 
 from api.reports.browser import find_browser
 from storage.access import users
 from storage.access.roles import Role
-from tests.browser.house import PROVIDER, House, seeded
+from tests.browser.filled_console import PROVIDER, FilledConsole, seeded
 from tests.flows.service import Service
 
 HINT = "install Chromium or Chrome (on Debian and Ubuntu: apt install chromium) to run the tests in a browser"
@@ -41,7 +41,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")  # the tests of a file rely on what is open or pending there
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledConsole]:
     service = Service(tmp_path_factory.mktemp("console"), TIDEMARK_RATE_LIMIT="100000/1m", **PROVIDER)
     try:
         service.start()
@@ -50,16 +50,16 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         service.stop()
 
 
-def invite(house: House, role: Role) -> tuple[str, str]:
+def invite(console: FilledConsole, role: Role) -> tuple[str, str]:
     """Make a person of this role; return the email address and the address of a link that signs the person in."""
     now = datetime.now(UTC)
     email = f"{now.timestamp()}@example.com"
-    store = house.service.store()
+    store = console.service.store()
     with store.db.writing() as w:
-        user = users.create(w, house.client_id, email, f"Ada the {role}", role, now)
+        user = users.create(w, console.client_id, email, f"Ada the {role}", role, now)
         token = users.create_link(w, user, now + timedelta(minutes=5))
     store.close()
-    return email, f"{house.service.base_url}/sign-in/link?token={token}"
+    return email, f"{console.service.base_url}/sign-in/link?token={token}"
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def new_page(browser: Browser) -> Page:
     return made
 
 
-def sign_in(house: House, page: Page, role: Role) -> Page:
+def sign_in(console: FilledConsole, page: Page, role: Role) -> Page:
     """Sign a new person of this role in, by a link, as the first visit would."""
-    _, link = invite(house, role)
+    _, link = invite(console, role)
     page.goto(link)
     page.get_by_role("button", name="Sign in").click()
     return page

@@ -13,7 +13,7 @@ from api.reports.browser import find_browser
 from storage.access.roles import Role
 from tests.browser.actions import ACTIONS, wait_until_loaded
 from tests.browser.conftest import ARGUMENTS, is_page, sign_in
-from tests.browser.house import PROVIDER, House, addresses, seeded
+from tests.browser.filled_console import PROVIDER, FilledConsole, addresses, seeded
 from tests.flows.service import Service
 
 WIDTHS = (1280, 390)
@@ -32,9 +32,9 @@ def main(folder: Path, *wanted: str) -> None:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         try:
             service.start()
-            house = seeded(service)
+            console = seeded(service)
             for width in WIDTHS:
-                take(house, browser, width, folder, wanted)
+                take(console, browser, width, folder, wanted)
         finally:
             browser.close()
             service.stop()
@@ -44,19 +44,19 @@ def is_wanted(name: str, wanted: Sequence[str]) -> bool:
     return not wanted or any(each in name for each in wanted)
 
 
-def take(house: House, browser: Browser, width: int, folder: Path, wanted: Sequence[str]) -> None:
+def take(console: FilledConsole, browser: Browser, width: int, folder: Path, wanted: Sequence[str]) -> None:
     size: ViewportSize = {"width": width, "height": 900}
     stranger = browser.new_page(viewport=size)
-    signed_in = sign_in(house, browser.new_page(viewport=size), Role.ADMIN)
-    for name, path in addresses(house).items():
+    signed_in = sign_in(console, browser.new_page(viewport=size), Role.ADMIN)
+    for name, path in addresses(console).items():
         page = stranger if path.startswith("/sign-in") else signed_in
-        if not is_wanted(name, wanted) or not is_page(page.context, house.service.base_url + path):
+        if not is_wanted(name, wanted) or not is_page(page.context, console.service.base_url + path):
             continue
-        page.goto(house.service.base_url + path)
+        page.goto(console.service.base_url + path)
         _save(page, folder / f"{name}-{width}.webp")
     for name, act in ACTIONS.items():
         if is_wanted(name, wanted):
-            act(house, signed_in)
+            act(console, signed_in)
             _save(signed_in, folder / f"{name}-{width}.webp")
     for page in (stranger, signed_in):
         page.close()

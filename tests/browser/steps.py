@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.house import House
+from tests.browser.filled_console import FilledConsole
 from tests.browser.people import Person
 
 REASON = "The landlord ends the lease in March."
@@ -63,5 +63,5 @@ def replace_key(person: Person) -> str:
     return key
 
 
-def open_page(person: Person, house: House, path: str) -> None:
-    person.page.goto(house.service.base_url + path.format_map(house.ids))
+def open_page(person: Person, console: FilledConsole, path: str) -> None:
+    person.page.goto(console.service.base_url + path.format_map(console.ids))

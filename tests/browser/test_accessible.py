@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
 from storage.access.roles import Role
 from tests.browser.actions import ACTIONS, wait_until_loaded
 from tests.browser.conftest import is_page, sign_in
-from tests.browser.house import House, addresses
+from tests.browser.filled_console import FilledConsole, addresses
 
 Colours = Literal["light", "dark"]
 WIDTHS = (1280, 390)
@@ -26,35 +26,39 @@ DOCUMENTATION = ("/docs", "/docs/customers", "/docs/errors/Customer.NotFound")  
 
 
 @pytest.mark.timeout(900)  # some 250 pages
-def test_pages_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for look, context in looks(browser):
-        page = sign_in(house, context.new_page(), Role.ADMIN)
-        for path in addresses(house).values():
-            with subtests.test(f"{path} {look}"):
-                if not path.startswith("/sign-in") and is_page(context, house.service.base_url + path):
-                    answer = look_at(page, house.service.base_url + path)
+def test_pages_have_no_violations(console: FilledConsole, browser: Browser, subtests: pytest.Subtests) -> None:
+    for view, context in list_contexts(browser):
+        page = sign_in(console, context.new_page(), Role.ADMIN)
+        for path in addresses(console).values():
+            with subtests.test(f"{path} {view}"):
+                if not path.startswith("/sign-in") and is_page(context, console.service.base_url + path):
+                    answer = check_page(page, console.service.base_url + path)
                     assert answer.status == 200
                     assert len(answer.body()) <= MAX_BYTES
 
 
 @pytest.mark.timeout(900)
-def test_pages_that_actions_show_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for look, context in looks(browser):
-        page = sign_in(house, context.new_page(), Role.ADMIN)
+def test_pages_that_actions_show_have_no_violations(
+    console: FilledConsole, browser: Browser, subtests: pytest.Subtests
+) -> None:
+    for view, context in list_contexts(browser):
+        page = sign_in(console, context.new_page(), Role.ADMIN)
         for name, act in ACTIONS.items():
-            with subtests.test(f"{name} {look}"):
-                act(house, page)
+            with subtests.test(f"{name} {view}"):
+                act(console, page)
                 check_page(page)
 
 
-def test_pages_without_signing_in_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for look, context in looks(browser):
+def test_pages_without_signing_in_have_no_violations(
+    console: FilledConsole, browser: Browser, subtests: pytest.Subtests
+) -> None:
+    for view, context in list_contexts(browser):
         page = context.new_page()
-        for path in (*OUTSIDE, *(() if "dark" in look else DOCUMENTATION)):
-            with subtests.test(f"{path} {look}"):
-                look_at(page, house.service.base_url + path)
-        with subtests.test(f"wrong password {look}"):
-            page.goto(house.service.base_url + "/sign-in")
+        for path in (*OUTSIDE, *(() if "dark" in view else DOCUMENTATION)):
+            with subtests.test(f"{path} {view}"):
+                check_page(page, console.service.base_url + path)
+        with subtests.test(f"wrong password {view}"):
+            page.goto(console.service.base_url + "/sign-in")
             page.get_by_label("Email address").fill("nobody@example.com")
             page.get_by_label("Password").fill("wrong")
             page.get_by_role("button", name="Sign in").click()
@@ -63,27 +67,29 @@ def test_pages_without_signing_in_have_no_violations(house: House, browser: Brow
 
 
 @pytest.mark.timeout(900)
-def test_sections_of_reports_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
-    for look, context in looks(browser):
-        page = sign_in(house, context.new_page(), Role.VIEWER)
-        page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/reports")
+def test_sections_of_reports_have_no_violations(
+    console: FilledConsole, browser: Browser, subtests: pytest.Subtests
+) -> None:
+    for view, context in list_contexts(browser):
+        page = sign_in(console, context.new_page(), Role.VIEWER)
+        page.goto(f"{console.service.base_url}/customers/{console.ids['customer_id']}/reports")
         sections = page.get_by_role("navigation", name="Sections").get_by_role("link").all()
         addresses_of = [str(each.get_attribute("href")) for each in sections]
         assert len(addresses_of) > 8
         for address in addresses_of:
-            with subtests.test(f"{address} {look}"):
-                answer = look_at(page, house.service.base_url + address)
+            with subtests.test(f"{address} {view}"):
+                answer = check_page(page, console.service.base_url + address)
                 assert len(answer.body()) <= MAX_BYTES
 
 
 def test_pages_are_printed_without_forms_and_links_to_other_pages(
-    house: House, browser: Browser, subtests: pytest.Subtests
+    console: FilledConsole, browser: Browser, subtests: pytest.Subtests
 ) -> None:
-    page = sign_in(house, browser.new_page(), Role.ADMIN)
+    page = sign_in(console, browser.new_page(), Role.ADMIN)
     page.emulate_media(media="print")
     for path in ("transactions?text=a", "upload", "reports", "reports/compare", "notes"):
         with subtests.test(path):
-            page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/{path}")
+            page.goto(f"{console.service.base_url}/customers/{console.ids['customer_id']}/{path}")
             expect(page.locator("form, .tabs, .bar").first).to_be_attached()
             expect(page.locator("form, .tabs, .bar").filter(visible=True)).to_have_count(0)
             for name in ("PDF", "Compare two dates", "Show all", "a month ago"):
@@ -91,12 +97,12 @@ def test_pages_are_printed_without_forms_and_links_to_other_pages(
 
 
 def test_a_narrow_table_scrolls_beside_what_its_rows_are_about(
-    house: House, browser: Browser, subtests: pytest.Subtests
+    console: FilledConsole, browser: Browser, subtests: pytest.Subtests
 ) -> None:
-    page = sign_in(house, new_context(browser, 390, "light").new_page(), Role.ADMIN)
-    for path in ("/customers", f"/customers/{house.ids['customer_id']}/transactions", "/admin/audit", "/admin/jobs"):
+    page = sign_in(console, new_context(browser, 390, "light").new_page(), Role.ADMIN)
+    for path in ("/customers", f"/customers/{console.ids['customer_id']}/transactions", "/admin/audit", "/admin/jobs"):
         with subtests.test(path):
-            page.goto(house.service.base_url + path)
+            page.goto(console.service.base_url + path)
             box = page.locator(".scroll").first
             expect(box).to_have_css("background-attachment", "local, local, scroll, scroll")
             hidden = box.evaluate(
@@ -109,7 +115,7 @@ def test_a_narrow_table_scrolls_beside_what_its_rows_are_about(
                 assert any(each.evaluate(IS_IN_VIEW) for each in cells.all()[:2])
 
 
-def looks(browser: Browser) -> Iterator[tuple[str, BrowserContext]]:
+def list_contexts(browser: Browser) -> Iterator[tuple[str, BrowserContext]]:
     """Yield a context for each width and colour scheme, with both as its name."""
     for width, colours in product(WIDTHS, COLOURS):
         with new_context(browser, width, colours) as context:
@@ -120,7 +126,7 @@ def new_context(browser: Browser, width: int, colours: Colours) -> BrowserContex
     return browser.new_context(viewport={"width": width, "height": 900}, color_scheme=colours)
 
 
-def look_at(page: Page, url: str) -> Response:
+def check_page(page: Page, url: str) -> Response:
     """Open a page; fail if it breaks a rule of axe, is wider than the screen, or another site may frame it."""
     answer = page.goto(url)
     assert answer is not None

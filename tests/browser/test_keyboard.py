@@ -7,14 +7,14 @@ from uuid import uuid4
 from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.lender import REQUESTS, last_day
-from benchmarks.house import MONTHS, SEED
+from benchmarks.filled_console import MONTHS, SEED
 from pipelines.pages.wording import title
 from pipelines.synthetic import business
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from tests.browser.actions import wait_until_loaded
 from tests.browser.conftest import invite, new_page, reload_until
-from tests.browser.house import House
+from tests.browser.filled_console import FilledConsole
 from tests.browser.people import Keyboard
 from tests.browser.software import can_read_customer
 from tests.browser.steps import REASON, approve, create_key, open_page, override_decision, replace_key, save_draft
@@ -27,16 +27,16 @@ PASSWORD = "correct horse battery"
 EXPORT = "Date,Description,Amount,Balance\n2026-10-01,EFTPOS BAKERY,-12.50,987.50\n2026-10-02,DEPOSIT,100.00,1087.50\n"
 
 
-def enter(house: House, page: Page, role: Role) -> Keyboard:
+def enter(console: FilledConsole, page: Page, role: Role) -> Keyboard:
     """Sign a new person in by a link."""
     keyboard = Keyboard(page)
-    page.goto(invite(house, role)[1])
+    page.goto(invite(console, role)[1])
     keyboard.follow_button("Sign in")
     return keyboard
 
 
-def test_password_is_set_and_used(house: House, page: Page) -> None:
-    email, link = invite(house, Role.VIEWER)
+def test_password_is_set_and_used(console: FilledConsole, page: Page) -> None:
+    email, link = invite(console, Role.VIEWER)
     keyboard = Keyboard(page)
     page.goto(link)
     keyboard.follow_button("Sign in")
@@ -55,9 +55,11 @@ def test_password_is_set_and_used(house: House, page: Page) -> None:
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
-def test_figure_leads_to_the_line_on_the_statement_and_a_correction_is_undone(house: House, page: Page) -> None:
-    keyboard = enter(house, page, Role.ANALYST)
-    name = house.lender.get(f"/customer/{house.ids['read_customer_id']}")["name"]
+def test_figure_leads_to_the_line_on_the_statement_and_a_correction_is_undone(
+    console: FilledConsole, page: Page
+) -> None:
+    keyboard = enter(console, page, Role.ANALYST)
+    name = console.lender.get(f"/customer/{console.ids['read_customer_id']}")["name"]
     keyboard.follow_link("Customers")
     keyboard.type(page.get_by_label("Search"), name)
     page.keyboard.press("Enter")
@@ -87,10 +89,10 @@ def test_figure_leads_to_the_line_on_the_statement_and_a_correction_is_undone(ho
     expect(page.get_by_role("status")).to_contain_text("The correction is undone.")
 
 
-def test_file_is_uploaded_for_a_new_customer(house: House, page: Page, tmp_path: Path) -> None:
+def test_file_is_uploaded_for_a_new_customer(console: FilledConsole, page: Page, tmp_path: Path) -> None:
     file = tmp_path / "export.csv"
     file.write_text(EXPORT)
-    keyboard = enter(house, page, Role.ANALYST)
+    keyboard = enter(console, page, Role.ANALYST)
     keyboard.follow_link("Customers")
     keyboard.follow_link("New customer")
     keyboard.type(page.locator("input[name=abn]"), business(UPLOADED_FOR, MONTHS, SEED, last_day()).abn)
@@ -103,10 +105,10 @@ def test_file_is_uploaded_for_a_new_customer(house: House, page: Page, tmp_path:
     expect(page.get_by_text("EFTPOS BAKERY")).to_be_visible()
 
 
-def test_decision_is_made_overridden_and_written_to_the_applicant(house: House, page: Page) -> None:
-    house.require_second_person()
-    keyboard = enter(house, page, Role.APPROVER)
-    page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/decisions")
+def test_decision_is_made_overridden_and_written_to_the_applicant(console: FilledConsole, page: Page) -> None:
+    console.require_second_person()
+    keyboard = enter(console, page, Role.APPROVER)
+    page.goto(f"{console.service.base_url}/customers/{console.ids['customer_id']}/decisions")
     keyboard.follow(page.locator(f"a[href$='/decide/{DECIDED_BY}']"))
     for name, value in REQUESTS[DECIDED_BY].items():
         field = page.get_by_label(title(name, "months")).first
@@ -128,9 +130,9 @@ def test_decision_is_made_overridden_and_written_to_the_applicant(house: House, 
     assert (printed.value.status, printed.value.headers["content-type"]) == (200, "application/pdf")
 
 
-def test_alert_is_snoozed_noted_and_acknowledged(house: House, page: Page) -> None:
-    keyboard, address = enter(house, page, Role.ANALYST), f"/alerts/{house.ids['match_id']}"
-    page.goto(house.service.base_url + address)
+def test_alert_is_snoozed_noted_and_acknowledged(console: FilledConsole, page: Page) -> None:
+    keyboard, address = enter(console, page, Role.ANALYST), f"/alerts/{console.ids['match_id']}"
+    page.goto(console.service.base_url + address)
     if page.get_by_role("button", name="Reopen", exact=True).count():  # another test may have closed it
         keyboard.follow_button("Reopen")
     keyboard.follow_link("Work")
@@ -146,9 +148,9 @@ def test_alert_is_snoozed_noted_and_acknowledged(house: House, page: Page) -> No
     expect(page.locator("ol.timeline li").first).to_contain_text("Acknowledged")
 
 
-def test_policy_is_edited_checked_and_published(house: House, page: Page) -> None:
-    house.require_second_person()
-    keyboard = enter(house, page, Role.APPROVER)
+def test_policy_is_edited_checked_and_published(console: FilledConsole, page: Page) -> None:
+    console.require_second_person()
+    keyboard = enter(console, page, Role.APPROVER)
     keyboard.follow_link("Policies")
     keyboard.follow(page.get_by_role("link", name=EDITED))
     save_draft(keyboard, f"{EDITED}, revised")
@@ -156,30 +158,30 @@ def test_policy_is_edited_checked_and_published(house: House, page: Page) -> Non
     expect(page.get_by_role("status")).to_contain_text("is published")
 
 
-def test_key_is_replaced_and_revoked(house: House, page: Page) -> None:
-    keyboard = enter(house, page, Role.ADMIN)
+def test_key_is_replaced_and_revoked(console: FilledConsole, page: Page) -> None:
+    keyboard = enter(console, page, Role.ADMIN)
     old = create_key(keyboard)
     new = replace_key(keyboard)
     keyboard.follow_button("Revoke the key for ever")
-    assert [can_read_customer(house, key) for key in (old, new)] == [False, True]
+    assert [can_read_customer(console, key) for key in (old, new)] == [False, True]
 
 
-def test_second_person_approves_an_override(house: House, page: Page, browser: Browser) -> None:
-    house.require_second_person(ApprovalKind.OVERRIDE)
-    first = enter(house, page, Role.APPROVER)
-    open_page(first, house, "/evaluations/{evaluation_id}")
+def test_second_person_approves_an_override(console: FilledConsole, page: Page, browser: Browser) -> None:
+    console.require_second_person(ApprovalKind.OVERRIDE)
+    first = enter(console, page, Role.APPROVER)
+    open_page(first, console, "/evaluations/{evaluation_id}")
     override_decision(first)
     first.expect_status("The override is requested")
-    second = enter(house, new_page(browser), Role.APPROVER)
+    second = enter(console, new_page(browser), Role.APPROVER)
     approve(second, REASON)
-    open_page(second, house, "/evaluations/{evaluation_id}")
+    open_page(second, console, "/evaluations/{evaluation_id}")
     expect(second.page.get_by_role("heading", level=1)).to_contain_text("Blocked")
     second.page.context.close()
 
 
-def test_ruleset_of_the_library_is_adopted_simulated_and_switched_on(house: House, page: Page) -> None:
-    house.require_second_person()
-    keyboard = enter(house, page, Role.APPROVER)
+def test_ruleset_of_the_library_is_adopted_simulated_and_switched_on(console: FilledConsole, page: Page) -> None:
+    console.require_second_person()
+    keyboard = enter(console, page, Role.APPROVER)
     keyboard.follow_link("Rulesets")
     keyboard.follow_link("Adopt from the library")
     keyboard.follow(page.locator(f"a[href='/rulesets/new?from={ADOPTED}']"))
@@ -198,9 +200,9 @@ def test_ruleset_of_the_library_is_adopted_simulated_and_switched_on(house: Hous
     keyboard.expect_status("The ruleset watches from now on.")
 
 
-def test_backtest_is_started_and_read(house: House, page: Page) -> None:
-    keyboard = enter(house, page, Role.ANALYST)
-    open_page(keyboard, house, "/policies/{slug}")
+def test_backtest_is_started_and_read(console: FilledConsole, page: Page) -> None:
+    keyboard = enter(console, page, Role.ANALYST)
+    open_page(keyboard, console, "/policies/{slug}")
     keyboard.follow_link("Backtests")
     keyboard.choose(page.get_by_label("Compare with"), "Recorded decisions")
     for field in page.locator("input[name^='input.']").all():
@@ -210,9 +212,9 @@ def test_backtest_is_started_and_read(house: House, page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
-def test_two_days_are_compared(house: House, page: Page) -> None:
-    keyboard = enter(house, page, Role.VIEWER)
-    open_page(keyboard, house, "/customers/{customer_id}/reports")
+def test_two_days_are_compared(console: FilledConsole, page: Page) -> None:
+    keyboard = enter(console, page, Role.VIEWER)
+    open_page(keyboard, console, "/customers/{customer_id}/reports")
     keyboard.follow_link("Compare two dates")
     keyboard.follow_link("three months ago")
     wait_until_loaded(page)
@@ -227,23 +229,23 @@ def test_two_days_are_compared(house: House, page: Page) -> None:
     expect(page.get_by_role("heading", level=2)).to_contain_text(written)
 
 
-def test_submission_is_retracted(house: House, page: Page) -> None:
+def test_submission_is_retracted(console: FilledConsole, page: Page) -> None:
     row = {"date": str(last_day()), "description": "SENT BY MISTAKE", "amount": "-1.00"}
     account = {"bsb": "062-000", "accountNumber": "44556600", "transactions": [row]}
-    jobs = house.lender.submit(house.ids["customer_id"], [account])
-    house.lender.wait_for_jobs(jobs)
-    keyboard = enter(house, page, Role.ANALYST)
-    page.goto(f"{house.service.base_url}/customers/{house.ids['customer_id']}/uploads/{jobs[0]}")
+    jobs = console.lender.submit(console.ids["customer_id"], [account])
+    console.lender.wait_for_jobs(jobs)
+    keyboard = enter(console, page, Role.ANALYST)
+    page.goto(f"{console.service.base_url}/customers/{console.ids['customer_id']}/uploads/{jobs[0]}")
     keyboard.press(page.locator("summary", has_text="Retract this submission"))
     keyboard.follow_button("Retract 1 row")
     keyboard.expect_status("The submission is being retracted.")
 
 
-def test_file_is_attached_downloaded_and_deleted(house: House, page: Page, tmp_path: Path) -> None:
+def test_file_is_attached_downloaded_and_deleted(console: FilledConsole, page: Page, tmp_path: Path) -> None:
     file = tmp_path / "lease.txt"
     file.write_text("Ends in March.")
-    keyboard = enter(house, page, Role.ANALYST)
-    open_page(keyboard, house, "/customers/{read_customer_id}/notes")
+    keyboard = enter(console, page, Role.ANALYST)
+    open_page(keyboard, console, "/customers/{read_customer_id}/notes")
     keyboard.choose_file(page.locator("input[name=file]"), file)
     keyboard.follow_button("Attach")
     keyboard.expect_status("The file is attached.")
@@ -255,8 +257,8 @@ def test_file_is_attached_downloaded_and_deleted(house: House, page: Page, tmp_p
     keyboard.expect_status("The file is deleted.")
 
 
-def test_user_is_invited_changed_and_disabled(house: House, page: Page) -> None:
-    keyboard = enter(house, page, Role.ADMIN)
+def test_user_is_invited_changed_and_disabled(console: FilledConsole, page: Page) -> None:
+    keyboard = enter(console, page, Role.ADMIN)
     for name in ("Admin", "Users", "New user"):
         keyboard.follow_link(name)
     keyboard.type(page.get_by_label("Name"), "Mary Keyes")
@@ -276,8 +278,8 @@ def test_user_is_invited_changed_and_disabled(house: House, page: Page) -> None:
     keyboard.expect_status("The user is erased.")
 
 
-def test_webhook_is_created_tried_resent_and_deleted(house: House, page: Page) -> None:
-    keyboard = enter(house, page, Role.ADMIN)
+def test_webhook_is_created_tried_resent_and_deleted(console: FilledConsole, page: Page) -> None:
+    keyboard = enter(console, page, Role.ADMIN)
     for name in ("Admin", "Webhooks", "New subscription"):
         keyboard.follow_link(name)
     keyboard.choose(page.locator("select[name=eventType]"), "Job completed (job.completed)")

@@ -8,19 +8,19 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.lender import REQUESTS, known_attributes, last_day
-from benchmarks.house import MONTHS, SEED
+from benchmarks.filled_console import MONTHS, SEED
 from pipelines.pages.wording import spell_out, title
 from pipelines.synthetic import business, submissions
 from pipelines.synthetic.pdf import statement_pdf
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from tests.browser.conftest import new_page, reload_until, sign_in
-from tests.browser.house import House
+from tests.browser.filled_console import FilledConsole
 from tests.browser.people import Mouse
 from tests.browser.software import ask_service, can_read_customer
 from tests.browser.steps import REASON, approve, create_key, open_page, override_decision, replace_key, save_draft
 
-NEW_CUSTOMER = 40  # a business that the house doesn't have
+NEW_CUSTOMER = 40  # a business that the console doesn't have
 POLICY = "working-capital-loan"
 
 
@@ -53,15 +53,15 @@ def fill_application(page: Page) -> None:
 
 
 @pytest.mark.timeout(600)  # includes the start of the service
-def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path) -> None:
-    sign_in(house, page, Role.ANALYST)
+def test_analyst_from_upload_to_letter(console: FilledConsole, page: Page, tmp_path: Path) -> None:
+    sign_in(console, page, Role.ANALYST)
     page.get_by_role("link", name="Customers").click()
     page.get_by_role("link", name="New customer").click()
     page.locator("input[name=abn]").fill(business(NEW_CUSTOMER, MONTHS, SEED, last_day()).abn)
     page.locator("input[name=name]").fill("Story Bakery")
     page.get_by_role("button", name="Create").click()
     customer_id = page.url.split("/")[-1]
-    assert ask_service(house, "customer", customerId=customer_id)["name"] == "Story Bakery"
+    assert ask_service(console, "customer", customerId=customer_id)["name"] == "Story Bakery"
 
     page.get_by_role("link", name="Upload", exact=True).click()
     files = [*write_exports(tmp_path), tmp_path / "statement.pdf"]
@@ -85,20 +85,20 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     fill_application(page)
     page.get_by_role("button", name="Decide").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("Proceed|Conditional|Blocked"))
-    [decision] = ask_service(house, "decisions", customerId=customer_id)
+    [decision] = ask_service(console, "decisions", customerId=customer_id)
     expect(page.get_by_role("heading", level=1)).to_contain_text(spell_out(decision["outcome"]))
     page.get_by_role("link", name="Letter", exact=True).click()
     expect(page.locator("body")).to_contain_text("Story Bakery")
 
 
-def test_faulty_filters_are_explained_while_somebody_types(house: House, page: Page) -> None:
-    sign_in(house, page, Role.VIEWER)
+def test_faulty_filters_are_explained_while_somebody_types(console: FilledConsole, page: Page) -> None:
+    sign_in(console, page, Role.VIEWER)
     person, found = Mouse(page), page.locator("#found")
     for path, field, faulty, words, good in (
         ("/customers", "Search", "a", "A search must have 3 to 200 characters", "nobody at all"),
         ("/customers/{customer_id}/transactions", "At least", "abc", "“At least” must be an amount", "0.01"),
     ):
-        open_page(person, house, path)
+        open_page(person, console, path)
         rows = found.locator("tbody tr")
         expect(rows.first).to_be_visible()
         expect(found.get_by_role("link", name="Show all")).to_have_count(0)
@@ -113,9 +113,9 @@ def test_faulty_filters_are_explained_while_somebody_types(house: House, page: P
         expect(rows.first).to_be_visible()
 
 
-def test_files_are_dropped(house: House, page: Page) -> None:
-    person = Mouse(sign_in(house, page, Role.ANALYST))
-    open_page(person, house, "/customers/{read_customer_id}/upload")
+def test_files_are_dropped(console: FilledConsole, page: Page) -> None:
+    person = Mouse(sign_in(console, page, Role.ANALYST))
+    open_page(person, console, "/customers/{read_customer_id}/upload")
     dropped = page.evaluate_handle(
         """() => {
             const dropped = new DataTransfer();
@@ -130,48 +130,48 @@ def test_files_are_dropped(house: House, page: Page) -> None:
         expect(page.get_by_role("alert")).to_contain_text(f"{name}: The file has no line with a date and an amount")
 
 
-def test_approver_decides_on_a_colleagues_override(house: House, page: Page, browser: Browser) -> None:
-    house.require_second_person(ApprovalKind.OVERRIDE)
-    first = Mouse(sign_in(house, page, Role.APPROVER))
-    open_page(first, house, "/evaluations/{evaluation_id}")
+def test_approver_decides_on_a_colleagues_override(console: FilledConsole, page: Page, browser: Browser) -> None:
+    console.require_second_person(ApprovalKind.OVERRIDE)
+    first = Mouse(sign_in(console, page, Role.APPROVER))
+    open_page(first, console, "/evaluations/{evaluation_id}")
     override_decision(first)
     first.follow_link("Approvals")
     expect(page.get_by_text("somebody else must decide")).to_be_visible()
 
-    second = Mouse(sign_in(house, new_page(browser), Role.APPROVER))
+    second = Mouse(sign_in(console, new_page(browser), Role.APPROVER))
     approve(second, REASON)
-    open_page(second, house, "/evaluations/{evaluation_id}")
+    open_page(second, console, "/evaluations/{evaluation_id}")
     expect(second.page.get_by_role("heading", level=1)).to_contain_text("Blocked")
     assert (
-        ask_service(house, "evaluation", evaluationId=house.ids["evaluation_id"])["overrides"][-1]["outcome"]
+        ask_service(console, "evaluation", evaluationId=console.ids["evaluation_id"])["overrides"][-1]["outcome"]
         == "blocked"
     )
     second.page.context.close()
 
 
-def test_author_takes_a_policy_from_draft_to_publication(house: House, page: Page, browser: Browser) -> None:
-    house.require_second_person(ApprovalKind.PUBLISH)
-    sign_in(house, page, Role.ANALYST)
-    page.goto(f"{house.service.base_url}/policies/{POLICY}")
+def test_author_takes_a_policy_from_draft_to_publication(console: FilledConsole, page: Page, browser: Browser) -> None:
+    console.require_second_person(ApprovalKind.PUBLISH)
+    sign_in(console, page, Role.ANALYST)
+    page.goto(f"{console.service.base_url}/policies/{POLICY}")
     save_draft(Mouse(page), "Working capital loan, revised")
     draft = page.url
     assert not page.get_by_role("button", name="Publish").count(), "an analyst may not publish"
 
-    first = sign_in(house, new_page(browser), Role.APPROVER)
+    first = sign_in(console, new_page(browser), Role.APPROVER)
     first.goto(draft)
     first.get_by_role("button", name="Publish").click()
-    second = sign_in(house, new_page(browser), Role.APPROVER)
+    second = sign_in(console, new_page(browser), Role.APPROVER)
     approve(Mouse(second), "Working capital loan, revised")
     page.goto(draft)
     expect(page.locator("header .badge").first).to_have_text("Published")
-    assert ask_service(house, "policy", slug=POLICY)["document"]["name"] == "Working capital loan, revised"
+    assert ask_service(console, "policy", slug=POLICY)["document"]["name"] == "Working capital loan, revised"
     for each in (first, second):
         each.context.close()
 
 
-def test_alert_is_handled_to_its_end(house: House, page: Page) -> None:
-    sign_in(house, page, Role.ANALYST)
-    alert = page.locator(f"a[href='/alerts/{house.ids['match_id']}']")
+def test_alert_is_handled_to_its_end(console: FilledConsole, page: Page) -> None:
+    sign_in(console, page, Role.ANALYST)
+    alert = page.locator(f"a[href='/alerts/{console.ids['match_id']}']")
     alert.click()
     page.get_by_label("Assign to").select_option(label="Ada the analyst")
     page.get_by_role("button", name="Assign").click()
@@ -180,21 +180,21 @@ def test_alert_is_handled_to_its_end(house: House, page: Page) -> None:
     page.go_back()
     page.get_by_label("New note").fill("The customer paid by hand on Monday.")
     page.get_by_role("button", name="Add").click()
-    page.goto(f"{house.service.base_url}/alerts/{house.ids['match_id']}")
+    page.goto(f"{console.service.base_url}/alerts/{console.ids['match_id']}")
     expect(page.get_by_text("The customer paid by hand on Monday.")).to_be_visible()
     page.get_by_label("Close, because").fill("Paid.")
     page.get_by_role("button", name="Close").click()
-    page.goto(f"{house.service.base_url}/work")
+    page.goto(f"{console.service.base_url}/work")
     expect(alert).to_have_count(0)
-    page.goto(f"{house.service.base_url}/alerts/{house.ids['match_id']}")
+    page.goto(f"{console.service.base_url}/alerts/{console.ids['match_id']}")
     expect(page.locator("ol.timeline")).to_contain_text("Closed: Paid.")
-    assert ask_service(house, "alert", matchId=house.ids["match_id"])["state"] == "closed"
+    assert ask_service(console, "alert", matchId=console.ids["match_id"])["state"] == "closed"
 
 
-def test_admin_rotates_a_key(house: House, page: Page) -> None:
-    admin = Mouse(sign_in(house, page, Role.ADMIN))
+def test_admin_rotates_a_key(console: FilledConsole, page: Page) -> None:
+    admin = Mouse(sign_in(console, page, Role.ADMIN))
     old = create_key(admin)
     new = replace_key(admin)
-    assert [can_read_customer(house, key) for key in (old, new)] == [True, True], "both are valid during the overlap"
+    assert [can_read_customer(console, key) for key in (old, new)] == [True, True], "both are valid during the overlap"
     admin.follow_button("Revoke the key for ever")
-    assert [can_read_customer(house, key) for key in (old, new)] == [False, True]
+    assert [can_read_customer(console, key) for key in (old, new)] == [False, True]

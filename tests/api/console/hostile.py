@@ -21,7 +21,7 @@ from storage.webhooks.outbox import Attempt, Ended
 from tests.api.conftest import ITEM, Belongings, Client, require_approvals, spending_ruleset
 from tests.api.console.visitor import Visitor, sign_in
 from tests.api.worker import EXAMPLES, end_refreshes, end_submissions
-from tests.papers import entry, statement
+from tests.fake_statements import entry, statement
 from tests.pipelines.pages.documents import Element, parse_html
 
 REARRANGES: Final = "\u202e"  # of Unicode's Bidi_Control
@@ -74,7 +74,7 @@ def make_hostile(body: Any, subject: str, member: str = "") -> Any:
     return BEGINS[member] + hostile(f"{subject}-{member}".lower())
 
 
-class HostileHouse(Belongings):
+class HostileConsole(Belongings):
     """Something of a lender on every page of the console. `admin` is a signed-in user of this lender."""
 
     statement = replace(
@@ -127,7 +127,7 @@ class HostileHouse(Belongings):
         self._fail_deliveries()
 
     def more_pages(self) -> list[str]:
-        """Return addresses that show more than the page of the same path with the ids of this house."""
+        """Return addresses that show more than the page of the same path with the ids of this console."""
         customer = f"/customers/{self['customerId']}"
         [statement] = self._get(f"/v1{customer.replace('customers', 'customer')}/statements")["statements"]
         return [f"{customer}/uploads/{statement['jobId']}", f"{customer}/reports/sections/integrity"]

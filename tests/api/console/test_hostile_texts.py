@@ -18,11 +18,11 @@ import isolation
 from api.console.routes import PageRoute
 from api.reports import browser
 from api.service.app import create_app
-from benchmarks.house import list_pages
+from benchmarks.filled_console import list_pages
 from storage.access.roles import Role
 from storage.core.store import Store
 from tests.api.conftest import Belongings, new_client
-from tests.api.console.hostile import HostileHouse, find_injected, hostile, is_local, names_in
+from tests.api.console.hostile import HostileConsole, find_injected, hostile, is_local, names_in
 from tests.api.console.visitor import Visitor, visit_as
 from tests.pipelines.pages.documents import Element, parse_html
 
@@ -78,13 +78,13 @@ NOT_ON_PAGES = {  # texts that no page shows today
 class Seen:
     """A lender with hostile texts, and its pages as its admin sees them, by path with braces and query."""
 
-    house: HostileHouse
+    console: HostileConsole
     pages: dict[tuple[str, str], requests.Response] = field(default_factory=dict)
 
     def open(self, path: str, query: str) -> requests.Response:
         """Open a page as the lender's admin; but pages for signing in without being signed in."""
-        visitor = Visitor(self.house.admin.base_url) if path.startswith("/sign-in") else self.house.admin
-        return visitor.get(f"{insert(path, self.house)}?{query}")
+        visitor = Visitor(self.console.admin.base_url) if path.startswith("/sign-in") else self.console.admin
+        return visitor.get(f"{insert(path, self.console)}?{query}")
 
     def html(self) -> Iterator[tuple[str, Element]]:
         """Yield the pages that aren't files."""
@@ -139,8 +139,8 @@ def seen(store: Store, base_url: str) -> Iterator[Seen]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(browser, "pdf_of", lambda _: b"%PDF")
         patch.setattr(isolation, "draw_page", lambda *_: b"PNG")
-        found = Seen(HostileHouse(store, base_url))
-        for path in (*list_pages(store), *found.house.more_pages()):
+        found = Seen(HostileConsole(store, base_url))
+        for path in (*list_pages(store), *found.console.more_pages()):
             for query in QUERIES.get(path, [""]):
                 found.pages[path, query] = found.open(path, query)
         yield found
@@ -174,7 +174,7 @@ def test_hostile_texts_are_only_text(seen: Seen, base_url: str, subtests: pytest
     shown = set(chain.from_iterable(names_in(page.text) for _, page in seen.html()))
     values = (each.attributes.get("value", "") for _, page in seen.html() for each in page.all("input"))
     shown |= set(chain.from_iterable(map(names_in, values)))
-    assert seen.house.names - shown <= NOT_ON_PAGES
+    assert seen.console.names - shown <= NOT_ON_PAGES
 
 
 def test_hostile_queries_are_only_text(seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests) -> None:
@@ -223,7 +223,7 @@ def test_another_client_gets_what_an_unknown_id_gets(
             for places in {*((name,) for name in parameters(path)), tuple(parameters(path))} - {()}:
                 with subtests.test(f"{method} {path} {places}"):
                     sent = forms.get(path) if method == "POST" else None
-                    foreign = stranger.answer(path, {kind(name): seen.house[kind(name)] for name in places}, sent)
+                    foreign = stranger.answer(path, {kind(name): seen.console[kind(name)] for name in places}, sent)
                     unknown = stranger.answer(path, {kind(name): str(uuid4()) for name in places}, sent)
                     assert foreign.startswith("404 ")
                     assert foreign == unknown
@@ -237,13 +237,13 @@ def test_forms_are_for_the_roles_with_their_scope(
     forms = {path: sent for path, sent in found.items() if path not in WITH_FILES and not path.startswith("/sign-in")}
     unknown = {kind(name): str(uuid4()) for path in forms for name in parameters(path)}
     for role in Role:
-        visitor = visit_as(store, base_url, seen.house.user.client_id, role)
+        visitor = visit_as(store, base_url, seen.console.user.client_id, role)
         for path, sent in forms.items():
             lowest = LOWEST_ROLES[max(filter(path.startswith, LOWEST_ROLES), key=len)]
             refused = list(Role).index(role) < list(Role).index(lowest)
             if refused or parameters(path):
                 with subtests.test(f"{role} {path}"):
-                    address = insert(path, seen.house if refused else unknown)
+                    address = insert(path, seen.console if refused else unknown)
                     answer = visitor.send(address, {**sent, "csrf": visitor.csrf})
                     assert (answer.status_code == 403) is refused
 
@@ -252,12 +252,12 @@ def test_hostile_values_of_forms_are_only_text(
     seen: Seen, store: Store, base_url: str, subtests: pytest.Subtests
 ) -> None:
     """A hostile value is tried in each field by itself, whether the form is then refused or carried out."""
-    admin = seen.house.admin
+    admin = seen.console.admin
     for path, sent in find_forms(seen, store).items():
         for name in sent.keys() - {"csrf"}:
             with subtests.test(f"{path} {name}"):
                 values = {**sent, name: hostile("posted"), "csrf": admin.csrf}
-                require_only_text(admin.send(insert(path, seen.house), values), base_url)
+                require_only_text(admin.send(insert(path, seen.console), values), base_url)
     for name in ("email", "password", "next"):
         with subtests.test(f"/sign-in {name}"):
             values = {"email": "a@b.example", name: hostile(name)}

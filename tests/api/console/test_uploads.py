@@ -20,7 +20,7 @@ from tests.api.console.visitor import Visitor, visit_as
 from tests.api.intake.test_uploads import CHEQUE, NEWEST_FIRST, WORKBOOK, read_here
 from tests.api.worker import end_extractions, end_submissions
 from tests.conftest import open_store
-from tests.papers import pdf
+from tests.fake_statements import pdf
 from tests.pipelines.pages.documents import parse_html
 
 File = tuple[str, bytes]

@@ -23,7 +23,7 @@ from tests.api.conftest import Client, new_client, serving
 from tests.api.wire import head, line, problem, rest_of
 from tests.api.worker import end_extractions, end_submissions
 from tests.conftest import open_store
-from tests.papers import pdf
+from tests.fake_statements import pdf
 from tests.patience import until
 
 parametrize = pytest.mark.parametrize

@@ -23,7 +23,7 @@ from storage.jobs import jobs
 from storage.jobs.jobs import Job
 from tests.api.conftest import Client
 from tests.api.worker import end_extractions, end_submissions
-from tests.papers import pdf
+from tests.fake_statements import pdf
 
 File = tuple[str, bytes]
 HEADING = "Date,Description,Amount,Balance\n"

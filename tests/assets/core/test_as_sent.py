@@ -20,7 +20,7 @@ from storage.enrichment import transactions
 from storage.operations import backup, resealing
 from tests.assets.lender import COFFEE, RENT, Item, Lender
 from tests.conftest import open_store
-from tests.papers import Shelf, entry, extract, extraction, statement, submit_files
+from tests.fake_statements import FakeReader, entry, extract, extraction, statement, submit_files
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
 
@@ -157,7 +157,7 @@ def test_statements_of_cards_that_are_masked_alike_stay_two_accounts_when_sent_a
 
     def read(*names: str) -> tuple[int, int]:
         job = submit_files(lender.store, lender.customer, *names)
-        extract(lender.store, Shelf(**cards))
+        extract(lender.store, FakeReader(**cards))
         lender.end_all()
         ended = lender.now(job)
         return ended.enriched_rows or 0, ended.duplicate_rows or 0

@@ -14,7 +14,7 @@ from sqlalchemy import delete
 
 from api.reports import replay
 from api.reports.schemas.reports import Moment
-from assets.core import batches as work_of
+from assets.core.batches import without_jobs
 from assets.enrichment.transactions import recompute
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge
@@ -213,7 +213,7 @@ def test_maintenance_that_read_before_a_correction_is_superseded(
     really, early = knowledge.read, [Knowledge()]
     monkeypatch.setattr("storage.enrichment.knowledge.read", lambda *given: early.pop() if early else really(*given))
     today = datetime.now(UTC).date()
-    with work_of.without_jobs(renting.store, Queue.PORTFOLIO, today, [renting.customer.number]) as work:
+    with without_jobs(renting.store, Queue.PORTFOLIO, today, [renting.customer.number]) as work:
         _, committed = recompute(renting.store, work)
     assert committed.superseded == {renting.customer.number}
     shown = ("transaction_id", "category", "category_source")

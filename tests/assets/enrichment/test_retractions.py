@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sqlalchemy import func, select
 
-from assets.core import batches as work_of
+from assets.core.batches import read_claimed_batch, without_jobs
 from assets.enrichment.transactions import recompute
 from pipelines.vocabulary.errors import Conflict, NotFound
 from pipelines.vocabulary.report_status import ReportStatus
@@ -139,7 +139,7 @@ def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
     lender.retract_and_end(first)
     before = lender.rows()
     today = datetime.now(UTC).date()
-    with work_of.without_jobs(lender.store, Queue.ENRICHMENT, today, [lender.customer.number]) as work:
+    with without_jobs(lender.store, Queue.ENRICHMENT, today, [lender.customer.number]) as work:
         recompute(lender.store, work)
     assert lender.rows() == before
 
@@ -154,7 +154,7 @@ def test_a_retraction_whose_batch_was_released_is_done_by_the_next(lender_with_r
         assert batch is not None
         batches.release(w, batch.token, store.settings, datetime.now(UTC))
     with pytest.raises(batches.Superseded):
-        work_of.read_claimed_batch(store, batch.token, day)
+        read_claimed_batch(store, batch.token, day)
     assert lender.now(retraction).status is JobStatus.QUEUED
     assert lender.descriptions() == ["RENT", "SALE"]
     lender.end_all()

@@ -14,8 +14,7 @@ import polars as pl
 import pytest
 from sqlalchemy import select, update
 
-from assets.core import batches as work_of
-from assets.core.batches import Work
+from assets.core.batches import Work, read_claimed_batch, without_jobs
 from assets.enrichment.transactions import recompute
 from assets.intake.statements import OnProgress, extract_all
 from pipelines.figures.facts import select_as_known
@@ -35,7 +34,19 @@ from storage.reports import reports
 from tests.assets import lender as items
 from tests.assets.conftest import FillStore
 from tests.assets.lender import Lender, risk_status, run_refreshes
-from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, statement, submit_files
+from tests.fake_statements import (
+    COFFEE,
+    RENT,
+    SALE,
+    FakeReader,
+    entry,
+    extract,
+    extraction,
+    opens_with,
+    pdf,
+    statement,
+    submit_files,
+)
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
 
@@ -55,7 +66,7 @@ class InJune(NamedTuple):
     """A lender whose statement of June was read and enriched."""
 
     lender: Lender
-    read: Shelf
+    read: FakeReader
     job: Job
 
 
@@ -65,7 +76,7 @@ def in_june(fill_store: FillStore) -> InJune:
 
 
 def with_june(store: Store) -> InJune:
-    lender, read = Lender(store), Shelf(june=JUNE)
+    lender, read = Lender(store), FakeReader(june=JUNE)
     return InJune(lender, read, submit_and_end(lender, read, "june"))
 
 
@@ -73,7 +84,7 @@ def submit(lender: Lender, *names: str, password: str | None = None) -> Job:
     return submit_files(lender.store, lender.customer, *names, password=password)
 
 
-def submit_and_end(lender: Lender, read: Shelf, *names: str, password: str | None = None) -> Job:
+def submit_and_end(lender: Lender, read: FakeReader, *names: str, password: str | None = None) -> Job:
     """Submit PDFs, read and enrich them, and return the ended job."""
     job = submit(lender, *names, password=password)
     extract(lender.store, read)
@@ -98,7 +109,7 @@ def claim(store: Store, queue: Queue = Queue.EXTRACTION) -> Work:
     with store.db.writing() as w:
         batch = batches.claim(w, queue, store.settings, datetime.now(UTC))
     assert batch is not None
-    return work_of.read_claimed_batch(store, batch.token, batch.partition_day)
+    return read_claimed_batch(store, batch.token, batch.partition_day)
 
 
 def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:
@@ -137,14 +148,14 @@ def test_each_stage_sends_its_event_in_order(in_june: InJune) -> None:
 
 def test_several_accounts_of_one_file_stay_separate(lender: Lender) -> None:
     both = extraction(statement(RENT), statement(RENT, account_number="87654321"))
-    submit_and_end(lender, Shelf(both=both), "both")
+    submit_and_end(lender, FakeReader(both=both), "both")
     assert sorted(row["account_number"] for row in lender.rows()) == ["12345678", "87654321"]
     assert len({row["account_id"] for row in lender.rows()}) == 2
 
 
 def test_a_row_in_two_files_counts_once(lender: Lender) -> None:
     overlapping = extraction(statement(SALE, entry("WAGES", "1500.00", day=20)))
-    job = submit_and_end(lender, Shelf(june=JUNE, july=overlapping), "june", "july")
+    job = submit_and_end(lender, FakeReader(june=JUNE, july=overlapping), "june", "july")
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
     assert (job.received_rows, job.repeated_rows, job.duplicate_rows) == (4, 1, 0)
     assert list_events(lender, job)[0]["duplicateCount"] == 1
@@ -152,13 +163,13 @@ def test_a_row_in_two_files_counts_once(lender: Lender) -> None:
 
 def test_a_row_sent_as_json_before_is_a_duplicate(lender: Lender) -> None:
     fed = lender.submit_and_end(SAME_SALE)
-    job = submit_and_end(lender, Shelf(june=OF_THE_FED_ACCOUNT), "june")
+    job = submit_and_end(lender, FakeReader(june=OF_THE_FED_ACCOUNT), "june")
     assert (job.received_rows, job.enriched_rows, job.duplicate_rows) == (1, 0, 1)
     assert [row["job_id"] for row in lender.rows()] == [fed.job_id.bytes]
 
 
 def test_an_unreadable_file_fails_by_itself_with_its_code(lender: Lender) -> None:
-    job = submit_and_end(lender, Shelf(june=JUNE), "june", "letter")
+    job = submit_and_end(lender, FakeReader(june=JUNE), "june", "letter")
     assert (job.status, job.refused_files) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
     assert job.warnings == [
         {"code": "Statement.NotAStatement", "message": "File 2: The file has no account statement."}
@@ -169,7 +180,7 @@ def test_an_unreadable_file_fails_by_itself_with_its_code(lender: Lender) -> Non
 
 def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lender: Lender) -> None:
     job = submit(lender, "letter", "poem")
-    extract(lender.store, Shelf())
+    extract(lender.store, FakeReader())
     job = lender.now(job)
     assert (job.status, job.stage, job.refused_files) == (JobStatus.FAILED, Stage.EXTRACTION, 2)
     assert job.error is not None
@@ -182,19 +193,19 @@ def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lende
 def test_files_refused_for_different_reasons_fail_under_one_code(lender: Lender) -> None:
     broken = refused_extraction(Refusal.CORRUPT, "It is damaged.")
     job = submit(lender, "letter", "broken")
-    extract(lender.store, Shelf(broken=broken))
+    extract(lender.store, FakeReader(broken=broken))
     assert (lender.now(job).error or {})["code"] == "Job.AllFilesRefused"
 
 
 def test_a_statement_without_rows_is_not_a_failure(lender: Lender) -> None:
-    job = submit_and_end(lender, Shelf(quiet=extraction(statement())), "quiet")
+    job = submit_and_end(lender, FakeReader(quiet=extraction(statement())), "quiet")
     assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED, 0, 0)
     assert [each.row_count for each in of_customer(lender)] == [0]
 
 
 def test_rows_that_do_not_reconcile_are_stored_and_marked(lender: Lender) -> None:
     doubtful = extraction(statement(SALE, verdict=Verdict.UNRECONCILED))
-    job = submit_and_end(lender, Shelf(june=doubtful), "june")
+    job = submit_and_end(lender, FakeReader(june=doubtful), "june")
     assert job.status is JobStatus.COMPLETED
     assert [warning["code"] for warning in job.warnings] == ["Statement.Unreconciled"]
     assert [each.verdict for each in of_customer(lender)] == [Verdict.UNRECONCILED]
@@ -202,7 +213,7 @@ def test_rows_that_do_not_reconcile_are_stored_and_marked(lender: Lender) -> Non
 
 def test_reports_state_the_share_of_unreconciled_rows(lender: Lender) -> None:
     lender.submit_and_end(items.RENT)
-    submit_and_end(lender, Shelf(june=extraction(statement(SALE, verdict=Verdict.UNRECONCILED))), "june")
+    submit_and_end(lender, FakeReader(june=extraction(statement(SALE, verdict=Verdict.UNRECONCILED))), "june")
     lender.ask_for_reports()
     run_refreshes(lender)
     with lender.store.db.reading() as r:
@@ -213,7 +224,7 @@ def test_reports_state_the_share_of_unreconciled_rows(lender: Lender) -> None:
 
 def test_a_statement_in_another_currency_is_refused_and_not_stored(lender: Lender) -> None:
     foreign = extraction(replace(statement(SALE), currency="INR"))
-    job = submit_and_end(lender, Shelf(mumbai=foreign), "mumbai")
+    job = submit_and_end(lender, FakeReader(mumbai=foreign), "mumbai")
     assert (job.status, (job.error or {})["code"]) == (JobStatus.FAILED, "Statement.UnsupportedCurrency")
     assert "INR" in (job.error or {})["message"]
     assert of_customer(lender) == []
@@ -223,20 +234,20 @@ def test_only_our_currency_is_stored_of_a_file_with_several_currencies(lender: L
     dollars = replace(statement(RENT, account_number="87654321"), currency="USD")
     both = extraction(replace(statement(SALE), currency="AUD"), dollars)
     for _ in range(2):  # the second time it is not read again
-        job = submit_and_end(lender, Shelf(june=both), "june")
+        job = submit_and_end(lender, FakeReader(june=both), "june")
         assert (job.status, job.received_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
         assert [warning["code"] for warning in job.warnings] == ["Statement.UnsupportedCurrency"]
 
 
 def test_a_row_in_another_currency_than_its_statement_is_rejected(lender: Lender) -> None:
     mixed = extraction(statement(SALE, replace(RENT, currency="EUR")))
-    job = submit_and_end(lender, Shelf(june=mixed), "june")
+    job = submit_and_end(lender, FakeReader(june=mixed), "june")
     assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 2, 1)
 
 
 def test_implausible_amounts_are_refused(lender: Lender) -> None:
     absurd = extraction(statement(entry("LOTTERY", "9" * 20)))
-    job = submit_and_end(lender, Shelf(absurd=absurd, june=JUNE), "absurd", "june")
+    job = submit_and_end(lender, FakeReader(absurd=absurd, june=JUNE), "absurd", "june")
     assert [warning["code"] for warning in job.warnings] == ["Statement.LimitsExceeded"]
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
@@ -244,7 +255,7 @@ def test_implausible_amounts_are_refused(lender: Lender) -> None:
 def test_card_numbers_are_masked_everywhere(lender: Lender) -> None:
     number = "4111 1111 1111 1111"
     submit_and_end(
-        lender, Shelf(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card"
+        lender, FakeReader(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card"
     )
     [row], [found] = lender.rows(), of_customer(lender)
     with lender.store.db.reading() as r:
@@ -271,7 +282,7 @@ def test_the_same_file_again_is_not_read_again_and_its_rows_are_duplicates(in_ju
 
 
 def test_the_same_file_twice_in_one_submission_is_read_once(lender: Lender) -> None:
-    read = Shelf(june=JUNE)
+    read = FakeReader(june=JUNE)
     job = submit_and_end(lender, read, "june", "june")
     assert read.read == [pdf("june")]
     assert (job.received_rows, job.repeated_rows) == (3, 3)
@@ -314,7 +325,7 @@ def test_a_password_opens_the_file_and_is_deleted(lender: Lender) -> None:
     [sealed] = password_of(lender.store, job)
     assert sealed is not None
     assert b"s3cret" not in sealed
-    extract(lender.store, Shelf(locked=opens_with("s3cret", JUNE)))
+    extract(lender.store, FakeReader(locked=opens_with("s3cret", JUNE)))
     assert password_of(lender.store, job) == [None]
     lender.end_all()
     assert lender.now(job).status is JobStatus.COMPLETED
@@ -323,7 +334,7 @@ def test_a_password_opens_the_file_and_is_deleted(lender: Lender) -> None:
 @pytest.mark.parametrize(("password", "code"), [(None, "Statement.Encrypted"), ("wrong", "Statement.WrongPassword")])
 def test_without_the_right_password_the_file_is_refused(lender: Lender, password: str | None, code: str) -> None:
     job = submit(lender, "locked", password=password)
-    extract(lender.store, Shelf(locked=opens_with("s3cret", JUNE)))
+    extract(lender.store, FakeReader(locked=opens_with("s3cret", JUNE)))
     assert (lender.now(job).error or {})["code"] == code
     assert password_of(lender.store, job) == [None]
 
@@ -353,7 +364,7 @@ def test_statements_count_as_received_when_they_are_read(lender: Lender) -> None
     """A row that is enriched before the PDF was read counts as received first, and the PDF's row as its duplicate."""
     waiting = submit(lender, "june")
     fed = lender.submit_and_end(SAME_SALE)
-    extract(lender.store, Shelf(june=OF_THE_FED_ACCOUNT))
+    extract(lender.store, FakeReader(june=OF_THE_FED_ACCOUNT))
     landed = lender.now(waiting)
     assert landed.received_seq > fed.received_seq > waiting.received_seq
     assert landed.received_at > fed.received_at > landed.created_at
@@ -366,7 +377,7 @@ def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> 
     lender.submit_and_end(items.RENT)
     job = submit(lender, "june")
     between = datetime.now(UTC)
-    extract(lender.store, Shelf(june=JUNE))
+    extract(lender.store, FakeReader(june=JUNE))
     lender.end_all()
     rows = pl.DataFrame(lender.rows(), infer_schema_length=None).select(
         "since_seq", "superseded_seq", "retracted_seq", "description"
@@ -385,7 +396,7 @@ def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> 
 def test_jobs_are_listed_by_creation_even_if_reading_took_long(lender: Lender) -> None:
     first = submit(lender, "june")
     second = lender.submit_and_end(items.RENT)
-    extract(lender.store, Shelf(june=JUNE))
+    extract(lender.store, FakeReader(june=JUNE))
     with lender.store.db.reading() as r:
         listed = [job.job_id for job in jobs.find(r, lender.customer.client_id).items]
     assert listed == [second.job_id, first.job_id]
@@ -411,7 +422,7 @@ def test_a_report_is_stale_from_the_moment_pdfs_are_accepted(lender: Lender) -> 
     assert risk_status(lender) is ReportStatus.READY
     submit(lender, "june")
     assert risk_status(lender) is ReportStatus.STALE
-    extract(lender.store, Shelf(june=JUNE))
+    extract(lender.store, FakeReader(june=JUNE))
     assert risk_status(lender) is ReportStatus.STALE
 
 
@@ -433,7 +444,7 @@ def test_reading_locks_no_customer(lender: Lender) -> None:
     second = claim(lender.store)
     assert [len(work.jobs) for work in (first, second)] == [1, 1]
     lender.submit_and_end(items.RENT)
-    read = Shelf(june=JUNE, july=JULY)
+    read = FakeReader(june=JUNE, july=JULY)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda work: extract_all(lender.store, work, read), (first, second)))
     lender.end_all()
@@ -456,11 +467,9 @@ def test_a_retraction_needs_an_ended_submission(in_june: InJune) -> None:
 
 
 def test_recomputing_a_day_by_hand_changes_nothing(lender: Lender) -> None:
-    submit_and_end(lender, Shelf(june=JUNE), "june")
+    submit_and_end(lender, FakeReader(june=JUNE), "june")
     before = lender.rows()
-    with work_of.without_jobs(
-        lender.store, Queue.ENRICHMENT, datetime.now(UTC).date(), [lender.customer.number]
-    ) as work:
+    with without_jobs(lender.store, Queue.ENRICHMENT, datetime.now(UTC).date(), [lender.customer.number]) as work:
         recompute(lender.store, work)
     assert lender.rows() == before
 
@@ -499,14 +508,14 @@ def test_a_run_that_dies_while_reading_is_repeated_without_duplicates(lender: Le
     assert lender.now(job).status is JobStatus.RUNNING
     give_up(lender.store, work)
     assert lender.now(job).status is JobStatus.QUEUED
-    extract(lender.store, Shelf(june=JUNE))
+    extract(lender.store, FakeReader(june=JUNE))
     lender.end_all()
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
 def test_a_run_that_resumes_after_it_was_given_up_changes_nothing(lender: Lender) -> None:
     job = submit(lender, "june")
-    late, read = claim(lender.store), Shelf(june=JUNE)
+    late, read = claim(lender.store), FakeReader(june=JUNE)
     give_up(lender.store, late)
     extract(lender.store, read)
     landed = lender.now(job)
@@ -531,7 +540,7 @@ def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> Non
         extract_all(lender.store, work, read)
     assert (lender.now(first).stage, lender.now(first).status) == (Stage.ENRICHMENT, JobStatus.QUEUED)
     give_up(lender.store, work)
-    again = Shelf(june=JUNE, july=JULY)
+    again = FakeReader(june=JUNE, july=JULY)
     extract(lender.store, again)
     assert again.read == [pdf("july")]
     lender.end_all()
@@ -554,16 +563,16 @@ def test_a_run_that_dies_before_its_commit_names_no_file(lender: Lender) -> None
 
     dying = Store(store.settings, store.db, Dying(store.lake.root), store.vault)
     with pytest.raises(KilledError):
-        extract_all(dying, work, Shelf(june=JUNE))
+        extract_all(dying, work, FakeReader(june=JUNE))
     assert (lender.now(job).stage, of_customer(lender)) == (Stage.EXTRACTION, [])
     give_up(store, work)
-    extract(store, Shelf(june=JUNE))
+    extract(store, FakeReader(june=JUNE))
     lender.end_all()
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
 def test_work_interrupted_in_its_second_stage_continues_there(lender: Lender) -> None:
-    job, read = submit(lender, "june"), Shelf(june=JUNE)
+    job, read = submit(lender, "june"), FakeReader(june=JUNE)
     extract(lender.store, read)
     give_up(lender.store, claim(lender.store, Queue.ENRICHMENT))
     lender.end_all()
@@ -581,7 +590,7 @@ def test_a_damaged_stored_file_is_refused(lender: Lender) -> None:
     with lender.store.db.reading() as r:
         damaged = r.execute(select(statement_files.c.path).order_by(statement_files.c.position).limit(1)).scalar_one()
     (lender.store.lake.root / damaged).write_bytes(b"other bytes")
-    extract(lender.store, Shelf(june=JUNE, july=JULY))
+    extract(lender.store, FakeReader(june=JUNE, july=JULY))
     assert [warning["code"] for warning in lender.now(job).warnings] == ["Statement.Corrupt"]
     lender.end_all()
     assert lender.descriptions() == ["WAGES"]

@@ -22,7 +22,7 @@ from dagster import (
 )
 from sqlalchemy import event, insert, select, update
 
-from assets.core import batches as work_of
+from assets.core.batches import read_claimed_batch, without_jobs
 from assets.core.runs import ON_REQUEST_TAG, PARTITION_TAG
 from assets.enrichment import transactions as enriching
 from assets.monitoring import ruleset_evaluation
@@ -391,7 +391,7 @@ def test_a_batch_killed_at_any_step_and_run_again_triggers_one_match(
     with borrower.store.db.writing() as w:
         batch = batches.claim(w, Queue.ENRICHMENT, borrower.store.settings, datetime.now(UTC))
     assert batch is not None
-    again = partial(work_of.read_claimed_batch, borrower.store, batch.token, batch.partition_day)
+    again = partial(read_claimed_batch, borrower.store, batch.token, batch.partition_day)
     for step, place in STEPS.items():
         with subtests.test(step), monkeypatch.context() as patch:
             patch.setattr(*place, dies)
@@ -698,7 +698,7 @@ def test_an_unreadable_ruleset_fails_only_its_own_clients_customers_at_night(sto
     one.watch_unreadably()
     other.watch()
     numbers = [one.customer.number, other.customer.number]
-    with work_of.without_jobs(store, Queue.PORTFOLIO, TODAY, numbers) as work:
+    with without_jobs(store, Queue.PORTFOLIO, TODAY, numbers) as work:
         counts = monitoring.evaluate_slice(store, work, lambda: datetime.now(UTC))
     assert counts == Counts(customers=2, changed=1, failed=1)
     assert len(other.matches) == 1

@@ -20,7 +20,7 @@ from pipelines.intake.statement_rows import (
     shown_name,
 )
 from pipelines.vocabulary.schemas import LANDED, STATEMENT_COLUMNS, STATEMENT_ROWS
-from tests.papers import COFFEE, RENT, SALE, entry, statement
+from tests.fake_statements import COFFEE, RENT, SALE, entry, statement
 
 CUSTOMER, FIRST, SECOND = UUID(int=1), UUID(int=2), UUID(int=3)
 

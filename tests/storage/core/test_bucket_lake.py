@@ -21,8 +21,8 @@ from storage.operations import backup, health, integrity, resealing, retention
 from storage.operations.integrity import Problem
 from storage.operations.retention import ORPHAN_AGE, sweep
 from tests.conftest import open_store
+from tests.fake_statements import COFFEE, RENT, FakeReader, extract, extraction, statement, submit_files
 from tests.object_store import CUT, LOST, SLOW, SLOW_S, Emulator, Fault, emulate_bucket
-from tests.papers import COFFEE, RENT, Shelf, extract, extraction, statement, submit_files
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import commit, content, customers_of_a_bucket, place_of
@@ -282,7 +282,7 @@ def test_statements_are_extracted_and_resealed(
 ) -> None:
     monkeypatch.setattr(vault, "FRESH_FOR_S", 0.0)  # nobody else seals
     submit_files(store, a_customer(store, a_client(store, now), now), "june")
-    extract(store, Shelf(june=extraction(statement(RENT, COFFEE))))
+    extract(store, FakeReader(june=extraction(statement(RENT, COFFEE))))
     assert len(emulator.paths(prefix)) == 3  # the original, the rows with their positions, the landing file
     assert intents(store) == set()
     original = next(path for path in emulator.paths(prefix) if path.endswith(".sealed"))

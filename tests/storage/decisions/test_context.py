@@ -16,7 +16,7 @@ from storage.enrichment import related_parties
 from storage.enrichment.related_parties import Party
 from storage.monitoring import attributes
 from storage.monitoring.attributes import NewAttribute
-from tests.papers import JUNE, RENT, Shelf, extract, extraction, statement, submit_files
+from tests.fake_statements import JUNE, RENT, FakeReader, extract, extraction, statement, submit_files
 from tests.storage.examples import a_client, a_customer
 
 
@@ -93,11 +93,11 @@ def test_refused_and_repeated_rows_are_counted_up_to_the_version(store: Store, n
 def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store, now: datetime) -> None:
     """A statement with only duplicates makes no version, so it counts from the next one. A version stays as it is."""
     customer = a_customer(store, a_client(store, now), now)
-    shelf = Shelf(**{name: extraction(statement(RENT), pages=1) for name in ("new", "known", "gone")})
+    reader = FakeReader(**{name: extraction(statement(RENT), pages=1) for name in ("new", "known", "gone")})
     submitted = {}
     for name in ("new", "known", "gone"):
         submitted[name] = submit_files(store, customer, name).job_id
-        extract(store, shelf)
+        extract(store, reader)
     with store.db.writing() as w:
         for name, version, enriched in (("new", 2, 1), ("known", 2, 0), ("gone", 4, 1)):
             ended = {"status": JobStatus.COMPLETED, "data_version": version, "enriched_rows": enriched}
@@ -119,9 +119,9 @@ def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store,
 
 def test_statement_has_balances_verdict_and_signals_once_per_file(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    shelf = Shelf(june=extraction(statement(RENT, verdict=Verdict.PARTIAL)))
+    reader = FakeReader(june=extraction(statement(RENT, verdict=Verdict.PARTIAL)))
     submit_files(store, customer, "june", "june")
-    extract(store, shelf)
+    extract(store, reader)
     with store.db.writing() as w:
         w.execute(update(jobs).values(status=JobStatus.COMPLETED, data_version=1, enriched_rows=1))
     [found] = read_context(store, customer, now).statements.to_dicts()

@@ -20,12 +20,12 @@ from storage.intake import statements
 from storage.jobs import batches, jobs
 from storage.operations import backup, integrity, retention
 from storage.operations.integrity import Problem
-from tests.papers import COFFEE, RENT, Shelf, extract, extraction, statement, submit_files
+from tests.fake_statements import COFFEE, RENT, FakeReader, extract, extraction, statement, submit_files
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place_of
 
 LONG_AGO = timedelta(days=900)
-READ = Shelf(june=extraction(statement(RENT, COFFEE)))
+READ = FakeReader(june=extraction(statement(RENT, COFFEE)))
 
 
 def paths(store: Store) -> list[str]:

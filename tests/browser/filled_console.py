@@ -7,7 +7,7 @@ from uuid import UUID
 
 from api.core.commands.console import now
 from api.service.commands.lender import Lender
-from benchmarks.house import fill_console, insert_ids, list_pages
+from benchmarks.filled_console import fill_console, insert_ids, list_pages
 from storage.access import approvals, keys, users
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
@@ -27,7 +27,7 @@ CHOSEN = {  # on pages that show something only by choice
 
 
 @dataclass(frozen=True)
-class House:
+class FilledConsole:
     """A running service with one lender's data.
 
     `ids` has an id for each parameter of the console's addresses, and ids of what is in a rare state: a decision with a
@@ -45,7 +45,7 @@ class House:
         _require_second_person(self.service, self.client_id, kinds)
 
 
-def seeded(service: Service) -> House:
+def seeded(service: Service) -> FilledConsole:
     client_id, key = _client(service)
     lender = Lender(service.base_url, key)
     ids = fill_console(lender)
@@ -59,7 +59,7 @@ def seeded(service: Service) -> House:
         ],
         "paused_subscription_id": _pause_subscription(lender),
     }
-    return House(service, client_id, lender, key, {**ids, **rare})
+    return FilledConsole(service, client_id, lender, key, {**ids, **rare})
 
 
 def _correct(lender: Lender, customer_id: str) -> None:
@@ -97,13 +97,13 @@ def _require_second_person(service: Service, client_id: UUID, kinds: Sequence[Ap
     store.close()
 
 
-def addresses(house: House) -> dict[str, str]:
-    """Return the address of each page of the console, with the house's ids, by a name for files."""
-    store = house.service.store()
+def addresses(console: FilledConsole) -> dict[str, str]:
+    """Return the address of each page of the console, with the console's ids, by a name for files."""
+    store = console.service.store()
     paths = list_pages(store)
     store.close()
     queries = {path: f"?{query}" for path, query in CHOSEN.items()}
-    return {_name(path): insert_ids(path, house.ids) + queries.get(path, "") for path in paths}
+    return {_name(path): insert_ids(path, console.ids) + queries.get(path, "") for path in paths}
 
 
 def _name(path: str) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from uuid import uuid4
 
-from assets.core import batches as work_of
+from assets.core.batches import read_claimed_batch
 from assets.intake.statements import Reader, extract_all
 from pipelines.intake.pdf.page.result import (
     Box,
@@ -79,7 +79,7 @@ def extraction(*found: Statement, pages: int = 1) -> Extraction:
     return Extraction(pages, found, (CHANGED,))
 
 
-class Shelf:
+class FakeReader:
     """A fake reader that returns prepared results, and records what it was asked to read."""
 
     def __init__(self, **results: Extraction | Callable[[str | None], Extraction]) -> None:
@@ -127,5 +127,5 @@ def extract(store: Store, read: Reader) -> bool:
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.EXTRACTION, store.settings, datetime.now(UTC))
     if batch is not None:
-        extract_all(store, work_of.read_claimed_batch(store, batch.token, batch.partition_day), read)
+        extract_all(store, read_claimed_batch(store, batch.token, batch.partition_day), read)
     return batch is not None

@@ -25,9 +25,12 @@ from pipelines.synthetic import portfolio
 from pipelines.synthetic.frames import facilities
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
-TRUE = ("customer_number", "true_facility")
-_MEMBER = ~pl.col("true_category").is_in(["card_settlement", "platform_payout"])
-_PAYOUT = pl.col("category").is_in(["card_settlement", "platform_payout"]) & (pl.col("amount") > 0)
+TRUE_DEBT = ("customer_number", "true_facility")  # key of a debt of the synthetic portfolio
+_PAYOUTS = ("card_settlement", "platform_payout")
+_IS_DEBT_ROW = ~pl.col("true_category").is_in(
+    _PAYOUTS
+)  # a payout that a lender withholds a share of is no row of the debt
+_PAYOUT = pl.col("category").is_in(_PAYOUTS) & (pl.col("amount") > 0)
 CHANCE_MONTHS = (4, 5, 6, 7, 8)  # dates without an advance: the first day of the month, this many months before the end
 CASES = (("unlisted", None, 0.95), ("renamed", "renamed", 0.95), ("nameless", "nameless", 0.8))
 
@@ -51,7 +54,7 @@ def without_lenders() -> Directory:
 
 
 def _enrich(rows: pl.DataFrame, lists: Knowledge) -> pl.DataFrame:
-    """Return TRANSACTIONS with the truth."""
+    """Return enriched rows (TRANSACTIONS) with the columns `true_…` of the given ones."""
     facts = rows.select(pl.exclude("^true_.*$"))
     truth = rows.select("received_seq", "position", pl.col("^true_.*$"))
     found = enrich(pl.DataFrame(schema=TRANSACTIONS), facts, knowledge=lists).transactions.collect()
@@ -60,8 +63,8 @@ def _enrich(rows: pl.DataFrame, lists: Knowledge) -> pl.DataFrame:
 
 def _rename_columns(true: pl.DataFrame) -> pl.DataFrame:
     return true.select(
-        pl.col("customer").cast(pl.Int64).alias(TRUE[0]),
-        pl.col("number").alias(TRUE[1]),
+        pl.col("customer").cast(pl.Int64).alias(TRUE_DEBT[0]),
+        pl.col("number").alias(TRUE_DEBT[1]),
         "schedule",
         "remaining",
         true_product="product",
@@ -71,22 +74,24 @@ def _rename_columns(true: pl.DataFrame) -> pl.DataFrame:
 def _measure_case(case: str, least: float, enriched: pl.DataFrame, true: pl.DataFrame, until: date) -> list[Row]:
     seen = _match(enriched, true, until)
     split = pl.col("schedule") == "split_settlement"
-    office = pl.col("true_product") == "tax_payment_plan"
-    lasting = seen.filter(~split, ~office, pl.col("repayments") >= MIN_DEBITS)
-    plans = seen.filter(office, pl.col("repayments") >= MIN_DEBITS)
+    to_tax_office = pl.col("true_product") == "tax_payment_plan"
+    lasting = seen.filter(~split, ~to_tax_office, pl.col("repayments") >= MIN_DEBITS)
+    plans = seen.filter(to_tax_office, pl.col("repayments") >= MIN_DEBITS)
     funded = lasting.filter("is_funded")
     found = funded.filter("is_found")
-    held = pl.col("remaining").is_between(pl.col("remaining_low"), pl.col("remaining_high")).fill_null(value=False)
+    contains_truth = (
+        pl.col("remaining").is_between(pl.col("remaining_low"), pl.col("remaining_high")).fill_null(value=False)
+    )
     width = (pl.col("remaining_high") - pl.col("remaining_low")).cast(pl.Float64) / pl.col("funding_amount").cast(
         pl.Float64
     )
-    kind = pl.col("product").cast(pl.String) == pl.col("true_product")
+    is_right_kind = pl.col("product").cast(pl.String) == pl.col("true_product")
     name = f"debts with lenders {case}"
     return [
         Row(f"{name}: recall, of {funded.height}", _share(funded, "is_found"), f"≥ {least}"),
         Row(f"{name}: precision", _precision(enriched, funded=True), "≥ 0.95"),
-        Row(f"{name}: kind is right", _share(found, kind), "≥ 0.85"),
-        Row(f"{name}: interval of what remains contains the truth", _share(found, held), "≥ 0.85"),
+        Row(f"{name}: kind is right", _share(found, is_right_kind), "≥ 0.85"),
+        Row(f"{name}: interval of what remains contains the truth", _share(found, contains_truth), "≥ 0.85"),
         Row(f"{name}: median width of the interval ÷ funded", f"{found.select(width.median()).item():.3f}", "≤ 0.25"),
         Row(f"{name}: recall where the funding is not seen", _share(lasting.filter(~pl.col("is_funded")), "is_found")),
         Row(f"{name}: precision where the funding is not seen", _precision(enriched, funded=False)),
@@ -106,26 +111,28 @@ def _share(rows: pl.DataFrame, holds: str | pl.Expr) -> str:
 
 def _match(enriched: pl.DataFrame, true: pl.DataFrame, until: date) -> pl.DataFrame:
     """Return the true debts, each with the facility that has most of its rows, and whether these are half or more."""
-    rows = add_inferred(enriched).filter(pl.col("true_facility").is_not_null(), _MEMBER)
+    rows = add_inferred(enriched).filter(pl.col("true_facility").is_not_null(), _IS_DEBT_ROW)
     out = (pl.col("amount") < 0) & (pl.col("true_category") != "returned_payment")
-    of_true = rows.group_by(TRUE).agg(
+    debts = rows.group_by(TRUE_DEBT).agg(
         repayments=out.sum(),
         is_funded=((pl.col("amount") > 0) & (pl.col("true_category") != "returned_payment")).any(),
         rows=pl.len(),
     )
-    met = rows.drop_nulls("facility_id").group_by(*TRUE, "facility_id").len().sort("len", *TRUE, "facility_id")
-    best = met.unique(TRUE, keep="last", maintain_order=True)
+    shared = (
+        rows.drop_nulls("facility_id").group_by(*TRUE_DEBT, "facility_id").len().sort("len", *TRUE_DEBT, "facility_id")
+    )
+    best = shared.unique(TRUE_DEBT, keep="last", maintain_order=True)
     summaries = summarise_facilities(enriched, until).drop("customer_number")
     return (
-        of_true.join(best, on=TRUE, how="left", validate="1:1")
+        debts.join(best, on=TRUE_DEBT, how="left", validate="1:1")
         .join(summaries, on="facility_id", how="left", validate="m:1")
-        .join(true, on=TRUE, validate="1:1")
+        .join(true, on=TRUE_DEBT, validate="1:1")
         .with_columns(is_found=(pl.col("len") * 2 >= pl.col("rows")).fill_null(value=False))
     )
 
 
 def _precision(enriched: pl.DataFrame, funded: bool) -> str:
-    """Return the share of reported facilities most of whose rows are of a true one.
+    """Return the share of the reported facilities of which most rows belong to a true debt.
 
     Owners' loans and cards whose account was not supplied count as true: the portfolio has them, but not as facilities.
     """
@@ -164,7 +171,7 @@ def _format_drops(t: pl.Series) -> str:
 
 def _list_advances(enriched: pl.DataFrame, split: pl.DataFrame) -> pl.DataFrame:
     """Return each customer's advance: `facility_id` (the customer), `funding_date`, `lender_name` (who pays out)."""
-    rows = enriched.join(split.select(TRUE), on=TRUE, how="semi").filter(pl.col("amount") > 0)
+    rows = enriched.join(split.select(TRUE_DEBT), on=TRUE_DEBT, how="semi").filter(pl.col("amount") > 0)
     return (
         rows.group_by("customer_number")
         .agg(

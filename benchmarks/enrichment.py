@@ -19,7 +19,7 @@ import polars as pl
 from benchmarks.accepted import accept_all
 from benchmarks.alone import measure_alone
 from benchmarks.filling import UNTIL
-from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
+from benchmarks.peers_of_rules import INPUT_COLUMNS, InDuckDB, InPandas, Lists
 from benchmarks.table import Row, mebibytes, seconds
 from pipelines.enrichment.counterparties.categories import SURE
 from pipelines.enrichment.counterparties.narratives import KEY, read_narratives
@@ -198,7 +198,7 @@ def _measure_distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
     began = time.perf_counter()
     described = read_narratives(rows)
     took = time.perf_counter() - began
-    described.with_row_index("row").select("row", "category", pl.col(ASKED).cast(pl.String)).write_parquet(file)
+    described.with_row_index("row").select("row", "category", pl.col(INPUT_COLUMNS).cast(pl.String)).write_parquet(file)
     return Timed(rows.height, took)
 
 
@@ -230,7 +230,7 @@ class Peer:
 
 def _in_pandas(file: Path, most: int) -> Peer:
     rows = pl.read_parquet(file, n_rows=most)
-    narratives, peer = rows.select(ASKED).to_pandas(), InPandas(Lists())
+    narratives, peer = rows.select(INPUT_COLUMNS).to_pandas(), InPandas(Lists())
     began = time.perf_counter()
     found = peer.categories(narratives)
     return _compare_peer("pandas", found, rows, time.perf_counter() - began)

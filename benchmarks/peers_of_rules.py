@@ -25,7 +25,7 @@ from pipelines.enrichment.wording.phrases import search_literals
 from pipelines.vocabulary.taxonomy import SIDES, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
 UNKNOWN = {"credit": UNKNOWN_CREDIT.slug, "debit": UNKNOWN_DEBIT.slug}
-ASKED = ("description", "direction", "account_type", "counterparty_kind")  # input of both peers
+INPUT_COLUMNS = ("description", "direction", "account_type", "counterparty_kind")  # input of both peers
 COUNTERPARTY = ("purpose", *SIDES)  # columns from the lists
 
 # Cleaning of upper-case text to bare words, in order: a number begins a new word, as in `phrases`. RE2 and Python's
@@ -151,14 +151,14 @@ class InPandas:
         self._cleaning = [(re.compile(pattern), to) for pattern, to in cleaning]
         self._searches = [(re.compile(f"({search.says})"), _compile(search.unless)) for search in lists.name_searches]
         self._counterparties = lists.counterparties.to_pandas().set_index("phrase")
-        self._decisive = list(map(_CompiledClause.of, lists.clauses("decisive")))
-        self._indicative = list(map(_CompiledClause.of, lists.clauses("indicative")))
+        self._decisive = list(map(_CompiledClause.from_clause, lists.clauses("decisive")))
+        self._indicative = list(map(_CompiledClause.from_clause, lists.clauses("indicative")))
 
     def categories(self, narratives: pd.DataFrame) -> list[str]:
         """Return the category of each row.
 
         Args:
-            narratives: the columns ASKED.
+            narratives: the columns INPUT_COLUMNS.
         """
         words = self._clean_all(narratives["description"])
         found = self._counterparties.reindex(self._read_names(words)).set_index(words.index)
@@ -194,10 +194,10 @@ class _CompiledClause:
     unless: re.Pattern[str] | None
 
     @classmethod
-    def of(cls, clause: Clause) -> Self:
+    def from_clause(cls, clause: Clause) -> Self:
         return cls(clause, re.compile(clause.any), _compile(clause.with_), _compile(clause.unless))
 
-    def holds(self, rows: pd.DataFrame) -> pd.Index:
+    def select_decided(self, rows: pd.DataFrame) -> pd.Index:
         """Return the rows that the clause decides."""
         chosen = rows[rows["direction"] == self.clause.side]
         for column, values in self.clause.conditions.items():
@@ -219,7 +219,7 @@ def _try_clauses(
 ) -> "pd.Series[str]":
     decided = category.copy()
     for compiled in clauses:
-        decided[compiled.holds(rows[decided.isna()])] = compiled.clause.category
+        decided[compiled.select_decided(rows[decided.isna()])] = compiled.clause.category
     return decided
 
 
@@ -234,7 +234,7 @@ class InDuckDB:
         """Return the category of each row.
 
         Args:
-            narratives: Parquet with `row` and the columns ASKED. A file is read by all cores.
+            narratives: Parquet with `row` and the columns INPUT_COLUMNS. A file is read by all cores.
         """
         with duckdb.connect() as connection:
             connection.execute("SET enable_progress_bar = false")

@@ -50,8 +50,8 @@ MAX_FRAMES: Final = 8  # of a bug's traceback: enough to find the line, and shor
 # Per message: decoding one blocks the parent's other threads, so messages are small.
 MAX_ELEMENTS: Final = 500
 MAX_LINES_BYTES: Final = 1024 * 1024
-# Folders that stay readable after the confinement: of modules that are imported late, and of the data files beside them
-# (such as bank layouts).
+# Folders that stay readable after the confinement: they hold modules that are imported late, and their data files (such
+# as bank layouts).
 READABLE: Final = (sys.prefix, sys.base_prefix, *isolation.__path__, *pipelines.__path__)
 
 

@@ -38,7 +38,7 @@ from storage.core.settings import Settings
 
 log = logging.getLogger("dagster.daemon")
 
-MAX_FIELDS = 100_000  # of a reader's query: two seconds; Dagster's largest pages need a tenth of it. Our judgement
+MAX_FIELDS = 100_000  # of a reader's query; that takes two seconds; Dagster's largest pages need a tenth. Our judgement
 QUERY_WITHIN_S = 20.0  # for a reader's query; then its remaining fields are refused. Our judgement
 
 
@@ -160,7 +160,7 @@ def gate_application(workspace: WorkspaceProcessContext, host: str, settings: Se
 def serve(app: Gate, host: str, port: int) -> None:
     with watched_loop("event loop") as report_round:
 
-        async def note_round() -> None:
+        async def note_round() -> None:  # uvicorn awaits its callback
             report_round()
 
         uvicorn.Server(uvicorn.Config(app, host=host, port=port, callback_notify=note_round, **SERVER)).run()

@@ -48,41 +48,41 @@ from storage.monitoring import evaluation_requests
 from storage.operations import integrity, retention
 from storage.portfolio import maintenance
 
-IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
+IN_PORTFOLIO_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_AT_ONCE = 100
-GIVEN_UP_AFTER = timedelta(hours=1)  # a requested ruleset evaluation that is still unanswered gets another run
-# Our judgement: no other run of the portfolio starts meanwhile. The next check continues where this one stopped.
+GIVEN_UP_AFTER = timedelta(hours=1)  # then a requested ruleset evaluation gets another run; our judgement
+# Our judgement. No other run of the portfolio starts during a check; the next check continues where this one stopped.
 LONGEST_CHECK_S = 3_000
 
 refresh_portfolio = define_asset_job(
     "refresh_portfolio",
     [refreshed_reports, *portfolio_tables, metrics_portfolio],
-    tags=IN_THE_PORTFOLIOS_QUEUE,
+    tags=IN_PORTFOLIO_QUEUE,
     description="Refresh a bucket's stale and old reports, and write its tables of reports and metrics.",
 )
 backfill = define_asset_job(
     "backfill",
     [reenriched_transactions],
-    tags=IN_THE_PORTFOLIOS_QUEUE,
+    tags=IN_PORTFOLIO_QUEUE,
     description="Enrich a bucket's customers again under the current version of the enrichment.",
 )
 compact_portfolio = define_asset_job(
     "compact_portfolio",
     [compacted_transactions],
-    tags=IN_THE_PORTFOLIOS_QUEUE,
+    tags=IN_PORTFOLIO_QUEUE,
     description="Rewrite a bucket's transactions into few, well-filled files.",
 )
 evaluate_rulesets = define_asset_job(
     "evaluate_rulesets",
     [monitored_customers],
-    tags=IN_THE_PORTFOLIOS_QUEUE,
+    tags=IN_PORTFOLIO_QUEUE,
     description="Apply the clients' monitoring rulesets to a bucket's customers.",
 )
 measure_peers = define_asset_job(
     "measure_peers",
     [peer_percentiles],
-    tags=IN_THE_PORTFOLIOS_QUEUE,
+    tags=IN_PORTFOLIO_QUEUE,
     description="Measure the distribution of each metric over each client's customers.",
 )
 
@@ -95,7 +95,7 @@ def sweep_lake(context: OpExecutionContext, store: ResourceParam[Store]) -> None
     context.add_output_metadata({**vars(swept), "runs of Dagster": runs})
 
 
-@job(tags=IN_THE_PORTFOLIOS_QUEUE)
+@job(tags=IN_PORTFOLIO_QUEUE)
 def retention_sweep() -> None:
     """Remove what is older than the retention time."""
     sweep_lake()
@@ -132,7 +132,7 @@ def check_files(context: OpExecutionContext, store: ResourceParam[Store]) -> Non
     context.add_output_metadata(metadata)
 
 
-@job(tags=IN_THE_PORTFOLIOS_QUEUE)
+@job(tags=IN_PORTFOLIO_QUEUE)
 def integrity_check() -> None:
     """Find files that are missing or damaged."""
     check_files()
@@ -147,15 +147,15 @@ def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReaso
 
 def nightly_refresh(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request a run for each bucket with transactions: its tables are rewritten even if no report was stale."""
-    return _with_transactions(store)
+    return _request_all_with_transactions(store)
 
 
 def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request a run for each bucket with transactions."""
-    return _with_transactions(store)
+    return _request_all_with_transactions(store)
 
 
-def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
+def _request_all_with_transactions(store: Store) -> list[RunRequest] | SkipReason:
     with store.db.reading() as r:
         due = maintenance.find_buckets_due(r, maintenance.has_transactions())
     return _runs(due) or SkipReason("There are no transactions yet.")
@@ -226,7 +226,7 @@ def _runs(buckets: Iterable[int]) -> list[RunRequest]:
     return [RunRequest(partition_key=f"{bucket:02d}") for bucket in buckets]
 
 
-# The function that finds the buckets with work, the cron expression, the job, the description.
+# Schedules with a run for each bucket that is due: the function that requests the runs, cron, the job, the description.
 BY_BUCKET = (
     (
         weekly_backfill,
@@ -253,7 +253,7 @@ BY_BUCKET = (
         "Every night: rewrite scattered transactions into few, well-filled files, if that saves enough.",
     ),
 )
-# The name, the cron expression, the job without partitions, the description.
+# Schedules with one run: the name, cron, the job, the description.
 WHOLE = (
     (
         "nightly_peers",
@@ -278,7 +278,7 @@ portfolio_jobs = [refresh_portfolio, evaluate_rulesets, measure_peers, backfill,
 lake_jobs = [retention_sweep, integrity_check]
 sandbox_jobs = [sandbox_feed]
 
-OF_A_SANDBOX = (
+SANDBOX_ONLY = (
     (
         "nightly_feed",
         "5 0 * * *",
@@ -290,25 +290,25 @@ OF_A_SANDBOX = (
 
 def schedules_for(settings: Settings) -> list[ScheduleDefinition]:
     """Define every schedule in the service's time zone, on unless the settings switch schedules off."""
-    whole = WHOLE + OF_A_SANDBOX if settings.environment is Environment.SANDBOX else WHOLE
+    whole = WHOLE + SANDBOX_ONLY if settings.environment is Environment.SANDBOX else WHOLE
     status = DefaultScheduleStatus.RUNNING if settings.schedules else DefaultScheduleStatus.STOPPED
     return [
         schedule(
             cron_schedule=cron,
-            job=of_job,
+            job=scheduled_job,
             execution_timezone=settings.timezone,
             default_status=status,
             description=description,
         )(buckets_due)
-        for buckets_due, cron, of_job, description in BY_BUCKET
+        for buckets_due, cron, scheduled_job, description in BY_BUCKET
     ] + [
         ScheduleDefinition(
             name=name,
             cron_schedule=cron,
-            job=of_job,
+            job=scheduled_job,
             execution_timezone=settings.timezone,
             default_status=status,
             description=description,
         )
-        for name, cron, of_job, description in whole
+        for name, cron, scheduled_job, description in whole
     ]

@@ -117,15 +117,15 @@ class PlatformLease:
 
 
 @contextmanager
-def dispatching(store: Store, holder: UUID, dagster: str) -> Iterator[None]:
+def dispatching(store: Store, holder: UUID, dagster_url: str) -> Iterator[None]:
     """Dispatch until the end of the block, in one thread per queue so that no queue waits for another."""
     stop = threading.Event()
     operator = token(store.settings, Role.OPERATOR)
-    watch = AutomationWatch(store, DagsterGraphQL(dagster, operator))
+    watch = AutomationWatch(store, DagsterGraphQL(dagster_url, operator))
     leadership = Leadership(store, holder, can_lead=watch.check)
     threads = [threading.Thread(target=leadership.keep, args=(stop,), name="leadership")]
     for queue in JOB_OF:
-        arguments = (store, queue, DagsterGraphQL(dagster, operator).launch, leadership.leads, stop)
+        arguments = (store, queue, DagsterGraphQL(dagster_url, operator).launch, leadership.leads, stop)
         threads.append(threading.Thread(target=dispatch, args=arguments, name=f"dispatch {queue}"))
     for thread in threads:
         thread.start()

@@ -12,7 +12,7 @@ from pipelines.attacks.attack import Applicant
 from pipelines.attacks.ledger import PRINTED_DAY, Movement, insert_rows
 from pipelines.vocabulary.taxonomy import GROUPS
 
-RECENT = 180  # days that say how large the business is
+TURNOVER_DAYS = 180  # days over which the turnover is averaged
 DAYS_PER_MONTH = Decimal("30.4")
 CENT = Decimal("0.01")
 MIN_TURNOVER = Decimal(2_000)  # AUD a month; with less, the sums of an attack would not be worth it
@@ -54,16 +54,16 @@ def monthly_turnover(applicant: Applicant) -> Decimal:
     """Return the mean monthly receipts of the trading account in the last 180 days, at least MIN_TURNOVER."""
     receipts = applicant.ledger.filter(
         pl.col("account") == trading_account(applicant.ledger),
-        pl.col("date") > applicant.applied_on - timedelta(days=RECENT),
+        pl.col("date") > applicant.applied_on - timedelta(days=TURNOVER_DAYS),
         is_receipt(),
     )
-    return max(MIN_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_PER_MONTH)
+    return max(MIN_TURNOVER, Decimal(receipts["amount"].sum() or 0) / TURNOVER_DAYS * DAYS_PER_MONTH)
 
 
-def draw_sum_near(rng: Random, target: Decimal, unit: Decimal = Decimal("0.01")) -> Decimal:
+def draw_sum_near(rng: Random, target: Decimal, unit: Decimal = CENT) -> Decimal:
     """Draw a sum within a fifth of a target, in whole units, at least one."""
     drawn = target * Decimal(rng.randrange(800, 1_201)) / 1_000
-    return max(unit, (drawn / unit).to_integral_value() * unit).quantize(Decimal("0.01"))
+    return max(unit, (drawn / unit).to_integral_value() * unit).quantize(CENT)
 
 
 def business_day(day: date) -> date:
@@ -82,11 +82,13 @@ def draw_days(rng: Random, last: date, within: int, count: int) -> list[date]:
 
 
 def first_day(ledger: pl.DataFrame) -> date:
+    """Return the date of the ledger's first row."""
     first: date = ledger["date"].min()  # pyrefly: ignore[bad-assignment]
     return first
 
 
 def draw_invoice(rng: Random) -> str:
+    """Draw a reference to an invoice, such as `INV 4417`."""
     return f"{rng.choice(('Inv', 'INV', 'Invoice', 'inv'))} {rng.randrange(1_000, 9_999)}"
 
 
@@ -152,6 +154,7 @@ class PaymentWriter:
         self.last = applicant.applied_on
 
     def transfer(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
+        """Return a transfer from a party, or to it if the amount is negative."""
         text = self.wording.write(self.rng, day, amount > 0, party, reference)
         return Movement(self.account, day, text, amount.quantize(CENT), category, party)
 
@@ -171,9 +174,10 @@ class PaymentWriter:
 
     def draw_customer(self) -> str:
         """Draw a customer that pays by transfer, or a made-up one."""
-        of_account = pl.col("account") == self.account
-        paying = of_account & (pl.col("category") == "customer_transfer") & (pl.col("amount") > 0)
-        names = self.applicant.ledger.filter(paying)["counterparty"].drop_nulls().unique().sort().to_list()
+        paid = self.applicant.ledger.filter(
+            pl.col("account") == self.account, pl.col("category") == "customer_transfer", _IS_CREDIT
+        )
+        names = paid["counterparty"].drop_nulls().unique().sort().to_list()
         return self.rng.choice([*names, *CUSTOMERS])
 
     def insert(self, movements: list[Movement]) -> pl.DataFrame:

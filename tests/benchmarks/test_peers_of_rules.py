@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists, expression
+from benchmarks.peers_of_rules import INPUT_COLUMNS, InDuckDB, InPandas, Lists, expression
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.wording.phrases import search_literals
 from pipelines.vocabulary.schemas import AccountType, Direction
@@ -38,7 +38,7 @@ def ours() -> pl.DataFrame:
     schema = {"description": pl.String(), "direction": Direction}
     rows = pl.DataFrame(NARRATIVES, schema, orient="row")
     reported = read_narratives(rows.with_columns(account_type=pl.lit("transaction", AccountType)))
-    return reported.with_row_index("row").select("row", pl.col(ASKED).cast(pl.String), "category")
+    return reported.with_row_index("row").select("row", pl.col(INPUT_COLUMNS).cast(pl.String), "category")
 
 
 def test_the_narratives_reach_every_layer(ours: pl.DataFrame) -> None:
@@ -47,7 +47,7 @@ def test_the_narratives_reach_every_layer(ours: pl.DataFrame) -> None:
 
 @pytest.mark.slow  # turns every rule into an expression of pandas, only to test a peer of a benchmark
 def test_pandas_decides_as_we_do(lists: Lists, ours: pl.DataFrame) -> None:
-    assert InPandas(lists).categories(ours.select(ASKED).to_pandas()) == ours["category"].to_list()
+    assert InPandas(lists).categories(ours.select(INPUT_COLUMNS).to_pandas()) == ours["category"].to_list()
 
 
 @pytest.mark.slow  # the same in SQL

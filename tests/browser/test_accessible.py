@@ -32,7 +32,7 @@ def test_pages_have_no_violations(console: FilledConsole, browser: Browser, subt
         for path in addresses(console).values():
             with subtests.test(f"{path} {view}"):
                 if not path.startswith("/sign-in") and is_page(context, console.service.base_url + path):
-                    answer = check_page(page, console.service.base_url + path)
+                    answer = open_and_check(page, console.service.base_url + path)
                     assert answer.status == 200
                     assert len(answer.body()) <= MAX_BYTES
 
@@ -56,7 +56,7 @@ def test_pages_without_signing_in_have_no_violations(
         page = context.new_page()
         for path in (*OUTSIDE, *(() if "dark" in view else DOCUMENTATION)):
             with subtests.test(f"{path} {view}"):
-                check_page(page, console.service.base_url + path)
+                open_and_check(page, console.service.base_url + path)
         with subtests.test(f"wrong password {view}"):
             page.goto(console.service.base_url + "/sign-in")
             page.get_by_label("Email address").fill("nobody@example.com")
@@ -78,7 +78,7 @@ def test_sections_of_reports_have_no_violations(
         assert len(addresses_of) > 8
         for address in addresses_of:
             with subtests.test(f"{address} {view}"):
-                answer = check_page(page, console.service.base_url + address)
+                answer = open_and_check(page, console.service.base_url + address)
                 assert len(answer.body()) <= MAX_BYTES
 
 
@@ -126,7 +126,7 @@ def new_context(browser: Browser, width: int, colours: Colours) -> BrowserContex
     return browser.new_context(viewport={"width": width, "height": 900}, color_scheme=colours)
 
 
-def check_page(page: Page, url: str) -> Response:
+def open_and_check(page: Page, url: str) -> Response:
     """Open a page; fail if it breaks a rule of axe, is wider than the screen, or another site may frame it."""
     answer = page.goto(url)
     assert answer is not None

@@ -81,9 +81,9 @@ def violations(after: Aftermath) -> list[str]:
     return [f"{name}: {found}" for name, check in CHECKS.items() for found in _find_violations(check, after)]
 
 
-def violations_now(story: Aftermath) -> list[str]:
+def violations_now(aftermath: Aftermath) -> list[str]:
     """Return the violations of invariants that hold at every moment."""
-    return [f"{name}: {found}" for name, check in AT_ANY_MOMENT.items() for found in _find_violations(check, story)]
+    return [f"{name}: {found}" for name, check in AT_ANY_MOMENT.items() for found in _find_violations(check, aftermath)]
 
 
 def _find_violations(check: Check, after: Aftermath) -> list[str]:

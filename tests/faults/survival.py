@@ -42,13 +42,13 @@ def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
 
 
 @contextmanager
-def watch_for_violations(story: Aftermath) -> Iterator[set[str]]:
+def watch_for_violations(aftermath: Aftermath) -> Iterator[set[str]]:
     """Collect violations while the block runs. While the database is unavailable, nothing is checked."""
     seen = set[str]()
 
     def check() -> None:
         with suppress(OperationalError):
-            seen.update(violations_now(story))
+            seen.update(violations_now(aftermath))
 
     with again_and_again(check, POLL_EVERY_S):
         yield seen

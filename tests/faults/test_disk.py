@@ -53,7 +53,7 @@ def test_no_space_for_a_while(world: World, part: str, calls: str) -> None:
     assert survives(world, submits_and_refreshes, fault, seed=len(part))
 
 
-@pytest.mark.parametrize("scenario", [submits_and_refreshes, submits_for_many], ids=lambda story: story.__name__)
+@pytest.mark.parametrize("scenario", [submits_and_refreshes, submits_for_many], ids=lambda scenario: scenario.__name__)
 def test_the_disk_is_full_for_a_while(small_world: World, scenario: Scenario) -> None:
     assert survives(small_world, scenario, FullDisk(small_world.home.parent, lasting_s=FOR_S), seed=1)
 

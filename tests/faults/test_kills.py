@@ -41,7 +41,7 @@ WRITES: Final[Mapping[str, Mapping[str, int]]] = {
 BY_THE_CLOCK: Final = ("worker", "platform", "web")  # the number of their writes depends on the scenario's duration
 FIRST_BY_THE_CLOCK, FIRST_CALLS = 3, 1  # how many certainly happen; calls are counted by thread
 STEADY: Final = ("api", "enrichment", "refresh")
-LONG_STORIES: Final = [("api", MOMENT), ("worker", MOMENT), ("platform", MOMENT), ("refresh", MOMENT)]
+LONG_SCENARIOS: Final = [("api", MOMENT), ("worker", MOMENT), ("platform", MOMENT), ("refresh", MOMENT)]
 
 
 class Kill(NamedTuple):
@@ -53,9 +53,9 @@ class Kill(NamedTuple):
         return "-".join(map(str, self))
 
     @property
-    def story(self) -> Scenario:
+    def scenario(self) -> Scenario:
         """The short scenario, unless the part does more in the long one."""
-        return submits_and_refreshes if (self.part, self.at) in LONG_STORIES else submits
+        return submits_and_refreshes if (self.part, self.at) in LONG_SCENARIOS else submits
 
     @property
     def is_beyond(self) -> bool:
@@ -87,7 +87,7 @@ def all_kills() -> list[Kill]:
 
 @pytest.mark.parametrize("kill", all_kills(), ids=str)
 def test_killed_at_every_write(world: World, kill: Kill) -> None:
-    injected = survives(world, kill.story, kill.fault(world), seed=kill.nth)
+    injected = survives(world, kill.scenario, kill.fault(world), seed=kill.nth)
     assert not (injected and kill.is_beyond), "the scenario has more writes than are tried here"
     assert injected or not kill.is_certain, "the scenario has fewer writes than expected: was nothing killed?"
 

@@ -40,14 +40,14 @@ def _is_theirs(lender: Lender) -> ColumnElement[bool]:
 
 
 def run_experiment(
-    world: World, story: Callable[[Lender], None], fault: Fault, seed: int
+    world: World, scenario: Callable[[Lender], None], fault: Fault, seed: int
 ) -> tuple[bool, Counter[UUID]]:
     """Run an experiment. Return whether the fault was injected, and the reported matches."""
     lenders: list[Lender] = []
 
     def note_lender(lender: Lender) -> None:
         lenders.append(lender)
-        story(lender)
+        scenario(lender)
 
     injected = survives(world, note_lender, fault, seed)
     return injected, count_matches(world, lenders[0])

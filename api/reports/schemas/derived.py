@@ -1,4 +1,4 @@
-"""What is derived from all transactions of a customer, as it is shown: series, facilities, mentioned accounts.
+"""Describe the lists derived from all of a customer's transactions: series, facilities, mentioned accounts.
 
 These models are documentation; `api.core.derived` writes the rows.
 """
@@ -18,12 +18,12 @@ from pipelines.enrichment.recurrence.description import SeriesStatus
 from pipelines.vocabulary import schemas
 
 
-def _of(kind: pl.Enum) -> tuple[str, ...]:
+def _list_values(kind: pl.Enum) -> tuple[str, ...]:
     return tuple(kind.categories)
 
 
-KINDS, PRODUCT_NAMES = _of(schemas.CounterpartyKind), tuple(PRODUCTS)
-SERIES_STATUSES, FACILITY_STATUSES, METHODS = _of(SeriesStatus), _of(Status), _of(Method)
+KINDS, PRODUCT_NAMES = _list_values(schemas.CounterpartyKind), tuple(PRODUCTS)
+SERIES_STATUSES, FACILITY_STATUSES, METHODS = _list_values(SeriesStatus), _list_values(Status), _list_values(Method)
 
 
 class SeriesCounterpartyView(View):

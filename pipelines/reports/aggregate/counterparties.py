@@ -18,6 +18,7 @@ MAX_LISTED = 10  # counterparties in each direction
 MAX_SQUARED = 10**15  # AUD; squares of larger amounts, summed over any history, would not fit a decimal
 
 _SIZE, _AGE = pl.col("amount").abs(), pl.col("age")
+_IN_LAST_QUARTER, _IN_QUARTER_BEFORE = _AGE < TREND, (_AGE >= TREND) & (_AGE < 2 * TREND)
 _ONE = pl.lit(1)
 
 
@@ -32,31 +33,30 @@ _BY_PARTY = (BY_CUSTOMER, "direction", "party")
 
 
 def top_counterparties(facts: Facts) -> pl.DataFrame:
-    """Return the counterparties that are shown, each with its rank and all its figures."""
+    """Return the MAX_LISTED counterparties of each direction that paid or were paid most, with all their figures."""
     named = _payments(facts).filter(pl.col("party").is_not_null())
-    recent, before = _AGE < TREND, (_AGE >= TREND) & (_AGE < 2 * TREND)
     sums = named.group_by(_BY_PARTY).agg(
         amount=_SIZE.sum(),
         transactionCount=pl.len(),
         monthsSeen=pl.col("month").n_unique(),
         firstDate=pl.col("date").min(),
         lastDate=pl.col("date").max(),
-        lastQuarter=_SIZE.filter(recent).sum(),
-        quarterBefore=_SIZE.filter(before).sum(),
+        lastQuarter=_SIZE.filter(_IN_LAST_QUARTER).sum(),
+        quarterBefore=_SIZE.filter(_IN_QUARTER_BEFORE).sum(),
     )
     order = (BY_CUSTOMER, "direction", "amount", "party")
-    place = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "direction")
-    most = (
+    rank = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "direction")
+    largest = (
         sums.sort(order, descending=[False, False, True, False])
-        .with_columns(rank=place)
+        .with_columns(rank=rank)
         .filter(pl.col("rank") <= MAX_LISTED)
     )
     details = (
-        named.join(most.select(*_BY_PARTY), on=_BY_PARTY, how="semi")
+        named.join(largest.select(*_BY_PARTY), on=_BY_PARTY, how="semi")
         .group_by(_BY_PARTY)
         .agg(name=most_frequent("counterparty_name"), kind=most_frequent("counterparty_kind"))
     )
-    return most.join(details, on=_BY_PARTY, how="left", validate="1:1").pipe(collect)
+    return largest.join(details, on=_BY_PARTY, how="left", validate="1:1").pipe(collect)
 
 
 def _ranked_rows(facts: Facts) -> pl.LazyFrame:
@@ -70,11 +70,13 @@ _TOTALS = (
     Total("amount", "AUD", _SIZE, meaning="paid by or to the counterparty; a refund counts in the other direction"),
     Total("transactionCount", "count", _ONE, meaning="payments"),
     Total("monthsSeen", "count", pl.when("first_of_month").then(_ONE), meaning="calendar months with a payment"),
-    Total("lastQuarter", "AUD", pl.when(_AGE < TREND).then(_SIZE), meaning="the part of `amount` in the last 90 days"),
+    Total(
+        "lastQuarter", "AUD", pl.when(_IN_LAST_QUARTER).then(_SIZE), meaning="the part of `amount` in the last 90 days"
+    ),
     Total(
         "quarterBefore",
         "AUD",
-        pl.when((_AGE >= TREND) & (_AGE < 2 * TREND)).then(_SIZE),
+        pl.when(_IN_QUARTER_BEFORE).then(_SIZE),
         meaning="the part of `amount` in the 90 days before",
     ),
 )
@@ -161,10 +163,10 @@ def _receipts_by_payer(facts: Facts) -> pl.LazyFrame:
 
 def _concentrations(facts: Facts) -> pl.LazyFrame:
     paid, rank = pl.col("paid"), pl.col("rank")
-    tops = (paid.filter(rank <= most).sum().alias(_name_of_largest(most)) for most in _LARGEST)
+    from_largest = (paid.filter(rank <= count).sum().alias(_name_of_largest(count)) for count in _LARGEST)
     squares = _square("paid", paid.sum()).filter(rank.is_not_null()).sum()
     by_basis = facts.cached(payers).lazy().group_by(BY_CUSTOMER, "basis")
-    return by_basis.agg(*tops, receipts=paid.sum(), payerCount=rank.count(), squares=squares)
+    return by_basis.agg(*from_largest, receipts=paid.sum(), payerCount=rank.count(), squares=squares)
 
 
 def _square(factor: str, whole: pl.Expr) -> pl.Expr:
@@ -175,19 +177,23 @@ def _square(factor: str, whole: pl.Expr) -> pl.Expr:
     ).cast(exact)
 
 
-def _name_of_largest(most: int) -> str:
-    return f"fromLargest{most}"
+def _name_of_largest(count: int) -> str:
+    return f"fromLargest{count}"
 
 
-def _from_largest(most: int) -> Total:
-    return Total(_name_of_largest(most), "AUD", pl.when(pl.col("rank") <= most).then("money_in"))
+def _from_largest(count: int) -> Total:
+    return Total(_name_of_largest(count), "AUD", pl.when(pl.col("rank") <= count).then("money_in"))
 
 
-def _share_of_largest(most: int) -> Derived:
-    share = ratio(pl.col(_name_of_largest(most)), pl.col("receipts"))
-    meaning = "the largest payer" if most == 1 else f"the {most} largest payers"
+def _share_of_largest(count: int) -> Derived:
+    name = _name_of_largest(count)
+    who = "the largest payer" if count == 1 else f"the {count} largest payers"
     return Derived(
-        f"largest{most}Share", "ratio", (_name_of_largest(most), "receipts"), share, f"what {meaning} paid / receipts"
+        f"largest{count}Share",
+        "ratio",
+        (name, "receipts"),
+        ratio(pl.col(name), pl.col("receipts")),
+        f"what {who} paid / receipts",
     )
 
 
@@ -224,13 +230,13 @@ REVENUE_CONCENTRATION = Table(
                     pl.when(pl.col("first_of_payer") & pl.col("rank").is_not_null()).then(_ONE),
                     meaning="known payers",
                 ),
-                *(_from_largest(most) for most in _LARGEST),
+                *(_from_largest(count) for count in _LARGEST),
                 Total("squares", "AUD squared", _square("money_in", pl.col("whole"))),
             ),
             summed=_concentrations,
         ),
     ),
-    derived=(*(_share_of_largest(most) for most in _LARGEST), _herfindahl()),
-    hidden=(*(_name_of_largest(most) for most in _LARGEST), "squares"),
+    derived=(*(_share_of_largest(count) for count in _LARGEST), _herfindahl()),
+    hidden=(*(_name_of_largest(count) for count in _LARGEST), "squares"),
     order=("basis",),
 )

@@ -29,20 +29,14 @@ class Teller:
             fields["usd"] = _in_us_dollars(movement.cents)
         wording = _wording(self._style.wordings[movement.rail], party, self._rng)
         if "{d" in wording:
-            fields.update(_value_dates(movement.day - movement.day % 3))
+            fields.update(_value_dates(movement.day - movement.day % 3))  # up to two days before it is posted
         text = " ".join(wording.format_map(fields).split())
         return _as_exported(text, self._style)
 
 
-def narrative(style: BankStyle, rng: Random, state: str, card: str, entry: LedgerEntry) -> str:
-    """Return a single line's text."""
-    return Teller(style, rng, state, card).narrative(entry)
-
-
 def _as_exported(text: str, style: BankStyle) -> str:
-    """Return the text as the bank exports it: with blanks in fixed columns, in capitals, cut to its width."""
-    if "¤" in text:
-        text = text.replace("¤", " ")
+    """Return the text as the bank exports it: cut to its width, in capitals if the bank writes them."""
+    text = text.replace("¤", " ")  # stands for a blank in a column of fixed width, because other blanks are merged
     if style.width:
         text = text[: style.width]
     text = text.rstrip(" -·,/")
@@ -50,14 +44,14 @@ def _as_exported(text: str, style: BankStyle) -> str:
 
 
 def _wording(wordings: tuple[str, ...], party: Party, rng: Random) -> str:
-    """Choose a wording. A terminal or payee has the same one each time; nameless movements vary."""
+    """Choose a wording: always the same for a party with a name, a random one for movements without a name."""
     if party.name:
         return wordings[(len(party.name) + len(party.place)) % len(wordings)]
     return rng.choice(wordings)
 
 
 def _in_us_dollars(cents: int) -> str:
-    """Convert at a constant rate of 0.65. Real exchange rates would add nothing that is measured."""
+    """Write cents of AUD as US dollars, at a constant rate of 0.65. Real rates would add nothing that is measured."""
     us = abs(cents) * 65 // 100
     return f"{us // 100}.{us % 100:02}"
 

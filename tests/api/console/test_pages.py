@@ -18,16 +18,16 @@ BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 BEFORE_SIGNING_IN = {"/sign-in", "/sign-in/link", "/sign-in/openid", "/sign-in/openid/back"}
 
 
-def pages(store: Store, method: str, id_of: Callable[[str], str] = lambda _: str(uuid4())) -> list[str]:
+def list_paths(store: Store, method: str, id_of: Callable[[str], str] = lambda _: str(uuid4())) -> list[str]:
     """Return the paths of pages, with an id for each parameter: one that nothing has, unless `id_of` returns others."""
     routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
-    of_method = [route for route in routes if isinstance(route, PageRoute) and method in (route.methods or ())]
-    return [re.sub(r"\{([^}]+)\}", lambda name: id_of(name[1]), route.path) for route in of_method]
+    matching = [route for route in routes if isinstance(route, PageRoute) and method in (route.methods or ())]
+    return [re.sub(r"\{([^}]+)\}", lambda name: id_of(name[1]), route.path) for route in matching]
 
 
 def test_pages_are_for_signed_in_users(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
     for method in ("GET", "POST"):
-        for path in set(pages(store, method)) - BEFORE_SIGNING_IN:
+        for path in set(list_paths(store, method)) - BEFORE_SIGNING_IN:
             with subtests.test(f"{method} {path}"):
                 visitor = Visitor(base_url)
                 answer = visitor.get(path, follows=False) if method == "GET" else visitor.send(path)
@@ -38,7 +38,7 @@ def test_pages_are_for_signed_in_users(store: Store, base_url: str, subtests: py
 def test_forms_need_their_token(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
     client_id: UUID = new_client(store, base_url).client_id
     visitor = visit_as(store, base_url, client_id, Role.ADMIN)
-    for path in set(pages(store, "POST")) - BEFORE_SIGNING_IN:
+    for path in set(list_paths(store, "POST")) - BEFORE_SIGNING_IN:
         with subtests.test(path):
             assert visitor.send(path, {"csrf": "0" * 64}).status_code == 403
 
@@ -46,18 +46,18 @@ def test_forms_need_their_token(store: Store, base_url: str, subtests: pytest.Su
 def test_pages_of_ids_that_nothing_has_are_not_found(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
     client_id: UUID = new_client(store, base_url).client_id
     visitor = visit_as(store, base_url, client_id, Role.ADMIN)
-    for path in pages(store, "GET"):
+    for path in list_paths(store, "GET"):
         with subtests.test(path):
             answer = visitor.get(path)
-            named = re.search("[0-9a-f-]{36}", path)
-            assert answer.status_code == (404 if named else 200)
+            has_id = re.search("[0-9a-f-]{36}", path)
+            assert answer.status_code == (404 if has_id else 200)
             assert answer.headers["content-type"].startswith("text/html")
 
 
 def test_roles_see_what_their_scopes_allow(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
     """A page is refused as a whole if its API refuses, and then no page of this role links to it."""
     client_id: UUID = new_client(store, base_url).client_id
-    paths = pages(store, "GET")
+    paths = list_paths(store, "GET")
     for role in Role:
         visitor = visit_as(store, base_url, client_id, role)
         answers = {path: visitor.get(path) for path in paths}
@@ -72,13 +72,13 @@ def test_roles_see_what_their_scopes_allow(store: Store, base_url: str, subtests
 
 
 def test_pages_answer_head(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
-    """What checks links and health, and link previews, sends HEAD."""
+    """Link previews, and checks of links and health, send HEAD."""
     visitor = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
-    for path in {*pages(store, "GET"), "/docs", "/docs/errors/Request.UnknownPath"}:
+    for path in {*list_paths(store, "GET"), "/docs", "/docs/errors/Request.UnknownPath"}:
         with subtests.test(path):
-            asked, read = (visitor.call(method, path) for method in ("HEAD", "GET"))
-            assert (asked.status_code, asked.content) == (read.status_code, b"")
-            assert asked.headers.get("content-type") == read.headers.get("content-type")
+            head, get = (visitor.call(method, path) for method in ("HEAD", "GET"))
+            assert (head.status_code, head.content) == (get.status_code, b"")
+            assert head.headers.get("content-type") == get.headers.get("content-type")
     assert Visitor(base_url).call("HEAD", "/sign-in").status_code == 200
     location = Visitor(base_url).call("HEAD", "/customers?search=Bakery").headers["location"]
     assert location == "/sign-in?next=/customers%3Fsearch%3DBakery"
@@ -98,7 +98,7 @@ def test_other_sites_cannot_frame_a_page(store: Store, base_url: str, subtests: 
         f"{ruleset}/simulations/{ids['simulationId']}/page",
         f"/customers/{ids['customerId']}",
     )
-    for path in (*pages(store, "GET"), *sent_by_the_api, "/docs", "/docs/errors/Request.UnknownPath", "/unknown"):
+    for path in (*list_paths(store, "GET"), *sent_by_the_api, "/docs", "/docs/errors/Request.UnknownPath", "/unknown"):
         with subtests.test(path):
             answer = visitor.get(path, headers=BROWSER)
             if path in sent_by_the_api:
@@ -114,9 +114,9 @@ def test_an_unknown_address_is_a_page_for_people(store: Store, base_url: str) ->
     assert (found.status_code, found.headers["content-type"]) == (404, "text/html; charset=utf-8")
     for words in ("There is no page at this address.", 'aria-label="Console"', "Sign out"):
         assert words in found.text
-    of_form = visitor.get(f"/evaluations/{uuid4()}/override", headers=BROWSER)
-    assert (of_form.status_code, of_form.headers["allow"]) == (405, "POST")
-    assert "This address only takes a form." in of_form.text
+    form_only = visitor.get(f"/evaluations/{uuid4()}/override", headers=BROWSER)
+    assert (form_only.status_code, form_only.headers["allow"]) == (405, "POST")
+    assert "This address only takes a form." in form_only.text
     for path in ("/customer", "/docs/unknown", "/docs/errors/Unknown"):
         stranger = Visitor(base_url).get(path, headers=BROWSER)
         assert (stranger.status_code, "Sign out" in stranger.text) == (404, False)

@@ -13,7 +13,7 @@ from storage.access.roles import Role
 from storage.core.models import work_items
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client
-from tests.api.console.test_pages import pages
+from tests.api.console.test_pages import list_paths
 from tests.api.console.visitor import visit_as
 from tests.api.core.operations import list_operations
 
@@ -53,7 +53,7 @@ def test_reading_writes_nothing(store: Store, client: Client, own: Belongings, s
     visitor = visit_as(store, client.base_url, client.client_id, Role.ADMIN)
     operations = [each for each in list_operations() if each.method == "GET"]
     reads = {each.path_for({name: own[name] for name in each.ids}): client.get for each in operations}
-    reads |= dict.fromkeys(pages(store, "GET", lambda name: NO_IDS.get(name) or own[to_camel(name)]), visitor.get)
+    reads |= dict.fromkeys(list_paths(store, "GET", lambda name: NO_IDS.get(name) or own[to_camel(name)]), visitor.get)
     for path, read in reads.items():
         with subtests.test(path), record_writes(store.db.engine) as tables:
             assert read(path).status_code != 404

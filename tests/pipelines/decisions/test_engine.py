@@ -45,7 +45,7 @@ from tests.pipelines.metrics.customers import facts
 from tests.root import ROOT
 
 LARGEST = "999999999999999.99999999"
-ANSWERED_AND_HASHED = """
+HASH_ANSWERS = """
 import hashlib, sys
 import msgspec
 import polars as pl
@@ -64,13 +64,13 @@ print(pl.thread_pool_size(), digest.hexdigest())
 
 
 @pytest.fixture(scope="module")
-def some(interpreted_cases: Sequence[Interpreted]) -> Sequence[Compared]:
+def compared(interpreted_cases: Sequence[Interpreted]) -> Sequence[Compared]:
     return list(compare_all(interpreted_cases))
 
 
-def test_engine_equals_the_interpreter(some: Sequence[Compared]) -> None:
-    assert len(some) == 1_500
-    assert [each for each in some if each.engine != each.interpreter] == []
+def test_engine_equals_the_interpreter(compared: Sequence[Compared]) -> None:
+    assert len(compared) == 1_500
+    assert [each for each in compared if each.engine != each.interpreter] == []
 
 
 @pytest.mark.slow
@@ -79,15 +79,15 @@ def test_engine_equals_the_interpreter_for_many_policies(seed: int) -> None:
     assert next(differing(interpret(cases(seed, policies=100, customers=100))), None) is None
 
 
-def test_drawn_cases_have_every_operator_outcome_and_cause(some: Sequence[Compared]) -> None:
-    seen = [each for one in some for each in _all_seen(one)]
+def test_drawn_cases_have_every_operator_outcome_and_cause(compared: Sequence[Compared]) -> None:
+    seen = [each for one in compared for each in _all_seen(one)]
     operators = {*ARITHMETIC, *COMPARISONS, *evaluate._OTHERS}
     assert {each.what[0] for each in seen} == {to_camel(operator) for operator in operators}
     assert {each.cause for each in seen} == {None, *CAUSES, *readings.CAUSES}
-    assert {one.interpreter.outcome for one in some} == {"proceed", "conditional", "blocked", "indeterminate"}
-    limits = [limit for one in some for limit in one.interpreter.limits]
+    assert {one.interpreter.outcome for one in compared} == {"proceed", "conditional", "blocked", "indeterminate"}
+    limits = [limit for one in compared for limit in one.interpreter.limits]
     assert min(sum(limit.capped for limit in limits), sum(limit.amount is None for limit in limits)) > 150
-    assert sum(len(one.interpreter.matched) > 1 for one in some) > 50
+    assert sum(len(one.interpreter.matched) > 1 for one in compared) > 50
 
 
 def _all_seen(one: Compared) -> Iterator[Seen]:
@@ -125,7 +125,7 @@ def test_the_order_of_customers_changes_nothing() -> None:
 @pytest.mark.service  # starts other processes
 def test_answer_and_trace_are_the_same_bytes_in_every_process() -> None:
     runs = [_hash_answers(threads, seed) for threads, seed in ((1, 0), (5, 2))]
-    assert [had for had, _ in runs] == [1, 5]
+    assert [threads for threads, _ in runs] == [1, 5]
     assert len({digest for _, digest in runs}) == 1
     assert runs[0][1] != hashlib.sha256(b"").hexdigest()
 
@@ -133,10 +133,10 @@ def test_answer_and_trace_are_the_same_bytes_in_every_process() -> None:
 def _hash_answers(threads: int, hash_seed: int) -> tuple[int, str]:
     """Return the number of Polars' threads, and the hash of all answers and traces."""
     environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
-    command = [sys.executable, "-c", ANSWERED_AND_HASHED]
+    command = [sys.executable, "-c", HASH_ANSWERS]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
-    had, digest = done.stdout.split()
-    return int(had), digest
+    thread_count, digest = done.stdout.split()
+    return int(thread_count), digest
 
 
 # Numbers without a value, and values of the wrong kind

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from pipelines.synthetic.ledger.narratives import narrative
+from pipelines.synthetic.ledger.narratives import Teller
 from pipelines.synthetic.world.model import LedgerEntry, Movement, Party
 from pipelines.synthetic.world.styles import BankStyle, bank_styles
 
@@ -15,7 +15,7 @@ BY_NAME = {style.name: style for style in STYLES}
 
 
 def print_narrative(bank: str, movement: Movement, other: str = "") -> str:
-    return narrative(BY_NAME[bank], Random(1), "NSW", "4417", LedgerEntry(movement, 0, None, other))
+    return Teller(BY_NAME[bank], Random(1), "NSW", "4417").narrative(LedgerEntry(movement, 0, None, other))
 
 
 def purchase(name: str) -> Movement:
@@ -60,7 +60,7 @@ def test_direct_entry_cuts_names_at_sixteen_characters() -> None:
 
 def test_a_terminal_prints_alike_every_time() -> None:
     lines = {
-        narrative(BY_NAME["NAB"], Random(seed), "NSW", "4417", LedgerEntry(purchase("REPCO"), 0))[:2]
+        Teller(BY_NAME["NAB"], Random(seed), "NSW", "4417").narrative(LedgerEntry(purchase("REPCO"), 0))[:2]
         for seed in range(9)
     }
     assert len(lines) == 1
@@ -87,7 +87,7 @@ def test_banks_word_most_rails_each_in_its_own_way() -> None:
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_what_a_bank_exports_is_cut_at_its_width(style: BankStyle) -> None:
     long = Movement(POSTED_ON, 100, "osko_in", Party("A" * 300), "B" * 300, "customer_transfer")
-    line = narrative(style, Random(1), "NSW", "4417", LedgerEntry(long, 0))
+    line = Teller(style, Random(1), "NSW", "4417").narrative(LedgerEntry(long, 0))
     assert len(line) <= (style.width or 1_000)
     assert line == (line.upper() if style.capitals else line)
 

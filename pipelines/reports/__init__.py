@@ -14,6 +14,7 @@ Increase a report's `VERSION`, in its package, with every change that can change
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -21,13 +22,13 @@ from typing import Any
 import polars as pl
 
 from pipelines.enrichment import calendars
-from pipelines.enrichment.income import kinds
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Explain, Trace, no_figure
 from pipelines.reports import aggregate, completeness, risk
 from pipelines.reports.aggregate import aggregate_report, compute_table, explain_aggregate
 from pipelines.reports.completeness import completeness_report, explain_completeness
 from pipelines.reports.risk import explain_risk, risk_report
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 __all__ = ["REPORTS", "Report", "load"]
 
@@ -90,5 +91,7 @@ def load() -> None:
     """Load what reports would otherwise load when they first need it, which takes a second."""
     import scipy.sparse.csgraph  # noqa: F401, PLC0415  # used where loans are inferred
 
-    kinds.load()
     calendars.business_days()
+    nobody = Facts(pl.DataFrame(schema=TRANSACTIONS), date.min)
+    for report in REPORTS.values():
+        report.compute(nobody)

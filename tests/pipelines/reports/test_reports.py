@@ -2,8 +2,11 @@
 
 import json
 import resource
+import subprocess
+import sys
 from datetime import date, timedelta
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,9 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.accepted import accept_all
+from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
-from pipelines.vocabulary.schemas import MONEY
+from pipelines.synthetic import portfolio
+from pipelines.vocabulary.schemas import ACCEPTED, MONEY, TRANSACTIONS
 from tests.conftest import examples
 from tests.pipelines.reports.examples import START, Row, any_row, reports, row, transactions
 
@@ -60,6 +66,26 @@ def test_every_customer_has_one_row_in_order_even_without_posted_rows(kind: str)
 @every_report
 def test_no_rows_give_no_reports(kind: str) -> None:
     assert compute_reports(kind, []) == {}
+
+
+@pytest.mark.service  # a process of its own
+def test_after_loading_a_first_report_imports_nothing(tmp_path: Path) -> None:
+    rows = accept_all(portfolio(2, 14, 5, until=TODAY)).select(ACCEPTED.names())
+    enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect().write_parquet(tmp_path / "rows.parquet")
+    code = f"""
+import sys, datetime, polars
+from pipelines import reports
+from benchmarks.accepted import accept_all
+from pipelines.enrichment.enrichment import enrich
+from pipelines.figures.facts import Facts
+facts = Facts(polars.read_parquet({str(tmp_path / "rows.parquet")!r}), datetime.date({TODAY:%Y, %-m, %-d}))
+reports.load()
+loaded = {{*sys.modules}}
+for report in reports.REPORTS.values():
+    assert len(report.compute(facts)) == 2
+print(*sorted(sys.modules.keys() - loaded))
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 
 @every_report

@@ -16,6 +16,7 @@ from pipelines.pages.wording import UNKNOWN, day, month, spell_out
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.completeness import TABLES as COMPLETENESS_TABLES
 from pipelines.reports.diff import KEYS_OF_LISTS
+from pipelines.reports.headlines import HEADLINES
 from pipelines.reports.page.columns import is_share, likely_unit, write_heading
 from pipelines.reports.page.sections import SECTIONS
 
@@ -49,6 +50,10 @@ _HEADLINES: Final[Mapping[str, tuple[str, str]]] = {  # by the API's name: its w
     "net90Days": ("Net, last 90 days", "currency"),
     "closingBalance": ("Balance at the end", "currency"),
 }
+_WORDS_OF_HEADLINES: Final = {  # by the report and the pointer of the figure
+    (each.report, "/".join(("", *each.path))): _HEADLINES[each.name][0] for each in HEADLINES if each.path
+}
+_POINTS_OF_DRIVER: Final = re.compile(r"/value(BeforeCeilings)?/\w+")  # in the lineage of the risk figure
 
 Accounts = Mapping[str, str]  # names by id
 Figure = Mapping[str, Any]  # of a comparison, as the API sends it
@@ -103,7 +108,7 @@ def describe(figure: Figure, accounts: Accounts) -> dict[str, Any]:
     """Return a changed figure with the place where it is (`table`), its `name`, `shape` and what distinguishes it."""
     table, shape = _locate(figure)
     key = "" if figure["key"] is None else ", ".join(_parts(figure["key"], accounts))
-    name = write_heading(figure["figure"].rpartition("/")[2])
+    name = name_figure(figure["report"], figure["figure"])
     return {**figure, "table": table, "name": name, "shape": shape, "key": key, **_write(figure, shape)}
 
 
@@ -172,6 +177,15 @@ def _short(value: str) -> str:
     with suppress(ValueError):
         return str(UUID(value))[:8]
     return value
+
+
+def name_figure(report: str, pointer: str) -> str:
+    """Return a figure's name in words: that of a headline figure, of a metric, or of a column."""
+    if (report, pointer) in _WORDS_OF_HEADLINES:
+        return _WORDS_OF_HEADLINES[report, pointer]
+    last = pointer.rpartition("/")[2]
+    name = METRICS[last].name if last in METRICS else write_heading(last)
+    return f"Points: {name}" if report == "risk" and _POINTS_OF_DRIVER.fullmatch(pointer) else name
 
 
 def find_table_and_format(pointer: str, value: object = None) -> tuple[str, str]:

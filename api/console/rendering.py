@@ -15,6 +15,7 @@ from starlette.datastructures import URL
 from starlette.responses import HTMLResponse, Response
 
 from api.console.assets import address_of
+from api.console.compared import name_figure
 from pipelines.pages import wording
 from pipelines.pages.document import UNPRINTABLE
 
@@ -111,6 +112,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "quantity": wording.quantity,
     "reading": wording.reading,
     "formula": _formula,
+    "figure_name": lambda pointer, report="": name_figure(report, pointer),
     "local": _local,
     "kind": lambda part: type(part).__name__,  # for the parts of reports' pages
     "json": as_json,

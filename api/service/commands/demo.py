@@ -150,7 +150,7 @@ def _run_chapters(lender: Lender, receiver: Receiver, home: Path) -> list[dict[s
     """Run all chapters, and return the customers."""
     _chapter("1", "A lender subscribes to finished jobs")
     subscription = _subscribe(lender, receiver)
-    _chapter("2", f"{CUSTOMERS} small businesses send {MONTHS} months of bank transactions")
+    _chapter("2", f"Bank transactions of {CUSTOMERS} small businesses over {MONTHS} months")
     customers = _submit_all(lender)
     _chapter("3", "Cleaned, categorised and linked")
     _show_transactions(lender, customers[0])
@@ -461,8 +461,14 @@ def _farewell(home: Path, base_url: str, dagster_port: int, access: Access | Non
     out.print(f"Page of a statement {home / PICTURE}", soft_wrap=True)
     out.print(f"Dagster             http://127.0.0.1:{dagster_port}")
     out.print(f"  operator's token  {home / 'operator.token'}", soft_wrap=True)
-    out.print(f"The lake            TIDEMARK_HOME={home} tidemark lake manifest", soft_wrap=True)
+    out.print(f"The lake            TIDEMARK_HOME={home} {_program()} lake manifest", soft_wrap=True)
     out.print(f"Data and logs       {home}", soft_wrap=True)
+
+
+def _program() -> Path:
+    """Return the installed command: its folder need not be on the PATH."""
+    program = Path(sys.executable).with_name("tidemark")
+    return program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
 
 
 def _until_interrupted() -> None:

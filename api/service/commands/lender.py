@@ -8,8 +8,8 @@ from uuid import UUID
 
 import requests
 
-from api.access.commands.users import LINK_LASTS, sign_in_link
-from api.core.commands.console import complaint, duration, now
+from api.access.commands.users import sign_in_link
+from api.core.commands.console import complaint, now
 from pipelines.decisions import examples
 from pipelines.synthetic import Business
 from pipelines.synthetic.sandbox import last_activity_statement
@@ -29,6 +29,7 @@ REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {  # inputs of the example po
     LINE: {"requestedLimit": 25_000, "existingCustomer": False},
     "merchant-cash-advance": {"requestedAdvance": 20_000, "holdback": "0.12", "channel": "direct"},
 }
+LINK_HOURS: Final = 24  # how long the link can be used
 JOB_WITHIN_S = 60
 WAIT_S = 20  # how long the service may delay its response to a poll of a job
 
@@ -148,7 +149,7 @@ class Access:
     def lines(self) -> Sequence[str]:
         """The lines to print. The link is on a line of its own, to be copied whole; nothing may break it or the key."""
         return (
-            f"The console (this link signs in once, within {LINK_LASTS}):",
+            f"The console (this link signs in once, within {LINK_HOURS} hours):",
             self.link,
             f"API key of {NAME}:",
             f"  {self.key}",
@@ -163,7 +164,7 @@ def grant_access(store: Store, client_id: UUID, base_url: str, key: str) -> Acce
     with store.db.writing() as w:
         user = users.create(w, client_id, USER, "Demo", Role.ADMIN, at)
         audit.append(w, OPERATOR, "User.Created", {"userId": user.user_id}, at, client_id=client_id)
-        token = users.create_link(w, user, at + duration(LINK_LASTS))
+        token = users.create_link(w, user, at + timedelta(hours=LINK_HOURS))
     command = f"curl -sS '{base_url}/v1/customers?page=1&count=3' \\\n-H 'x-api-key: {key}'"
     return Access(sign_in_link(base_url, token), key, command)
 

@@ -16,7 +16,7 @@ ACCOUNTS = {ACCOUNT: "Business Saver xxxxx5638"}
 @pytest.mark.parametrize(
     ("report", "figure", "key", "table", "name", "of"),
     [
-        ("completeness", "/summary/completenessScore", None, "Completeness, summary", "Completeness score", ""),
+        ("completeness", "/summary/completenessScore", None, "Completeness, summary", "Completeness", ""),
         (
             *("completeness", "/reconciliationByMonth/11/moneyIn", f"accountId {ACCOUNT}"),
             *("Completeness, reconciliation by month", "Money in", "Business Saver xxxxx5638"),

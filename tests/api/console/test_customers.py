@@ -188,9 +188,11 @@ def test_figures_lead_to_their_transactions(lender: Lender) -> None:
 def test_readings_of_the_risk_rating_are_written_as_their_metrics(lender: Lender) -> None:
     visitor, home = lender.visit(Role.VIEWER), f"{lender.home}/reports/figure?kind=risk&figure="
     value = visitor.get(f"{home}/value").text
-    points_of = re.findall(r'figure=/value/(\w+)"><bdi>[^<]*</bdi></a>: <bdi>([^<]+)<', value)
+    assert "<h2>Risk figure:" in value
+    points_of = re.findall(r'figure=/value/(\w+)"><bdi>([^<]*)</bdi></a>: <bdi>([^<]+)<', value)
     assert len(points_of) > 10
-    for slug, points in points_of:
+    for slug, name, points in points_of:
+        assert name == f"Points: {METRICS[slug].name}"
         assert re.fullmatch(r"[0-9.]+", points)  # points, even of a share
         driver = visitor.get(f"{home}/value/{slug}").text
         if f"/value/{slug}/reading" in driver:

@@ -11,12 +11,14 @@ from api.console.calls import Refused
 
 FLAGS = {"yes": True, "no": False}
 PERCENT = "percent"
+YEAR_MONTH = "yearMonth"
 Faults = dict[str, str]  # by the name of the input or attribute
 
 _NUMBER = re.compile(
     r"(?P<minus>-?) ?(?P<dollar>\$ ?)?(?P<digits>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+|(?=\.[0-9]))(?:\.[0-9]*)?)"
     r"(?P<percent> ?%)?"
 )
+_YEAR_MONTH = re.compile(r"[1-9][0-9]{3}(0[1-9]|1[0-2])")
 
 
 def fields(
@@ -94,6 +96,14 @@ def faults_of(refusal: Refused, member: str) -> Faults:
     }
 
 
+def as_plain_number(text: str) -> str:
+    """Return a number without `$` and commas between thousands. Other text stays as it is, for the API to refuse."""
+    try:
+        return f"{_number(text, None):f}"
+    except ValueError:
+        return text
+
+
 def as_number(form: FormData, name: str) -> int | None:
     """Return a whole number of a form, or None."""
     text = str(form.get(name, ""))
@@ -116,6 +126,8 @@ def _number(text: str, shape: str | None) -> Decimal:
 
     A unit is accepted where the field has it: `62%` where a share is expected as 0.62 must not become 62.
     """
+    if shape == YEAR_MONTH and _YEAR_MONTH.fullmatch(text) is None:
+        raise ValueError("Type the year and the month, such as 202606.")
     match = _NUMBER.fullmatch(text)
     if match is None or (match["dollar"] and shape == PERCENT) or (match["percent"] and shape != PERCENT):
         raise ValueError("Type a number, such as 1,000.50.")

@@ -89,7 +89,7 @@ def account_name(account: Mapping[str, Any]) -> str:
     return f"{name} {account['accountNumberMasked'] or ''}".rstrip()
 
 
-def _local(url: URL) -> str:
+def without_host(url: URL) -> str:
     """Return an address of this site without its host."""
     return f"{url.path}?{url.query}"
 
@@ -113,7 +113,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "reading": wording.reading,
     "formula": _formula,
     "figure_name": lambda pointer, report="": name_figure(report, pointer),
-    "local": _local,
+    "local": without_host,
     "kind": lambda part: type(part).__name__,  # for the parts of reports' pages
     "json": as_json,
 }

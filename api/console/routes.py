@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from api.console import rendering
 from api.console.calls import Refused
-from api.console.visits import Page, SignInNeeded, signed_in
+from api.console.visits import BeyondLastPage, Page, SignInNeeded, signed_in
 from api.http import problems
 from pipelines.vocabulary.errors import RateLimited, TidemarkError
 
@@ -30,7 +30,10 @@ UNROUTED: Final = {
 
 
 class PageRoute(APIRoute):
-    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page. Adds HEAD to GET."""
+    """Sends people who aren't signed in to the sign-in page, and shows a refusal as a page. Adds HEAD to GET.
+
+    Instead of a page after the last one of a list, it shows the last one.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -45,6 +48,8 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except SignInNeeded:
                 return _lead_to_sign_in(request)
+            except BeyondLastPage as beyond:  # its last items are gone, such as work that was done
+                return RedirectResponse(rendering.without_host(request.url.include_query_params(page=beyond.last)), 303)
             except (Refused, TidemarkError) as refusal:
                 return refusal_page(request, refusal)
 

@@ -38,6 +38,14 @@ class SignInNeeded(Exception):
     """There is no session, or it has ended."""
 
 
+class BeyondLastPage(Exception):
+    """A page of a list was asked for that is after its last one. `last` is the number of that."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(last)
+        self.last = last
+
+
 @dataclass(frozen=True)
 class Page:
     """One request of a signed-in user."""
@@ -61,8 +69,18 @@ class Page:
             raise Forbidden("Authorization.MissingScope", f"The scope is missing: {scope}.")
 
     async def get(self, *segments: object, **query: Any) -> Any:
-        """Return the `data` of `GET /v1/{segments}`."""
-        return await self.calls.data("GET", segments, query)
+        """Return the `data` of `GET /v1/{segments}`.
+
+        Raises:
+            BeyondLastPage: it is a list that has items, but none on the page that was asked for.
+        """
+        data = await self.calls.data("GET", segments, query)
+        last = data.get("totalPages") or 0
+        if 0 < last < (data.get("currentPage") or 0) and not any(
+            isinstance(each, list) and each for each in data.values()
+        ):
+            raise BeyondLastPage(last)
+        return data
 
     async def post(self, *segments: object, json: Any = None, **query: Any) -> Any:
         return await self.calls.data("POST", segments, query, {} if json is None else json)

@@ -59,8 +59,9 @@ async def decide(page: SignedIn, customer_id: str, slug: str) -> Response:
             if refusal.is_about_access:
                 raise
             members = ("inputs", "attributes", "attributeOverrides")
-            found = [declared.faults_of(refusal, member) for member in members]
-            faults = {"": refusal.detail} | found[0] | found[1] | found[2]
+            for member in members:
+                faults |= declared.faults_of(refusal, member)
+            faults = faults or {"": refusal.detail}
     return await _application_page(page, customer_id, slug, dict(form), faults)
 
 

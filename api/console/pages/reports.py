@@ -113,7 +113,8 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
         content = page_content(reports, about, only={SUMMARY, CHARTS})
     sections = [each for each in content.sections if each.id in (chosen, CHARTS if chosen == SUMMARY else "")]
     shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
-    shown = {"content": content, "listed": listed, "chosen": chosen, "sections": sections}
+    computed = [kind for kind, report in reports.items() if report.data_json is not None]
+    shown = {"content": content, "listed": listed, "chosen": chosen, "sections": sections, "computed": computed}
     return page.show("reports.html", customer=customer, **shown, **shared)
 
 

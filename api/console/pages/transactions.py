@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from api.console.accounts import read_account_names
 from api.console.calls import Refused
+from api.console.declared import as_plain_number
 from api.console.rendering import account_name
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -36,8 +37,9 @@ async def list_transactions(page: SignedIn, customer_id: str, number: PageOfList
     asked = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
     sort = page.request.query_params.get("sort", NEWEST_FIRST)
     faults: list[str] = []
+    sent = asked | {name: as_plain_number(asked[name]) for name in ("minAmount", "maxAmount")}
     try:
-        found = await page.get("customer", customer_id, "transactions", page=number, count=LISTED, sort=sort, **asked)
+        found = await page.get("customer", customer_id, "transactions", page=number, count=LISTED, sort=sort, **sent)
     except Refused as refused:
         if not refused.faults:
             raise

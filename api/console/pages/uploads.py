@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from api.console.calls import Refused
 from api.console.file_names import PassingForm
+from api.console.refusals import reword
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.vocabulary.codes import catalogue
@@ -93,7 +94,9 @@ async def show_job(page: SignedIn, customer_id: str, job_id: str) -> Response:
         statements=statements["statements"],
         warnings=warnings,
         retraction=await _retraction(page, customer_id, job),
-        errors=[error | {"remedy": remedy_of(error["code"])} for error in job["errors"]],
+        errors=[
+            each | {"message": reword(each["message"]), "remedy": remedy_of(each["code"])} for each in job["errors"]
+        ],
         failure="" if job["error"] is None else remedy_of(job["error"]["code"]),
         may_retract=job["flow"] in SUBMISSIONS and job["status"].startswith("Completed"),
     )

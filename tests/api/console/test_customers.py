@@ -69,6 +69,16 @@ def test_pages_of_the_list_follow_each_other(
     assert "Cafe" in visitor.get(back).text
 
 
+def test_a_page_after_the_last_one_of_a_list_is_the_last_one(store: Store, base_url: str, client: Client) -> None:
+    """Such as when what was on the last page is done, or gone."""
+    client.new_customer(name="Florist")
+    visitor = visit_as(store, base_url, client.client_id, Role.VIEWER)
+    beyond = visitor.get("/customers?sort=name&page=9", follows=False)
+    assert (beyond.status_code, beyond.headers["location"]) == (303, "/customers?sort=name&page=1")
+    assert "Florist" in visitor.get(beyond.headers["location"]).text
+    assert visitor.get("/customers?rating=A&page=9", follows=False).status_code == 200  # an empty list has no last page
+
+
 def pages(lender: Lender) -> Mapping[str, list[Role]]:
     return {
         "/customers": EVERYONE,
@@ -171,6 +181,21 @@ def test_an_unknown_section_shows_the_summary_with_its_charts(lender: Lender) ->
     assert sections == re.findall('<section id="([^"]+)"', summary) != []
 
 
+def test_the_figures_of_a_summary_are_explained_as_of_its_moment(lender: Lender) -> None:
+    visitor = lender.visit(Role.VIEWER)
+    for moment in ("", "asOf=2026-06-30&amp;"):
+        summary = visitor.get(f"{lender.home}/reports?{html.unescape(moment)}").text
+        for report, figure in (("risk", "/value"), ("completeness", "/summary/completenessScore")):
+            links = re.findall(rf'"{lender.home}/reports/figure\?kind={report}&amp;([^"]*)figure={figure}"', summary)
+            assert [re.sub("dataVersion=[^&]*&amp;", "", link) for link in links] == [moment]
+
+
+def test_figures_that_are_not_computed_are_not_linked(store: Store, base_url: str, client: Client) -> None:
+    visitor = visit_as(store, base_url, client.client_id, Role.VIEWER)
+    empty = visitor.get(f"/customers/{client.new_customer()}/reports")
+    assert (empty.status_code, "Behind the figures" in empty.text) == (200, False)
+
+
 def test_figures_lead_to_their_transactions(lender: Lender) -> None:
     visitor = lender.visit(Role.VIEWER)
     text = visitor.get(f"{lender.home}/reports/sections/monthly").text
@@ -235,6 +260,7 @@ def test_transactions_are_filtered_with_totals(lender: Lender) -> None:
     text = visitor.get(f"{lender.home}/transactions?direction=credit").text
     assert "$12.34" in text
     assert lender.transaction_id not in text
+    assert visitor.get(f"{lender.home}/transactions?minAmount=$1,000.50&maxAmount=2,000").status_code == 200
     refused = visitor.get(f"{lender.home}/transactions?minAmount=much")
     assert refused.status_code == 400
     assert "“At least” must be an amount" in refused.text

@@ -154,6 +154,9 @@ def test_values_have_their_units_and_a_share_is_typed_as_percent(place: Place) -
     assert attributes(place.client, place.customer_id) == {"debt": 1200.5, "bas_lodged_to": 202606}
     again = analyst.post(form, **{"action": "decide", "input.holdback": "much", "attribute.debt": "1200.5"})
     assert 'value="much"' in again.text
+    for month in ("June 2026", "202613", "2026.06", "26,061"):
+        wrong = analyst.post(form, **{"action": "decide", **sent, "attribute.bas_lodged_to": month})
+        assert "Type the year and the month, such as 202606." in read_words(wrong, 400)
 
 
 def knock_outs(read: dict[str, str], most: str) -> dict[str, Any]:
@@ -167,6 +170,7 @@ def knock_outs(read: dict[str, str], most: str) -> dict[str, Any]:
 def test_faults_are_shown_beside_their_fields(place: Place) -> None:
     analyst = place.people[Role.ANALYST]
     for fields, words in (
+        ({"input.amount": ""}, "Nothing was decided. Correct the fields that are marked."),
         ({"input.amount": ""}, "Amount is missing."),
         *(({"input.amount": text}, "Type a number, such as 1,000.50.") for text in NO_NUMBERS),
         ({"attribute.score": "NaN"}, "Type a number, such as 1,000.50."),

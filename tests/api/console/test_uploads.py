@@ -25,6 +25,7 @@ from tests.pipelines.pages.documents import parse_html
 
 File = tuple[str, bytes]
 PNG = b"\x89PNG\r\n\x1a\n and so on"
+EXCEL = "The file is an Excel workbook: save it as CSV. Send the bank's own export as CSV, or its PDF statements."
 MARKUP = "<script>alert(1)</script>&\u202e.pdf"
 
 
@@ -143,15 +144,15 @@ def test_job_says_what_was_refused_and_what_to_do(store: Store, analyst: Visitor
         "position": 0,
         "field": "amount",
         "code": "Transaction.TooManyDecimals",
-        "message": "amount has three decimals.",
+        "message": "amount has more than two decimals.",
     }
     end_submissions(store, rejected=[rejected])
     page = analyst.get(answer.headers["location"]).text
     for text in (
         "File 1 is an Excel workbook: save it as CSV.",
-        "Export it as CSV.",
+        "Send the bank&#39;s own export as CSV, or its PDF statements.",
         "rows are refused on these lines: 2.",
-        "amount has three decimals.",
+        "Amount has more than two decimals.",
     ):
         assert text in page
 
@@ -162,14 +163,14 @@ def test_refused_upload_says_of_each_file_why_and_what_to_do(analyst: Visitor, c
     listed = parse_html(answer.text.partition('role="alert"')[2].partition("</div>")[0]).text
     for text in (
         "no file can be read",
-        "<script>alert(1)</script>&.pdf: The file is an Excel workbook: save it as CSV. Export it as CSV.",
+        f"<script>alert(1)</script>&.pdf: {EXCEL}",
         "b 411111xxxxxx1111.csv: The file is empty. Export it again.",
         "File without a name: The file is empty.",
     ):
         assert text in listed, listed
     assert 'type="file"' in answer.text
     alone = upload(analyst, customer_id, ("a.xlsx", WORKBOOK)).text
-    assert "a.xlsx</bdi></b>: The file is an Excel workbook: save it as CSV. Export it as CSV." in alone
+    assert f"a.xlsx</bdi></b>: {EXCEL}" in unescape(alone)
 
 
 def test_refused_upload_without_a_readable_file_is_explained(analyst: Visitor, customer_id: str) -> None:

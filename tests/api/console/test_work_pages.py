@@ -297,6 +297,7 @@ def test_an_empty_desk_says_so(store: Store, base_url: str, client: Client) -> N
     assert "There are no rulesets yet." in visitor.get("/rulesets").text
     customer_id = client.new_customer()
     assert "has raised an alert" in visitor.get(f"/customers/{customer_id}/monitoring").text
+    assert "There are no notes yet." in visitor.get(f"/customers/{customer_id}/notes").text
     assert "No file is attached." in visitor.get(f"/customers/{customer_id}/notes").text
 
 

@@ -1,4 +1,4 @@
-"""Pairs of accounts, or of submissions of one, that agree on so many days that they may be the same."""
+"""Pairs of accounts that agree on so many days that they may be the same."""
 
 from collections.abc import Sequence
 

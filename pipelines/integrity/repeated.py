@@ -1,17 +1,16 @@
-"""Detect rows that were supplied twice: as two accounts, or in two submissions of one account.
+"""Detect rows that were supplied twice: as two accounts, or in several submissions of one account.
 
 It happens by mistake (the account has two numbers, or comes from two sources), or on purpose.
 """
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
-from pipelines.figures.agreement import SAME_SHARE, select_agreeing
+from pipelines.figures.agreement import select_agreeing
 from pipelines.figures.facts import Facts
 from pipelines.figures.negligible import CENTS
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.sent_again import rows_sent_again
 from pipelines.intake.accounts import mask_account_number
 from pipelines.vocabulary.plans import collect
 
@@ -20,12 +19,11 @@ _DAY = pl.col("date")
 _PAIR = ("account_id", "account_id_original")
 _SAME_DAY = (BY_CUSTOMER, "date", "is_receipt", "rows", "moved")
 _DAY_OF_ACCOUNT = (*BY_ACCOUNT, "date", "is_receipt")
-_SUBMISSION = (*BY_ACCOUNT, "received_seq")
 
 
 def repeated_sources(facts: Facts) -> pl.DataFrame:
-    """Return the accounts (BY_ACCOUNT) that repeat another one, or have a submission that repeats others."""
-    repeated = (facts.cached(repeated_accounts), facts.cached(repeated_submissions))
+    """Return the accounts (BY_ACCOUNT) that repeat another one, or have rows that were sent again."""
+    repeated = (facts.cached(repeated_accounts), facts.cached(rows_sent_again))
     return pl.concat(each.select(BY_ACCOUNT) for each in repeated)
 
 
@@ -66,55 +64,16 @@ _NO_REPEATED_ACCOUNTS = pl.Schema(
 ).to_frame()
 
 
-def repeated_submissions(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number`, `account_id`, `received_seq` of each submission that repeats others of its account.
-
-    It is compared with all others together, because a feed may send a few days at a time. The rule is that of
-    `repeated_accounts`. Rows that matching already recognised as repeated are not among the facts' rows.
-    """
-    rows, seq = facts.rows.lazy(), pl.col("received_seq")
-    several = rows.group_by(BY_ACCOUNT).agg(least=seq.min(), most=seq.max()).filter(pl.col("least") < pl.col("most"))
-    concerned = rows.join(several, on=BY_ACCOUNT, how="semi")
-    days = _days(concerned.filter(pl.col("is_external"), pl.col("amount") > 0), _SUBMISSION).with_columns(
-        equal=_equals_others()
-    )
-    found = (
-        days.group_by(_SUBMISSION)
-        .agg(same=pl.col("equal").sum(), days=pl.len(), sums=pl.col("moved").filter("equal").n_unique())
-        .filter(pl.col("sums") >= MIN_SUMS)
-        .pipe(collect)
-    )
-    if found.is_empty():  # true for most customers
-        return _NO_REPEATED_SUBMISSIONS
-    periods = concerned.group_by(_SUBMISSION).agg(first=_DAY.min(), last=_DAY.max())
-    others = (
-        found.lazy()
-        .join(periods, on=_SUBMISSION, validate="1:1")
-        .join(days.select(*BY_ACCOUNT, "date", other="received_seq"), on=BY_ACCOUNT)
-        .filter(pl.col("other") != seq, _DAY.is_between("first", "last"))
-        .group_by(_SUBMISSION)
-        .agg(other_days=_DAY.n_unique())
-    )
-    fewest = pl.min_horizontal("days", "other_days")
-    repeating = found.lazy().join(others, on=_SUBMISSION, validate="1:1").filter(pl.col("same") >= SAME_SHARE * fewest)
-    return repeating.select(_SUBMISSION).sort(_SUBMISSION).pipe(collect)
-
-
-_NO_REPEATED_SUBMISSIONS = pl.Schema(
-    {BY_CUSTOMER: pl.Int64(), "account_id": pl.Binary(), "received_seq": pl.Int64()}
-).to_frame()
-
-
 def repeated_rows(facts: Facts) -> pl.LazyFrame:
     """Return `customer_number`, `transaction_id`, `about` (the account's masked number) and `cents` of repeated rows.
 
-    They are the rows of repeating accounts and submissions on days on which what they repeat has as many rows with the
-    same sum. Receipts and payments of a day are compared separately.
+    They are the rows that were sent again for one account, and the rows of repeating accounts on days on which the
+    original account has as many rows with the same sum. Receipts and payments of a day are compared separately.
     """
     own = facts.rows.lazy().with_columns(is_receipt=pl.col("amount") > 0)
     of_accounts = own.join(_same_days_of_accounts(facts), on=_DAY_OF_ACCOUNT, how="semi")
-    of_submissions = own.join(_same_days_of_submissions(facts), on=[*_DAY_OF_ACCOUNT, "received_seq"], how="semi")
-    repeated = pl.concat(each.select("transaction_id") for each in (of_accounts, of_submissions))
+    sent_again = facts.cached(rows_sent_again).lazy()
+    repeated = pl.concat(each.select("transaction_id") for each in (of_accounts, sent_again))
     number = facts.accounts.lazy().select(*BY_ACCOUNT, about=mask_account_number(pl.col("account_number")))
     return (
         own.join(repeated, on="transaction_id", how="semi", maintain_order="left")
@@ -130,24 +89,6 @@ def _same_days_of_accounts(facts: Facts) -> pl.LazyFrame:
     originals = days.join(repeated, left_on=BY_ACCOUNT, right_on=(BY_CUSTOMER, "original"), suffix="_repeated")
     same = originals.select(*_SAME_DAY, account_id="account_id_repeated")
     return days.join(same, on=(*_SAME_DAY, "account_id"), how="semi").select(_DAY_OF_ACCOUNT)
-
-
-def _same_days_of_submissions(facts: Facts) -> pl.LazyFrame:
-    """Return _DAY_OF_ACCOUNT and `received_seq` of the days on which a repeating submission equals all others.
-
-    If two submissions repeat each other on a day, the first one's rows stay.
-    """
-    repeated = facts.cached(repeated_submissions).lazy()
-    own = facts.rows.lazy().join(repeated, on=BY_ACCOUNT, how="semi")
-    repeats = repeated.with_columns(repeats=pl.lit(value=True))
-    days = (
-        _days(own, _SUBMISSION)
-        .join(repeats, on=_SUBMISSION, how="left", validate="m:1")
-        .with_columns(repeats=pl.col("repeats").fill_null(value=False) & _equals_others())
-    )
-    is_first = pl.col("received_seq") == pl.col("received_seq").min().over(_DAY_OF_ACCOUNT)
-    is_mutual = pl.col("repeats").sum().over(_DAY_OF_ACCOUNT) > 1
-    return days.filter(pl.col("repeats") & ~(is_first & is_mutual)).select(*_DAY_OF_ACCOUNT, "received_seq")
 
 
 def merge_repeated_accounts(facts: Facts, repeated: pl.DataFrame) -> Facts:
@@ -190,16 +131,10 @@ def _rename_accounts(rows: pl.DataFrame, originals: pl.DataFrame) -> pl.DataFram
     return named.with_columns(account_id=pl.coalesce("original", "account_id")).drop("original")
 
 
-def _days(rows: pl.LazyFrame, source: Sequence[str] = BY_ACCOUNT) -> pl.LazyFrame:
-    """Return the number of rows and their sum (cents) per source, day and direction."""
+def _days(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the number of rows and their sum (cents) per account, day and direction."""
     moved = rows.filter(pl.col("amount") != 0)
-    return moved.group_by(*source, "date", is_receipt=pl.col("amount") > 0).agg(rows=pl.len(), moved=CENTS.sum())
-
-
-def _equals_others() -> pl.Expr:
-    """Match days (`_days`) of a submission that equal those of all others of its account together, in rows and sum."""
-    rows, moved = pl.col("rows"), pl.col("moved")
-    return (2 * rows == rows.sum().over(_DAY_OF_ACCOUNT)) & (2 * moved == moved.sum().over(_DAY_OF_ACCOUNT))
+    return moved.group_by(*BY_ACCOUNT, "date", is_receipt=pl.col("amount") > 0).agg(rows=pl.len(), moved=CENTS.sum())
 
 
 def _has_fewer_rows() -> pl.Expr:

@@ -9,7 +9,7 @@ from pipelines.metrics.definition import Metric, Metrics
 from pipelines.metrics.lineage import explain
 from pipelines.metrics.registry import METRICS, select_with_inputs
 
-VERSION = 8  # increase it with every change that can change a value
+VERSION = 9  # increase it with every change that can change a value
 
 __all__ = [
     "METRICS",

@@ -51,7 +51,7 @@ from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
 from pipelines.vocabulary.plans import PUSHDOWNS, collect
 
-VERSION = 15
+VERSION = 16
 TABLES: Sequence[Table] = (
     *(SUMMARY, FRESHNESS, ACCOUNTS, GAPS, COVERAGE, BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS),
     *(MENTIONED, LENDERS, SIMILAR, REPEATED, TRANSFERS, HOLDERS, BAS, QUALITY, DOCUMENTS, STATEMENTS, SIGNALS),

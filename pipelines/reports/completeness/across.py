@@ -8,6 +8,7 @@ from pipelines.figures.agreement import select_agreeing
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.sent_again import rows_sent_again
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import add_account_id
 from pipelines.reports.completeness.cached import cached
@@ -15,7 +16,7 @@ from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.vocabulary.report_values import ratio
 
 MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
-MIN_SAME_DAYS = 5  # before two accounts, or submissions of one, count as similar; our judgement
+MIN_SAME_DAYS = 5  # before two accounts count as similar; our judgement
 BSB_DIGITS = 6
 JOINED_FROM = 11  # digits: a number sent without a BSB that has as many may begin with it
 _MENTIONED = ("maskedNumber", "name")
@@ -185,46 +186,15 @@ SIMILAR = Table(
 )
 
 
-@cached
-def _submitted_days(facts: Facts) -> pl.LazyFrame:
-    """Return the days of each submission of accounts that have several: rows, and money in and out."""
-    several = facts.rows.lazy().group_by(BY_ACCOUNT).agg(submissions=pl.col("received_seq").n_unique())
-    return (
-        facts.rows.lazy()
-        .join(several.filter(pl.col("submissions") > 1), on=BY_ACCOUNT, how="semi")
-        .group_by(*BY_ACCOUNT, "received_seq", "date")
-        .agg(
-            pl.col("transaction_id").min(),
-            rows=pl.len(),
-            moved_in=pl.col("money_in").sum(),
-            moved_out=pl.col("money_out").sum(),
-        )
-    )
-
-
-@cached
 def repeated_days(facts: Facts) -> pl.LazyFrame:
-    """Return the days of accounts on which two submissions, which repeat each other, have equal counts and sums.
-
-    A submission repeats another one if they agree on MIN_SAME_DAYS and on SAME_SHARE of the days with rows in the
-    period that both cover, of the one that has fewer. What matching recognised as repeated is left out before.
-    """
-    pair, same = [*BY_ACCOUNT, "received_seq", "other_seq"], [*BY_ACCOUNT, "date", "rows", "moved_in", "moved_out"]
-    days = _submitted_days(facts)
-    agreeing = days.join(days.select(*same, other_seq="received_seq"), on=same).filter(
-        pl.col("received_seq") < pl.col("other_seq")
-    )
-    compared = agreeing.group_by(pair).agg(same=pl.len()).filter(pl.col("same") >= MIN_SAME_DAYS)
-    own_days = days.select(*BY_ACCOUNT, "date", side="received_seq")
-    periods = own_days.group_by(*BY_ACCOUNT, "side").agg(first=pl.col("date").min(), last=pl.col("date").max())
-    repeating = select_agreeing(compared, BY_ACCOUNT, ("received_seq", "other_seq"), own_days, periods)
-    of_both = agreeing.join(repeating, on=pair, how="semi")
-    return of_both.group_by(*BY_ACCOUNT, "date").agg(pl.col("transaction_id").min()).pipe(add_account_id, facts)
+    """Return the days of accounts with rows that were sent again, and a `transaction_id` of these rows."""
+    days = facts.cached(rows_sent_again).lazy().group_by(*BY_ACCOUNT, "date")
+    return days.agg(pl.col("transaction_id").min()).pipe(add_account_id, facts)
 
 
 REPEATED = Table(
     id="repeatedSubmissions",
-    name="Accounts with submissions that look the same",
+    name="Accounts with rows that were sent again",
     hierarchy="account",
     type="summary",
     is_usually_empty=True,

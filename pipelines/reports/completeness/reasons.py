@@ -244,8 +244,8 @@ def _repeated_submission_reasons(tables: _Tables) -> Iterator[Reason]:
         label = tables.label(repeated["accountId"])
         yield Reason(
             "RepeatedSubmissions",
-            f"Submissions of {label} look the same. They agree on {repeated['sameDays']} days, which count twice.",
-            "retract one of them, if they are the same",
+            f"Rows of {label} were sent again and count twice on {repeated['sameDays']} days.",
+            "retract the submissions that repeat others",
             repeated["accountId"],
         )
 

@@ -40,7 +40,7 @@ from pipelines.vocabulary.report_values import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 
-VERSION = 16
+VERSION = 17
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:

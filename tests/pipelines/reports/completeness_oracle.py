@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from tests.pipelines.figures.sent_again_oracle import repeated_by_day
 from tests.pipelines.reports.aggregate_oracle import Row, classify_row, divide, ratio, text
 from tests.pipelines.reports.examples import posted_rows
 
@@ -239,17 +240,8 @@ def similar(rows: Sequence[Row]) -> list[Row]:
 
 
 def repeated(rows: Sequence[Row]) -> list[Row]:
-    found = []
-    for account, its in sorted(group_by(rows, lambda r: r["account_id"]).items()):
-        days, twice = [days_of(sent) for sent in group_by(its, lambda r: r["received_seq"]).values()], set[date]()
-        for one, other in combinations(days, 2):
-            same = {day for day in one if other.get(day) == one[day]}
-            first, last = max(min(one), min(other)), min(max(one), max(other))
-            fewer = min(sum(first <= day <= last for day in each) for each in (one, other))
-            if len(same) >= 5 and 2 * len(same) >= fewer:
-                twice |= same
-        found += [{"accountId": text(account), "sameDays": len(twice)}] if twice else []
-    return found
+    days = {account: repeated_by_day(its) for account, its in group_by(rows, lambda r: r["account_id"]).items()}
+    return [{"accountId": text(account), "sameDays": len(twice)} for account, twice in sorted(days.items()) if twice]
 
 
 def spellings(rows: Sequence[Row]) -> set[str]:

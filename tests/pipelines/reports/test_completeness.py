@@ -232,7 +232,7 @@ def test_submissions_that_matching_did_not_recognise_as_repeated_are_a_reason() 
     again = [{**each, "description": f"CREDIT {nth}", "received_seq": 2} for nth, each in enumerate(first)]
     data = completeness([*first, *again[30:]], 90)
     assert data["repeatedSubmissions"] == [{"accountId": MAIN_ID, "sameDays": 10}]
-    assert resolutions(data)["RepeatedSubmissions"] == "retract one of them, if they are the same"
+    assert resolutions(data)["RepeatedSubmissions"] == "retract the submissions that repeat others"
     few, others = again[36:], [row(2 * nth, f"{2 * nth + 1 + (nth % 3 > 0)}", received_seq=2) for nth in range(40)]
     later = [row(day, "5", received_seq=2) for day in range(80, 90)]
     for rows in (few, others, later):

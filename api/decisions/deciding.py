@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import polars as pl
@@ -21,7 +21,6 @@ from api.core.recent import Recent
 from api.core.schemas.rules import MAX_FAULTS
 from api.customers.schemas.attributes import MAX_TEXT
 from api.decisions.schemas.evaluations import SentAxis, SentEvaluation
-from api.http.dependencies import Caller
 from pipelines.decisions import (
     Attribute,
     Case,
@@ -56,6 +55,9 @@ from storage.enrichment.transactions import Location
 from storage.jobs import jobs
 from storage.monitoring import attributes
 from storage.monitoring.attributes import Attribute as StoredAttribute
+
+if TYPE_CHECKING:
+    from api.http.dependencies import Caller
 
 PLANS, FIGURES = 256, 1_024  # most entries in the caches (our judgement); a customer's figures are one row
 MISSING, UNKNOWN, INVALID = (f"DecisionPolicy.{kind}" for kind in ("MissingInputs", "UnknownInputs", "InvalidInputs"))
@@ -108,7 +110,9 @@ class Snapshot:
     context: Context  # what metrics read besides transactions
 
 
-def read_snapshot(r: Reading, caller: Caller, customer: Customer, policy: StoredPolicy, number: int | None) -> Snapshot:
+def read_snapshot(
+    r: Reading, caller: "Caller", customer: Customer, policy: StoredPolicy, number: int | None
+) -> Snapshot:
     """Read everything that an evaluation by a version of the policy needs; None: by the published version.
 
     Raises:
@@ -167,7 +171,7 @@ class SentValues:
     overridden: Mapping[str, Attribute] = field(default_factory=dict)
 
 
-def prepare(caller: Caller, snapshot: Snapshot, sent: SentEvaluation) -> Prepared:
+def prepare(caller: "Caller", snapshot: Snapshot, sent: SentEvaluation) -> Prepared:
     """Check a sent evaluation against the policy's version.
 
     Raises:
@@ -183,7 +187,7 @@ def prepare(caller: Caller, snapshot: Snapshot, sent: SentEvaluation) -> Prepare
     return Prepared(planned, case, [name for name in overrides if name not in overridden])
 
 
-def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepared | None:
+def prepare_shadow(caller: "Caller", snapshot: Snapshot, real: Prepared) -> Prepared | None:
     """Prepare the challenger's evaluation of the same case; None if no challenger runs or the case is a what-if.
 
     A challenger declares no inputs that the published version lacks, so no input can be missing.
@@ -198,7 +202,7 @@ def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepar
     return Prepared(planned, case, ())
 
 
-def figures(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> pl.DataFrame:
+def figures(caller: "Caller", snapshot: Snapshot, prepared: Prepared) -> pl.DataFrame:
     """Return the customer's row of the plan's figures as of the case's day, from the cache if it is there."""
     case, planned = prepared.case, prepared.planned
     resolved = frozenset(snapshot.context.resolutions["key"])
@@ -206,7 +210,7 @@ def figures(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> pl.DataFr
     return cache(caller).figures.get(key, lambda: _compute_within_limit(caller, snapshot, key, planned.plan))
 
 
-def _compute_within_limit(caller: Caller, snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
+def _compute_within_limit(caller: "Caller", snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
     with caller.request.app.state.memory.reserve(caller.asker, snapshot.customer.enriched_rows * BYTES_PER_ROW):
         return compute_figures(
             caller.store.lake, snapshot.place, snapshot.context, key.customer_number, key.as_of, plan
@@ -228,7 +232,7 @@ def compute_figures(
 _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUMNS})
 
 
-def decide(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> tuple[Decision, NewEvaluation]:
+def decide(caller: "Caller", snapshot: Snapshot, prepared: Prepared) -> tuple[Decision, NewEvaluation]:
     """Return the decision, and the evaluation to store."""
     case = prepared.case
     decided = decision.decide(prepared.planned, case, figures(caller, snapshot, prepared))
@@ -250,12 +254,12 @@ def decide(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> tuple[Deci
     return decided, new
 
 
-def cache(caller: Caller) -> Cache:
+def cache(caller: "Caller") -> Cache:
     process_cache: Cache = caller.request.app.state.cache
     return process_cache
 
 
-def _case(caller: Caller, snapshot: Snapshot, version: PolicyVersion, plan: Plan, sent: SentValues) -> Case:
+def _case(caller: "Caller", snapshot: Snapshot, version: PolicyVersion, plan: Plan, sent: SentValues) -> Case:
     """Return a new case. It is a what-if if the version isn't published or attributes are overridden."""
     stored = {name: snapshot.attributes[name] for name in plan.labels("attribute") if name in snapshot.attributes}
     stated = {name: _as_stated_attribute(each) for name, each in stored.items()}

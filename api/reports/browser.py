@@ -6,10 +6,12 @@ import signal
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import Unprocessable
+
+if TYPE_CHECKING:
+    from api.http.dependencies import Caller
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 WITHIN_S: Final = 60
@@ -32,7 +34,7 @@ def find_browser() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name)) is not None), None)
 
 
-def print_in_turn(caller: Caller, html: str) -> bytes:
+def print_in_turn(caller: "Caller", html: str) -> bytes:
     """Return the page as PDF, if fewer than PRINTED_AT_ONCE are being printed: a browser takes much memory.
 
     Raises:

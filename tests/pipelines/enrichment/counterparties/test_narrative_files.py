@@ -21,6 +21,8 @@ FILES = (
     "strangers_4_develop.csv",
     "strangers_5.csv",
     "strangers_5_develop.csv",
+    "strangers_6.csv",
+    "strangers_6_develop.csv",
 )
 COLUMNS = ["country", "date", "description", "amount", "label", "context_bank", "context_account_type"]
 COUNTRIES = ("AU", "CA", "IE", "NZ", "UK", "US", "ZA")  # of the second author; later ones add India, Singapore

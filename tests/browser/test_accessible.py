@@ -21,6 +21,23 @@ IS_IN_VIEW = """each => {
     const box = each.getBoundingClientRect();
     return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2)?.closest("th, td") === each;
 }"""
+MAX_WORD = 20  # characters; a longer one may be broken
+BROKEN_WORDS = """longest => {
+    const found = [];
+    for (const cell of document.querySelectorAll("th, td")) {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            for (const word of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+                const range = document.createRange();
+                range.setStart(texts.currentNode, word.index);
+                range.setEnd(texts.currentNode, word.index + word[0].length);
+                const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top)));
+                if (lines.size > 1 && word[0].length <= longest) found.push(word[0]);
+            }
+        }
+    }
+    return found;
+}"""
 OUTSIDE = ("/sign-in", "/sign-in/link?token=sent", "/sign-in/openid", "/sign-in/openid/back")
 DOCUMENTATION = ("/docs", "/docs/customers", "/docs/errors/Customer.NotFound")  # has light colours only
 
@@ -138,8 +155,9 @@ def open_and_check(page: Page, url: str) -> Response:
 
 
 def check_page(page: Page) -> None:
-    """Fail if the page that is shown breaks a rule of axe or is wider than the screen."""
+    """Fail if the page that is shown breaks a rule of axe, is wider than the screen, or breaks a word in a table."""
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert overflow <= 0, "the page scrolls sideways"
+    assert page.evaluate(BROKEN_WORDS, MAX_WORD) == []

@@ -29,7 +29,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "reason is needed to close.": "Write why the alert is closed.",
     "scopes must be a non-empty list of distinct scopes.": "Choose at least one thing that the key allows.",
 }
-_RULE: Final = re.compile(r"(?P<member>[a-z][\w.-]*) (?P<rule>(?:must be|is|has) .+)", re.DOTALL)
+_RULE: Final = re.compile(r"(?P<member>[a-z][\w.-]*) (?P<rule>(?:must|is|has) .+)", re.DOTALL)
 _MISSING: Final = re.compile(r"The input (?P<member>\S+) is missing\.")
 _PLAIN: Final = (
     (r", given once\b", ""),

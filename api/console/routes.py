@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -99,12 +100,14 @@ def _lead_to_sign_in(request: Request) -> Response:
     """
     if "hx-request" in request.headers:
         return Response(status_code=204, headers={"HX-Refresh": "true"} if request.method == "GET" else {})
-    return RedirectResponse(f"/sign-in?next={quote(_return_address(request))}", 303)
-
-
-def _return_address(request: Request) -> str:
-    """Return where to come back to: the page, unless the request was to change something."""
     if request.method not in ("GET", "HEAD"):
-        return "/"
+        return RedirectResponse(f"/sign-in?next={quote(_page_of_form(request))}&unsent=yes", 303)
     query = request.url.query
-    return f"{request.url.path}?{query}" if query else request.url.path
+    page = f"{request.url.path}?{query}" if query else request.url.path
+    return RedirectResponse(f"/sign-in?next={quote(page)}", 303)
+
+
+def _page_of_form(request: Request) -> str:
+    """Return the page of this site that a form was sent from, or the start page."""
+    page = URL(request.headers.get("referer", ""))
+    return f"{page.path}?{page.query}".rstrip("?") if page.netloc == request.headers.get("host") else "/"

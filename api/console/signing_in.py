@@ -38,14 +38,17 @@ Result = TypeVar("Result")
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 WRONG = "This email address and password don't match, or the account is locked for some minutes."
 ENDED_LINK = "This link was used or has expired. Ask for a new one."
+UNSENT = "Your session had ended, so nothing was stored or changed. Sign in to go back to the form."
 
 
 @router.get("/sign-in")
-async def show_sign_in(request: Request, then: Annotated[str, Query(alias="next")] = "/") -> Response:
+async def show_sign_in(
+    request: Request, then: Annotated[str, Query(alias="next")] = "/", unsent: Annotated[str, Query()] = ""
+) -> Response:
     try:
         await signed_in(request)
     except SignInNeeded:
-        return sign_in_page(request, then)
+        return sign_in_page(request, then, fault=UNSENT if unsent else "")
     return RedirectResponse(local_path(then), 303)
 
 

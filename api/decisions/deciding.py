@@ -169,6 +169,7 @@ class SentValues:
 
     inputs: Mapping[str, Value]
     overridden: Mapping[str, Attribute] = field(default_factory=dict)
+    what_if: bool = False
 
 
 def prepare(caller: "Caller", snapshot: Snapshot, sent: SentEvaluation) -> Prepared:
@@ -183,7 +184,7 @@ def prepare(caller: "Caller", snapshot: Snapshot, sent: SentEvaluation) -> Prepa
     overrides = sent.attribute_overrides or {}
     overridden, more = _read_overrides(planned.plan, overrides)
     _refuse([*faults, *more])
-    case = _case(caller, snapshot, snapshot.version, planned.plan, SentValues(inputs, overridden))
+    case = _case(caller, snapshot, snapshot.version, planned.plan, SentValues(inputs, overridden, sent.what_if))
     return Prepared(planned, case, [name for name in overrides if name not in overridden])
 
 
@@ -260,7 +261,7 @@ def cache(caller: "Caller") -> Cache:
 
 
 def _case(caller: "Caller", snapshot: Snapshot, version: PolicyVersion, plan: Plan, sent: SentValues) -> Case:
-    """Return a new case. It is a what-if if the version isn't published or attributes are overridden."""
+    """Return a new case. It is a what-if by request, with overridden attributes, or by an unpublished version."""
     stored = {name: snapshot.attributes[name] for name in plan.labels("attribute") if name in snapshot.attributes}
     stated = {name: _as_stated_attribute(each) for name, each in stored.items()}
     return Case(
@@ -275,7 +276,7 @@ def _case(caller: "Caller", snapshot: Snapshot, version: PolicyVersion, plan: Pl
         inputs=sent.inputs,
         attributes=stated | {name: StatedAttribute(each) for name, each in sent.overridden.items()},
         pending_jobs=snapshot.pending_jobs,
-        what_if=bool(sent.overridden) or version.state != PolicyState.PUBLISHED,
+        what_if=sent.what_if or bool(sent.overridden) or version.state != PolicyState.PUBLISHED,
     )
 
 

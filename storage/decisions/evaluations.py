@@ -31,7 +31,7 @@ class NewEvaluation:
     version: int
     at: datetime
     who: str  # as in the audit trail
-    what_if: bool  # requested with overridden attributes, or decided by an unpublished version
+    what_if: bool  # requested as such or with overridden attributes, or decided by an unpublished version
     outcome: str
     data_version: int
     as_of: date  # the current date in the service's time zone

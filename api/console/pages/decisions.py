@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -35,8 +36,13 @@ async def show_decisions(
 
 
 @router.get("/customers/{customer_id}/decide/{slug}")
-async def show_application(page: SignedIn, customer_id: str, slug: str) -> Response:
-    return await _application_page(page, customer_id, slug, {}, {})
+async def show_application(
+    page: SignedIn, customer_id: str, slug: str, again: Annotated[str, Query()] = ""
+) -> Response:
+    """Show the form, with the inputs of the evaluation `again`."""
+    inputs = (await page.get("evaluations", again))["record"]["case"]["inputs"] if again else {}
+    values = {f"input.{name}": value for name, value in inputs.items()}
+    return await _application_page(page, customer_id, slug, {}, {}, values)
 
 
 @router.post("/customers/{customer_id}/decide/{slug}")
@@ -50,7 +56,7 @@ async def decide(page: SignedIn, customer_id: str, slug: str) -> Response:
         sent: dict[str, Any] = {"inputs": inputs}
         try:
             if form.get("action") == "what-if":
-                sent["attributeOverrides"] = changed
+                sent |= {"attributeOverrides": changed, "whatIf": True}
             elif changed:
                 await page.put("customer", customer_id, "attributes", json={"attributes": changed})
             path = ("customer", customer_id, "decision-policies", slug, "evaluate")
@@ -134,12 +140,18 @@ async def show_letter_as_pdf(page: SignedIn, evaluation_id: str) -> Response:
 
 
 async def _application_page(
-    page: Page, customer_id: str, slug: str, sent: Mapping[str, Any], faults: Mapping[str, str]
+    page: Page,
+    customer_id: str,
+    slug: str,
+    sent: Mapping[str, Any],
+    faults: Mapping[str, str],
+    filled: Mapping[str, Any] = MappingProxyType({}),
 ) -> Response:
+    """Show the form with what was sent, or with the inputs that are `filled` and the stored attributes."""
     customer = await page.get("customer", customer_id)
     policy = await page.get("decision-policies", slug)
     stored = await _attributes(page, customer_id)
-    values = sent or {f"attribute.{name}": value for name, value in stored.items()}
+    values = sent or {**filled, **{f"attribute.{name}": value for name, value in stored.items()}}
     inputs = declared.fields(policy["declaredInputs"], "input", values, faults)
     attributes = declared.fields(policy["attributes"], "attribute", values, faults)
     shown = {"inputs": inputs, "attributes": attributes, "fault": faults.get("", FAULTY if faults else "")}

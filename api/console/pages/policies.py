@@ -143,7 +143,9 @@ async def start_backtest(page: SignedIn, slug: str) -> Response:
         except Refused as refusal:
             if refusal.is_about_access:
                 raise
-            faults = {"": refusal.detail, **declared.faults_of(refusal, "inputs")}
+            faults = declared.faults_of(refusal, "inputs")
+            if not faults or len(faults) < len(refusal.faults):
+                faults[""] = refusal.detail
     return await _backtests_page(page, slug, "1", dict(form), faults)
 
 

@@ -64,8 +64,8 @@ def evaluate_decision_policy(
 ) -> Response:
     """Decide on a customer by a policy, from its current transactions and attributes and the declared inputs.
 
-    With `attributeOverrides`, or by any version but the published one, the evaluation is a what-if: it decides nothing.
-    Every evaluation is recorded with everything that it read.
+    With `whatIf` or `attributeOverrides`, or by any version but the published one, the evaluation is a what-if: it
+    decides nothing. Every evaluation is recorded with everything that it read.
     """
     snapshot = _read_snapshot(caller, customer_id, slug, sent.version)
     real = deciding.prepare(caller, snapshot, sent)

@@ -12,6 +12,7 @@ from api.core.schemas.rules import (
     Rule,
     choice_parameter,
     flag_parameter,
+    flag_rule,
     masked_text,
     moment_parameter,
     number,
@@ -54,6 +55,9 @@ class SentEvaluation(Received):
         None,
         description="Attribute values for a what-if (null: not set). Stored attributes do not change.",
     )
+    what_if: Annotated[
+        bool, flag_rule("whatIf", "DecisionPolicy.InvalidWhatIf", "true: a what-if, also without overrides.")
+    ] = False
     version: Annotated[
         int | None,
         Rule(
@@ -267,7 +271,9 @@ class EvaluationView(View):
     policy_version: int = Field(description="Version of the policy that decided.")
     data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
     pending_jobs: list[UUID] = Field(description="Unfinished jobs that may change these transactions.")
-    what_if: bool = Field(description="True with overrides or by a version that is not published: no decision.")
+    what_if: bool = Field(
+        description="True if requested, with overrides, or by a version that is not published: no decision."
+    )
 
 
 class ChangeView(View):

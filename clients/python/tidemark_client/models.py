@@ -2146,6 +2146,7 @@ class SentDecline(TypedDict):
 class SentEvaluation(TypedDict):
     inputs: NotRequired[dict[str, Any] | None]
     attributeOverrides: NotRequired[dict[str, Any] | None]
+    whatIf: NotRequired[bool]
     version: NotRequired[int | None]
 
 
@@ -2251,6 +2252,7 @@ class SentRuleset(TypedDict):
 class SentSensitivity(TypedDict):
     inputs: NotRequired[dict[str, Any] | None]
     attributeOverrides: NotRequired[dict[str, Any] | None]
+    whatIf: NotRequired[bool]
     version: NotRequired[int | None]
     grid: NotRequired[SentGrid | None]
 

@@ -94,6 +94,20 @@ def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -
     assert "Letter" not in undecided
 
 
+def test_a_try_without_changes_decides_nothing_either_and_its_inputs_can_be_decided(place: Place) -> None:
+    place.decide()
+    before = place.client.get(f"/v1/customer/{place.customer_id}/summary").json()["data"]["lastDecision"]
+    tried = place.decide(action="what-if", **{"shown.attribute.score": "684"})
+    analyst = place.people[Role.ANALYST]
+    shown = analyst.get(tried).text
+    assert "What-if:" in shown
+    assert place.client.get(f"/v1/customer/{place.customer_id}/summary").json()["data"]["lastDecision"] == before
+    again = re.findall(f'"({place.form}[?]again=[^"]+)"', shown)
+    form = parse_html(analyst.get(again[0]).text)
+    fields = {each.attributes.get("name"): each.attributes.get("value") for each in form.all("input")}
+    assert (fields["input.amount"], fields["input.purpose"], fields["attribute.score"]) == ("50000", "stock", "684")
+
+
 def test_only_what_somebody_changed_on_the_page_is_stored(place: Place) -> None:
     """What is stored while the page is open, or what it did not show, must not be replaced by deciding."""
     place.decide()

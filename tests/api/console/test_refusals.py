@@ -20,6 +20,8 @@ from api.console.refusals import reword
         ("scopes must be a non-empty list of distinct scopes.", "Choose at least one thing that the key allows."),
         ("bas_lodged_to must be a number, or a text that contains one, below 10^15.",
          "BAS lodged to must be a number of at most 15 digits."),
+        ("webhookUrl must use a port that webhooks may be sent to.",
+         "Address must use a port that webhooks may be sent to."),
         ("amount has more than two decimals.", "Amount has more than two decimals."),
         ("The input requestedAmount is missing.", "Requested amount is missing."),
         ("An ABN has exactly 11 digits.", "An ABN has exactly 11 digits."),

@@ -61,6 +61,19 @@ def test_first_page_loads_reports_in_a_thread(
     assert loads.empty()
 
 
+def test_a_form_of_an_ended_session_leads_back_to_its_page(base_url: str) -> None:
+    visitor = Visitor(base_url)
+    for page, back in (
+        (f"{base_url}/customers/new?a=b", "/customers/new%3Fa%3Db"),
+        ("https://evil.example/customers", "/"),
+        (None, "/"),
+    ):
+        answer = visitor.send("/customers", {"abn": "51824753556"}, headers={"referer": page} if page else {})
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?next={back}&unsent=yes")
+    assert "nothing was stored or changed" in visitor.get("/sign-in?unsent=yes").text
+    assert "nothing was stored" not in visitor.get("/sign-in").text
+
+
 def test_right_password_starts_a_session(base_url: str, user: User) -> None:
     visitor = Visitor(base_url)
     assert visitor.get("/account?page=2", follows=False).headers["location"] == ("/sign-in?next=/account%3Fpage%3D2")

@@ -219,6 +219,17 @@ def test_overrides_are_a_what_if_and_change_nothing_stored(store: Store, client:
     assert evaluate_successfully(client, customer_id, inputs=INPUTS)["verdict"]["outcome"] == "proceed"
 
 
+def test_a_what_if_can_be_requested_without_overrides(store: Store, client: Client) -> None:
+    save_policy(store, client)
+    customer_id = with_score(client, 684)
+    found = evaluate_successfully(client, customer_id, inputs=INPUTS, whatIf=True)
+    assert (found["verdict"]["outcome"], found["whatIf"]) == ("proceed", True)
+    assert client.get(f"/v1/customer/{customer_id}/summary").json()["data"]["lastDecision"] is None
+    assert evaluate_successfully(client, customer_id, inputs=INPUTS, whatIf=False)["whatIf"] is False
+    refused = evaluate(client, customer_id, inputs=INPUTS, whatIf="yes").json()
+    assert [each["code"] for each in refused["errors"]] == ["DecisionPolicy.InvalidWhatIf"]
+
+
 def test_override_applies_to_an_unset_attribute_and_null_removes_one(store: Store, client: Client) -> None:
     save_policy(store, client)
     assert (

@@ -21,10 +21,10 @@ IS_IN_VIEW = """each => {
     const box = each.getBoundingClientRect();
     return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2)?.closest("th, td") === each;
 }"""
-MAX_WORD = 20  # characters; a longer one may be broken
+MAX_WORD = 12  # characters; a longer one may be broken, such as the name of a model
 BROKEN_WORDS = """longest => {
     const found = [];
-    for (const cell of document.querySelectorAll("th, td")) {
+    for (const cell of document.querySelectorAll("th, td:not(.address)")) {
         const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
         while (texts.nextNode()) {
             for (const word of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {

@@ -799,9 +799,8 @@ def evaluate_decision_policy(
 ) -> Request[models.EvaluationView]:
     """Decide on a customer by a policy, from its current transactions and attributes and the declared inputs.
 
-    With `whatIf` or `attributeOverrides`, or by any version but the published one, the evaluation is a what-if: it decides
-    nothing.
-    Every evaluation is recorded with everything that it read.
+    With `whatIf` or `attributeOverrides`, or by any version but the published one, the evaluation is a what-if: it
+    decides nothing. Every evaluation is recorded with everything that it read.
     """
     return Request(
         "POST",

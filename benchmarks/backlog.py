@@ -65,7 +65,7 @@ def _submit_history(store: Store, home: Home) -> None:
     now = datetime.now(UTC)
     for _ in range(CUSTOMERS):
         with store.db.writing() as w:
-            customer = customers.create(w, home.client_id, new_customer(), now).customer
+            customer = customers.create(w, home.client_id, new_customer(), "benchmark", now).customer
         fields = dict.fromkeys(("account_name", "bank_name", "account_type", "credit_limit"))
         account, _ = identify(
             customer.customer_id, bsb="062000", account_number="10000000", digest=store.vault.digest, **fields
@@ -78,7 +78,7 @@ def _submit_history(store: Store, home: Home) -> None:
             for (job_id, part), file in zip(named, files, strict=True):
                 jobs.submit_enrichment(
                     w, customer, account, appended=True, landing=file, job_id=job_id, rows=part.height, warnings=[],
-                    now=now,
+                    who="benchmark", now=now,
                 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def fill(store: Store, client_id: UUID, count: int, rows_each: int) -> list[UUID
 def _create(store: Store, client_id: UUID, count: int) -> dict[int, UUID]:
     now = datetime.now(UTC)
     with store.db.writing() as w:
-        made = [customers.create(w, client_id, new_customer(), now).customer for _ in range(count)]
+        made = [customers.create(w, client_id, new_customer(), "benchmark", now).customer for _ in range(count)]
     return {customer.number: customer.customer_id for customer in made}
 
 

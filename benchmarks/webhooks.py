@@ -322,7 +322,9 @@ def _subscribe(store: Store, urls: Sequence[str], clients: int) -> list[Client]:
         now = datetime.now(UTC)
         with store.db.writing() as w:
             client_id = keys.create_client(w, "benchmark", decision_policies=False, now=now).client_id
-            made.append(Client(client_id, customers.create(w, client_id, new_customer(), now).customer.number))
+            made.append(
+                Client(client_id, customers.create(w, client_id, new_customer(), "benchmark", now).customer.number)
+            )
             for url in urls:
                 subscriptions.create(w, client_id, EventType.JOB_COMPLETED, url, [], store.vault, now)
     return made

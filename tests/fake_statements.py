@@ -119,7 +119,7 @@ def submit_files(store: Store, customer: Customer, *names: str, password: str | 
         sha256 = hashlib.sha256(content).digest()
         files.append(NewFile(file_id, f"{name}.pdf", sha256, len(content), stored, read_key_id(sealed), secret or None))
     with store.db.writing() as w:
-        return statements.submit(w, store.lake, customer, uuid4(), files, now)
+        return statements.submit(w, store.lake, customer, uuid4(), files, "test", now)
 
 
 def extract(store: Store, read: Reader) -> bool:

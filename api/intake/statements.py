@@ -15,6 +15,7 @@ import isolation
 from api.http.dependencies import Caller
 from api.http.responses import respond_accepted_job
 from api.http.uploads import Files, SentFile
+from api.intake.submissions import audit_submission
 from pipelines.intake.pdf.page.result import Box, Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest, NotFound
@@ -44,7 +45,8 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
     _require_a_pdf(files.sent)
     stored = [store_file(caller, each) for each in files.sent]
     with caller.writing() as w:
-        job = statements.submit(w, caller.store.lake, customer, uuid4(), stored, caller.now)
+        job = statements.submit(w, caller.store.lake, customer, uuid4(), stored, caller.who, caller.now)
+        audit_submission(caller, w, customer, job)
         return caller.store_response(w, respond_accepted_job(job))
 
 

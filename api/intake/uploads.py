@@ -20,6 +20,7 @@ from api.http.uploads import Files, SentFile
 from api.intake import statements as pdfs
 from api.intake.export_accounts import IdentifiedStatement, find_accounts
 from api.intake.schemas.uploads import SubmittedFileView, UploadedFileView, UploadView
+from api.intake.submissions import audit_submission
 from isolation import Export
 from pipelines.intake import rows
 from pipelines.intake.exports import Statement, as_submission, require_submissions, statements_of
@@ -81,14 +82,25 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
         accepted_jobs = {file.number: list[Job]() for file in read}
         if stored:
             sent_on = {number: file for number, file in stored.items() if file is not None}
-            job = statements.submit(w, caller.store.lake, customer, uuid4(), list(sent_on.values()), caller.now)
+            job = statements.submit(
+                w, caller.store.lake, customer, uuid4(), list(sent_on.values()), caller.who, caller.now
+            )
+            audit_submission(caller, w, customer, job)
             for number in sent_on:
                 accepted_jobs[number].append(job)
         for submission in _with_warnings(read, landed, names_refused=not stored):
             identified = (submission.found.account, submission.found.oddities)
             job = submissions.accept(
-                w, caller.store, customer, identified, submission.landing, appended=False, now=caller.now
+                w,
+                caller.store,
+                customer,
+                identified,
+                submission.landing,
+                appended=False,
+                who=caller.who,
+                now=caller.now,
             )
+            audit_submission(caller, w, customer, job)
             accepted_jobs[submission.file.number].append(job)
         response = _view(read, accepted_jobs)
         return caller.store_response(w, respond_accepted(response, f"/v1/jobs/{response.jobs[0].job_id}/status"))

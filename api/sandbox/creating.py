@@ -58,7 +58,7 @@ def create(
     business, profile = made.business, made.drawn.profile
     valid = check_digits.is_valid(business.abn)
     new = NewCustomer(business.abn, valid, business.name, reference, business.state)
-    creation = customers.create(w, client_id, new, now)
+    creation = customers.create(w, client_id, new, who, now)
     if not creation.created:
         raise Conflict("Sandbox.CustomerExists", "A customer with this ABN and reference exists.")
     customer = creation.customer
@@ -68,4 +68,4 @@ def create(
     attributes.put(w, customer, stated, who, now)
     related_parties.put(w, customer, [Party(name, None, None, ROLE) for name in business.related], who, now)
     sandbox_customers.add(w, replace(made.drawn, customer_number=customer.number))
-    return customer, list(sandbox_customers.accept(w, store, customer, made.landed, now))
+    return customer, list(sandbox_customers.accept(w, store, customer, made.landed, who, now))

@@ -48,4 +48,4 @@ def _send(store: Store, made: SandboxCustomer, customer: Customer, through: date
     with store.db.writing() as w:
         if not sandbox_customers.advance(w, made, through):
             return 0
-        return len(list(sandbox_customers.accept(w, store, customer, landed, now)))
+        return len(list(sandbox_customers.accept(w, store, customer, landed, None, now)))

@@ -219,6 +219,7 @@ customers = Table(
     Column("reference", Text),
     Column("state", Text),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40)),  # as in the audit trail; null: not recorded, by an earlier version
     Column("data_version", BigInteger, nullable=False, server_default="0"),  # 0: no enriched transactions yet
     Column("location_version", BigInteger, nullable=False, server_default="0"),
     Column("enriched_rows", BigInteger, nullable=False, server_default="0"),  # current rows in the value
@@ -430,6 +431,7 @@ jobs = Table(
     Column("warnings", JSON, nullable=False),
     Column("error", JSON),  # {code, message}
     Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40)),  # as in the audit trail; null: the service, or a portfolio job
     Column("landed_at", UtcDateTime),  # an extraction's rows count as received from here on, with a new received_seq
     Column("started_at", UtcDateTime),
     Column("stage_started_at", UtcDateTime),  # the second stage

@@ -28,6 +28,7 @@ class Customer:
     reference: str | None
     state: str | None
     created_at: datetime
+    created_by: str | None  # as in the audit trail; null: not recorded
     data_version: int  # of the enriched transactions' content; 0 before the first
     location_version: int  # counts how often that content moved to another file
     enriched_rows: int  # current rows: what the API lists
@@ -56,18 +57,18 @@ class Creation:
     others: tuple[UUID, ...]
 
 
-def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Creation:
+def create(w: Writing, client_id: UUID, new: NewCustomer, who: str, now: datetime) -> Creation:
     """Create a customer, or return the existing one with this ABN and reference."""
     if (existing := _with_reference(w, client_id, new)) is not None:
         return Creation(existing, created=False, others=())
     others = _with_abn(w, client_id, new.abn)
     customer_id = uuid4()
-    row = {"customer_id": customer_id, "client_id": client_id, "created_at": now, **vars(new)}
+    row = {"customer_id": customer_id, "client_id": client_id, "created_at": now, "created_by": who, **vars(new)}
     try:
         with w.begin_nested():
             w.execute(insert(customers).values(row))
     except IntegrityError:  # another process was first with the same reference
-        return create(w, client_id, new, now)
+        return create(w, client_id, new, who, now)
     customer = get(w, client_id, customer_id)
     summaries.add(w, [customer.number])
     return Creation(customer, created=True, others=others)

@@ -178,14 +178,16 @@ def password_context(file_id: UUID) -> bytes:
     return b"statement password:" + file_id.bytes
 
 
-def submit(w: Writing, lake: Lake, customer: Customer, job_id: UUID, files: Sequence[NewFile], now: datetime) -> Job:
+def submit(
+    w: Writing, lake: Lake, customer: Customer, job_id: UUID, files: Sequence[NewFile], who: str, now: datetime
+) -> Job:
     """Accept files whose sealed originals are already durable in the lake.
 
     Raises:
         Unavailable: one of them was removed as an orphan.
     """
     refused = sum(file.refusal is not None for file in files)
-    job = jobs.submit_extraction(w, customer, job_id, refused, now)
+    job = jobs.submit_extraction(w, customer, job_id, refused, who, now)
     rows = [_file_row(customer, job_id, position, file, now) for position, file in enumerate(files, start=1)]
     w.execute(insert(statement_files), rows)
     for file in files:

@@ -51,9 +51,14 @@ def accept(
     landing: Landing,
     *,
     appended: bool,
+    who: str | None,
     now: datetime,
 ) -> Job:
-    """Accept the stored rows as a submission for an account, with warnings about the account's details."""
+    """Accept the stored rows as a submission for an account, with warnings about the account's details.
+
+    Args:
+        who: sends them, as in the audit trail; None for the service.
+    """
     account, oddities = identified
     job = jobs.submit_enrichment(
         w,
@@ -64,6 +69,7 @@ def accept(
         job_id=landing.job_id,
         rows=landing.row_count,
         warnings=[*map(asdict, oddities), *landing.warnings],
+        who=who,
         now=now,
     )
     store.lake.require(w, landing.file.path)

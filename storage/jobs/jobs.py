@@ -63,6 +63,7 @@ class Job:
     warnings: Sequence[Mapping[str, str]]
     error: Mapping[str, str] | None
     created_at: datetime
+    created_by: str | None  # as in the audit trail; null: the service, or a portfolio job
     landed_at: datetime | None
     started_at: datetime | None
     stage_started_at: datetime | None
@@ -113,10 +114,11 @@ def submit_enrichment(
     job_id: UUID,
     rows: int,
     warnings: Sequence[Mapping[str, str]],
+    who: str | None,
     now: datetime,
 ) -> Job:
     """Accept a submission whose rows are already durable in the landing file."""
-    row = _new_row(customer, Flow.ENRICHMENT, job_id, now) | {
+    row = _new_row(customer, Flow.ENRICHMENT, job_id, who, now) | {
         "submission": _submission(account, appended),
         "landing_path": landing.path,
         "landing_sha256": landing.sha256,
@@ -128,13 +130,14 @@ def submit_enrichment(
     return get(w, customer.client_id, job_id)
 
 
-def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, now: datetime) -> Job:
+def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, who: str, now: datetime) -> Job:
     """Accept a submission of PDF files, which `storage.intake.statements` adds in the same transaction.
 
     When the files have been read and their rows stored, the job moves to the end of the order of receipt, because
     submissions received after it may have been enriched meanwhile.
     """
-    row = _new_row(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
+    own = {"stage": Stage.EXTRACTION, "refused_files": refused_files}
+    row = _new_row(customer, Flow.EXTRACTION, job_id, who, now) | own
     w.execute(insert(jobs).values(row))
     return get(w, customer.client_id, job_id)
 
@@ -151,7 +154,7 @@ def draw_received_seq(w: Writing) -> int:
     return newest + 1
 
 
-def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
+def request_refresh(w: Writing, customer: Customer, who: str, now: datetime) -> Job:
     """Accept a refresh of all three reports.
 
     Raises:
@@ -160,7 +163,7 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
     """
     if customer.enriched_rows == 0:
         raise Unprocessable("Report.NoEnrichedTransactions", "The customer has no enriched transactions.")
-    row = _new_row(customer, Flow.REPORT_REFRESH, uuid4(), now)
+    row = _new_row(customer, Flow.REPORT_REFRESH, uuid4(), who, now)
     try:
         w.execute(insert(jobs).values(row))
     except IntegrityError as error:
@@ -168,7 +171,7 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
     return get(w, customer.client_id, row["job_id"])
 
 
-def request_retraction(w: Writing, customer: Customer, submission: Job, now: datetime) -> Job:
+def request_retraction(w: Writing, customer: Customer, submission: Job, who: str, now: datetime) -> Job:
     """Accept the retraction of a submission, or return the one accepted before.
 
     Raises:
@@ -181,7 +184,7 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
         raise Conflict("Submission.Unfinished", "The submission has not ended yet.")
     if submission.status is JobStatus.FAILED:
         raise Conflict("Submission.Failed", "The submission failed: it added no rows.")
-    row = _new_row(customer, Flow.RETRACTION, uuid4(), now) | {"retracts": submission.job_id}
+    row = _new_row(customer, Flow.RETRACTION, uuid4(), who, now) | {"retracts": submission.job_id}
     lock_receipt(w, customer.number)
     try:
         with w.begin_nested():
@@ -199,7 +202,7 @@ def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datet
     Call this in the transaction that changes corrections, related parties or the model in use, so that neither happens
     without the other.
     """
-    row = _new_row(customer, flow, uuid4(), now)
+    row = _queued_row(customer.client_id, customer.number, flow, uuid4(), now)
     w.execute(insert(jobs).values(row))
     return get(w, customer.client_id, row["job_id"])
 
@@ -480,8 +483,9 @@ def job_outcome(ending: Ending) -> JobOutcome:
     )
 
 
-def _new_row(customer: Customer, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
-    return _queued_row(customer.client_id, customer.number, flow, job_id, now)
+def _new_row(customer: Customer, flow: Flow, job_id: UUID, who: str | None, now: datetime) -> dict[str, Any]:
+    """Return the row of a job that somebody requested."""
+    return _queued_row(customer.client_id, customer.number, flow, job_id, now) | {"created_by": who}
 
 
 def _queued_row(client_id: UUID, customer_number: int, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
         return
     row = {"customer_number": customer.number, "kind": kind, "key": key, "reason": reason}
     w.execute(insert(resolutions).values(**row, made_at=now, made_by=who))
-    request_refresh(w, customer, now)
+    request_refresh(w, customer, who, now)
 
 
 def _is_reported(r: Reading, customer: Customer, kind: str, key: str) -> bool:

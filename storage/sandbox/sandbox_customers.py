@@ -76,7 +76,9 @@ def land(store: Store, bodies: Iterable[Mapping[str, Any]], now: datetime) -> Se
     ]
 
 
-def accept(w: Writing, store: Store, customer: Customer, landed: Iterable[LandedBody], now: datetime) -> Iterator[Job]:
+def accept(
+    w: Writing, store: Store, customer: Customer, landed: Iterable[LandedBody], who: str | None, now: datetime
+) -> Iterator[Job]:
     """Accept stored bodies as submissions of the customer, and yield their jobs."""
     for body in landed:
         limit = body.account.get("creditLimit")
@@ -90,4 +92,4 @@ def accept(w: Writing, store: Store, customer: Customer, landed: Iterable[Landed
             credit_limit=None if limit is None else Decimal(limit),
             digest=store.vault.digest,
         )
-        yield submissions.accept(w, store, customer, identified, body.landing, appended=False, now=now)
+        yield submissions.accept(w, store, customer, identified, body.landing, appended=False, who=who, now=now)

@@ -201,8 +201,14 @@ _SOURCES = (
     ),
     _source(EntryKind.STATEMENT_READ, statements, "extracted_at", *_STATEMENT, tie="statement_id"),
     _where(
-        _source(EntryKind.JOB_RECEIVED, jobs, "created_at", "job_id", "flow", tie="received_seq"),
+        _source(EntryKind.JOB_RECEIVED, jobs, "created_at", "job_id", "flow", who="created_by", tie="received_seq"),
         jobs.c.flow.in_(RECEIVED),
     ),
-    _Source(EntryKind.CREATED, select(_NOBODY), customers.c.number, customers.c.created_at, customers.c.number),
+    _Source(
+        EntryKind.CREATED,
+        select(customers.c.created_by.label("who")),
+        customers.c.number,
+        customers.c.created_at,
+        customers.c.number,
+    ),
 )

@@ -53,17 +53,24 @@ def test_actions_of_a_caller_are_in_the_audit_trail(store: Store, client: Client
     client.post(f"{hook}/customers", {"customerIds": [customer]}, headers=NAMED)
     client.delete(f"{hook}/customers", {"customerIds": [customer]}, headers=NAMED)
     client.delete(hook, headers=NAMED)
+    refresh = client.post(f"/v1/customer/{customer}/reports/refresh", headers=NAMED).json()["data"]["jobId"]
     newest_first = entries(store, client.client_id)
     subscription, ruleset = ({name: ids[name]} for name in ("subscriptionId", "rulesetId"))
     with store.db.reading() as r:
         policy = {"policyId": str(policies.get(r, client.client_id, ids["slug"]).policy_id)}
+    submissions = [entry.resource for entry in reversed(newest_first) if entry.action == "Submission.Accepted"]
+    assert submissions[0] == {"customerId": customer, "jobId": ids["jobId"]}
     assert [(entry.action, entry.resource) for entry in reversed(newest_first)] == [
+        ("Customer.Created", {"customerId": customer}),
         ("Subscription.Created", subscription),
+        ("Submission.Accepted", submissions[0]),
         ("Correction.Made", {name: ids[name] for name in ("customerId", "correctionId")}),
+        ("Submission.Accepted", submissions[1]),
         ("Policy.Saved", policy | {"version": "1"}),
         ("Policy.Published", policy | {"version": "1"}),
         ("Policy.Saved", policy | {"version": "2"}),
         ("Policy.BacktestRequested", policy | {"jobId": ids["backtestId"]}),
+        ("Policy.Evaluated", {name: ids[name] for name in ("customerId", "evaluationId")}),
         ("Approval.Requested", {name: ids[name] for name in ("approvalId", "evaluationId", "customerId")}),
         ("Ruleset.Created", ruleset),
         ("Ruleset.SimulationRequested", ruleset | {"jobId": ids["simulationId"]}),
@@ -74,6 +81,7 @@ def test_actions_of_a_caller_are_in_the_audit_trail(store: Store, client: Client
         ("Subscription.CustomersAdded", subscription | {"customerIds": [customer]}),
         ("Subscription.CustomersRemoved", subscription | {"customerIds": [customer]}),
         ("Subscription.Deleted", subscription),
+        ("Reports.RefreshRequested", {"customerId": customer, "jobId": refresh}),
     ]
     with store.db.reading() as r:
         key = keys.find_keys(r, client.client_id)[0]  # the first, which makes the requests

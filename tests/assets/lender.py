@@ -67,16 +67,17 @@ class Lender:
                 job_id=job_id,
                 rows=rows.height,
                 warnings=[],
+                who="test",
                 now=datetime.now(UTC),
             )
 
     def retract(self, submission: Job) -> Job:
         with self.store.db.writing() as w:
-            return jobs.request_retraction(w, self.customer, self.now(submission), datetime.now(UTC))
+            return jobs.request_retraction(w, self.customer, self.now(submission), "test", datetime.now(UTC))
 
     def ask_for_reports(self) -> Job:
         with self.store.db.writing() as w:
-            return jobs.request_refresh(w, self.customer, datetime.now(UTC))
+            return jobs.request_refresh(w, self.customer, "test", datetime.now(UTC))
 
     def end_all(self) -> None:
         """Run one batch with all jobs that wait for enrichment."""

@@ -22,7 +22,7 @@ def a_client(store: Store, now: datetime) -> UUID:
 
 def a_customer(store: Store, client_id: UUID, now: datetime, abn: str = ABN) -> Customer:
     with store.db.writing() as w:
-        return customers.create(w, client_id, NewCustomer(abn, abn_checksum_valid=True), now).customer
+        return customers.create(w, client_id, NewCustomer(abn, abn_checksum_valid=True), "test", now).customer
 
 
 def a_submission(store: Store, customer: Customer, now: datetime, rows: int = 1) -> Job:
@@ -46,5 +46,14 @@ def submit(w: Writing, store: Store, customer: Customer, now: datetime, rows: in
     )
     landing = store.lake.put(f"landing/{job_id}.parquet", b"rows")
     return jobs.submit_enrichment(
-        w, customer, account, appended=False, landing=landing, job_id=job_id, rows=rows, warnings=[], now=now
+        w,
+        customer,
+        account,
+        appended=False,
+        landing=landing,
+        job_id=job_id,
+        rows=rows,
+        warnings=[],
+        who="test",
+        now=now,
     )

@@ -203,7 +203,7 @@ async def _decision_page(
         ],
         is_real=is_real,
         pending=pending,
-        names=await page.names(people),
+        names=await page.names([found["who"], *people]),
         here=here,
         **work,
         has_letter=is_real and outcome != INDETERMINATE,

@@ -183,6 +183,7 @@ async def _policy_page(page: Page, slug: str, version: str, refusal: Refused | N
     coverage = await page.get("decision-policies", slug, "coverage", version=shown["version"]) if may_backtest else None
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     values = {"published": published, "changes": changes, "versions": versions, "coverage": coverage, "fault": fault}
+    values["names"] = await page.names(each["publishedBy"] for each in versions)
     return page.show("policy.html", status, policy=shown, rules=_rules_of(shown), text=_text_of(shown), **values)
 
 

@@ -95,7 +95,8 @@ async def correct_transaction(page: SignedIn, customer_id: str, transaction_id: 
 async def list_corrections(page: SignedIn, customer_id: str, number: PageOfList = "1") -> Response:
     customer = await page.get("customer", customer_id)
     found = await page.get("customer", customer_id, "transactions", "corrections", page=number, count=LISTED)
-    return page.show("corrections.html", customer=customer, found=found)
+    names = await page.names(each["madeBy"] for each in found["corrections"])
+    return page.show("corrections.html", customer=customer, found=found, names=names)
 
 
 @router.post("/corrections/{correction_id}/undo")

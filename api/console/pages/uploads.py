@@ -89,6 +89,7 @@ async def show_job(page: SignedIn, customer_id: str, job_id: str) -> Response:
         "job.html",
         customer=customer,
         job=job,
+        names=await page.names([job["createdBy"]]),
         is_running=job["status"] in RUNNING,
         files=[file | {"remedy": _remedy_of_file(file)} for file in files["files"]],
         statements=statements["statements"],

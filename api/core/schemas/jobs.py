@@ -79,6 +79,10 @@ class JobView(View):
     warnings: Sequence[NoteView] = Field(description="Such as odd account details, masked numbers and refused files.")
     error: NoteView | None = Field(description="Why the job failed; null unless it did.")
     date_created: datetime = Field(validation_alias="created_at", description="When the request was accepted.")
+    created_by: str | None = Field(
+        description="Id of the user or the key that requested it; null if the service did, if it is not recorded, and "
+        "for backtests and simulations."
+    )
     date_started: datetime | None = Field(validation_alias="started_at", description="Null until the job starts.")
     date_completed: datetime | None = Field(validation_alias="completed_at", description="Null until the job ends.")
     stage: Stage | None = Field(exclude=True)

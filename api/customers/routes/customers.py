@@ -49,7 +49,9 @@ MAX_NAMED = customers.MAX_OTHERS - 1  # one more is read, only to learn whether 
 def create_customer(caller: Submitter, sent: NewCustomer) -> Response:
     """Create a customer, or find the existing one with this ABN and reference."""
     with caller.writing() as w:
-        creation = customers.create(w, caller.client_id, sent.record(), caller.now)
+        creation = customers.create(w, caller.client_id, sent.record(), caller.who, caller.now)
+        if creation.created:
+            caller.audit(w, "Customer.Created", customerId=creation.customer.customer_id)
         return caller.store_response(w, _creation_response(creation))
 
 

@@ -75,6 +75,8 @@ def evaluate_decision_policy(
     with caller.writing() as w:
         for each in (new, *shadows):
             evaluations.save(w, each)
+        evaluation_id = real.case.evaluation_id
+        caller.audit(w, "Policy.Evaluated", customerId=snapshot.customer.customer_id, evaluationId=evaluation_id)
         return caller.store_response(w, respond(decision.answer, real.message))
 
 

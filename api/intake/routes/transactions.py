@@ -66,7 +66,7 @@ def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
         submission = caller.job_of(w, customer, as_uuid(job_id))
-        retraction = jobs.request_retraction(w, customer, submission, caller.now)
+        retraction = jobs.request_retraction(w, customer, submission, caller.who, caller.now)
         caller.audit(w, "Submission.Retracted", customerId=customer.customer_id, jobId=submission.job_id)
     return respond_accepted_job(retraction)
 

@@ -49,7 +49,9 @@ def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
     """Compute all three reports from the customer's enriched transactions; poll the job in the response."""
     unknown.forget()
     with caller.writing() as w:
-        job = jobs.request_refresh(w, caller.customer(w, customer_id), caller.now)
+        customer = caller.customer(w, customer_id)
+        job = jobs.request_refresh(w, customer, caller.who, caller.now)
+        caller.audit(w, "Reports.RefreshRequested", customerId=customer.customer_id, jobId=job.job_id)
         return caller.store_response(w, respond_accepted_job(job))
 
 

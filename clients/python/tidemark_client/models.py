@@ -1067,6 +1067,7 @@ class JobStatusView(TypedDict):
     warnings: list[NoteView]
     error: NoteView | None
     dateCreated: str
+    createdBy: str | None
     dateStarted: str | None
     dateCompleted: str | None
     errors: list[RefusedRowView]
@@ -1090,6 +1091,7 @@ class JobView(TypedDict):
     warnings: list[NoteView]
     error: NoteView | None
     dateCreated: str
+    createdBy: str | None
     dateStarted: str | None
     dateCompleted: str | None
     jobType: Flow

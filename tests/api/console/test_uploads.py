@@ -66,6 +66,7 @@ def test_one_file_leads_to_its_job(store: Store, analyst: Visitor, customer_id: 
     assert (answer.status_code, answer.headers["location"]) == (303, f"/customers/{customer_id}/uploads/{job.job_id}")
     waiting = analyst.get(answer.headers["location"]).text
     assert "Waiting" in waiting
+    assert "from <bdi>Ada, analyst</bdi>" in waiting
     assert 'hx-trigger="every 1s"' in waiting
     end_extractions(store)
     end_submissions(store)

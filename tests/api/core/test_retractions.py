@@ -39,7 +39,7 @@ def test_a_retraction_is_a_job_to_poll(store: Store, client: Client, customer_id
     assert (job["flow"], job["jobType"], job["withdraws"]) == ("Withdrawal", "Withdrawal", submission)
     assert [stage["stage"] for stage in job["stages"]] == ["withdrawal"]
     with store.db.reading() as r:
-        [entry] = audit.find(r, client.client_id)
+        entry = audit.find(r, client.client_id)[0]
     assert (entry.action, entry.resource) == (
         "Submission.Retracted",
         {"customerId": customer_id, "jobId": submission},

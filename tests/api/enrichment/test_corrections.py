@@ -67,7 +67,7 @@ def test_a_correction_is_a_job_to_poll(store: Store, client: Client, customer_id
     assert (job["flow"], job["jobType"], job["withdraws"]) == ("Correction", "Correction", None)
     assert [stage["stage"] for stage in job["stages"]] == ["correction"]
     with store.db.reading() as r:
-        [entry] = audit.find(r, client.client_id)
+        entry = audit.find(r, client.client_id)[0]
     named_ids = {"customerId": customer_id, "correctionId": made["correctionId"]}
     assert (entry.action, entry.resource) == ("Correction.Made", named_ids)
     end_submissions(store, ())

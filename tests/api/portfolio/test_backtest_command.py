@@ -48,7 +48,7 @@ def client(store: Store) -> UUID:
             policies.save_draft(w, client_id, Policy.model_validate({"slug": "line", **document}), [], "test", now)
         policies.publish(w, policies.get(w, client_id, "line"), 1, "test", now)
         for abn, score in (("51824753556", 400), ("53004085616", 600)):
-            customer = customers.create(w, client_id, NewCustomer(abn, abn_checksum_valid=True), now).customer
+            customer = customers.create(w, client_id, NewCustomer(abn, abn_checksum_valid=True), "test", now).customer
             attributes.put(w, customer, {"score": NewAttribute(Decimal(score))}, "test", now)
     return client_id
 

@@ -92,7 +92,7 @@ def a_lender(store: Store, now: datetime) -> Lender:
     sha256 = hashlib.sha256(PDF).digest()
     new = NewFile(file_id, "march.pdf", sha256, len(PDF), stored, read_key_id(sealed), password)
     with store.db.writing() as w:
-        statements.submit(w, store.lake, customer, uuid4(), [new], now)
+        statements.submit(w, store.lake, customer, uuid4(), [new], "test", now)
     return Lender(store, client_id, made.subscription_id, decode_secret(secret), file_id)
 
 

@@ -15,7 +15,7 @@ from tests.storage.examples import ABN, a_client, a_customer
 
 def create(store: Store, now: datetime, client: UUID, reference: str | None) -> Creation:
     with store.db.writing() as w:
-        return customers.create(w, client, NewCustomer(ABN, True, reference=reference), now)
+        return customers.create(w, client, NewCustomer(ABN, True, reference=reference), "test", now)
 
 
 def test_the_same_reference_returns_the_same_customer(store: Store, now: datetime) -> None:
@@ -57,9 +57,9 @@ def test_customers_are_listed_in_pages(store: Store, now: datetime) -> None:
 def test_names_are_those_of_the_clients_own_customers(store: Store, now: datetime) -> None:
     mine, theirs = a_client(store, now), a_client(store, now)
     with store.db.writing() as w:
-        named = customers.create(w, mine, NewCustomer(ABN, True, name="Cafe"), now).customer.customer_id
-        nameless = customers.create(w, mine, NewCustomer(ABN, True), now).customer.customer_id
-        others = customers.create(w, theirs, NewCustomer(ABN, True, name="Bakery"), now).customer.customer_id
+        named = customers.create(w, mine, NewCustomer(ABN, True, name="Cafe"), "test", now).customer.customer_id
+        nameless = customers.create(w, mine, NewCustomer(ABN, True), "test", now).customer.customer_id
+        others = customers.create(w, theirs, NewCustomer(ABN, True, name="Bakery"), "test", now).customer.customer_id
     with store.db.reading() as r:
         assert customers.find_names(r, mine, [named, nameless, others]) == {named: "Cafe"}
         assert customers.find_names(r, mine, []) == {}

@@ -87,7 +87,7 @@ class Lender:
         reference = self.drawn.choice((None, f"L-{len(self.customers)}"))
         new = NewCustomer(ABN, True, self.drawn.choice(NAMES), reference)
         with self.store.db.writing() as w:
-            self.customers.append(stored_customers.create(w, self.client_id, new, self.now).customer)
+            self.customers.append(stored_customers.create(w, self.client_id, new, "test", self.now).customer)
 
     def enrich(self) -> None:
         commit(self.store, {customer.number: self.drawn.randint(0, 3) for customer in self.some()}, self.now)
@@ -406,7 +406,7 @@ def test_the_index_of_parts_is_searched_once(store: Store, now: datetime) -> Non
     client_id = a_client(store, now)
     with store.db.writing() as w:
         for number in range(200):
-            stored_customers.create(w, client_id, NewCustomer(ABN, True, f"Harbour {number}"), now)
+            stored_customers.create(w, client_id, NewCustomer(ABN, True, f"Harbour {number}"), "test", now)
     wanted = Filter(part="harbour")
     with store.db.reading() as r:
         plans = plans_of(r, lambda r: summary_listing.find_page(r, client_id, wanted, Order(), Page(1, 20)))

@@ -77,7 +77,7 @@ def test_customers_with_a_report_get_a_new_one(store: Store) -> None:
     with store.db.writing() as w:
         client = a_client(w)
         seen, unseen = (
-            customers.create(w, client, NewCustomer(abn, abn_checksum_valid=True, reference=abn), NOW).customer
+            customers.create(w, client, NewCustomer(abn, abn_checksum_valid=True, reference=abn), "test", NOW).customer
             for abn in ("51824753556", "53004085616")
         )
         w.execute(insert(reports).values(customer_number=seen.number, kind="risk", failed=False))
@@ -94,7 +94,7 @@ def test_a_refresh_that_was_live_during_a_change_is_followed_by_another(store: S
     with store.db.writing() as w:
         client = a_client(w)
         new = NewCustomer("51824753556", abn_checksum_valid=True, reference="seen")
-        seen = customers.create(w, client, new, NOW).customer
+        seen = customers.create(w, client, new, "test", NOW).customer
         w.execute(insert(reports).values(customer_number=seen.number, kind="risk", failed=False))
         model = a_model(w, client)
         risk_models.activate(w, model.model_id, client, "operator", NOW)

@@ -63,7 +63,7 @@ def a_retraction(store: Store, customer: Customer, now: datetime) -> Job:
     """Request the retraction of the submission that `enriched` has committed."""
     with store.db.writing() as w:
         (ended,) = jobs.find(w, customer.client_id, status=JobStatus.COMPLETED).items
-        return jobs.request_retraction(w, customer, ended, now)
+        return jobs.request_retraction(w, customer, ended, "test", now)
 
 
 def test_the_pointer_moves_and_the_job_ends_in_one_commit(store: Store, now: datetime) -> None:
@@ -150,20 +150,20 @@ def test_a_result_without_some_customers_has_the_values_of_the_others() -> None:
 def test_a_refresh_needs_enriched_transactions(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     with store.db.writing() as w, pytest.raises(Unprocessable):
-        jobs.request_refresh(w, customer, now)
+        jobs.request_refresh(w, customer, "test", now)
 
 
 def test_the_database_lets_one_live_refresh_per_customer_exist(store: Store, now: datetime) -> None:
     customer = an_enriched_customer(store, now)
     with store.db.writing() as w:
-        jobs.request_refresh(w, customer, now)
+        jobs.request_refresh(w, customer, "test", now)
     with pytest.raises(Conflict), store.db.writing() as w:
-        jobs.request_refresh(w, customer, now)
+        jobs.request_refresh(w, customer, "test", now)
 
 
 def refresh(store: Store, customer: Customer, now: datetime) -> None:
     with store.db.writing() as w:
-        job = jobs.request_refresh(w, customer, now)
+        job = jobs.request_refresh(w, customer, "test", now)
     token = claim(store, now, Queue.REFRESH)
     with store.db.writing() as w:
         new = NewReport(customer.number, customer.data_version, '{"score":1}', now.date())

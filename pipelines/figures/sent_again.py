@@ -14,7 +14,7 @@ from pipelines.figures.negligible import CENTS
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
-MIN_EXCESS = 5  # telling days more than days that aren't repeated; our judgement
+MIN_EXCESS = 5  # days of evidence more than days that aren't repeated; our judgement
 _SIDE = (*BY_ACCOUNT, "is_receipt")
 _DATE = (*BY_ACCOUNT, "date")
 _DAY = (*_DATE, "is_receipt")
@@ -28,13 +28,13 @@ def rows_sent_again(facts: Facts) -> pl.DataFrame:
     """Return `customer_number`, `account_id`, `date`, `transaction_id` of each row that repeats one received before.
 
     Only days are judged on which several submissions have rows. Such a day is repeated if each amount that several of
-    them have occurs in equal copies, and at most one of them has amounts that no other has. It is telling if chance
+    them have occurs in equal copies, and at most one of them has amounts that no other has. It is evidence if chance
     hardly explains that: either an amount in copies occurs on no other day, or all submissions have the same rows and
     no earlier repeated day has their sum. (A shop with one price that sends each sale by itself has an even number of
     equal rows on every second day.)
 
-    A repeated day counts if some stretch of the judged days around it has at least MIN_EXCESS more telling days than
-    days that aren't repeated.
+    A repeated day counts if some stretch of the judged days around it has at least MIN_EXCESS more days of evidence
+    than days that aren't repeated.
     """
     rows = facts.rows.lazy().filter(pl.col("amount") != 0)
     sent = rows.select(*_FOUND, "received_seq", "balance_verified", is_receipt=pl.col("amount") > 0, cents=CENTS)
@@ -93,14 +93,14 @@ def _judge_days(amounts: pl.LazyFrame) -> pl.LazyFrame:
         content=pl.struct(count=(rows // copies).sum(), moved=(rows // copies * pl.col("cents")).sum()),
     )
     is_new = pl.when("is_repeated").then("content").is_first_distinct().over(_SIDE)
-    is_telling = pl.col("has_own_amount") | (pl.col("is_equal") & is_new)
+    is_evidence = pl.col("has_own_amount") | (pl.col("is_equal") & is_new)
     return judged.sort(_DAY).select(
-        *_DAY, "copies", "is_repeated", weight=pl.when("is_repeated").then(is_telling.cast(pl.Int64)).otherwise(-1)
+        *_DAY, "copies", "is_repeated", weight=pl.when("is_repeated").then(is_evidence.cast(pl.Int64)).otherwise(-1)
     )
 
 
 def _find_stretches(judged: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the days (_DATE) of stretches that have MIN_EXCESS more telling days than days that aren't repeated."""
+    """Return the days (_DATE) of stretches with MIN_EXCESS more days of evidence than days that aren't repeated."""
     weight = pl.col("weight")
     until, since = weight.cum_sum(), weight.cum_sum(reverse=True)
     ending = until - until.shift(1, fill_value=0).cum_min()

@@ -4,7 +4,7 @@ There are no templates for banks. Headings are looked up in one list of synonyms
 known heading gets its role from its values: dates, amounts, running balances that follow from amounts, or texts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -17,12 +17,11 @@ from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import SAMPLE, Sheet, refusal, transactions
 from pipelines.intake.exports.values import (
     exact,
-    groups_by_points,
     has_cents,
-    has_decimal_comma,
-    has_decimal_point,
     is_day,
     money,
+    needs_decimal_comma,
+    needs_decimal_point,
     resembles_amount,
 )
 from pipelines.intake.minus_signs import MINUSES
@@ -77,8 +76,9 @@ def find_columns(sheet: Sheet, layout: Layout | None = None) -> Columns:
     columns = headed or Columns({}, (), 0, None, decimal_comma=False)
     if layout is not None:
         columns = replace(columns, roles=_declared_roles(sheet, layout), sign=layout.sign, currency=layout.currency)
-    rows = transactions(sheet.cells.slice(columns.first_row, SAMPLE))
-    columns = replace(columns, decimal_comma=_writes_decimal_commas(rows, sheet.columns))
+    body = sheet.cells.slice(columns.first_row)
+    columns = replace(columns, decimal_comma=_writes_decimal_commas(body, sheet.columns))
+    rows = transactions(body.head(SAMPLE))
     found = columns if layout is not None else _add_roles_by_values(columns, rows, sheet.columns)
     for role, what in (("date", "dates"), ("amount", "amounts")):
         if not _has_role(found.roles, role):
@@ -134,13 +134,17 @@ def _stated_currency(sheet: Sheet, columns: Columns) -> str | None:
 
 def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
     """Return whether some amounts are valid only with a decimal comma, and none only with a point."""
-    cells = rows.unpivot(names, index="line", value_name="text").filter(~is_day(pl.col("text")))
-    text = pl.col("text")
-    commas = cells.filter(
-        has_decimal_comma(text) | groups_by_points(text), money(text, decimal_comma=True).is_not_null()
+    beginning = rows.head(SAMPLE)  # of most files, it has points, which decides
+    return (
+        not _has_amount(beginning, names, needs_decimal_point)
+        and _has_amount(rows, names, needs_decimal_comma)
+        and not _has_amount(rows, names, needs_decimal_point)
     )
-    points = cells.filter(has_decimal_point(text))
-    return not commas.is_empty() and points.is_empty()
+
+
+def _has_amount(rows: pl.DataFrame, names: Sequence[str], matches: Callable[[pl.Expr], pl.Expr]) -> bool:
+    text = pl.col("text")
+    return not rows.unpivot(names, value_name="text").filter(matches(text), ~is_day(text)).is_empty()
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ a reason. Rows are ordered from the oldest to the newest, however the file is so
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from typing import Literal
 
 import polars as pl
 
@@ -22,10 +23,11 @@ from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, balance_steps,
 from pipelines.intake.exports.values import (
     day,
     exact,
-    has_decimal_point,
     is_ambiguous_day,
-    may_group_by_a_point,
+    may_group,
     money,
+    needs_decimal_comma,
+    needs_decimal_point,
     negate,
 )
 from pipelines.intake.lines import FIELDS
@@ -84,6 +86,9 @@ _ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "a
 _CARD_HEADINGS = r"(?i)^card(?: ?(?:no\.?|number|member|holder)|holder name)?$"
 _CARD_NAME = r"(?i)(?<!debit)(?:^|[^a-z])cards?(?:[^a-z]|$)"
 _DAY_ASSUMED = "No date shows whether the day or the month comes first: the day was assumed."
+_THOUSANDS_ASSUMED = "No amount shows whether commas separate thousands or decimals: thousands were assumed."
+_MARKS: tuple[Literal["."], Literal[","]] = (".", ",")
+_AMOUNTS = ("amount", "debit", "credit", "balance")
 _LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
 # Two exports without balances are of one account if they share at least this many rows, and nearly all of their rows on
 # the days that both cover. Our judgement: a single shared row is often a coincidence.
@@ -154,7 +159,8 @@ def contents_of(
     if rows["account"].str.contains(_SHORTENED).any():
         raise refusal("ShortenedNumber", "has account numbers that a spreadsheet has shortened, such as 1.2E+11")
     month_first, dates_note = _month_first(rows)
-    read = rows.pipe(_read_values, columns, month_first=month_first).with_columns(
+    is_ambiguous, thousands_note = _find_ambiguous(rows, columns)
+    read = rows.pipe(_read_values, columns, is_ambiguous, month_first=month_first).with_columns(
         known_type=_known_type(_stated_type(name, preamble, columns)),
         asked_for=pl.lit(value=True) if customer is None else pl.col("customer").eq_missing(customer),
     )
@@ -176,7 +182,12 @@ def contents_of(
         lines=sheet.cells.height + len(sheet.blank),
         signs=stated.signs,
         notes=tuple(
-            note for note in (*columns.notes, dates_note, _fees_note(read.filter("asked_for")), *stated.notes) if note
+            note
+            for note in (
+                *(*columns.notes, dates_note, thousands_note),
+                *(_fees_note(read.filter("asked_for")), *stated.notes),
+            )
+            if note
         ),
         layout=columns.layout,
     )
@@ -246,12 +257,9 @@ def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
     return False, f"Dates were read with the day first, though {proof} is a date only with the month first."
 
 
-def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> pl.DataFrame:
+def _read_values(rows: pl.DataFrame, columns: Columns, is_ambiguous: pl.Expr, *, month_first: bool) -> pl.DataFrame:
     """Rewrite dates and amounts in the API's notation where they can be read. `both`: debit and credit are filled."""
-    plain = {
-        name: money(pl.col(name), decimal_comma=columns.decimal_comma)
-        for name in ("amount", "debit", "credit", "balance")
-    }
+    plain = {name: money(pl.col(name), decimal_comma=columns.decimal_comma) for name in _AMOUNTS}
     read = rows.with_columns(
         plain_date=day(pl.col("date"), month_first=month_first),
         plain_fee=money(pl.col("fee"), decimal_comma=columns.decimal_comma),
@@ -269,7 +277,7 @@ def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> 
         printed_balance="balance",
         stated_currency=pl.coalesce(*(stated_beside(pl.col(name)) for name in ("amount", "debit", "credit"))),
         both=(debit.is_not_null() & credit.is_not_null()),
-        ambiguous=pl.lit(value=not columns.decimal_comma) & _may_group_by_points(plain),
+        ambiguous=is_ambiguous,
     )
 
 
@@ -281,10 +289,24 @@ def _fees_note(read: pl.DataFrame) -> str:
     )
 
 
-def _may_group_by_points(names: Iterable[str]) -> pl.Expr:
-    """Match rows whose amount may group thousands by points, if no amount of the file has cents after a point."""
-    cents = [has_decimal_point(pl.col(name)).fill_null(value=False).any() for name in names]
-    return pl.any_horizontal(may_group_by_a_point(pl.col(name)) for name in names) & ~pl.any_horizontal(cents)
+def _find_ambiguous(rows: pl.DataFrame, columns: Columns) -> tuple[pl.Expr, str]:
+    """Return what matches rows with an amount whose point or comma may separate thousands or decimals (`1.500`,
+    `1,500`), and a note if a comma's meaning was assumed.
+
+    A point is a decimal point if other amounts show that the file has such points. A comma separates thousands, as is
+    usual in Australia, unless other amounts show that the file has both kinds of decimals.
+    """
+    amounts = [pl.col(name) for name in _AMOUNTS]
+    by_point, by_comma = (pl.any_horizontal(may_group(each, mark) for each in amounts) for mark in _MARKS)
+    if columns.decimal_comma or not rows.select((by_point | by_comma).any()).item():
+        return pl.lit(value=False), ""
+    points, commas = (
+        rows.select(pl.any_horizontal(needs(each).any() for each in amounts)).item()
+        for needs in (needs_decimal_point, needs_decimal_comma)
+    )
+    is_assumed = not points and not commas and rows.select(by_comma.any()).item()
+    is_ambiguous = (by_point & pl.lit(value=not points)) | (by_comma & pl.lit(value=bool(commas)))
+    return is_ambiguous, _THOUSANDS_ASSUMED if is_assumed else ""
 
 
 def _split_amount(*, debit_negative: bool) -> pl.Expr:
@@ -342,7 +364,7 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
     messages = {
         "Export.SurplusCells": "The line has more columns than the heading: a text with a comma in it needs quotes.",
         "Export.DebitAndCredit": "Debit and credit are both filled.",
-        "Export.AmbiguousAmount": "Its point may separate thousands or decimals: no amount in the file shows which.",
+        "Export.AmbiguousAmount": "Its point or comma may separate thousands or decimals: the file doesn't show which.",
         "Export.NoMoneyMoved": "Its status says that no money was moved.",
     }
     refusals = rows.select("line", field=pl.lit("amount"), code=_fault())

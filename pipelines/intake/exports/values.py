@@ -5,7 +5,7 @@ A text that can't be read becomes null. Nothing is computed, so the digits of a 
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import polars as pl
 
@@ -48,10 +48,10 @@ _WITH_CENTS = r"[0-9][0-9., '’]*[.,][0-9]{2}"
 _AMOUNT = r"^[^0-9.,]*[0-9.,]+[^0-9.,]*$"
 # The second form groups digits by lakh and crore, as banks in South Asia do: 1,23,456.00.
 _DOTTED = (
-    r"^(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]*)?"
+    r"^(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]*)?"
     r"|[0-9]+\.?[0-9]*|\.[0-9]+)$"
 )
-_COMMAED = r"^(?:[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?|[0-9]+,?[0-9]*|,[0-9]+)$"
+_COMMAED = r"^(?:[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]*)?|[0-9]+,?[0-9]*|,[0-9]+)$"
 
 
 def day(text: pl.Expr, *, month_first: bool = False) -> pl.Expr:
@@ -147,24 +147,20 @@ def has_cents(text: pl.Expr) -> pl.Expr:
     return text.str.contains(r"[.,][0-9]{2}[^0-9]*$")
 
 
-def has_decimal_comma(text: pl.Expr) -> pl.Expr:
-    """Match texts with two decimals after a comma, or with a dash in their place: `1.234,-`."""
-    return text.str.contains(rf",(?:[0-9]{{2}}|[{MINUSES}]{{1,2}})[^0-9]*$")
+def needs_decimal_comma(text: pl.Expr) -> pl.Expr:
+    """Match amounts that make sense only with a decimal comma: `13,15`, `1.234,-`, `1.500.000`."""
+    return money(text, decimal_comma=True).is_not_null() & money(text).is_null()
 
 
-def groups_by_points(text: pl.Expr) -> pl.Expr:
-    """Return whether points group the digits: `1.500.000`."""
-    return text.str.contains(r"^[^0-9.,]*[0-9]{1,3}(?:\.[0-9]{3}){2,}(?:,[0-9]*)?[^0-9.,]*$")
+def needs_decimal_point(text: pl.Expr) -> pl.Expr:
+    """Match amounts that make sense only with a decimal point: `13.15`, `1,500,000`."""
+    is_printed = has_cents(text) | text.str.contains(r"[0-9],[0-9]{2,3},[0-9]{3}")
+    return is_printed & money(text).is_not_null() & money(text, decimal_comma=True).is_null()
 
 
-def may_group_by_a_point(text: pl.Expr) -> pl.Expr:
-    """Return whether a text is like `1.500`: one thousand five hundred, or one and a half with three decimals."""
-    return text.str.contains(r"^[^0-9.,]*[1-9][0-9]{0,2}\.[0-9]{3}[^0-9.,]*$")
-
-
-def has_decimal_point(text: pl.Expr) -> pl.Expr:
-    """Return whether the amount makes sense only with a decimal point."""
-    return has_cents(text) & ~has_decimal_comma(text) & money(text).is_not_null()
+def may_group(text: pl.Expr, mark: Literal[".", ","]) -> pl.Expr:
+    """Match amounts like `1.500` (or `1,500`): one thousand five hundred, or one and a half with three decimals."""
+    return text.str.contains(rf"^[^0-9.,]*[1-9][0-9]{{0,2}}[{mark}][0-9]{{3}}[^0-9.,]*$")
 
 
 def negate(plain: pl.Expr) -> pl.Expr:

@@ -51,9 +51,9 @@ def _judge(side: Sequence[Row]) -> dict[date, tuple[int, int | None]]:
         once = {amount: sum(each[amount] for each in sent.values()) // copies for amount in _shared(sent.values())}
         content = (sum(once.values()), sum((amount * count for amount, count in once.items()), Decimal(0)))
         same = len({frozenset(each.items()) for each in sent.values()}) == 1
-        telling = any(len(days_of_amount[amount]) == 1 for amount in once) or (same and content not in seen)
+        is_evidence = any(len(days_of_amount[amount]) == 1 for amount in once) or (same and content not in seen)
         seen.add(content)
-        judged[day] = (int(telling), copies)
+        judged[day] = (int(is_evidence), copies)
     return judged
 
 

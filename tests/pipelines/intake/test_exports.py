@@ -1,5 +1,6 @@
 """Exports as banks write them. The layouts are hand-written from general knowledge, with a few lines each."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -337,6 +338,55 @@ def test_a_point_before_three_digits_is_no_decimal_point_without_proof() -> None
     assert open_question.statements[0].rows["amount"].to_list() == ["20"]
     decimals = file("-1.500", "20.50", "-0.500")
     assert decimals.statements[0].rows["amount"].to_list() == ["-1.500", "20.50", "-0.500"]
+
+
+def amounts_of(*printed: str) -> tuple[list[str | None], list[tuple[int, str]]]:
+    """Return the amounts that are read of a file without balances, and the lines that are refused."""
+    contents = read("x.csv", "".join(f"2026-01-13;SHOP;{each}\n" for each in printed).encode())
+    amounts = [each for statement in contents.statements for each in statement.rows["amount"]]
+    return amounts, contents.refused.select("line", "code").rows()
+
+
+@pytest.mark.parametrize(
+    ("printed", "amounts"),
+    [
+        (("-13,150", "13,15"), ["-13.150", "13.15"]),
+        (("-13,150", "5,5"), ["-13.150", "5.5"]),
+        (("-13,150", "0,500"), ["-13.150", "0.500"]),
+        (("-13,150", "1234,500"), ["-13.150", "1234.500"]),
+        (("-13,150", "1.234,500"), ["-13.150", "1234.500"]),
+        (("-13,150", "20.50"), ["-13150", "20.50"]),
+        (("-13,150", "1,500,000"), ["-13150", "1500000"]),
+        (("-13,150", "20"), ["-13150", "20"]),
+    ],
+)
+def test_whole_file_decides_what_a_comma_before_three_digits_means(
+    printed: tuple[str, ...], amounts: Sequence[str]
+) -> None:
+    assert amounts_of(*printed) == (amounts, [])
+    assert amounts_of(*reversed(printed)) == (list(reversed(amounts)), [])
+    many = amounts_of(*[printed[0]] * 500, *printed)
+    assert many == ([*[amounts[0]] * 500, *amounts], []), "what decides it may come late in the file"
+
+
+def test_comma_before_three_digits_is_refused_if_the_file_has_both_kinds_of_decimals() -> None:
+    cents = [f"{amount}.50" for amount in range(20, 40)]
+    amounts, refused = amounts_of("-13,150", "13,15", *cents)
+    assert refused == [(1, "Export.AmbiguousAmount")]
+    assert amounts == ["13,15", *cents], "`validate` refuses the first"
+
+
+def test_comma_before_three_digits_is_said_to_separate_thousands_if_nothing_shows_it() -> None:
+    def is_said(*amounts: str) -> bool:
+        text = "".join(f"2026-01-13;SHOP;{each}\n" for each in amounts)
+        return "comma" in notes_of(text)
+
+    assert is_said("-13,150", "2,500")
+    assert is_said("-13,150", "20")
+    assert not is_said("-13,150", "20.50")
+    assert not is_said("-13,150", "1,500,000")
+    assert not is_said("-13,150", "20,5")
+    assert not is_said("-13", "20")
 
 
 def test_a_dash_in_place_of_cents_is_no_minus() -> None:

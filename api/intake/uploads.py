@@ -153,7 +153,7 @@ def _refused_lines(caller: Caller, file: _File, found: IdentifiedStatement) -> I
     if len(positions):
         lines = sorted(found.statement.lines.gather(positions))
         shown = ", ".join(map(str, lines[:MAX_LINES])) + (" …" if len(lines) > MAX_LINES else "")
-        message = f"File {file.number}: rows are refused on these lines: {shown}."
+        message = f"File {file.number}: rows are rejected on these lines: {shown}."
         yield {"code": "Export.RowsRefused", "message": message}
 
 

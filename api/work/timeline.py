@@ -81,8 +81,11 @@ def _describe_end(shown: Shown) -> str:
         return "Reports were computed."
     if flow is Flow.RETRACTION:
         return "A submission was retracted."
-    others = {"repeated": shown["duplicate_rows"], "rejected": shown["rejected_rows"]}
-    counts = [quantity(shown["enriched_rows"] or 0, "new row"), *(f"{n:,} {word}" for word, n in others.items() if n)]
+    counts = [quantity(shown["enriched_rows"] or 0, "new row")]
+    if shown["duplicate_rows"]:
+        counts.append(quantity(shown["duplicate_rows"], "duplicate"))
+    if shown["rejected_rows"]:
+        counts.append(f"{shown['rejected_rows']:,} rejected")
     return f"The submission was processed: {', '.join(counts)}."
 
 

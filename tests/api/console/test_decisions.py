@@ -101,6 +101,7 @@ def test_a_try_without_changes_decides_nothing_either_and_its_inputs_can_be_deci
     analyst = place.people[Role.ANALYST]
     shown = analyst.get(tried).text
     assert "What-if:" in shown
+    assert "ignoreTitle:true" in shown  # a part of another page, whose title htmx would take over
     assert place.client.get(f"/v1/customer/{place.customer_id}/summary").json()["data"]["lastDecision"] == before
     again = re.findall(f'"({place.form}[?]again=[^"]+)"', shown)
     form = parse_html(analyst.get(again[0]).text)

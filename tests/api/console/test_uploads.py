@@ -152,7 +152,7 @@ def test_job_says_what_was_refused_and_what_to_do(store: Store, analyst: Visitor
     for text in (
         "File 1 is an Excel workbook: save it as CSV.",
         "Send the bank&#39;s own export as CSV, or its PDF statements.",
-        "rows are refused on these lines: 2.",
+        "rows are rejected on these lines: 2.",
         "Amount has more than two decimals.",
     ):
         assert text in page

@@ -55,7 +55,7 @@ report_assets = [
         deps=[enriched_transactions],
         group_name=GROUP,
         kinds={"polars"},
-        description=report.compute.__doc__,
+        description=f"The {report.kind} report of every customer with a refresh job that day.",
         code_version=str(report.version),
     )
     for report in REPORTS.values()

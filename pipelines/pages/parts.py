@@ -22,12 +22,16 @@ def drop_none(*items: T | None) -> tuple[T, ...]:
 
 @dataclass(frozen=True)
 class Card:
-    """A figure that is seen first, with lines below it. `mark` says what to know about it, such as `Indicative`."""
+    """A figure that is seen first, with lines below it. `mark` says what to know about it, such as `Indicative`.
+
+    `place` is that of the figure, as in Grid.
+    """
 
     title: str
     figure: str
     lines: tuple[str, ...] = ()
     mark: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,15 +60,15 @@ def _least_width(column: Column, cells: Iterable[str]) -> float:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. `left_out` counts the rows beyond MAX_ROWS. `figures` has a JSON Pointer for each cell that can be
-    explained, for pages that link to explanations.
+    """A table. `left_out` counts the rows beyond MAX_ROWS. `places` has the place of each cell that can be explained: a
+    report and a JSON Pointer in it, such as `risk/value`. Pages that have explanations link to them.
     """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     left_out: int = 0
-    figures: tuple[tuple[str | None, ...], ...] = ()
+    places: tuple[tuple[str | None, ...], ...] = ()
 
     @classmethod
     def of(
@@ -74,7 +78,7 @@ class Grid:
         rows: Sequence[Sequence[str]],
         *,
         newest: bool = False,
-        figures: Sequence[Sequence[str | None]] = (),
+        places: Sequence[Sequence[str | None]] = (),
     ) -> Self:
         """Return a table of at most MAX_ROWS rows: the first, or with `newest` the last. A plain heading is a text
         column.
@@ -82,7 +86,7 @@ class Grid:
         shown = slice(-MAX_ROWS, None) if newest else slice(MAX_ROWS)
         typed = tuple(Column(each) if isinstance(each, str) else each for each in columns)
         left_out = len(rows) - len(rows[shown])
-        return cls(caption, typed, tuple(map(tuple, rows[shown])), left_out, tuple(map(tuple, figures[shown])))
+        return cls(caption, typed, tuple(map(tuple, rows[shown])), left_out, tuple(map(tuple, places[shown])))
 
     @property
     def is_wide(self) -> bool:
@@ -98,10 +102,10 @@ class Grid:
 
     @property
     def lines(self) -> Iterator[Iterator[tuple[Column, str, str | None]]]:
-        """Yield each row's cells with their columns and figures."""
+        """Yield each row's cells with their columns and places."""
         nothing = (None,) * len(self.columns)
-        figures = self.figures or (nothing,) * len(self.rows)
-        return (zip(self.columns, row, of_row, strict=True) for row, of_row in zip(self.rows, figures, strict=True))
+        places = self.places or (nothing,) * len(self.rows)
+        return (zip(self.columns, row, of_row, strict=True) for row, of_row in zip(self.rows, places, strict=True))
 
 
 @dataclass(frozen=True)
@@ -142,12 +146,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class Point:
-    """A sentence of a list, with its code, what would resolve it, and the address of a page about it."""
+    """A sentence of a list, with its code, what would resolve it, and the address of a page about it.
+
+    `place` is that of the figure that it is about, as in Grid.
+    """
 
     says: str
     code: str = ""
     remedy: str | None = None
     link: str = ""
+    place: str | None = None
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ async def show_annex(page: SignedIn, customer_id: str, table: Annotated[str, Que
     customer = await page.get("customer", customer_id)
     moment = read_moment(page, MOMENT)
     annex = read_annex(await _bundle(page, customer_id, moment))
-    shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
+    shared = {"moment": moment, "explained": f"{urlencode(moment)}&" if moment else ""}
     chosen = {"captions": list(annex.tables), "chosen": annex.grid(table)}
     return page.show("annex.html", customer=customer, **chosen, **shared)
 
@@ -112,7 +112,7 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
     if chosen != section_id:
         content = page_content(reports, about, only={SUMMARY, CHARTS})
     sections = [each for each in content.sections if each.id in (chosen, CHARTS if chosen == SUMMARY else "")]
-    shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
+    shared = {"moment": moment, "explained": f"{urlencode(moment)}&" if moment else ""}
     computed = [kind for kind, report in reports.items() if report.data_json is not None]
     shown = {"content": content, "listed": listed, "chosen": chosen, "sections": sections, "computed": computed}
     return page.show("reports.html", customer=customer, **shown, **shared)

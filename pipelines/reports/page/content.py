@@ -169,8 +169,10 @@ def _rating_section(risk: Fields) -> Section:
 
 def _limits(risk: Fields) -> Points | None:
     """Say what limits the rating: too little evidence, and events that nobody resolved."""
-    points = [Point(_evidence(risk))] if "evidence" in risk.texts("limitedBy") else []
-    points += [Point(_event(each)) for each in risk.children("events") if each.raw("resolved") is not True]
+    points = [Point(_evidence(risk), place="risk/covered")] if "evidence" in risk.texts("limitedBy") else []
+    for nth, each in enumerate(risk.children("events")):
+        if each.raw("resolved") is not True:
+            points.append(Point(_event(each), place=f"risk/events/{nth}/amount"))
     return Points("What limits the rating", tuple(points)) if points else None
 
 
@@ -188,7 +190,10 @@ def _event(event: Fields) -> str:
 
 def _reasons(risk: Fields) -> Points | None:
     """Give the principal reasons. Their words distinguish what is bad from what could not be verified."""
-    points = tuple(Point(words) for each in risk.children("principalReasons") if (words := each.text("words")))
+    metrics = {each.text("metric") for each in risk.children("drivers")}
+    reasons = ((each.text("words"), each.text("code")) for each in risk.children("principalReasons"))
+    placed = ((words, f"metrics/{code}" if code in metrics else None) for words, code in reasons if words)
+    points = tuple(Point(words, place=place) for words, place in placed)
     return Points("What cost the rating most", points) if points else None
 
 
@@ -199,7 +204,7 @@ def _accounts(completeness: Fields, account_names: Mapping[str, str]) -> Section
         Figures((covered,)) if covered else None,
         account_details(accounts),
         gap_details(gaps, account_names) or Note("No gaps were found."),
-        *_undeclared_grids(completeness, FINDINGS, account_names),
+        *_undeclared_grids("completeness", completeness, FINDINGS, account_names),
     )
     return Section("accounts", "Accounts and gaps", parts if accounts else ())
 
@@ -233,14 +238,19 @@ def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], account_name
 def _list_annex(
     data: Mapping[str, Fields], tables: Mapping[str, Table], account_names: Mapping[str, str]
 ) -> tuple[Grid | Table, ...]:
-    unshown = ((data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk"))
-    undeclared = (grid for members, names in unshown for grid in _undeclared_grids(members, names, account_names))
+    unshown = (
+        (kind, data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk")
+    )
+    undeclared = (grid for each in unshown for grid in _undeclared_grids(*each, account_names))
     return drop_none(*undeclared, *tables.values(), unreconciled.grid(data, tables))
 
 
-def _undeclared_grids(members: Fields, names: Iterable[str], account_names: Mapping[str, str]) -> tuple[Grid, ...]:
-    """Return the members that can be shown as a table."""
-    return drop_none(*(undeclared_grid(members, name, account_names) for name in names))
+def _undeclared_grids(
+    kind: str, members: Fields, names: Iterable[str], account_names: Mapping[str, str]
+) -> tuple[Grid, ...]:
+    """Return the members of a report that can be shown as a table. All figures of completeness can be explained."""
+    report = kind if kind == "completeness" else None
+    return drop_none(*(undeclared_grid(members, name, account_names, report) for name in names))
 
 
 def _latest(bundle: Mapping[str, Member], name: str) -> date | None:
@@ -298,7 +308,8 @@ def _completeness_card(completeness: Fields) -> Card:
         _spell_out_if_known(summary.text("completenessTier")),
         f"{percent(missing)} missing" if missing is not None else "",
     )
-    return Card("Completeness", _out_of_hundred(summary.number("completenessScore")), _present(lines))
+    known = _out_of_hundred(summary.number("completenessScore"))
+    return Card("Completeness", known, _present(lines), place="completeness/summary/completenessScore")
 
 
 def _risk_card(risk: Fields) -> Card:
@@ -313,7 +324,7 @@ def _risk_card(risk: Fields) -> Card:
         _CALIBRATIONS.get(calibration, ""),
     )
     mark = None if calibration == "client" else "Indicative"
-    return Card("Risk rating", risk.text("rating") or UNKNOWN, _present(lines), mark)
+    return Card("Risk rating", risk.text("rating") or UNKNOWN, _present(lines), mark, "risk/value")
 
 
 def _odds(value: Decimal | None, fitted: bool) -> str:
@@ -324,21 +335,23 @@ def _confidence_card(risk: Fields) -> Card:
     if not risk:
         return Card("Confidence in the risk figure", UNKNOWN, ("Not computed",))
     lines = (_spell_out_if_known(risk.text("pdConfidenceRating")),)
-    return Card("Confidence in the risk figure", _out_of_hundred(risk.number("pdConfidenceScore")), _present(lines))
+    known = _out_of_hundred(risk.number("pdConfidenceScore"))
+    return Card("Confidence in the risk figure", known, _present(lines), place="risk/pdConfidenceScore")
 
 
 def _money_cards(tables: Mapping[str, Table]) -> Iterator[Card]:
-    window = next((row for row in tables.get("rolling_windows", NO_TABLE).rows if row.number("days") == 90), None)
-    if window is not None:
+    windows = tables.get("rolling_windows", NO_TABLE).select_rows(lambda row: row.number("days") == 90)
+    for window, place in zip(windows.rows, windows.places, strict=True):
         names = ("moneyIn", "moneyOut", "net")
         lines = tuple(f"{write_heading(name)} {dollars(window.number(name))}" for name in names)
-        yield Card("Revenue, last 90 days", dollars(window.number("revenue")), lines)
-    months = tables.get("monthly_cash_flow", NO_TABLE).rows
-    if months:
-        last = months[-1]
+        yield Card("Revenue, last 90 days", dollars(window.number("revenue")), lines, place=f"{place}/revenue")
+    months = tables.get("monthly_cash_flow", NO_TABLE)
+    if months.rows:
+        last = months.rows[-1]
         balance = last.number("closingBalance")
         known = f"Cash accounts, {month(last.day('month'))}" if balance is not None else "No balance is stated"
-        yield Card("Balance at the end", dollars(balance), (known,))
+        place = f"{months.places[-1]}/closingBalance" if balance is not None else None
+        yield Card("Balance at the end", dollars(balance), (known,), place=place)
 
 
 def _out_of_hundred(points: Decimal | None) -> str:

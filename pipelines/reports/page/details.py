@@ -6,11 +6,14 @@ from pipelines.pages import Column, Grid, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, score, spell_out
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import STATES, account_name, driver_name, points_in_words, reading_in_words
+from pipelines.reports.page.tables import place_items
 
 NOT_MISSING: Mapping[str, str] = {
     "rounding": "only rounding: no row is missing",
     "ordering": "only in this order of the day's rows: no row is missing",
 }
+ACCOUNTS, GAPS = "completeness/accounts", "completeness/gaps"  # places of lists
+_OF_ACCOUNT = ("daysBehind", "daysCovered", "transactionCount", "balanceShare", "balanceBreaks", "score")
 EVIDENCE: Mapping[str, str] = {
     "balance_break": "The running balance does not follow",
     "silence": "Silent for longer than its rhythm explains",
@@ -44,13 +47,23 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
         ]
         for each in drivers
     ]
-    return Grid.of("Drivers of the risk rating", columns, rows)
+    places = [_place_driver(each, len(columns)) for each in drivers]
+    return Grid.of("Drivers of the risk rating", columns, rows, places=places)
+
+
+def _place_driver(driver: Fields, columns: int) -> list[str | None]:
+    """Return the places of a driver's cells: its reading is a metric's, and its points are an input of the value."""
+    metric = driver.text("metric")
+    named = [None, f"metrics/{metric}", f"risk/value/{metric}"] if metric and _is_read(driver) else []
+    return [*named, *[None] * (columns - len(named))]
 
 
 def _reading(driver: Fields) -> str:
-    if driver.number("reading") is None or driver.text("state") in STATES:
-        return "Unknown"
-    return reading_in_words(driver)
+    return reading_in_words(driver) if _is_read(driver) else "Unknown"
+
+
+def _is_read(driver: Fields) -> bool:
+    return driver.number("reading") is not None and driver.text("state") not in STATES
 
 
 def _verified(driver: Fields) -> str:
@@ -90,7 +103,8 @@ def account_details(accounts: Sequence[Fields]) -> Grid | None:
         ]
         for each in accounts
     ]
-    return Grid.of("Accounts and how far they are covered", columns, rows)
+    places = [[*[None] * 5, *(f"{place}/{name}" for name in _OF_ACCOUNT)] for place in place_items(ACCOUNTS, accounts)]
+    return Grid.of("Accounts and how far they are covered", columns, rows, places=places)
 
 
 def gap_details(gaps: Sequence[Fields], account_names: Mapping[str, str]) -> Grid | None:
@@ -116,7 +130,12 @@ def gap_details(gaps: Sequence[Fields], account_names: Mapping[str, str]) -> Gri
         ]
         for each in gaps
     ]
-    return Grid.of("Gaps", columns, rows)
+    explained = ("silentDays", *(["missingAmount"] if priced else []))
+    places = [
+        [*[None] * 4, *(f"{place}/{name}" if each.number(name) is not None else None for name in explained)]
+        for place, each in zip(place_items(GAPS, gaps), gaps, strict=True)
+    ]
+    return Grid.of("Gaps", columns, rows, places=places)
 
 
 def _evidence(gap: Fields) -> str:

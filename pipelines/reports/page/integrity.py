@@ -3,6 +3,7 @@
 from pipelines.pages import Column, Grid, Note, Section, drop_none, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain
 from pipelines.reports.page.fields import Fields
+from pipelines.reports.page.tables import place_items
 
 NONE = "Nothing was found that makes the business look better than it is. That is no proof that there is nothing."
 
@@ -25,7 +26,10 @@ def _revenue(integrity: Fields) -> Grid | None:
         ("True revenue", money(integrity.number("trueRevenue"))),
         ("Share of stated revenue", percent(integrity.number("trueShare"))),
     ]
-    return Grid.of("Revenue of the last 180 days", (Column("Figure", "prose"), *number_columns("Amount")), rows)
+    amounts = [f"{each}/amount" for each in place_items("risk/integrity/excluded", excluded)]
+    figures = ("risk/integrity/statedRevenue", *amounts, "risk/integrity/trueRevenue", "risk/integrity/trueShare")
+    columns = (Column("Figure", "prose"), *number_columns("Amount"))
+    return Grid.of("Revenue of the last 180 days", columns, rows, places=[(None, place) for place in figures])
 
 
 def _findings(integrity: Fields) -> Grid | None:
@@ -41,7 +45,9 @@ def _findings(integrity: Fields) -> Grid | None:
         Column("What it may be instead", "prose"),
         Column("Resolved", "prose"),
     )
-    return Grid.of("Findings", columns, [_row(each) for each in found])
+    listed = place_items("risk/integrity/findings", found)
+    places = [(*[None] * 4, f"{place}/rows", f"{place}/amount", None, None) for place in listed]
+    return Grid.of("Findings", columns, [_row(each) for each in found], places=places)
 
 
 def _row(each: Fields) -> list[str]:

@@ -23,7 +23,7 @@ class Table:
     units: Mapping[str, str]
     rows: tuple[Fields, ...]
     account_names: Mapping[str, str] = field(default_factory=dict)
-    places: tuple[str, ...] = ()  # JSON Pointer of each row, if its figures can be explained
+    places: tuple[str, ...] = ()  # report and JSON Pointer of each row, if its figures can be explained
 
     @classmethod
     def read(cls, table: Fields, account_names: Mapping[str, str]) -> Self:
@@ -37,7 +37,7 @@ class Table:
             units=declared or {name: "" for row in rows[:1] for name in row},
             rows=rows,
             account_names=account_names,
-            places=tuple(f"/tables/{named}/values/{nth}" for nth in range(len(rows))),
+            places=place_items(f"aggregate/tables/{named}/values", rows),
         )
 
     def select_rows(self, holds: Callable[[Fields], bool]) -> "Table":
@@ -49,14 +49,14 @@ class Table:
         shown = [name for name in columns if name in self.units] or list(self.units)
         rows = [[self._cell(row, name) for name in shown] for row in self.rows]
         heads = [Column(write_heading(name), cell_kind(self.units[name], name)) for name in shown]
-        figures = [
-            [self._figure(row, place, name) for name in shown]
+        places = [
+            [self._place(row, place, name) for name in shown]
             for row, place in zip(self.rows, self.places, strict=False)
         ]
-        return Grid.of(caption or self.name, heads, rows, newest=self.is_series, figures=figures)
+        return Grid.of(caption or self.name, heads, rows, newest=self.is_series, places=places)
 
-    def _figure(self, row: Fields, place: str, name: str) -> str | None:
-        """Return the pointer to a number; other cells aren't explained."""
+    def _place(self, row: Fields, place: str, name: str) -> str | None:
+        """Return the place of a number; other cells aren't explained."""
         is_number = cell_kind(self.units[name], name) == "number" and row.number(name) is not None
         return place + build_pointer([name]) if is_number else None
 
@@ -69,24 +69,37 @@ class Table:
         return figure(row.raw(name), self.units[name], name)
 
 
+def place_items(of_list: str, items: Sequence[Fields]) -> tuple[str, ...]:
+    """Return the places of a list's items, such as `completeness/accounts/0`, by that of the list."""
+    return tuple(f"{of_list}/{nth}" for nth in range(len(items)))
+
+
 NO_TABLE = Table("", "", is_series=False, units={}, rows=())
 
 
-def undeclared_grid(members: Fields, name: str, account_names: Mapping[str, str]) -> Grid | None:
-    """Return a grid of a member without declared columns: an object as names and values, a list of objects as rows."""
-    facts, rows = members.child(name), [row for row in members.children(name) if row]
+def undeclared_grid(
+    members: Fields, name: str, account_names: Mapping[str, str], report: str | None = None
+) -> Grid | None:
+    """Return a grid of a member without declared columns: an object as names and values, a list of objects as rows.
+
+    Args:
+        report: the kind of the report whose member it is, if the member's figures can be explained.
+    """
+    facts, rows = members.child(name), members.children(name)
     if facts:
         pairs = [
             (write_heading(each), figure(facts.raw(each), likely_unit(facts.raw(each), each), each)) for each in facts
         ]
-        return Grid.of(write_heading(name), ("What", Column("Figure", "number")), pairs)
-    if not rows:
+        explained = [
+            (None, f"{report}/{name}/{each}" if report and facts.number(each) is not None else None) for each in facts
+        ]
+        return Grid.of(write_heading(name), ("What", Column("Figure", "number")), pairs, places=explained)
+    if not any(rows):
         return None
     columns = dict.fromkeys(column for row in rows for column in row)
     units = {column: _unit_of(rows, column) for column in columns}
-    return Table(
-        name, write_heading(name), is_series=False, units=units, rows=tuple(rows), account_names=account_names
-    ).grid()
+    places = place_items(f"{report}/{name}", rows) if report else ()
+    return Table(name, write_heading(name), False, units, rows, account_names, places).grid()
 
 
 def _unit_of(rows: Sequence[Fields], column: str) -> str:

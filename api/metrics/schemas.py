@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from api.core.schemas.common import Counts, View
+from pipelines.metrics.definition import Direction, Format, Unit
 
 
 class MetricView(View):
@@ -14,9 +15,9 @@ class MetricView(View):
     slug: str = Field(description="Names the metric in policies and rulesets.")
     name: str = Field(description="For people.")
     meaning: str = Field(description="What it measures, in words.")
-    unit: str = Field(description="AUD, AUD per month, count, days, months, per month or ratio.")
-    format: str = Field(description="Display format of a reading: integer, decimal, percent, currency or days.")
-    direction: str = Field(description="higher_is_better, lower_is_better or neutral.")
+    unit: Unit = Field(description="Unit of a reading.")
+    format: Format = Field(description="How people read a value: as percent, 0.12 is 12 %.")
+    direction: Direction = Field(description="Which readings are better for the customer.")
     window: str = Field(description="The period it covers, in words.")
     history_days: int = Field(description="Days from the first to the last row that a reading needs.")
     history_months: int = Field(description="Complete calendar months that a reading needs.")

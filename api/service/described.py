@@ -1,5 +1,6 @@
 """The OpenAPI document in words, for the page of the API and for the pages of docs/reference/."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -47,4 +48,5 @@ def type_of(schema: Data, *, link: bool = True) -> str:
 
 
 def values(listed: Iterable[object]) -> str:
-    return ", ".join(f"`{value}`" for value in listed)
+    """List JSON values as Markdown: a text without its quotes unless it is empty, everything else as JSON writes it."""
+    return ", ".join(f"`{value if isinstance(value, str) and value else json.dumps(value)}`" for value in listed)

@@ -22,8 +22,10 @@ from api.core.schemas.rules import (
     text,
 )
 from api.customers.schemas.attributes import MAX_TEXT
+from api.decisions.schemas.policies import ProductView
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.numbers import LARGEST
+from pipelines.metrics.definition import Format
 from storage.core.paging import MAX_COUNTED
 from storage.decisions.policies import MAX_VERSIONS
 
@@ -230,17 +232,11 @@ class IndeterminateLimitView(View):
     reasons: list[ReasonView] = Field(description="What is unavailable, and what would resolve it.")
 
 
-class ProductView(View):
-    product_id: UUID
-    slug: str = Field(description="Names the product in the policy's document.")
-    name: str
-
-
 class IndicatorView(View):
     kind: Literal["reading"]
     metric_id: UUID
     value: float = Field(description="In the metric's unit.")
-    format: str = Field(description="How to show the value, such as integer.")
+    format: Format = Field(description="How people read the value: as percent, 0.12 is 12 %.")
 
 
 class NamedMetricView(View):

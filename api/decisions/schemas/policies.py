@@ -24,7 +24,7 @@ from api.core.schemas.rules import (
 )
 from pipelines.decisions import Node, Plan, Policy, metric_of, plan_policy
 from pipelines.metrics import Metric
-from pipelines.metrics.definition import Format
+from pipelines.metrics.definition import Format, Unit
 from storage.core.models import PolicyState
 from storage.core.paging import Page
 from storage.decisions.policies import MAX_VERSIONS, Challenger, PolicyVersion, StoredPolicy
@@ -196,8 +196,8 @@ class UsedMetricView(View):
     slug: str = Field(description="Names the metric in the policy's document.")
     name: str = Field(description="For people.")
     meaning: str = Field(description="What it measures, in words.")
-    unit: str = Field(description="AUD, AUD per month, count, days, months, per month or ratio.")
-    format: str = Field(description="Display format of a reading: integer, decimal, percent, currency or days.")
+    unit: Unit = Field(description="Unit of a reading.")
+    format: Format = Field(description="How people read a value: as percent, 0.12 is 12 %.")
     is_own: bool = Field(description="Whether the policy itself defines it, rather than the registry.")
 
 

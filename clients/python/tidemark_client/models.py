@@ -992,7 +992,7 @@ class IndicatorView(TypedDict):
     kind: Literal["reading"]
     metricId: str
     value: Decimal | int
-    format: str
+    format: Literal["integer", "decimal", "percent", "currency", "days", "months", "yearMonth"]
 
 
 class InvitedUserView(TypedDict):
@@ -1280,9 +1280,9 @@ class MetricView(TypedDict):
     slug: str
     name: str
     meaning: str
-    unit: str
-    format: str
-    direction: str
+    unit: Literal["AUD", "AUD per month", "ratio", "count", "per month", "days", "months"]
+    format: Literal["integer", "decimal", "percent", "currency", "days", "months", "yearMonth"]
+    direction: Literal["higher_is_better", "lower_is_better", "neutral"]
     window: str
     historyDays: int
     historyMonths: int
@@ -2765,8 +2765,8 @@ class UsedMetricView(TypedDict):
     slug: str
     name: str
     meaning: str
-    unit: str
-    format: str
+    unit: Literal["AUD", "AUD per month", "ratio", "count", "per month", "days", "months"]
+    format: Literal["integer", "decimal", "percent", "currency", "days", "months", "yearMonth"]
     isOwn: bool
 
 

@@ -38,7 +38,7 @@ _SECTION_OF_REPORT: Final = {"completeness": "Completeness", "risk": "What drive
 _SECTION_OF_TABLE: Final = {chosen.table: plan.title for plan in SECTIONS for chosen in plan.tables}
 _OTHER_TABLES: Final = "Other tables"
 _TITLES: Final = (*_SECTION_OF_REPORT.values(), *(plan.title for plan in SECTIONS), _OTHER_TABLES)
-_HEADLINES: Final[Mapping[str, tuple[str, str]]] = {  # by the API's name: its words, and its shape
+_HEADLINES: Final[Mapping[str, tuple[str, str]]] = {  # by the API's name: its words, and its format
     "rating": ("Risk rating", ""),
     "riskValue": ("Risk figure", ""),
     "pdConfidenceScore": ("Confidence in the risk figure", "points"),
@@ -99,58 +99,65 @@ def _rank(figure: Figure) -> tuple[bool, int, Decimal]:
     before, after = figure["from"], figure["to"]
     if isinstance(before, str) or isinstance(after, str):
         return False, 0, Decimal(0)  # a rating or a tier
-    shape = _locate(figure)[1]
-    size = abs(Decimal(after or 0) - Decimal(before or 0)) * (100 if shape == "percent" else 1)
-    return before is None or after is None, 1 if shape == "currency" else 2, -size
+    value_format = _locate(figure)[1]
+    size = abs(Decimal(after or 0) - Decimal(before or 0)) * (100 if value_format == "percent" else 1)
+    return before is None or after is None, 1 if value_format == "currency" else 2, -size
 
 
 def describe(figure: Figure, accounts: Accounts) -> dict[str, Any]:
-    """Return a changed figure with the place where it is (`table`), its `name`, `shape` and what distinguishes it."""
-    table, shape = _locate(figure)
+    """Return a changed figure with its `table`, `name` and `value_format`, and with what distinguishes it (`key`)."""
+    table, value_format = _locate(figure)
     key = "" if figure["key"] is None else ", ".join(_parts(figure["key"], accounts))
     name = name_figure(figure["report"], figure["figure"])
-    return {**figure, "table": table, "name": name, "shape": shape, "key": key, **_write(figure, shape)}
+    return {
+        **figure,
+        "table": table,
+        "name": name,
+        "value_format": value_format,
+        "key": key,
+        **_write(figure, value_format),
+    }
 
 
 def describe_headline(figure: Figure) -> dict[str, Any]:
     """Return a headline of the API with its `name` in words, both values and the change between them as text."""
-    name, shape = _HEADLINES.get(figure["name"], (spell_out(figure["name"]), ""))
-    return {**figure, "name": name, "shape": shape, **_write(figure, shape)}
+    name, value_format = _HEADLINES.get(figure["name"], (spell_out(figure["name"]), ""))
+    return {**figure, "name": name, "value_format": value_format, **_write(figure, value_format)}
 
 
-def _write(figure: Figure, shape: str) -> dict[str, str]:
+def _write(figure: Figure, value_format: str) -> dict[str, str]:
     before, after = figure["from"], figure["to"]
-    written = {"before": _write_value(before, shape), "after": _write_value(after, shape), "change": ""}
+    written = {"before": _write_value(before, value_format), "after": _write_value(after, value_format), "change": ""}
     if before is None or after is None or isinstance(before, str) or isinstance(after, str):
         return written
-    return written | {"change": _write_change(Decimal(after) - Decimal(before), shape)}
+    return written | {"change": _write_change(Decimal(after) - Decimal(before), value_format)}
 
 
-def _write_value(value: Decimal | float | str | None, shape: str) -> str:
-    return spell_out(value) if isinstance(value, str) else wording.reading(value, shape)
+def _write_value(value: Decimal | float | str | None, value_format: str) -> str:
+    return spell_out(value) if isinstance(value, str) else wording.reading(value, value_format)
 
 
-def _write_change(change: Decimal, shape: str) -> str:
+def _write_change(change: Decimal, value_format: str) -> str:
     """Write a difference with its sign. That of percentages is in points, because a percentage of one is another."""
     sign = "+" if change > 0 else ""
-    if shape == "percent":
+    if value_format == "percent":
         return f"{sign}{wording.score(change * 100)} points"
-    return f"{sign}{wording.reading(change, shape)}" if change else UNKNOWN
+    return f"{sign}{wording.reading(change, value_format)}" if change else UNKNOWN
 
 
 def _locate(figure: Figure) -> tuple[str, str]:
     """Return the name of the table, or of the report's member, that contains a figure, and the figure's format."""
-    table, shape = find_table_and_format(figure["figure"])
+    table, value_format = find_table_and_format(figure["figure"])
     if table:
-        return table, shape
+        return table, value_format
     *within, name = figure["figure"].strip("/").split("/")
     read = _METRIC.match(figure["key"] or "")
     if read is not None and read["slug"] in METRICS and name in _READINGS:
-        shape = METRICS[read["slug"]].format
+        value_format = METRICS[read["slug"]].format
     else:
-        shape = _format(name, likely_unit(figure["to"], name) or likely_unit(figure["from"], name))
+        value_format = _format(name, likely_unit(figure["to"], name) or likely_unit(figure["from"], name))
     members = (spell_out(each).lower() for each in within if not each.isdigit())
-    return ", ".join([spell_out(figure["report"]), *members]), shape
+    return ", ".join([spell_out(figure["report"]), *members]), value_format
 
 
 def _parts(key: str, accounts: Accounts) -> Iterator[str]:

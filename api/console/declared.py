@@ -42,14 +42,14 @@ def _shown(field: str) -> str:
     return f"shown.{field}"
 
 
-def as_text(value: Any, shape: str | None = None) -> str:
+def as_text(value: Any, value_format: str | None = None) -> str:
     """Return a value as its field shows it: a share as percent. Text is what somebody typed."""
     match value:
         case None | bool():
             return {None: "", True: "yes", False: "no"}[value]
         case Decimal() | int():
             number = Decimal(value)
-            return f"{number.scaleb(2) if shape == PERCENT else number:f}"
+            return f"{number.scaleb(2) if value_format == PERCENT else number:f}"
     return str(value)
 
 
@@ -121,7 +121,7 @@ def _value(declared: Mapping[str, Any], text: str) -> Any:
     return text
 
 
-def _number(text: str, shape: str | None) -> Decimal:
+def _number(text: str, value_format: str | None) -> Decimal:
     """Return a number with commas only between thousands, as `1.000,50` would else be 1.0005 and `1,5` be 15.
 
     A unit is accepted where the field has it: `62%` where a share is expected as 0.62 must not become 62.
@@ -129,7 +129,7 @@ def _number(text: str, shape: str | None) -> Decimal:
     if shape == YEAR_MONTH and _YEAR_MONTH.fullmatch(text) is None:
         raise ValueError("Type the year and the month, such as 202606.")
     match = _NUMBER.fullmatch(text)
-    if match is None or (match["dollar"] and shape == PERCENT) or (match["percent"] and shape != PERCENT):
+    if match is None or (match["dollar"] and value_format == PERCENT) or (match["percent"] and value_format != PERCENT):
         raise ValueError("Type a number, such as 1,000.50.")
     number = Decimal(f"{match['minus']}{match['digits'].replace(',', '')}")
-    return number.scaleb(-2) if shape == PERCENT else number
+    return number.scaleb(-2) if value_format == PERCENT else number

@@ -164,13 +164,13 @@ def _indicators(plan: Plan, figures: Row) -> Iterator[Data]:
     """Yield the values of indicators; unavailable ones are left out."""
     for indicator in plan.policy.indicators:
         metric, value = metric_of(plan.policy, indicator.metric), figures[indicator.metric]
-        shape = indicator.format or metric.format
+        value_format = indicator.format or metric.format
         if value is not None:
             yield {
                 "kind": "reading",
                 "metricId": plan.policy.metric_id(metric),
-                "value": round(value) if shape == "integer" else value,
-                "format": shape,
+                "value": round(value) if value_format == "integer" else value,
+                "format": value_format,
             }
 
 

@@ -69,14 +69,14 @@ def round_to(number: Decimal, places: int) -> Decimal:
     return Decimal(f"{number:.{places}f}")
 
 
-def reading(value: Decimal | float | str | bool | None, shape: str | None = None) -> str:
-    """Write a value that a policy, ruleset or report read; `shape` is the format of the metric, attribute or input."""
+def reading(value: Decimal | float | str | bool | None, value_format: str | None = None) -> str:
+    """Write a value that a policy, ruleset or report read, in the format of its metric, attribute or input."""
     match value:
         case None | bool():
             return {None: UNKNOWN, True: "Yes", False: "No"}[value]
         case str():
             return value
-    return _number(Decimal(value), shape)
+    return _number(Decimal(value), value_format)
 
 
 def write_reading(value: Decimal, unit: str) -> str:
@@ -84,8 +84,8 @@ def write_reading(value: Decimal, unit: str) -> str:
     return _number(value, FORMAT_OF_UNIT.get(unit))
 
 
-def _number(number: Decimal, shape: str | None) -> str:
-    match shape:
+def _number(number: Decimal, value_format: str | None) -> str:
+    match value_format:
         case "currency":
             return money(number)
         case "percent":
@@ -94,7 +94,7 @@ def _number(number: Decimal, shape: str | None) -> str:
             return score(number)
         case "days" | "months":
             rounded = round_to(number, 1)
-            return f"{plain(rounded)} {shape.removesuffix('s') if abs(rounded) == 1 else shape}"
+            return f"{plain(rounded)} {value_format.removesuffix('s') if abs(rounded) == 1 else value_format}"
         case "yearMonth":
             return _year_month(number)
     return plain(number)
@@ -176,16 +176,16 @@ def spell_out(code: str) -> str:
     return _ACRONYMS.sub(lambda each: each[0].upper(), spaced[:1].upper() + spaced[1:])
 
 
-def title(code: str, shape: str | None = None) -> str:
+def title(code: str, value_format: str | None = None) -> str:
     """Write the name of a value, without the unit that `reading` writes with the value: `Term` for `termMonths`."""
     words = spell_out(code)
-    return words.removesuffix(f" {shape}") if shape in ("days", "months") else words
+    return words.removesuffix(f" {value_format}") if value_format in ("days", "months") else words
 
 
-def label(code: str, shape: str | None = None) -> str:
+def label(code: str, value_format: str | None = None) -> str:
     """Write the name of a value with the unit in which people type it: `Term (months)`, `Requested amount ($)`."""
-    unit = {"currency": "$", "percent": "%", "days": "days", "months": "months"}.get(shape or "")
-    return title(code, shape) if unit is None else f"{title(code, shape)} ({unit})"
+    unit = {"currency": "$", "percent": "%", "days": "days", "months": "months"}.get(value_format or "")
+    return title(code, value_format) if unit is None else f"{title(code, value_format)} ({unit})"
 
 
 def shorten(text: str, most: int) -> str:

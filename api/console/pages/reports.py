@@ -90,11 +90,11 @@ async def show_figure(
     report = kind if kind in KINDS else KINDS[0]
     path = ("customer", customer_id, "reports", report, "lineage")
     found = await page.get(*path, figure=figure, page=number, count=TRANSACTIONS_PER_PAGE, **moment)
-    table, shape = find_table_and_format(found["figure"], found["value"])
+    table, value_format = find_table_and_format(found["figure"], found["value"])
     inputs = [each for each in found["inputs"] if each["figure"]]
-    shapes = {each["figure"]: find_table_and_format(each["figure"], each["value"])[1] for each in inputs}
+    value_formats = {each["figure"]: find_table_and_format(each["figure"], each["value"])[1] for each in inputs}
     explained = urlencode({**moment, "kind": report, "figure": ""})
-    shown = {"table": table, "shape": found["format"] or shape, "shapes": shapes}
+    shown = {"table": table, "value_format": found["format"] or value_format, "value_formats": value_formats}
     return page.show("figure.html", customer=customer, found=found, moment=moment, explained=explained, **shown)
 
 

@@ -90,8 +90,8 @@ async def show_alert_figure(
     alert = await page.get("alerts", match_id)
     metric = found["figure"].split("/")[1]
     read = {each["name"]: each for rule in alert["rules"] for each in rule["values"]}.get(metric, {})
-    title, shape = read.get("title") or spell_out(metric), read.get("format")
-    return page.show("alert-figure.html", alert=alert, found=found, title=title, shape=shape)
+    title, value_format = read.get("title") or spell_out(metric), read.get("format")
+    return page.show("alert-figure.html", alert=alert, found=found, title=title, value_format=value_format)
 
 
 async def _alert_page(page: Page, match_id: str, refusal: Refused | None = None) -> Response:

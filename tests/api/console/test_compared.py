@@ -74,7 +74,7 @@ def test_accounts_are_named_by_what_is_known_of_them(account: dict[str, str], na
 
 def test_shares_are_no_money() -> None:
     changed = {"report": "completeness", "figure": "/summary/totalMissingness", "key": None}
-    assert describe({**changed, "from": Decimal("0.3123"), "to": 0}, ACCOUNTS)["shape"] == "percent"
+    assert describe({**changed, "from": Decimal("0.3123"), "to": 0}, ACCOUNTS)["value_format"] == "percent"
 
 
 def describe_change(figure: str, before: Any, after: Any, report: str = "aggregate") -> dict[str, Any]:

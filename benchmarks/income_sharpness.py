@@ -20,8 +20,8 @@ PEOPLE, SEED = 1_600, 20_261_128
 CANDIDATES = np.geomspace(0.5, 2, 57)
 _FILE = Path(income.__file__).with_name(CALIBRATION)
 _TEXT = """\
-# The factor of the log-odds of kinds of income, fitted by `python -m benchmarks.income_sharpness`: that under which the
-# true kinds are likeliest. What is no income counts as `regular`.
+# Factor of the log-odds of kinds of income, fitted by `python -m benchmarks.income_sharpness` to make the true kinds
+# likeliest. Payments that are no income count as `regular`.
 sharpness: {sharpness:.2f}
 fitted_on: {{part: calibration, people: "{people:,}", seed: "{seed}", months: "{months}", until: "{until}", \
 payers: "{payers:,}"}}

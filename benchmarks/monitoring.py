@@ -44,7 +44,7 @@ class Scale:
     rulesets: int
     customers: int
     rows_each: Sequence[int]  # of the portfolios, ascending
-    asked_of_peers: int  # customers
+    peer_customers: int  # that the peers evaluate
     repeats: int  # of one customer
     businesses: int  # that are enriched; the portfolios repeat them with other numbers
 
@@ -80,13 +80,13 @@ def _measure(folder: Path, scale: Scale) -> list[Row]:
     one, _ = measure_alone(_evaluate_customer, largest[0], scale)
     python, _ = measure_alone(_evaluate_in_python, largest, scale)
     in_cel, _ = measure_alone(_evaluate_in_cel, largest, scale)
-    (last, _), shape = evaluations[scale.rows_each[-1]], _shape(scale.rulesets)
-    whose = f"{scale.rulesets} rulesets, {scale.customers:,} customers"
+    (last, _), counts = evaluations[scale.rows_each[-1]], _count_rules(scale.rulesets)
+    portfolio = f"{scale.rulesets} rulesets, {scale.customers:,} customers"
     return [
-        Row("rules, conditions and metrics of the rulesets", shape),
-        Row(f"{whose}, metrics ready", seconds(rules.took_s), "≤ 5 s"),
+        Row("rules, conditions and metrics of the rulesets", counts),
+        Row(f"{portfolio}, metrics ready", seconds(rules.took_s), "≤ 5 s"),
         *(
-            Row(f"{whose} of {rows:,} rows, from transactions", seconds(measured.took_s), "≤ 5 s")
+            Row(f"{portfolio} of {rows:,} rows, from transactions", seconds(measured.took_s), "≤ 5 s")
             for rows, (measured, _) in evaluations.items()
         ),
         *(Row(f"of which metrics and reading, {rows:,} rows", seconds(took)) for rows, took in metrics.items()),
@@ -113,7 +113,7 @@ def _portfolio(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
     return measure_alone(reports.write_portfolio, folder, size)[0]
 
 
-def _shape(rulesets: int) -> str:
+def _count_rules(rulesets: int) -> str:
     plan = plan_rulesets_of_rounds(rulesets)
     conditions = {plan.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in plan.rules}
     read = len(plan.labels("metric"))
@@ -131,7 +131,7 @@ class Measured:
 
 
 def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Measured:
-    """Evaluate the rulesets for all customers from their transactions; no rule has triggered before."""
+    """Evaluate the rulesets for all customers from their transactions; no rule has fired before."""
 
     def evaluate(file: Path) -> tuple[int, int]:
         return _decide(plan, observe_customers(plan, *_read_facts(file), NOW))
@@ -179,9 +179,9 @@ def _evaluate_customer(file: Path, scale: Scale) -> float:
 
 
 def _decide(plan: MonitoringPlan, seen: Observations) -> tuple[int, int]:
-    """Return the number of evaluations of a rule, and how many triggered."""
-    moved = compute_transitions(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
-    return seen.outcomes.height, moved.fired.height
+    """Return the number of evaluations of a rule, and how many rules fired."""
+    transitions = compute_transitions(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
+    return seen.outcomes.height, transitions.fired.height
 
 
 def _read_facts(file: Path) -> tuple[Facts, Attributes]:
@@ -189,9 +189,9 @@ def _read_facts(file: Path) -> tuple[Facts, Attributes]:
     return facts, attributes_of(facts.customers[BY_CUSTOMER].to_list())
 
 
-def _map_files(files: Sequence[Path], do: Callable[[Path], Result]) -> list[Result]:
+def _map_files(files: Sequence[Path], compute: Callable[[Path], Result]) -> list[Result]:
     with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
-        return list(pool.map(do, files))
+        return list(pool.map(compute, files))
 
 
 def _read_figures(plan: MonitoringPlan, files: Sequence[Path]) -> pl.DataFrame:
@@ -234,8 +234,8 @@ def _evaluate_in_cel(files: Sequence[Path], scale: Scale) -> Comparison:
 def _sample(files: Sequence[Path], scale: Scale) -> tuple[MonitoringPlan, pl.DataFrame]:
     """Return the plan and the figures of the first customers."""
     plan = plan_rulesets_of_rounds(scale.rulesets)
-    needed = -(-scale.asked_of_peers // reports.CUSTOMERS_PER_FILE)
-    return plan, _read_figures(plan, files[:needed]).head(scale.asked_of_peers)
+    needed = -(-scale.peer_customers // reports.CUSTOMERS_PER_FILE)
+    return plan, _read_figures(plan, files[:needed]).head(scale.peer_customers)
 
 
 def _compare(plan: MonitoringPlan, figures: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Comparison:
@@ -244,8 +244,8 @@ def _compare(plan: MonitoringPlan, figures: pl.DataFrame, outcomes: Sequence[Out
     ours = observe_figures(plan, figures, attributes_of(numbers), NOW).outcomes
     theirs = {
         (number, ruleset_id.bytes, code): holds
-        for number, of_customer in zip(numbers, outcomes, strict=True)
-        for (ruleset_id, code), holds in zip(plan.rules, of_customer, strict=True)
+        for number, customer_outcomes in zip(numbers, outcomes, strict=True)
+        for (ruleset_id, code), holds in zip(plan.rules, customer_outcomes, strict=True)
     }
     different = sum(theirs[number, ruleset_id, code] is not holds for number, ruleset_id, code, holds in ours.rows())
     return Comparison(len(theirs) / took_s, ours.height, different)

@@ -1,7 +1,7 @@
 """A webhook receiver in a separate process, so that its cost is not counted.
 
 It serves HTTPS on loopback and keeps connections open if the client does. It responds to a POST to `/answer/MS` with
-204 after so many milliseconds, and never to one to `/hang`. It records when the head of each request arrived, by the
+204 after MS milliseconds, and never to a POST to `/hang`. It records when the head of each request arrived, by the
 monotonic clock, which all processes of a machine share.
 """
 
@@ -59,8 +59,8 @@ class Receiver:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print("report", file=self.process.stdin, flush=True)
-        seen, most = json.loads(self.process.stdout.readline())
-        return [Arrival(*each) for each in seen], most
+        arrivals, most_unanswered = json.loads(self.process.stdout.readline())
+        return [Arrival(*each) for each in arrivals], most_unanswered
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def receiving(folder: Path) -> Iterator[Receiver]:
             process.terminate()
 
 
-class _Seen:
+class _Arrivals:
     """The arrivals since the last report."""
 
     def __init__(self) -> None:
@@ -88,14 +88,15 @@ class _Seen:
         self.unanswered += 1
         self.most_unanswered = max(self.most_unanswered, self.unanswered)
 
-    def describe(self) -> tuple[Sequence[Arrival], int]:
-        arrivals, most = self.arrivals, self.most_unanswered
+    def start_over(self) -> tuple[Sequence[Arrival], int]:
+        """Return the arrivals and the most that were unanswered at once, and begin again."""
+        reported = self.arrivals, self.most_unanswered
         self.arrivals, self.most_unanswered = list[Arrival](), self.unanswered
-        return arrivals, most
+        return reported
 
 
 async def _serve(certificate: Path) -> None:
-    seen = _Seen()
+    arrivals = _Arrivals()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
@@ -106,21 +107,21 @@ async def _serve(certificate: Path) -> None:
     async def answer_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         arrival, length = _parse_head(head)
-        seen.note_arrival(arrival)
+        arrivals.note_arrival(arrival)
         try:
             await reader.readexactly(length)
             await _wait(arrival.path, reader)
             writer.write(ANSWER)
             await writer.drain()
         finally:
-            seen.unanswered -= 1
+            arrivals.unanswered -= 1
 
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate)
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls, backlog=BACKLOG)
     print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201  # for the parent process
     loop = asyncio.get_running_loop()
-    threading.Thread(target=_report_on_request, args=(loop, seen), daemon=True).start()
+    threading.Thread(target=_report_on_request, args=(loop, arrivals), daemon=True).start()
     await server.serve_forever()
 
 
@@ -140,14 +141,14 @@ async def _wait(path: str, reader: asyncio.StreamReader) -> None:
         await asyncio.sleep(after_ms / 1000)
 
 
-def _report_on_request(loop: asyncio.AbstractEventLoop, seen: _Seen) -> None:
+def _report_on_request(loop: asyncio.AbstractEventLoop, arrivals: _Arrivals) -> None:
     """Write a report for each line on standard input; at its end, the process ends."""
 
-    async def describe() -> tuple[Sequence[Arrival], int]:
-        return seen.describe()
+    async def start_over() -> tuple[Sequence[Arrival], int]:  # in the loop, which changes the arrivals
+        return arrivals.start_over()
 
     for _ in sys.stdin:
-        print(json.dumps(asyncio.run_coroutine_threadsafe(describe(), loop).result()), flush=True)  # noqa: T201
+        print(json.dumps(asyncio.run_coroutine_threadsafe(start_over(), loop).result()), flush=True)  # noqa: T201
     os._exit(0)
 
 

@@ -91,7 +91,7 @@ def with_gaps(count: int, seed: int) -> pl.DataFrame:
     return _frame(figures).with_columns(
         expression
         for slug in figures
-        for gap in [pl.Series(draw.missing())]
+        for gap in [pl.Series(draw.missing())]  # the same for the value and its cause
         for expression in (
             pl.when(~gap).then(slug).alias(slug),
             pl.when(gap).then(pl.lit(INSUFFICIENT_HISTORY)).alias(cause_of(slug)),
@@ -104,7 +104,7 @@ def on_the_cent(count: int, seed: int) -> pl.DataFrame:
     revenue, revenue to previous revenue, or earnings to debt.
     """
     drawn = _Draw(count, seed).money(50_000) // 2_000 * 2_000  # multiples of twenty cents, whose shares are whole cents
-    which = np.arange(count) % 3
+    equal_pair = np.arange(count) % 3
     sound = {
         "dishonours_90d": 0,
         "overdrawn_day_share_180d": "0.01",
@@ -129,8 +129,8 @@ def on_the_cent(count: int, seed: int) -> pl.DataFrame:
         ("operating_cash_flow_180d", "debt_service_180d", 120),
     )
     for place, (figure, other, hundredths) in enumerate(compared):
-        figures[other] = np.where(which == place, drawn, figures[other])
-        figures[figure] = np.where(which == place, drawn // 100 * hundredths, figures[figure])
+        figures[other] = np.where(equal_pair == place, drawn, figures[other])
+        figures[figure] = np.where(equal_pair == place, drawn // 100 * hundredths, figures[figure])
     return _frame(figures).with_columns(pl.lit(None, pl.String).alias(cause_of(slug)) for slug in figures)
 
 

@@ -32,7 +32,7 @@ from pipelines.vocabulary.errors import Corrupt
 from storage.core.models import Queue
 from storage.core.store import Store
 from storage.intake import statements
-from storage.intake.statements import Read, ReadFile, StatementFile
+from storage.intake.statements import ReadFile, ReadJob, StatementFile
 from storage.jobs import batches
 from storage.jobs.jobs import Job
 
@@ -169,14 +169,14 @@ def _write_rows(
     files: Sequence[ReadFile],
     opened: Sequence[ReadFile],
     warnings: Sequence[dict[str, str]],
-) -> Read:
+) -> ReadJob:
     assert job.customer_id is not None
     by_id = {id_: statement for file in opened for id_, statement in _statements_by_id(file).items()}
     origin = {id_: file.file.file_id for file in opened for id_ in _statements_by_id(file)}
     accounts = {id_: account for file in opened for id_, account in _accounts(store, job.customer_id, file).items()}
     rows = statement_rows.rows_of(by_id, _repeated_rows(opened, accounts), store.vault.digest)
     landed = statement_rows.land_statement_rows(rows, accounts, by_id)
-    return Read(
+    return ReadJob(
         job=job,
         files=files,
         statements=by_id,

@@ -68,8 +68,8 @@ def _select_rules_to_fire(
     true = outcomes.filter("holds")
     again = _select_fired(true, firing).join(repeats, on=BY_RULE, how="left", validate="m:1")
     due = pl.col("fired_at").dt.convert_time_zone(zone).dt.date() + pl.duration(days=pl.col("repeat_after_days"))
-    triggered = true.join(firing, on=BY_STATE, how="anti")
-    return pl.concat([triggered.select(BY_STATE), again.filter(due <= as_of).select(BY_STATE)])
+    newly_true = true.join(firing, on=BY_STATE, how="anti")
+    return pl.concat([newly_true.select(BY_STATE), again.filter(due <= as_of).select(BY_STATE)])
 
 
 def _select_fired(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
@@ -83,6 +83,6 @@ def _select_fired(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
 def _counts(outcomes: pl.DataFrame, fired: pl.DataFrame) -> pl.DataFrame:
     holds = pl.col("holds")
     seen = outcomes.group_by(BY_RULE).agg(observed=pl.len(), held=holds.sum(), unknown=holds.null_count())
-    triggered = fired.group_by(BY_RULE).agg(fired=pl.len())
-    counted = seen.join(triggered, on=BY_RULE, how="left", validate="1:1").with_columns(pl.col("fired").fill_null(0))
+    firings = fired.group_by(BY_RULE).agg(fired=pl.len())
+    counted = seen.join(firings, on=BY_RULE, how="left", validate="1:1").with_columns(pl.col("fired").fill_null(0))
     return counted.select(COUNTS.names()).cast(COUNTS).sort(BY_RULE)

@@ -75,22 +75,23 @@ def rate_enriched(transactions: pl.DataFrame, as_of: date, expected: Expected = 
     facts = Facts(transactions, as_of, Context([ClientPortfolio(customers, expected=expected)]))
     risk, completeness = (REPORTS[kind].compute(facts) for kind in ("risk", "completeness"))
     reported = pl.DataFrame(
-        list(_read_reports(risk, completeness)), schema={name: RATED[name] for name in _OF_REPORTS}, orient="row"
+        list(_read_reports(risk, completeness)), schema={name: RATED[name] for name in _REPORTED}, orient="row"
     )
     rated = reported.join(_apply_policy(facts), on=BY_CUSTOMER, how="left", validate="1:1")
     return rated.select(pl.col(name).cast(kind) for name, kind in RATED.items())
 
 
-_OF_REPORTS = (BY_CUSTOMER, "grade", "value", "codes", "findings")
+_REPORTED = (BY_CUSTOMER, "grade", "value", "codes", "findings")
 
 
 def _read_reports(risk: pl.DataFrame, completeness: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Yield each customer's row of _REPORTED, from the JSON of its two reports."""
     both = risk.join(completeness, on=BY_CUSTOMER, validate="1:1", suffix="_of_completeness", maintain_order="left")
-    for number, printed, other in both.iter_rows():
-        report, reasons = msgspec.json.decode(printed), msgspec.json.decode(other)["reasons"]
+    for number, risk_json, completeness_json in both.iter_rows():
+        report, reasons = msgspec.json.decode(risk_json), msgspec.json.decode(completeness_json)["reasons"]
         codes = {each["code"] for each in (*report["errorCodes"], *reasons)}
-        found = {each["finding"] for each in report["integrity"]["findings"] if not each["isResolved"]}
-        yield number, report["rating"], report["value"], sorted(codes), sorted(found)
+        open_findings = {each["finding"] for each in report["integrity"]["findings"] if not each["isResolved"]}
+        yield number, report["rating"], report["value"], sorted(codes), sorted(open_findings)
 
 
 def _apply_policy(facts: Facts) -> pl.DataFrame:

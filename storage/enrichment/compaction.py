@@ -74,8 +74,8 @@ def compact(store: Store, bucket: int, clock: Callable[[], datetime]) -> Compact
     with store.db.reading() as r:
         live = find_live_values(r, bucket)
     done = Compacted(bucket)
-    for together in divide_into_files(select_values_to_move(live)):
-        done = _rewrite(store, together, clock, done)
+    for file_values in divide_into_files(select_values_to_move(live)):
+        done = _rewrite(store, file_values, clock, done)
     return done
 
 
@@ -101,19 +101,19 @@ def divide_into_files(values: Sequence[LiveValue]) -> Iterator[Sequence[LiveValu
 
     A customer that fills half a file gets one of its own. The others share files, all but the last at least half full.
     """
-    together: list[LiveValue] = []
+    file_values: list[LiveValue] = []
     filled = 0.0
     for value in values:
         if value.share_of_a_file >= HALF:
             yield [value]
             continue
         if filled + value.share_of_a_file > 1:
-            yield together
-            together, filled = list[LiveValue](), 0.0
-        together.append(value)
+            yield file_values
+            file_values, filled = list[LiveValue](), 0.0
+        file_values.append(value)
         filled += value.share_of_a_file
-    if together:
-        yield together
+    if file_values:
+        yield file_values
 
 
 def _is_settled(in_one_file: Sequence[LiveValue]) -> bool:

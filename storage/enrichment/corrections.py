@@ -272,22 +272,22 @@ def find_in_force(r: Reading, customer_numbers: Iterable[int], *conditions: Colu
     numbers = list(customer_numbers)
     in_force = and_(corrections.c.revoked_at.is_(None), *conditions)
     own = select(corrections).where(in_force, corrections.c.customer_number.in_(numbers))
-    with_clients = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(numbers))
-    clients_of = pl.DataFrame(
-        [(row.number, row.client_id.bytes) for row in r.execute(with_clients)],
+    owners = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(numbers))
+    client_ids = pl.DataFrame(
+        [(row.number, row.client_id.bytes) for row in r.execute(owners)],
         schema={"customer_number": pl.Int64, "client_id": pl.Binary},
         orient="row",
     )
-    of_clients = select(corrections).where(
+    wide = select(corrections).where(
         in_force,
         corrections.c.customer_number.is_(None),
-        corrections.c.client_id.in_(UUID(bytes=each) for each in clients_of["client_id"].unique()),
+        corrections.c.client_id.in_(UUID(bytes=each) for each in client_ids["client_id"].unique()),
     )
-    client_wide = _as_frame(Correction(*row) for row in r.execute(of_clients)).drop("customer_number")
+    client_wide = _as_frame(Correction(*row) for row in r.execute(wide)).drop("customer_number")
     return pl.concat(
         [
             _as_frame(Correction(*row) for row in r.execute(own)).select(CORRECTIONS.names()),
-            clients_of.join(client_wide, on="client_id").select(CORRECTIONS.names()),
+            client_ids.join(client_wide, on="client_id").select(CORRECTIONS.names()),
         ]
     )
 
@@ -339,8 +339,8 @@ def _read_in_parts(lake: Lake, places: Sequence[Location], columns: Sequence[str
             yield place.scan(lake).slice(start, PART_ROWS).filter(current()).select(columns).collect()
     small = sorted((place for place in places if place.row_count <= PART_ROWS), key=lambda place: place.path)
     ends = accumulate(place.row_count for place in small)
-    for _, some in groupby(zip(ends, small, strict=True), key=lambda pair: pair[0] // PART_ROWS):
-        yield transactions.scan(lake, [place for _, place in some]).filter(current()).select(columns).collect()
+    for _, part in groupby(zip(ends, small, strict=True), key=lambda pair: pair[0] // PART_ROWS):
+        yield transactions.scan(lake, [place for _, place in part]).filter(current()).select(columns).collect()
 
 
 def _change_knowledge(w: Writing, customer: Customer, *, client_wide: bool) -> None:

@@ -120,7 +120,7 @@ class ReadFile:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadJob:
     """Everything that was read for one job. `landing` and `rows` are files that are durable in the lake.
 
     `statements`, `accounts` and `origin` (the id of the statement's file) are by statement id.
@@ -262,7 +262,7 @@ def record_progress(w: Writing, token: int, job: Job, done: int, total: int) -> 
     w.execute(update(all_jobs).where(*mine).values(pages_done=done, pages_total=total))
 
 
-def land(w: Writing, lake: Lake, token: int, read: Read, now: datetime) -> None:
+def land(w: Writing, lake: Lake, token: int, read: ReadJob, now: datetime) -> None:
     """Store what was read, and queue the job for enrichment, as received now.
 
     Raises:
@@ -316,7 +316,7 @@ def _pages(files: Sequence[ReadFile]) -> dict[str, int]:
     return {"pages_total": pages, "pages_done": pages}
 
 
-def _queue_for_enrichment(w: Writing, token: int, read: Read, now: datetime) -> None:
+def _queue_for_enrichment(w: Writing, token: int, read: ReadJob, now: datetime) -> None:
     landed = {
         "received_seq": jobs.draw_received_seq(w),
         "landed_at": now,
@@ -348,7 +348,7 @@ def _update_job(w: Writing, token: int, job: Job, values: Mapping[str, Any]) -> 
         raise batches.Superseded(token)
 
 
-def _statement_rows(read: Read, now: datetime) -> list[dict[str, Any]]:
+def _statement_rows(read: ReadJob, now: datetime) -> list[dict[str, Any]]:
     return [
         {
             "statement_id": statement_id,

@@ -69,7 +69,11 @@ def save(
 
 
 def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[int]) -> None:
-    """Mark the latest attempt at a kind of report as failed. The last good report remains."""
+    """Mark the latest attempt at a kind of report as failed. The last good report remains.
+
+    Raises:
+        Superseded: the batch is no longer open.
+    """
     batches.require_open(w, token)
     _store(w, kind, [{"customer_number": number, "kind": kind, "failed": True} for number in customer_numbers])
 

@@ -33,7 +33,7 @@ from storage.reports.reports import NewReport
 from storage.webhooks import outbox
 from storage.webhooks.outbox import Attempt, Ended
 from tests.fake_statements import RENT, extract, extraction, statement
-from tests.patience import again_and_again
+from tests.waiting import again_and_again
 
 Row = Mapping[str, Any]
 POLL_EVERY_S = 0.1

@@ -30,7 +30,7 @@ from tests.conftest import END_OTHERS
 from tests.flows.service import Client, Service, command_of
 from tests.network import Network, network
 from tests.object_store import Emulator, emulate_bucket
-from tests.patience import until
+from tests.waiting import until
 
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # of Debian; its command in the path needs another user
 ROWS = plain_rows(30, seed=3, until=date(2026, 10, 31))

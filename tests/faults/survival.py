@@ -14,7 +14,7 @@ from tests.faults.faults import Fault
 from tests.faults.invariants import Aftermath, violations, violations_now
 from tests.faults.scenarios import Scenario
 from tests.faults.world import World
-from tests.patience import again_and_again
+from tests.waiting import again_and_again
 
 SEEDS: Final = range(3)  # of every experiment that is random rather than exhaustive
 POLL_EVERY_S = 0.2

@@ -33,8 +33,8 @@ from tests.faults.postgres import DATABASE, PROGRAMS, USER, server
 from tests.faults.scenarios import submits_with_keys
 from tests.faults.survival import survives
 from tests.faults.world import World, running, sha256
-from tests.patience import again_and_again
 from tests.root import ROOT
+from tests.waiting import again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 FIRST = range(1, 60, 10)  # some of the writes of a backup into an empty folder

@@ -11,7 +11,7 @@ from tests.faults.lender import Lender
 from tests.faults.scenarios import submits_again_for_many
 from tests.faults.survival import survives
 from tests.faults.world import World
-from tests.patience import again_and_again
+from tests.waiting import again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 OF_A_FILE = 6  # writes of a compaction for one file; as many again for each further file

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import new_database
 from tests.faults.fleet import PARTS, RABBITMQ, Broker, Fleet, measure_recovery_s, running
 from tests.network import Network
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 

@@ -13,7 +13,7 @@ from tests.faults.lender import Lender
 from tests.faults.scenarios import LONG_HISTORY, is_watched, watches
 from tests.faults.survival import survives
 from tests.faults.world import World
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -16,7 +16,7 @@ from tests.faults.lender import Lender
 from tests.faults.scenarios import submits
 from tests.faults.survival import survives
 from tests.faults.world import World
-from tests.patience import again_and_again
+from tests.waiting import again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ROTATE, RESEAL = ("secrets", "rotate"), ("secrets", "rotate", "--reseal")

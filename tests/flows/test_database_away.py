@@ -12,7 +12,7 @@ import requests
 from pipelines.synthetic import plain_rows
 from tests.flows.service import Client, Service
 from tests.network import Network, network
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -20,7 +20,7 @@ from storage.core.store import Store
 from tests.brokers import RABBITMQ, broker
 from tests.conftest import new_database
 from tests.flows.service import Client, Service, command_of
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 

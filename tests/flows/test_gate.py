@@ -16,7 +16,7 @@ from assets.access.gate import COOKIE
 from assets.access.gate_tokens import Role
 from assets.core.graphql import AUTOMATIONS
 from tests.flows.service import Service
-from tests.patience import until
+from tests.waiting import until
 
 REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__repository__"}
 SENSOR = "webhook_outbox_sensor"

@@ -15,8 +15,8 @@ from api.webhooks.listen import Received, Receiver
 from pipelines.synthetic import plain_rows
 from tests.flows.conftest import on_each_database
 from tests.flows.service import Client, Service
-from tests.patience import until
 from tests.root import ROOT
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -14,7 +14,7 @@ from pipelines.synthetic import plain_rows
 from storage.core import leases
 from storage.core.store import Store
 from tests.flows.service import Client, Service, command_of
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 

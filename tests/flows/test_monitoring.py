@@ -7,7 +7,7 @@ import pytest
 
 from api.webhooks.listen import Received, Receiver
 from tests.flows.service import Client
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 

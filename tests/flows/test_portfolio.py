@@ -25,8 +25,8 @@ from storage.portfolio.maintenance import BucketProgress, Task
 from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import count_as_documented, query_as_documented
-from tests.patience import until
 from tests.storage.values import renumber
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

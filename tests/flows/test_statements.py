@@ -10,7 +10,7 @@ from api.webhooks.listen import Received, Receiver
 from pipelines.synthetic.pdf import PrintedStatement, statement_pdf
 from tests.flows.service import Client, Service
 from tests.flows.test_main_job import read_dagster_storage
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -20,7 +20,7 @@ from isolation import LIMITS, ChildLimits, decode, draw_page, extract, read_pdf_
 from isolation.limits import MIB
 from isolation.parent import ENVIRONMENT, ReaderBug
 from pipelines.intake.pdf.page.result import Extraction, Refusal
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.service  # each test starts child processes
 

@@ -17,7 +17,7 @@ from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict
 from pipelines.synthetic.pdf import statement_pdf
 from tests.conftest import examples
 from tests.isolation import hostile
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.service  # each test starts child processes
 

@@ -25,8 +25,8 @@ from storage.enrichment.transactions import Location
 
 evaluations = typer.Typer(help="Decisions: list, show and replay them.", no_args_is_help=True)
 
-Which = Annotated[UUID, typer.Argument(parser=ids.EVALUATION, metavar="ID", help="The evaluation's id.")]
-OfClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
+EvaluationId = Annotated[UUID, typer.Argument(parser=ids.EVALUATION, metavar="ID", help="The evaluation's id.")]
+ClientId = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
 REPRODUCED = "The record is identical, byte for byte."
 DIFFERS = {
     "policy": "The version of the policy has changed.",
@@ -37,7 +37,7 @@ DIFFERS = {
 
 @evaluations.command("list")
 def list_evaluations(
-    client: OfClient,
+    client: ClientId,
     customer: Annotated[
         UUID | None, typer.Option(parser=ids.CUSTOMER, metavar="ID", help="Only this customer.")
     ] = None,
@@ -64,7 +64,7 @@ def list_evaluations(
 
 
 @evaluations.command("show")
-def show(evaluation_id: Which, as_json: AsJson = False) -> None:
+def show(evaluation_id: EvaluationId, as_json: AsJson = False) -> None:
     """Show an evaluation: inputs, attributes, metrics with causes, the trace and the response.
 
     Example: tidemark evaluations show 5b0e… --json
@@ -85,7 +85,7 @@ def show(evaluation_id: Which, as_json: AsJson = False) -> None:
 
 
 @evaluations.command("replay")
-def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
+def replay(evaluation_id: EvaluationId, as_json: AsJson = False) -> None:
     """Repeat a decision with the recorded versions, inputs and attributes.
 
     If the record differs, say whether the policy, the data or the engine

@@ -30,7 +30,7 @@ policies = typer.Typer(help="Decision policies: check, push, publish, compare an
 File = Annotated[Path, typer.Argument(help="A policy's document in YAML, or in JSON if it ends in .json.")]
 Slug = Annotated[str, typer.Argument(help="The policy's slug.")]
 ForClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
-OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="Default: the published version.")]
+PolicyVersionNumber = Annotated[int | None, typer.Option("--version", min=1, help="Default: the published version.")]
 
 
 @policies.command("check")
@@ -99,7 +99,7 @@ def publish(
 def pull(
     slug: Slug,
     client: ForClient,
-    version: OfVersion = None,
+    version: PolicyVersionNumber = None,
     file: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:

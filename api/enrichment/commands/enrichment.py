@@ -46,7 +46,7 @@ from storage.enrichment import own_rules, versions
 enrichment = typer.Typer(help="Releases and your own rules: compare and activate.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with counterparties/*.yaml, patterns/*.yaml, purposes.yaml.")]
-OfClient = Annotated[
+ClientId = Annotated[
     UUID,
     typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client whose customers these rules are for."),
 ]
@@ -182,7 +182,7 @@ def list_rules(
 @enrichment.command("activate")
 def activate(
     rules: Annotated[str, typer.Argument(help="A folder of your own rules, or the number of a stored version.")],
-    client: OfClient,
+    client: ClientId,
     sample: SampleOfActivation = ACTIVATING_SAMPLE,
     as_json: AsJson = False,
 ) -> None:
@@ -202,7 +202,7 @@ def activate(
 
 
 @enrichment.command("deactivate")
-def deactivate(client: OfClient, sample: SampleOfActivation = ACTIVATING_SAMPLE, as_json: AsJson = False) -> None:
+def deactivate(client: ClientId, sample: SampleOfActivation = ACTIVATING_SAMPLE, as_json: AsJson = False) -> None:
     """Show what would change, and use only the shipped rules for the client from now on.
 
     Example: tidemark enrichment deactivate --client 2f0c…

@@ -18,7 +18,7 @@ from storage.webhooks.subscriptions import Subscription
 
 subscriptions = typer.Typer(help="Webhook subscriptions: list, summarise, pause and resume them.", no_args_is_help=True)
 
-Which = Annotated[UUID, typer.Argument(parser=ids.SUBSCRIPTION, metavar="ID", help="The subscription's id.")]
+SubscriptionId = Annotated[UUID, typer.Argument(parser=ids.SUBSCRIPTION, metavar="ID", help="The subscription's id.")]
 
 
 @subscriptions.command("list")
@@ -41,7 +41,7 @@ def list_subscriptions(
 
 
 @subscriptions.command("summary")
-def summary(subscription: Which, as_json: AsJson = False) -> None:
+def summary(subscription: SubscriptionId, as_json: AsJson = False) -> None:
     """Summarise the deliveries of the last 24 hours and 7 days, and those that wait.
 
     Example: tidemark subscriptions summary c1a9…
@@ -56,7 +56,7 @@ def summary(subscription: Which, as_json: AsJson = False) -> None:
 
 
 @subscriptions.command("pause")
-def pause(subscription: Which, as_json: AsJson = False) -> None:
+def pause(subscription: SubscriptionId, as_json: AsJson = False) -> None:
     """Pause a subscription. Its events are kept until it is resumed.
 
     Example: tidemark subscriptions pause c1a9…
@@ -69,7 +69,7 @@ def pause(subscription: Which, as_json: AsJson = False) -> None:
 
 
 @subscriptions.command("resume")
-def resume(subscription: Which, as_json: AsJson = False) -> None:
+def resume(subscription: SubscriptionId, as_json: AsJson = False) -> None:
     """Resume a paused subscription. Events that waited are sent in order.
 
     Example: tidemark subscriptions resume c1a9…

@@ -16,18 +16,18 @@ from pipelines.metrics.definition import Metric, Strict
 def describe_changes(before: Policy, after: Policy) -> list[str]:
     """Return a line for each change; empty if the versions are equal."""
     return [
-        *_fields("Policy", before, after, _PARTS),
-        *_parts("Input", before.declared_inputs, after.declared_inputs, "name"),
-        *_parts("Attribute", before.attributes, after.attributes, "name"),
-        *_parts("Metric", before.metrics, after.metrics, "slug"),
-        *_parts("Product", before.products, after.products, "slug"),
-        *_steps(before, after),
-        *_describe_moved(before, after),
-        *_changes("Rule", _rules(before), _rules(after), "code", frozenset()),
-        *_describe_reordered(before, after),
-        *_parts("Limit of", before.limits, after.limits, "product", frozenset({"caps"})),
-        *_caps(before, after),
-        *_parts("Indicator", before.indicators, after.indicators, "metric"),
+        *_compare_fields("Policy", before, after, _PARTS),
+        *_compare_parts("Input", before.declared_inputs, after.declared_inputs, "name"),
+        *_compare_parts("Attribute", before.attributes, after.attributes, "name"),
+        *_compare_parts("Metric", before.metrics, after.metrics, "slug"),
+        *_compare_parts("Product", before.products, after.products, "slug"),
+        *_compare_steps(before, after),
+        *_compare_steps_of_rules(before, after),
+        *_compare_by_key("Rule", _rules(before), _rules(after), "code", frozenset()),
+        *_compare_orders_of_rules(before, after),
+        *_compare_parts("Limit of", before.limits, after.limits, "product", frozenset({"caps"})),
+        *_compare_caps(before, after),
+        *_compare_parts("Indicator", before.indicators, after.indicators, "metric"),
     ]
 
 
@@ -38,7 +38,7 @@ _NO_PLACES: Mapping[str, str] = {}
 # Parts
 
 
-def _parts(
+def _compare_parts(
     what: str,
     before: Sequence[Strict],
     after: Sequence[Strict],
@@ -53,11 +53,11 @@ def _parts(
         apart: fields whose changes are reported separately.
         places: the position of a new part, by its name.
     """
-    yield from _changes(what, before, after, key, apart, places)
-    yield from _order(f"{what.removesuffix(' of')}s", _names(before, key), _names(after, key))
+    yield from _compare_by_key(what, before, after, key, apart, places)
+    yield from _compare_order(f"{what.removesuffix(' of')}s", _names(before, key), _names(after, key))
 
 
-def _changes(
+def _compare_by_key(
     what: str,
     before: Sequence[Strict],
     after: Sequence[Strict],
@@ -65,6 +65,7 @@ def _changes(
     apart: frozenset[str],
     places: Mapping[str, str] = _NO_PLACES,
 ) -> Iterator[str]:
+    """Yield the parts that were added or removed, and changes of the others. Arguments as in `_compare_parts`."""
     old, new = ({getattr(each, key): each for each in parts} for parts in (before, after))
     for name in dict.fromkeys([*old, *new]):
         if name not in new:
@@ -72,13 +73,13 @@ def _changes(
         elif name not in old:
             yield f"{what} {name}: added{places.get(name, '')}{_introduce(new[name])}."
         else:
-            yield from _fields(f"{what} {name}", old[name], new[name], apart)
+            yield from _compare_fields(f"{what} {name}", old[name], new[name], apart)
 
 
-def _steps(before: Policy, after: Policy) -> Iterator[str]:
+def _compare_steps(before: Policy, after: Policy) -> Iterator[str]:
     """Yield the changes of steps. The first step that matches decides, so a new step's position is reported."""
     places = {step.name: _place_of(after.steps, nth) for nth, step in enumerate(after.steps)}
-    yield from _parts("Step", before.steps, after.steps, "name", frozenset({"rules"}), places)
+    yield from _compare_parts("Step", before.steps, after.steps, "name", frozenset({"rules"}), places)
 
 
 def _place_of(steps: Sequence[Step], nth: int) -> str:
@@ -92,24 +93,24 @@ def _names(parts: Sequence[Strict], key: str) -> list[str]:
     return [getattr(each, key) for each in parts]
 
 
-def _order(what: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+def _compare_order(what: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     """Yield a line if the parts that both versions have are in another order."""
     old, new = [each for each in before if each in after], [each for each in after if each in before]
     if old != new:
         yield f"{what}: the order is now {', '.join(new)}; it was {', '.join(old)}."
 
 
-def _fields(
+def _compare_fields(
     what: str, before: Strict, after: Strict, apart: frozenset[str] = frozenset(), under: str = ""
 ) -> Iterator[str]:
     for name, field in type(before).model_fields.items():
-        old, new, called = getattr(before, name), getattr(after, name), f"{under}{field.alias}"
+        old, new, path = getattr(before, name), getattr(after, name), f"{under}{field.alias}"
         if name in apart or old == new:
             continue
         if name not in _WORDS and isinstance(old, Strict) and type(old) is type(new):
-            yield from _fields(what, old, new, under=f"{called}.")
+            yield from _compare_fields(what, old, new, under=f"{path}.")
         else:
-            yield f"{what}: {called} changed from {_describe(name, old)} to {_describe(name, new)}."
+            yield f"{what}: {path} changed from {_describe(name, old)} to {_describe(name, new)}."
 
 
 def _introduce(part: Strict) -> str:
@@ -135,7 +136,7 @@ def _rules(policy: Policy) -> list[Rule]:
     return [rule for step in policy.steps for rule in step.rules]
 
 
-def _describe_moved(before: Policy, after: Policy) -> Iterator[str]:
+def _compare_steps_of_rules(before: Policy, after: Policy) -> Iterator[str]:
     old, new = _steps_by_rule(before), _steps_by_rule(after)
     for code in old:
         if code in new and old[code] != new[code]:
@@ -146,19 +147,19 @@ def _steps_by_rule(policy: Policy) -> Mapping[str, str]:
     return {rule.code: step.name for step in policy.steps for rule in step.rules}
 
 
-def _describe_reordered(before: Policy, after: Policy) -> Iterator[str]:
+def _compare_orders_of_rules(before: Policy, after: Policy) -> Iterator[str]:
     old, new = ({step.name: _names(step.rules, "code") for step in policy.steps} for policy in (before, after))
     for name in old:
         if name in new:
-            yield from _order(f"Rules of step {name}", old[name], new[name])
+            yield from _compare_order(f"Rules of step {name}", old[name], new[name])
 
 
-def _caps(before: Policy, after: Policy) -> Iterator[str]:
+def _compare_caps(before: Policy, after: Policy) -> Iterator[str]:
     """Yield the changes of caps, for limits that both versions have."""
     old, new = ({limit.product: limit.caps for limit in policy.limits} for policy in (before, after))
     for product in old:
         if product in new:
-            yield from _parts(f"Limit of {product}: cap", old[product], new[product], "code")
+            yield from _compare_parts(f"Limit of {product}: cap", old[product], new[product], "code")
 
 
 # Values

@@ -80,6 +80,7 @@ _MIN_INTEREST = 1e-9  # per interval; not 0, because a rate of 0 solves the form
 
 
 def factor() -> pl.Expr:
+    """Return `Assumed.factor` of the product; null if none is assumed."""
     return _look_up_assumed("factor")
 
 

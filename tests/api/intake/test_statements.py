@@ -24,7 +24,7 @@ from tests.api.wire import head, line, problem, rest_of
 from tests.api.worker import end_extractions, end_submissions
 from tests.conftest import open_store
 from tests.fake_statements import pdf
-from tests.patience import until
+from tests.waiting import until
 
 parametrize = pytest.mark.parametrize
 File = tuple[str, bytes]

@@ -25,7 +25,7 @@ from storage.monitoring.attributes import NewAttribute
 from storage.portfolio import portfolio_jobs
 from tests.api.portfolio.test_backtests import DOCUMENT, stricter
 from tests.conftest import open_store
-from tests.patience import again_and_again
+from tests.waiting import again_and_again
 
 NEEDED = ("--input", "amount=50000", "--input", "secured=true")
 

@@ -23,7 +23,7 @@ from storage.portfolio import portfolio_jobs
 from tests.api.portfolio.test_simulations import document
 from tests.assets.lender import Lender
 from tests.conftest import open_store
-from tests.patience import again_and_again
+from tests.waiting import again_and_again
 
 
 @pytest.fixture

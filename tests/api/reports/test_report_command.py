@@ -19,7 +19,7 @@ from storage.core.settings import Settings
 from storage.core.store import Store
 from tests.assets.lender import RENT, SALE, Lender, run_refreshes
 from tests.conftest import open_store
-from tests.patience import until
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

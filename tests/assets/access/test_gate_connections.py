@@ -21,7 +21,7 @@ from assets.access import gate
 from assets.access.gate import Gate, allowed_hosts
 from assets.access.gate_connections import MAX_CONNECTIONS, MAX_OF_A_STRANGER, SERVER
 from assets.access.gate_tokens import Role
-from tests.patience import until
+from tests.waiting import until
 
 TOKENS = {Role.OPERATOR: "operator's", Role.READER: "reader's"}
 OPERATOR = {"Authorization": "Bearer operator's"}

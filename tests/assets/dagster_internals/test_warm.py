@@ -10,7 +10,7 @@ from assets.core.processes import spawn
 from assets.dagster_internals import dagster_home, warm
 from storage.core.settings import Settings
 from tests.assets.trivial_location import definitions
-from tests.patience import until
+from tests.waiting import until
 
 
 def test_a_failed_step_is_logged_with_error_types_only(

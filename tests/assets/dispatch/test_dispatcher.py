@@ -22,8 +22,8 @@ from storage.core.models import Queue, jobs
 from storage.core.store import Store
 from storage.jobs import batches
 from storage.jobs.batches import Batch
-from tests.patience import until
 from tests.storage.examples import ABN, a_client, a_customer, a_submission
+from tests.waiting import until
 
 
 class Launcher:

@@ -45,8 +45,8 @@ from storage.portfolio import maintenance
 from storage.webhooks import outbox
 from tests.assets.conftest import FillStore
 from tests.assets.lender import Lender
+from tests.storage.ruleset_evaluations import LOW_SCORE, SCORE, a_rule, a_ruleset, create_ruleset
 from tests.storage.values import renumber
-from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, create_ruleset
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
 

@@ -14,7 +14,7 @@ import pytest
 from assets.service import parts as service_parts
 from assets.service.parts import Address, NeverStartedError, Part, keep_running
 from storage.core import heartbeat
-from tests.patience import until
+from tests.waiting import until
 
 
 def test_a_killed_part_is_restarted_and_ends_on_request() -> None:

@@ -30,8 +30,8 @@ from storage.core.store import Store
 from storage.jobs import batches
 from tests.assets.trivial_location import definitions
 from tests.conftest import open_store
-from tests.patience import until
 from tests.storage.examples import a_client, a_customer, a_submission
+from tests.waiting import until
 
 LOCATION = "tests.assets.trivial_location"
 needs_worker = pytest.mark.service  # each of its queues is a process that loads Dagster

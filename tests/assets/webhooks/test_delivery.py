@@ -34,8 +34,8 @@ from storage.webhooks.outbox import Attempt, Ended, NewEvent, Pause
 from storage.webhooks.subscriptions import Subscription
 from tests.assets.receivers import Script, answering, receiver, saying, tls
 from tests.conftest import open_store
-from tests.patience import eventually
 from tests.storage.examples import a_client, a_customer
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.service  # each test waits for real connections
 

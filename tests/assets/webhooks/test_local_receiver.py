@@ -23,9 +23,9 @@ from storage.core.settings import Environment
 from storage.core.store import Store
 from storage.webhooks import delivery_log, local_receiver, subscriptions
 from storage.webhooks.local_receiver import LocalReceiver
-from tests.patience import until
 from tests.storage.examples import a_client
 from tests.storage.values import on_sqlite
+from tests.waiting import until
 
 TYPES = [EventType.JOB_COMPLETED, EventType.RULE_TRIGGERED]
 

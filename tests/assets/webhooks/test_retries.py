@@ -23,8 +23,8 @@ from storage.webhooks import outbox, subscriptions
 from tests.assets.receivers import answering, receiver, tls
 from tests.assets.webhooks.test_delivery import LOOPBACK, Sender, body_of, running, signature_of
 from tests.conftest import SQLITE_FIRST, new_database, open_store
-from tests.patience import eventually
 from tests.storage.examples import a_client, a_customer
+from tests.waiting import eventually
 
 DAY = timedelta(days=1)
 ENDED = (DeliveryStatus.FAILED, DeliveryStatus.CANCELLED)

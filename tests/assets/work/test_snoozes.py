@@ -10,7 +10,7 @@ from storage.customers import summary_listing
 from storage.work import items
 from storage.work.items import Action, ItemAction
 from tests.storage.examples import a_client, a_customer
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
+from tests.storage.ruleset_evaluations import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 
 def test_alerts_are_counted_again_after_their_snooze(store: Store) -> None:

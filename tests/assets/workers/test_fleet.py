@@ -30,8 +30,8 @@ from storage.jobs import batches
 from tests.brokers import RABBITMQ, REDIS, broker, waiting
 from tests.conftest import new_database, open_store
 from tests.network import network
-from tests.patience import until
 from tests.storage.examples import a_client, a_customer, a_submission
+from tests.waiting import until
 
 pytestmark = pytest.mark.service  # each test starts child processes
 

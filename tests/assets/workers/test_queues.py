@@ -11,7 +11,7 @@ from assets.workers import queues
 from assets.workers.queues import WarmQueue
 from assets.workers.workers import Run
 from storage.core import heartbeat
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.service  # each test starts child processes
 

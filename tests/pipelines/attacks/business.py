@@ -11,7 +11,7 @@ from pipelines.attacks.registry import attacks, lookalikes
 
 APPLIED = date(2026, 6, 30)
 FIRST = date(2025, 7, 1)
-MADE: Mapping[str, Manipulation] = {**attacks(), **lookalikes()}
+CHANGES: Mapping[str, Manipulation] = {**attacks(), **lookalikes()}
 Row = tuple[str, str, date, str, str, str, str | None]
 
 
@@ -65,10 +65,10 @@ APPLICANT = Applicant(LEDGER_BEFORE, APPLIED, name="Vale Joinery", owner="Tom Va
 
 
 def list_inserted(slug: str, **parameters: object) -> pl.DataFrame:
-    after = MADE[slug].apply(APPLICANT, "7", **parameters)
+    after = CHANGES[slug].apply(APPLICANT, "7", **parameters)
     return after.filter(pl.col("touch") == "inserted").sort("date", maintain_order=True)
 
 
 def list_touched(slug: str, kind: str, **parameters: object) -> pl.DataFrame:
     """Return the rows that the change touched in this way, as they are afterwards."""
-    return MADE[slug].apply(APPLICANT, "7", **parameters).filter(pl.col("touch") == kind)
+    return CHANGES[slug].apply(APPLICANT, "7", **parameters).filter(pl.col("touch") == kind)

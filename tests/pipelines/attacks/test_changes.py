@@ -12,7 +12,15 @@ from pipelines.attacks.attack import Applicant
 from pipelines.attacks.ledger import LEDGER, as_ledger, change_texts, move_rows, remove_rows, touched_rows
 from pipelines.attacks.registry import attacks, load_descriptions
 from pipelines.attacks.rewriting import ADVERSE
-from tests.pipelines.attacks.business import APPLICANT, APPLIED, FIRST, LEDGER_BEFORE, MADE, list_inserted, list_touched
+from tests.pipelines.attacks.business import (
+    APPLICANT,
+    APPLIED,
+    CHANGES,
+    FIRST,
+    LEDGER_BEFORE,
+    list_inserted,
+    list_touched,
+)
 from tests.pipelines.attacks.ledgers import breaks
 
 pytestmark = pytest.mark.slow  # the subject is manipulated data, not the product
@@ -26,16 +34,16 @@ NOTHING_DRAWN = {
 
 
 def consistent(slug: str) -> Mapping[str, str]:
-    return {"balances": "corrected"} if "balances" in MADE[slug].parameters else {}
+    return {"balances": "corrected"} if "balances" in CHANGES[slug].parameters else {}
 
 
 def test_everything_described_is_implemented() -> None:
-    assert MADE.keys() == {name for slug, each in load_descriptions().items() for name in (slug, *each.lookalikes)}
+    assert CHANGES.keys() == {name for slug, each in load_descriptions().items() for name in (slug, *each.lookalikes)}
 
 
-@pytest.mark.parametrize("slug", MADE)
+@pytest.mark.parametrize("slug", CHANGES)
 def test_change(slug: str) -> None:
-    change = MADE[slug]
+    change = CHANGES[slug]
     after = change.apply(APPLICANT, "7", **consistent(slug))
     assert after.schema == LEDGER
     assert_frame_equal(after, change.apply(APPLICANT, "7", **consistent(slug)))
@@ -47,18 +55,18 @@ def test_change(slug: str) -> None:
     assert_frame_equal(after.filter(others), LEDGER_BEFORE.filter(others))
 
 
-@pytest.mark.parametrize("slug", sorted(MADE.keys() - NOTHING_DRAWN))
+@pytest.mark.parametrize("slug", sorted(CHANGES.keys() - NOTHING_DRAWN))
 def test_seed_decides(slug: str) -> None:
     seeds = [str(seed) for seed in range(6)]
-    assert len({MADE[slug].apply(APPLICANT, seed).write_json() for seed in seeds}) > 1
+    assert len({CHANGES[slug].apply(APPLICANT, seed).write_json() for seed in seeds}) > 1
 
 
-@pytest.mark.parametrize("slug", MADE)
+@pytest.mark.parametrize("slug", CHANGES)
 def test_change_invents_no_balances_or_texts(slug: str) -> None:
     bare = LEDGER_BEFORE.with_columns(
         description=pl.lit(""), balance=pl.lit(None, LEDGER["balance"]), category=pl.lit(None, pl.String)
     )
-    after = MADE[slug].apply(Applicant(bare, APPLIED), "7")
+    after = CHANGES[slug].apply(Applicant(bare, APPLIED), "7")
     of_old_accounts = after.filter(pl.col("account").is_in(bare["account"].implode()))
     assert of_old_accounts["balance"].null_count() == of_old_accounts.height
     assert set(of_old_accounts["description"]) == {""}
@@ -73,7 +81,7 @@ def test_what_comes_in_goes_out_again(slug: str) -> None:
 
 def test_related_companies_are_used_if_there_are_any() -> None:
     applicant = Applicant(LEDGER_BEFORE, APPLIED, owner="Tom Vale", related=("Zeta Pty Ltd",))
-    rows = MADE["round_trip_related"].apply(applicant, "7").filter(pl.col("touch") == "inserted")
+    rows = CHANGES["round_trip_related"].apply(applicant, "7").filter(pl.col("touch") == "inserted")
     assert set(rows.filter(pl.col("amount") > 0)["counterparty"]) == {"Zeta Pty Ltd"}
     assert set(rows.filter(pl.col("amount") < 0)["counterparty"]) <= {"Vale Holdings", "Tom Vale"}
 
@@ -108,7 +116,7 @@ def test_season_was_the_same_a_year_ago() -> None:
     longer = Applicant(
         pl.concat([LEDGER_BEFORE.with_columns(date=pl.col("date").dt.offset_by("-400d")), LEDGER_BEFORE]), APPLIED
     )
-    rows = MADE["seasonal_cash_takings"].apply(longer, "7", weeks=4)
+    rows = CHANGES["seasonal_cash_takings"].apply(longer, "7", weeks=4)
     assert rows.filter(pl.col("touch") == "inserted").height == 8
 
 
@@ -129,7 +137,7 @@ def test_disguised_loan_is_repaid_by_direct_debit_under_other_names() -> None:
 
 @pytest.mark.parametrize(("balances", "are_broken"), [("printed", True), ("corrected", False)])
 def test_bad_month_is_withheld(balances: str, are_broken: bool) -> None:
-    after = MADE["month_withheld"].apply(APPLICANT, "7", accounts="all", balances=balances)
+    after = CHANGES["month_withheld"].apply(APPLICANT, "7", accounts="all", balances=balances)
     gone = touched_rows(LEDGER_BEFORE, after)["date"].dt.month_start()
     assert gone.n_unique() == 1
     assert after.filter(pl.col("date").dt.month_start() == gone[0]).is_empty()
@@ -153,7 +161,7 @@ def test_hidden_refunds_read_like_purchases() -> None:
 
 
 def test_netted_refunds_leave_the_money_as_it_is() -> None:
-    after = MADE["refunds_netted_by_processor"].apply(APPLICANT, "7")
+    after = CHANGES["refunds_netted_by_processor"].apply(APPLICANT, "7")
     assert after.height < LEDGER_BEFORE.height
     assert after["amount"].sum() == LEDGER_BEFORE["amount"].sum()
 

@@ -9,10 +9,10 @@ from polars.testing import assert_frame_equal
 from pipelines.attacks.attack import Attack
 from pipelines.attacks.ledger import LEDGER, remove_rows
 from pipelines.attacks.registry import attacks, draw_held_out, load_descriptions
-from tests.pipelines.attacks.business import APPLICANT, APPLIED, LEDGER_BEFORE, MADE, list_inserted
+from tests.pipelines.attacks.business import APPLICANT, APPLIED, CHANGES, LEDGER_BEFORE, list_inserted
 from tests.pipelines.attacks.ledgers import breaks
 
-HELD_OUT = {slug: each for slug, each in MADE.items() if each.held_out}
+HELD_OUT = {slug: each for slug, each in CHANGES.items() if each.held_out}
 
 
 def test_drawn_third_is_implemented_with_its_lookalikes() -> None:

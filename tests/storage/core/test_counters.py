@@ -12,7 +12,7 @@ from storage.core import shared_counters
 from storage.core.counters import MAX_WINDOWS, Count, OwnCounters
 from storage.core.shared_counters import RETRY_S, SharedCounters
 from tests.network import Network, network
-from tests.patience import until
+from tests.waiting import until
 
 REDIS = ("127.0.0.1", 6379)
 

@@ -22,7 +22,7 @@ from storage.core.heartbeat import (
     take_beats,
     watched_loop,
 )
-from tests.patience import until
+from tests.waiting import until
 
 POLL_EVERY_S = 0.25
 

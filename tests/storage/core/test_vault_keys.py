@@ -34,9 +34,9 @@ from storage.intake.statements import NewFile
 from storage.operations import resealing, retention
 from storage.operations.doctor import Severity, examine
 from storage.webhooks import subscriptions
-from tests.patience import until
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite
+from tests.waiting import until
 
 URL = "https://example.com/"
 PDF, PASSWORD = b"%PDF-1.7 a statement", "s3cret"

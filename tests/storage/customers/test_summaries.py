@@ -44,8 +44,8 @@ from storage.work import items
 from storage.work.items import Action, ItemAction
 from tests.storage.decisions.test_policies import save_a_draft
 from tests.storage.examples import ABN, a_client, a_submission
+from tests.storage.ruleset_evaluations import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 from tests.storage.values import commit, on_postgresql, on_sqlite, plans_of
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 STEPS: Final = 30
 NAMES: Final = (

@@ -25,8 +25,8 @@ from storage.webhooks import subscriptions
 from storage.work import items, timeline
 from storage.work.timeline import EntryKind
 from tests.storage.examples import a_client, a_customer
+from tests.storage.ruleset_evaluations import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 from tests.storage.values import on_sqlite, plans_of
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 DAY = timedelta(days=1)
 

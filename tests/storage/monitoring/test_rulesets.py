@@ -22,8 +22,16 @@ from storage.monitoring import attributes, evaluation_requests, rulesets
 from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 from tests.storage.examples import a_client, a_customer
+from tests.storage.ruleset_evaluations import (
+    LOW_SCORE,
+    SCORE,
+    a_rule,
+    a_ruleset,
+    an_evaluation,
+    apply_evaluation,
+    create_ruleset,
+)
 from tests.storage.values import on_postgresql, on_sqlite
-from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 LATER = timedelta(hours=1)
 

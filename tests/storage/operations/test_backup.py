@@ -36,10 +36,10 @@ from storage.jobs import batches, jobs
 from storage.jobs.jobs import Ending, Job
 from storage.operations import backup, integrity, retention
 from storage.operations.integrity import Problem
-from tests.patience import until
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place_of
+from tests.waiting import until
 
 
 def clock() -> datetime:

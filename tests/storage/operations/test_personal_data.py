@@ -28,9 +28,9 @@ from tests.brokers import RABBITMQ, REDIS, broker, waiting
 from tests.conftest import open_store
 from tests.fake_statements import submit_files
 from tests.object_store import Emulator, emulate_bucket
-from tests.patience import until
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.values import commit, content, customers_of_a_bucket, on_postgresql, on_sqlite, place_of
+from tests.waiting import until
 
 NAME = "Ada Lovelace"
 STATED = pl.DataFrame({"description": [f"PAY {NAME.upper()}"]})

@@ -22,8 +22,8 @@ from storage.operations import retention
 from storage.operations.retention import ORPHAN_AGE, sweep
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer, a_submission
+from tests.storage.ruleset_evaluations import a_ruleset, create_ruleset
 from tests.storage.values import BUCKET, commit, content, customers_of_a_bucket, on_sqlite, place_of
-from tests.storage.watching import a_ruleset, create_ruleset
 
 HOUR = timedelta(hours=1)
 

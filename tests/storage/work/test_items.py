@@ -19,8 +19,8 @@ from storage.work import items
 from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemState
 from tests.storage.decisions.test_policies import save_a_draft
 from tests.storage.examples import a_client, a_customer
+from tests.storage.ruleset_evaluations import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 from tests.storage.values import on_sqlite, plans_of
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
 
 HOUR = timedelta(hours=1)
 

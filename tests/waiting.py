@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 
-def until(true: Callable[[], object], within_s: float = 90) -> None:
+def until(condition: Callable[[], object], within_s: float = 90) -> None:
     """Wait for a condition, and fail if it stays false for too long."""
-    assert eventually(true, within_s)
+    assert eventually(condition, within_s)
 
 
-def eventually(true: Callable[[], object], within_s: float = 90) -> bool:
+def eventually(condition: Callable[[], object], within_s: float = 90) -> bool:
     """Wait for a condition, and return whether it became true in time."""
     deadline = time.monotonic() + within_s
-    while not (holds := true()) and time.monotonic() < deadline:
+    while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.01)
     return bool(holds)
 
@@ -23,16 +23,16 @@ def eventually(true: Callable[[], object], within_s: float = 90) -> bool:
 @contextmanager
 def again_and_again(work: Callable[[], object], every_s: float = 0) -> Iterator[None]:
     """Repeat work in a thread for the duration of a block, and fail if the work fails."""
-    over = threading.Event()
+    stop = threading.Event()
 
     def repeat() -> None:
-        while not over.wait(every_s):
+        while not stop.wait(every_s):
             work()
 
-    with ThreadPoolExecutor(1) as beside:
-        repeating = beside.submit(repeat)
+    with ThreadPoolExecutor(1) as pool:
+        repeating = pool.submit(repeat)
         try:
             yield
         finally:
-            over.set()
+            stop.set()
             repeating.result()

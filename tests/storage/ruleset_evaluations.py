@@ -35,7 +35,7 @@ def create_ruleset(store: Store, client_id: UUID, ruleset: Ruleset, now: datetim
 
 
 @dataclass(frozen=True)
-class Observation:
+class FakeObservations:
     """A replacement for `Observations` whose record names the customer."""
 
     unrecordable: frozenset[int]
@@ -64,7 +64,6 @@ def an_evaluation(
         outcomes.select("ruleset_id", "rule").unique().with_columns(repeat_after_days=repeat_after_days).cast(REPEATS)
     )
     numbers = sorted({who.number for who, _, _ in holds})
-
     with store.db.reading() as r:
         read = dict.fromkeys(numbers, frozenset({SCORE["name"]}))
         return RulesetEvaluation(
@@ -72,7 +71,7 @@ def an_evaluation(
             as_of=now.date(),
             zone="UTC",
             rulesets={each.ruleset_id: each for each in rulesets.load_active(r, rulesets.find_active(r, numbers))},
-            seen=[EvaluatedCustomers(cast("Observations", _observation(unrecordable)), outcomes)],
+            seen=[EvaluatedCustomers(cast("Observations", _fake_observations(unrecordable)), outcomes)],
             outcomes=outcomes,
             repeats=repeats,
             versions=versions(r, numbers),
@@ -82,8 +81,8 @@ def an_evaluation(
         )
 
 
-def _observation(unrecordable: Sequence[Customer]) -> Observation:
-    return Observation(frozenset(each.number for each in unrecordable))
+def _fake_observations(unrecordable: Sequence[Customer]) -> FakeObservations:
+    return FakeObservations(frozenset(each.number for each in unrecordable))
 
 
 def apply_evaluation(store: Store, evaluated: RulesetEvaluation, now: datetime) -> Decision:

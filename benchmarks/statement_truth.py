@@ -30,7 +30,7 @@ class Reading:
     accounts: int
     reconciled: int  # accounts with this verdict, and listings that prove all rows except the oldest
     doubtful: int  # accounts that are reconciled except for their dates
-    wrongly: int  # accounts with either verdict although a row is wrong or forged
+    wrongly_proved: int  # accounts with either verdict although a row is wrong or forged
     details: int  # that are printed
     details_right: int
     flagged: bool  # an account is not proved, or a signal needs review
@@ -48,7 +48,7 @@ class Total:
     def share(self, part: str, whole: str) -> float:
         return self.sum(part) / max(1, self.sum(whole))
 
-    def of(self, layout: str) -> "Total":
+    def select_layout(self, layout: str) -> "Total":
         return Total([reading for reading in self.readings if reading.layout == layout])
 
 
@@ -62,8 +62,11 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
     rows = made.rows
     pairs = list(zip_longest(made.accounts, found.statements))
     doubtful = sum(each.verdict is Verdict.RECONCILED_DATES_DOUBTFUL for each in found.statements)
-    described = [
-        described for account, statement in pairs if account and statement for described in _details(account, statement)
+    details = [
+        is_read
+        for account, statement in pairs
+        if account and statement
+        for is_read in _list_read_details(account, statement)
     ]
     return Reading(
         layout=made.layout,
@@ -84,12 +87,12 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
         accounts=len(made.accounts),
         reconciled=sum(_is_proved(each) for each in found.statements) - doubtful,
         doubtful=doubtful,
-        wrongly=sum(
+        wrongly_proved=sum(
             statement is not None and _is_wrongly_proved(None if forged and n == 0 else account, statement)
             for n, (account, statement) in enumerate(pairs)
         ),
         details=sum(len(account.shown & set(DETAILS)) for account in made.accounts),
-        details_right=sum(described),
+        details_right=sum(details),
         flagged=_is_flagged(found),
     )
 
@@ -129,8 +132,8 @@ def _count_common(true: Iterable[object], read: Iterable[object]) -> int:
     return (Counter(true) & Counter(read)).total()
 
 
-def _details(account: PrintedAccount, statement: Statement) -> Iterable[bool]:
-    """Yield, for each printed detail of the account, whether it was read."""
+def _list_read_details(account: PrintedAccount, statement: Statement) -> Sequence[bool]:
+    """Return for each printed detail of the account whether it was read."""
     read = {
         "bank_name": _same_bank(account.bank_name, statement),
         "bsb": statement.bsb == account.bsb,

@@ -89,7 +89,7 @@ def _rows_of_each_layout(usual: Total) -> list[Row]:
     return [
         Row(
             f"`{name}`{', held out' if name in HELD_OUT else ''}: precision, recall, exact, reconciled, details",
-            _summary(usual.of(name)),
+            _summary(usual.select_layout(name)),
         )
         for name in EVERY_LAYOUT
     ]
@@ -120,7 +120,7 @@ def _rows_of_stress(stressed: Mapping[str, Total]) -> list[Row]:
 
 
 def _count_wrongly_proved(usual: Total, forged: Mapping[str, Total], stressed: Mapping[str, Total]) -> int:
-    return sum(total.sum("wrongly") for total in (usual, *forged.values(), *stressed.values()))
+    return sum(total.sum("wrongly_proved") for total in (usual, *forged.values(), *stressed.values()))
 
 
 def _share_text(share: float) -> str:

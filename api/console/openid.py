@@ -1,7 +1,7 @@
 """Signing in with an OpenID Connect provider: the authorisation code flow with PKCE.
 
 A user is found by the email address that the provider has verified; nobody is created. What ties the two requests of a
-browser together is one secret in a short-lived cookie: state, nonce and the PKCE verifier are derived from it, so an
+browser together is one secret in a short-lived cookie: state, nonce and the PKCE verifier are derived from it, so a
 response of the provider counts only in the browser that asked, and only once.
 """
 
@@ -88,7 +88,7 @@ class Provider:
         self._back = settings.public_url + BACK
 
     def address(self, attempt: Attempt) -> str:
-        """Return where the browser asks the provider who the person is.
+        """Return the address at which the provider asks the person to sign in.
 
         Raises:
             SignInRefused: the provider can't be reached.

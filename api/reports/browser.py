@@ -39,13 +39,13 @@ def print_in_turn(caller: "Caller", html: str) -> bytes:
 
     Raises:
         Unavailable: too many pages are being printed.
-        Unprocessable: as `pdf_of`.
+        Unprocessable: as `print_pdf`.
     """
     with caller.request.app.state.printing.reserve(caller.asker, 1):
-        return pdf_of(html)
+        return print_pdf(html)
 
 
-def pdf_of(html: str) -> bytes:
+def print_pdf(html: str) -> bytes:
     """Return the page as PDF, tagged for screen readers.
 
     Raises:

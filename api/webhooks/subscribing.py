@@ -68,6 +68,6 @@ def _unsubscribe(store: Store, subscription_ids: Iterable[UUID]) -> None:
                 _audit(w, "Subscription.Deleted", known, datetime.now(UTC))
 
 
-def _audit(w: Writing, action: str, done_to: Subscription, now: datetime) -> None:
-    resource = {"subscriptionId": done_to.subscription_id}
-    audit.append(w, OPERATOR, action, resource, now, client_id=done_to.client_id)
+def _audit(w: Writing, action: str, subscription: Subscription, now: datetime) -> None:
+    resource = {"subscriptionId": subscription.subscription_id}
+    audit.append(w, OPERATOR, action, resource, now, client_id=subscription.client_id)

@@ -14,7 +14,7 @@ from assets.access.gate_tokens import Role
 
 MAX_CONNECTIONS = 256  # a browser has about ten, the dispatcher four
 ALSO_ENDED = 16  # connections ended besides those above the limit, so that not every new one starts a search
-MAX_OF_A_STRANGER = 64 * 1024  # bytes that a connection may send of a request that the gate has not allowed
+MAX_STRANGER_BYTES = 64 * 1024  # that a connection may send of a request that the gate has not allowed
 
 _numbers = count()  # of connections, in the order in which they were opened
 
@@ -30,7 +30,7 @@ class Connection(HttpToolsProtocol):
         self._end_oldest()
 
     def _end_oldest(self) -> None:
-        """End the oldest if there are too many: first strangers' connections, then readers', but never operators'."""
+        """End the oldest connections if there are too many: strangers' first, then readers', but never operators'."""
         if len(self.connections) <= MAX_CONNECTIONS:
             return
         others: list[Any] = [other for other in self.connections if other is not self]
@@ -43,7 +43,7 @@ class Connection(HttpToolsProtocol):
             connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self._received > MAX_OF_A_STRANGER and _role(self) is None:
+        if self._received > MAX_STRANGER_BYTES and _role(self) is None:
             self.transport.abort()
             return
         self._received += len(data)

@@ -45,7 +45,7 @@ def is_watched() -> ColumnElement[bool]:
     freshness_policy=NIGHTLY,
 )
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Evaluate the bucket's customers by their clients' rulesets as of now, and trigger and reset rules.
+    """Evaluate the bucket's customers by their clients' rulesets as of now, and let rules fire or be reset.
 
     A run that was requested because a ruleset or an attribute changed evaluates only the customers that the change
     affects; other runs evaluate all.

@@ -50,7 +50,7 @@ from storage.portfolio.maintenance import Task
 GROUP = "portfolio"
 
 
-def columns(described: tables.Columns) -> TableSchema:
+def describe_columns(described: tables.Columns) -> TableSchema:
     """Return the columns with their types and meanings, as Dagster's pages show them."""
     return TableSchema(
         [TableColumn(name, str(kind.base_type()), meaning) for name, (kind, meaning) in described.items()]
@@ -60,7 +60,7 @@ def columns(described: tables.Columns) -> TableSchema:
 buckets = StaticPartitionsDefinition([f"{bucket:02d}" for bucket in ALL])
 
 
-# For what is made every night: warn after one missed night, fail after two.
+# Of assets that are made every night: warn after one missed night, fail after two.
 NIGHTLY = FreshnessPolicy.time_window(warn_window=timedelta(hours=30), fail_window=timedelta(hours=54))
 
 
@@ -69,7 +69,7 @@ def is_due() -> ColumnElement[bool]:
     return maintenance.is_outdated(ENRICHMENT_VERSION)
 
 
-def stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
+def is_stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
     """Select the customers whose reports are refreshed at night."""
     not_before = now.astimezone(settings.zone).date() - timedelta(days=settings.report_max_age_days)
     return maintenance.has_stale_report({kind: report.version for kind, report in REPORTS.items()}, not_before)
@@ -149,7 +149,7 @@ def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store
 
     Customers without a report get none here: the client requests the first one.
     """
-    condition = stale(store.settings, datetime.now(UTC))
+    condition = is_stale(store.settings, datetime.now(UTC))
     counts = carry_out(store, Task.REFRESH, int(context.partition_key), condition, partial(refresh_all, store))
     return MaterializeResult(metadata=_counts(counts))
 
@@ -183,7 +183,7 @@ def _portfolio_table(report: Report) -> AssetsDefinition:
         kinds={"parquet"},
         deps=[refreshed_reports],
         code_version=str(report.version),
-        metadata={"dagster/column_schema": columns(tables.REPORT_COLUMNS[report.kind])},
+        metadata={"dagster/column_schema": describe_columns(tables.REPORT_COLUMNS[report.kind])},
         check_specs=checks.specs(name, checks.OF_PORTFOLIO_TABLES),
         freshness_policy=NIGHTLY,
     )
@@ -211,7 +211,7 @@ def _portfolio_table(report: Report) -> AssetsDefinition:
     kinds={"polars", "parquet"},
     deps=[reenriched_transactions, AssetDep(enriched_transactions.key, partition_mapping=AllPartitionMapping())],
     code_version=str(metrics.VERSION),
-    metadata={"dagster/column_schema": columns(tables.METRIC_COLUMNS)},
+    metadata={"dagster/column_schema": describe_columns(tables.METRIC_COLUMNS)},
     check_specs=checks.specs(tables.METRICS, checks.OF_METRICS),
     freshness_policy=NIGHTLY,
 )

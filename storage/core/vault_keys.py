@@ -396,8 +396,8 @@ def count_sealed(r: Reading) -> dict[int, Sealed]:
 
 
 def _count_by_prefix(r: Reading, column: Column[bytes]) -> dict[int, int]:
-    under = _prefix_of(column).label("under")
-    query = select(under, func.count()).where(column.is_not(None)).group_by(under)
+    key_prefix = _prefix_of(column).label("key_prefix")
+    query = select(key_prefix, func.count()).where(column.is_not(None)).group_by(key_prefix)
     return {read_key_id(found): count for found, count in r.execute(query)}
 
 

@@ -8,7 +8,7 @@ The caller computes a `BatchResult` and makes its files durable first. `commit_v
 3. *Write* the rest: files, values, jobs' ends and their events, then the ruleset evaluation of the new values, the
    customers' summaries, and last the counts by day.
 
-Which rules trigger and reset is decided in the third step, by a pure function that runs on rule states read under the
+Which rules fire and which are reset is decided in the third step, by a pure function of rule states read under the
 locks (`storage.monitoring.rule_matches`). It can't be decided earlier: a nightly evaluation may change a rule's state
 until its customer is locked.
 """
@@ -122,8 +122,8 @@ def locate_values(rows: pl.DataFrame, customer_numbers: Collection[int]) -> list
     )
     found = {number: (first, count, live) for number, first, count, live in ranges.rows()}
     counts = day_counts.pack_counts(rows.lazy(), customer_numbers)
-    ranges_of = ((number, *found.get(number, (0, 0, 0))) for number in customer_numbers)
-    return [NewValue(number, first, count, live, counts[number]) for number, first, count, live in ranges_of]
+    numbered = ((number, *found.get(number, (0, 0, 0))) for number in customer_numbers)
+    return [NewValue(number, first, count, live, counts[number]) for number, first, count, live in numbered]
 
 
 def commit_values(w: Writing, lake: Lake, computed: BatchResult, now: datetime) -> Committed:
@@ -241,11 +241,11 @@ def _recompute_related(w: Writing, replaced: frozenset[int], now: datetime) -> N
 
     This terminates, because an unchanged value requests nothing further.
     """
-    of_client: dict[UUID, set[int]] = defaultdict(set)
+    numbers_by_client: dict[UUID, set[int]] = defaultdict(set)
     declaring = {each.customer_number for each in customers_declaring(w, replaced)}
     for number, client_id in clients_of(w, declaring).items():
-        of_client[client_id].add(number)
-    for client_id, numbers in sorted(of_client.items()):
+        numbers_by_client[client_id].add(number)
+    for client_id, numbers in sorted(numbers_by_client.items()):
         request_recomputations(w, client_id, numbers, Flow.REENRICHMENT, now)
 
 

@@ -60,13 +60,13 @@ def shares(scored: Reading) -> dict[str, float]:
 def test_a_perfect_reading_has_everything_right(made: PrintedStatement) -> None:
     scored = reading(made, perfect(made))
     assert set(shares(scored).values()) == {1.0}
-    assert (scored.reconciled, scored.wrongly, scored.flagged) == (1, 0, False)
+    assert (scored.reconciled, scored.wrongly_proved, scored.flagged) == (1, 0, False)
 
 
 def test_a_missing_row_in_a_reconciled_statement_is_wrong(made: PrintedStatement) -> None:
     found = perfect(made)
     scored = reading(made, with_entries(found, found.statements[0].entries[1:]))
-    assert (scored.read, scored.true, scored.right, scored.wrongly) == (19, 20, 19, 1)
+    assert (scored.read, scored.true, scored.right, scored.wrongly_proved) == (19, 20, 19, 1)
 
 
 def test_a_row_with_a_wrong_balance_is_right_but_not_exact(made: PrintedStatement) -> None:
@@ -90,7 +90,7 @@ def test_doubtful_dates_may_be_wrong_and_amounts_may_not(made: PrintedStatement)
     dearer = replace(first, amount=first.amount + 1)
     for changed, wrongly in ((late, 0), (dearer, 1)):
         reread = replace(found, statements=(replace(doubtful, entries=(changed, *rest)),))
-        assert reading(made, reread).wrongly == wrongly
+        assert reading(made, reread).wrongly_proved == wrongly
 
 
 def test_a_forgery_is_flagged_by_verdict_or_by_signal(made: PrintedStatement) -> None:
@@ -100,7 +100,7 @@ def test_a_forgery_is_flagged_by_verdict_or_by_signal(made: PrintedStatement) ->
     noted = replace(believed, signals=(Signal("ProducerUnfamiliar", Severity.INFORMATION, "Unknown."),))
     scored = [reading(made, found, forged=True) for found in (believed, doubted, signalled, noted)]
     assert [each.flagged for each in scored] == [False, True, True, False]
-    assert [each.wrongly for each in scored] == [1, 0, 1, 1]
+    assert [each.wrongly_proved for each in scored] == [1, 0, 1, 1]
 
 
 def test_a_listing_counts_as_proved_with_only_its_oldest_row_unproved(

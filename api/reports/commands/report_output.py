@@ -14,7 +14,7 @@ from rich.table import Table
 
 from api.core.commands.console import err, out
 from api.core.commands.files import write
-from api.reports.browser import pdf_of
+from api.reports.browser import print_pdf
 from pipelines.intake.currencies import CURRENCY
 from pipelines.pages import Cards, Points
 from pipelines.reports.page import About, Member, page_content
@@ -36,7 +36,7 @@ def save(text: str, html: Path | None, pdf: Path | None) -> None:
     if html is not None:
         _write(html, text.encode())
     if pdf is not None:
-        _write(pdf, pdf_of(text))
+        _write(pdf, print_pdf(text))
 
 
 def in_currency(text: str, currency: str, mark: str | None = None) -> str:

@@ -40,10 +40,14 @@ def spell_out(clean: pl.Series, is_by_card: pl.Series) -> pl.Series:
     short, in_full = _pad(load()[ANYWHERE])
     last = printed.to_frame().select(pl.col("printed").str.extract(" ([A-Z]+) $")).to_series()
     is_cut = is_by_card & last.is_in(list(_load_cut_words())).fill_null(value=False)
-    few = (printed.str.contains_any(short) | is_cut).arg_true()
-    spelt = printed.gather(few).str.replace_many(short, in_full).str.replace_many(short, in_full)  # words share a space
-    cut = pl.DataFrame({"spelt": spelt, "last": last.gather(few), "is_cut": is_cut.gather(few)})
-    return pl.repeat(None, len(clean), dtype=pl.String, eager=True).scatter(few, cut.select(_complete()).to_series())
+    affected = (printed.str.contains_any(short) | is_cut).arg_true()
+    spelt = (
+        printed.gather(affected).str.replace_many(short, in_full).str.replace_many(short, in_full)
+    )  # words share a space
+    cut = pl.DataFrame({"spelt": spelt, "last": last.gather(affected), "is_cut": is_cut.gather(affected)})
+    return pl.repeat(None, len(clean), dtype=pl.String, eager=True).scatter(
+        affected, cut.select(_complete()).to_series()
+    )
 
 
 @cache
@@ -74,16 +78,17 @@ def complete_trades(trades: Mapping[str, frozenset[str]], known: frozenset[str])
     """
     words, others = sorted(trades), sorted(known | trades.keys())
     beginnings = {word[:length] for word in words for length in range(MIN_CUT, len(word))} - known - trades.keys()
-    completed = {each: _begun(words, each) for each in beginnings}
+    completed = {each: _find_words_with(words, each) for each in beginnings}
     return {
-        each: begun[0]
-        for each, begun in completed.items()
-        if len({trades[word] for word in begun}) == 1 and all(_is_alike(word, begun) for word in _begun(others, each))
+        each: candidates[0]
+        for each, candidates in completed.items()
+        if len({trades[word] for word in candidates}) == 1
+        and all(_is_alike(word, candidates) for word in _find_words_with(others, each))
     }
 
 
-def _begun(ordered: Sequence[str], beginning: str) -> Sequence[str]:
-    """Return the words in alphabetical order that begin so."""
+def _find_words_with(ordered: Sequence[str], beginning: str) -> Sequence[str]:
+    """Return the words that have this beginning, given all words in alphabetical order."""
     return ordered[bisect_left(ordered, beginning) : bisect_left(ordered, beginning + _AFTER_ALL)]
 
 

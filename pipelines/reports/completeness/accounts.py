@@ -33,6 +33,7 @@ def add_account_id(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 
 def accounts(facts: Facts) -> pl.LazyFrame:
+    """Return the listed rows of ACCOUNTS."""
     day = pl.col("day")
     spans = (
         coverage.steps(facts)
@@ -54,11 +55,13 @@ def accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def stretches_of_accounts(facts: Facts) -> pl.LazyFrame:
+    """Return the stretches of days, with how many of them are in the last year (`in_year`) and before (`in_before`)."""
     days = {"in_year": coverage.year_days(facts.as_of), "in_before": coverage.before_days(facts.as_of)}
     return coverage.stretches(facts).with_columns(**days)
 
 
 def rows_of_accounts(facts: Facts) -> pl.LazyFrame:
+    """Return the posted rows with their balance and the account's id."""
     return facts.rows.lazy().select(*BY_ACCOUNT, "transaction_id", "balance").pipe(add_account_id, facts)
 
 
@@ -145,8 +148,8 @@ def ranges(facts: Facts) -> pl.LazyFrame:
     unseen = steps.filter(pl.col("previous_day") < unseen_until).select(
         *own, evidence=pl.lit("unseen"), first=pl.col("previous_day") + 1, last=unseen_until
     )
-    details = pl.when(coverage.is_proven()).then(pl.lit("proven")).otherwise(pl.lit("plausible"))
-    seen = steps.select(*own, evidence=details, first="seen_from", last="day")
+    evidence = pl.when(coverage.is_proven()).then(pl.lit("proven")).otherwise(pl.lit("plausible"))
+    seen = steps.select(*own, evidence=evidence, first="seen_from", last="day")
     every = pl.concat([unseen, seen], how="vertical_relaxed").sort(*BY_ACCOUNT, "first")
     changes = (pl.col("evidence") != pl.col("evidence").shift(1).over(BY_ACCOUNT)).fill_null(value=True)
     return (

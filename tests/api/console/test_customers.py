@@ -228,7 +228,7 @@ def test_readings_of_the_risk_rating_are_written_as_their_metrics(lender: Lender
 
 
 def test_reports_are_printed(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.reports.browser.pdf_of", lambda _: b"%PDF-")
+    monkeypatch.setattr("api.reports.browser.print_pdf", lambda _: b"%PDF-")
     answer = lender.visit(Role.VIEWER).get(f"{lender.home}/reports.pdf")
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "application/pdf", b"%PDF-")
 

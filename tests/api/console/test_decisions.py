@@ -254,7 +254,7 @@ def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None
 def test_the_letter_is_the_apis(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     address = place.decide()
     analyst = place.people[Role.ANALYST]
-    monkeypatch.setattr(browser, "pdf_of", lambda _: b"%PDF")
+    monkeypatch.setattr(browser, "print_pdf", lambda _: b"%PDF")
     for kind, path in (("letter.html", "letter"), ("letter.pdf", "letter.pdf")):
         page, sent = analyst.get(f"{address}/{path}"), place.client.get(f"/v1{address}/{kind}")
         assert page.content == sent.content

@@ -137,7 +137,7 @@ def find_forms(seen: Seen, store: Store) -> dict[str, Mapping[str, str]]:
 @pytest.fixture(scope="module")
 def seen(store: Store, base_url: str) -> Iterator[Seen]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(browser, "pdf_of", lambda _: b"%PDF")
+        patch.setattr(browser, "print_pdf", lambda _: b"%PDF")
         patch.setattr(isolation, "draw_page", lambda *_: b"PNG")
         found = Seen(HostileConsole(store, base_url))
         for path in (*list_pages(store), *found.console.more_pages()):

@@ -135,7 +135,7 @@ def test_the_pdf_is_printed_from_the_page(store: Store, client: Client, monkeypa
     save_policy(store, client)
     evaluation = evaluate_successfully(client, create_scored_customer(client, 684), inputs=INPUTS)
     path = f"/v1/evaluations/{evaluation['evaluationId']}/letter"
-    monkeypatch.setattr(browser, "pdf_of", lambda html: b"%PDF" + html.encode())
+    monkeypatch.setattr(browser, "print_pdf", lambda html: b"%PDF" + html.encode())
     answer = client.get(f"{path}.pdf")
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/pdf")
     assert answer.content == b"%PDF" + client.get(f"{path}.html").content
@@ -155,11 +155,11 @@ def test_few_letters_are_printed_at_once(store: Store, client: Client, monkeypat
         assert may_end.wait(10)
         return b"%PDF-"
 
-    monkeypatch.setattr(browser, "pdf_of", print_slowly)
+    monkeypatch.setattr(browser, "print_pdf", print_slowly)
     with ThreadPoolExecutor(1) as callers:
         first = callers.submit(client.get, path)
         assert is_printing.wait(10)
-        monkeypatch.setattr(browser, "pdf_of", lambda _: b"%PDF-")
+        monkeypatch.setattr(browser, "print_pdf", lambda _: b"%PDF-")
         refused = client.get(path)
         may_end.set()
     assert (refused.status_code, refused.json()["code"]) == (503, "Service.Busy")

@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from assets.access import gate
 from assets.access.gate import Gate, allowed_hosts
-from assets.access.gate_connections import MAX_CONNECTIONS, MAX_OF_A_STRANGER, SERVER
+from assets.access.gate_connections import MAX_CONNECTIONS, MAX_STRANGER_BYTES, SERVER
 from assets.access.gate_tokens import Role
 from tests.waiting import until
 
@@ -106,8 +106,8 @@ def test_a_stranger_may_send_only_as_much_as_a_request_needs(
             one.sendall(beginning)
             sent = 0
             with suppress(ConnectionError):
-                while sent < 400 * MAX_OF_A_STRANGER:
-                    sent += one.send(b"x" * MAX_OF_A_STRANGER)
+                while sent < 400 * MAX_STRANGER_BYTES:
+                    sent += one.send(b"x" * MAX_STRANGER_BYTES)
                 pytest.fail("it takes whatever comes")
 
 

@@ -154,7 +154,7 @@ def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Stor
     assert [risk_status(each) for each in lenders] == [ReportStatus.STALE, ReportStatus.READY, ReportStatus.PENDING]
 
     with store.db.reading() as r:
-        condition = tables.stale(store.settings, datetime.now(UTC))
+        condition = tables.is_stale(store.settings, datetime.now(UTC))
         assert [number for number, _ in maintenance.find_due(r, condition, BUCKET)] == [lenders[0].customer.number]
     counts = carry_out(store, Task.REFRESH, BUCKET, condition, partial(tables.refresh_all, store))
     assert counts == Counts(customers=1, changed=1)
@@ -198,7 +198,7 @@ def maintain_buckets(store: Store, workers: int) -> dict[int, tuple[bytes, list[
 
     def maintain(bucket: int) -> tuple[int, tuple[bytes, list[str]]]:
         carry_out(store, Task.BACKFILL, bucket, tables.is_due(), partial(tables.reenrich, store))
-        stale = tables.stale(store.settings, datetime.now(UTC))
+        stale = tables.is_stale(store.settings, datetime.now(UTC))
         carry_out(store, Task.REFRESH, bucket, stale, partial(tables.refresh_all, store))
         with store.db.reading() as r:
             [place] = current_locations_in_bucket(r, bucket)

@@ -1,4 +1,4 @@
-"""What was read in a row is not read again, and a row remembers exactly what it would read anew."""
+"""A row's text is read only once: the row stores what was read, exactly as reading it again would give it."""
 
 from collections.abc import Callable
 from dataclasses import replace

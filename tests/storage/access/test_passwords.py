@@ -1,4 +1,4 @@
-"""Passwords are hashed and verified at the cost of service."""
+"""Passwords are hashed with Argon2id, at the cost that its RFC recommends, and verified."""
 
 from storage.access.passwords import hash_password, verify_password
 

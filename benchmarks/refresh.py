@@ -47,7 +47,7 @@ class Running(Protocol):
 
 @contextmanager
 def peak_rss(measured: Running) -> Iterator[list[int]]:
-    """Sample the RSS of the largest process ten times a second; yields the samples."""
+    """Sample the RSS of the largest process ten times a second, and yield the list of samples (bytes)."""
     samples: list[int] = []
     stop = threading.Event()
 

@@ -34,8 +34,8 @@ class Simulation:
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         with self.store.db.reading() as r:
-            past = _read_histories(r, self.definition, numbers)
-        parts = list(simulation.simulate(self.definition, rows, past, simulation.MAX_FIRINGS))
+            histories = _read_histories(r, self.definition, numbers)
+        parts = list(simulation.simulate(self.definition, rows, histories, simulation.MAX_FIRINGS))
         firings = pl.concat([pl.DataFrame(schema=FIRINGS), *(part.firings for part in parts)])
         return Part(firings, merge(part.tallies for part in parts), len(numbers))
 
@@ -67,8 +67,8 @@ def _days(store: Store, request: Request, now: datetime) -> list[Day]:
 
 def _read_histories(r: Reading, definition: simulation.Simulation, numbers: Sequence[int]) -> AttributeHistories:
     """Return the history of the customers' attributes that the ruleset reads."""
-    past: dict[int, dict[str, list[AttributeChange]]] = {}
+    histories: dict[int, dict[str, list[AttributeChange]]] = {}
     for number, each in attributes.find_changes(r, numbers, definition.plan.attributes):
         stated = AttributeChange(each.set_at, each.value, each.expires_at)
-        past.setdefault(number, {}).setdefault(each.name, []).append(stated)
-    return past
+        histories.setdefault(number, {}).setdefault(each.name, []).append(stated)
+    return histories

@@ -41,11 +41,12 @@ def feed(store: Store, now: datetime) -> int:
     return sum(_send(store, each, known[each.customer_number], through, now) for each in behind)
 
 
-def _send(store: Store, made: SandboxCustomer, customer: Customer, through: date, now: datetime) -> int:
+def _send(store: Store, sandbox_customer: SandboxCustomer, customer: Customer, through: date, now: datetime) -> int:
     """Submit a customer's rows until a day, and return the number of submissions."""
-    business = sandbox_business(made.profile, made.seed, made.months, made.until, name=customer.name, abn=customer.abn)
-    landed = sandbox_customers.land(store, submissions(business, made.sent_through, through), now)
+    origin = (sandbox_customer.profile, sandbox_customer.seed, sandbox_customer.months, sandbox_customer.until)
+    business = sandbox_business(*origin, name=customer.name, abn=customer.abn)
+    landed = sandbox_customers.land(store, submissions(business, sandbox_customer.sent_through, through), now)
     with store.db.writing() as w:
-        if not sandbox_customers.advance(w, made, through):
+        if not sandbox_customers.advance(w, sandbox_customer, through):
             return 0
         return len(list(sandbox_customers.accept(w, store, customer, landed, None, now)))

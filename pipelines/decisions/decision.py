@@ -75,7 +75,7 @@ class Case:
     attributes: Mapping[str, StatedAttribute]  # the known ones among those that the policy reads
     pending_jobs: tuple[UUID, ...] = ()  # accepted, but not in the figures yet
     what_if: bool = False
-    shadow_of: UUID | None = None  # for a challenger: the published version's evaluation, which was the answer
+    shadow_of: UUID | None = None  # for a challenger: the evaluation by the published version
 
     @property
     def stated_readings(self) -> Mapping[str, Attribute]:
@@ -276,8 +276,9 @@ def _changed_parts(
     """
     policy: tuple[Part, ...] = ("policy",) if before["policyFingerprint"] != planned.fingerprint else ()
     versions = {"engineVersion": ENGINE_VERSION, "metricsVersion": metrics.VERSION, "recordVersion": RECORD_VERSION}
-    other = any(before[name] != version for name, version in versions.items())
-    other = other or (not policy and before["metricsFingerprint"] != planned.metrics_fingerprint)
-    if policy or other:
-        return (*policy, "engine") if other else policy
+    metrics_differ = not policy and before["metricsFingerprint"] != planned.metrics_fingerprint
+    if metrics_differ or any(before[name] != version for name, version in versions.items()):
+        return (*policy, "engine")
+    if policy:
+        return policy
     return ("data",) if after is not None and before["metrics"] != after["metrics"] else ("engine",)

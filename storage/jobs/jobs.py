@@ -1,7 +1,7 @@
 """Jobs: accepted work, its progress and its result. A job's counts do not change after its end."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -87,7 +87,7 @@ class Ending:
     duplicates: int = 0
     rejected: int = 0
     outcomes_path: str | None = None
-    error: Mapping[str, str] | None = field(default=None)
+    error: Mapping[str, str] | None = None
     warnings: Sequence[Mapping[str, str]] = ()  # more than the job has already
 
 
@@ -210,7 +210,7 @@ def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datet
 def request_recomputations(
     w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
 ) -> None:
-    """Queue such a job for each of these customers of a client, as `request_recomputation` does for one."""
+    """Queue a job of this flow for each of these customers of a client, as `request_recomputation` does for one."""
     rows = [_queued_row(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
     if rows:
         w.execute(insert(jobs), rows)
@@ -236,13 +236,13 @@ def get(r: Reading, client_id: UUID, job_id: UUID) -> Job:
     Raises:
         NotFound: unknown, or another client's.
     """
-    row = r.execute(_OF_CLIENT, {"job_id": job_id, "client_id": client_id}).first()
+    row = r.execute(_CLIENTS_JOB, {"job_id": job_id, "client_id": client_id}).first()
     if row is None:
         raise NotFound("Job.NotFound", "There is no job with this id.")
     return as_job(row)
 
 
-_OF_CLIENT: AnySelect = select_jobs().where(
+_CLIENTS_JOB: AnySelect = select_jobs().where(
     jobs.c.job_id == bindparam("job_id"), jobs.c.client_id == bindparam("client_id")
 )
 

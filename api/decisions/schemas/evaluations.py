@@ -106,7 +106,7 @@ class SentAxis(Received):
     @property
     def leaf(self) -> tuple[str, str] | None:
         """The kind and the name of the number, or None unless exactly one is named."""
-        given = [(sort, name) for sort in ("metric", "attribute", "input") if (name := getattr(self, sort)) is not None]
+        given = [(kind, name) for kind in ("metric", "attribute", "input") if (name := getattr(self, kind)) is not None]
         return given[0] if len(given) == 1 else None
 
 

@@ -180,7 +180,7 @@ def last_day() -> date:
 
 
 def known_attributes() -> dict[str, Any]:
-    """Return what the example policies read of a customer whom nothing speaks against."""
+    """Return attributes against which the example policies have nothing."""
     return {
         "loan_purpose": "stock",
         "bureau_score": {"value": 684, "source": "commercial bureau", "evidenceDate": "2026-10-12"},

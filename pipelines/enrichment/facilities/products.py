@@ -1,7 +1,7 @@
 """Credit products, with the categories of money that comes from a lender and goes back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
@@ -16,8 +16,8 @@ class Product:
     """
 
     slug: str
-    fundings: tuple[str, ...] = field(default=())
-    repayments: tuple[str, ...] = field(default=())
+    fundings: tuple[str, ...] = ()
+    repayments: tuple[str, ...] = ()
     revolving: bool = False
     working_capital: bool = False
 

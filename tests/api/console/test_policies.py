@@ -24,7 +24,7 @@ EDIT = f"/policies/{SLUG}/edit"
 
 
 @dataclass(frozen=True)
-class Desk:
+class StaffedLender:
     """A lender with a signed-in person of each role, and two more approvers."""
 
     store: Store
@@ -41,24 +41,24 @@ class Desk:
 
 
 @pytest.fixture
-def desk(store: Store, base_url: str, client: Client) -> Desk:
+def lender(store: Store, base_url: str, client: Client) -> StaffedLender:
     people = {role: visit_as(store, base_url, client.client_id, role) for role in Role}
-    return Desk(store, client, people, visit_as(store, base_url, client.client_id, Role.APPROVER))
+    return StaffedLender(store, client, people, visit_as(store, base_url, client.client_id, Role.APPROVER))
 
 
 def as_text(**changes: object) -> str:
     return yaml.safe_dump({"slug": SLUG} | document(**changes), allow_unicode=True)
 
 
-def test_a_policy_is_written_checked_published_and_archived(desk: Desk) -> None:
-    analyst, approver = desk.people[Role.ANALYST], desk.people[Role.APPROVER]
+def test_a_policy_is_written_checked_published_and_archived(lender: StaffedLender) -> None:
+    analyst, approver = lender.people[Role.ANALYST], lender.people[Role.APPROVER]
     assert "There are no policies yet" in read_words(analyst.get("/policies"))
-    text = read_words(desk.save(as_text(notes=HOSTILE), "/policies/new"))
+    text = read_words(lender.save(as_text(notes=HOSTILE), "/policies/new"))
     assert "Version 1 is stored as a draft." in text
     assert "Publish version 1" not in text
     assert "Publish version 1" in read_words(approver.get(f"/policies/{SLUG}"))
     assert "Version 1 is published" in read_words(approver.post(f"/policies/{SLUG}/publish", version=1))
-    assert read_words(desk.save(as_text(defaultOutcome="proceed", notes="Another.")))
+    assert read_words(lender.save(as_text(defaultOutcome="proceed", notes="Another.")))
     assert "← Overdraft review Edit Overdraft review The policy as YAML" in read_words(analyst.get(EDIT))
     newer = read_words(analyst.get(f"/policies/{SLUG}?version=2"))
     assert "What differs from the published version 1" in newer
@@ -66,7 +66,7 @@ def test_a_policy_is_written_checked_published_and_archived(desk: Desk) -> None:
         analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=10)
     )
     assert "No draft decides" in read_words(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=0))
-    assert states(desk.client, SLUG) == {1: "published", 2: "draft"}
+    assert states(lender.client, SLUG) == {1: "published", 2: "draft"}
     assert "Archived" in read_words(approver.post(f"/policies/{SLUG}/archive"))
     assert "There are no policies yet" in read_words(analyst.get("/policies"))
     assert SLUG in read_words(analyst.get("/policies?archived=yes"))
@@ -74,7 +74,7 @@ def test_a_policy_is_written_checked_published_and_archived(desk: Desk) -> None:
     assert "taken back" in read_words(approver.post(f"/policies/{SLUG}/unarchive"))
 
 
-def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(desk: Desk) -> None:
+def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(lender: StaffedLender) -> None:
     for text, words in (
         ("name: [", "not valid YAML"),
         ("just a text", "must have members"),
@@ -85,60 +85,60 @@ def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(desk: Desk) 
         ("slug: x\nname: 9e999\ndefaultOutcome: 2026-01-01\n1: {2: 3}", "fault"),
     ):
         for action, status in (("check", (200, 400)), ("save", (400,))):
-            answer = desk.save(text, "/policies/new", action=action)
+            answer = lender.save(text, "/policies/new", action=action)
             assert answer.status_code in status, text
             assert words in read_words(answer, answer.status_code), text
-    assert desk.client.get("/v1/decision-policies?includeDrafts=true").json()["data"]["totalCount"] == 0
+    assert lender.client.get("/v1/decision-policies?includeDrafts=true").json()["data"]["totalCount"] == 0
     accepted = "DecisionPolicy.LenientCap /limits/0/caps/0/onUnavailable"
     text = yaml.safe_dump({"slug": SLUG} | lenient())
-    assert "stored as a draft" in read_words(desk.save(text, "/policies/new", accept=accepted))
+    assert "stored as a draft" in read_words(lender.save(text, "/policies/new", accept=accepted))
 
 
-def test_a_second_person_approves(desk: Desk) -> None:
-    desk.publish()
-    desk.save(as_text(notes="Another version."))
-    require_approvals(desk.store, desk.client, *ApprovalKind)
-    first = desk.people[Role.APPROVER]
+def test_a_second_person_approves(lender: StaffedLender) -> None:
+    lender.publish()
+    lender.save(as_text(notes="Another version."))
+    require_approvals(lender.store, lender.client, *ApprovalKind)
+    first = lender.people[Role.APPROVER]
     assert "somebody else must approve it" in read_words(first.post(f"/policies/{SLUG}/publish", version=2))
-    desk.client.post("/v1/monitoring/rulesets", spending_ruleset("spending", [desk.client.new_customer()]))
-    own, other = read_words(first.get("/approvals")), read_words(desk.second.get("/approvals"))
+    lender.client.post("/v1/monitoring/rulesets", spending_ruleset("spending", [lender.client.new_customer()]))
+    own, other = read_words(first.get("/approvals")), read_words(lender.second.get("/approvals"))
     for text in (own, other):
         assert f"Publish version 2 of {lenient()['name']}" in text
         assert "Activate a new ruleset, Spending" in text
     assert "You requested this: somebody else must decide." in own
     assert "Requested by Ada, approver" in other
     assert "Requested by API key tm_" in other
-    listed = desk.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
+    listed = lender.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
     by_kind = {each["kind"]: f"/approvals/{each['approvalId']}" for each in listed}
     assert "Another person" in read_words(first.post(f"{by_kind['publish']}/approve"), 409)
-    assert desk.people[Role.ANALYST].post(f"{by_kind['publish']}/approve").status_code == 403
-    approved = desk.second.post(f"{by_kind['publish']}/approve")
+    assert lender.people[Role.ANALYST].post(f"{by_kind['publish']}/approve").status_code == 403
+    approved = lender.second.post(f"{by_kind['publish']}/approve")
     assert "The request is approved, and its action was performed." in read_words(approved)
-    assert "Reason must have 1 to" in read_words(desk.second.post(f"{by_kind['activate']}/decline"), 400)
-    declined = desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE)
+    assert "Reason must have 1 to" in read_words(lender.second.post(f"{by_kind['activate']}/decline"), 400)
+    declined = lender.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE)
     assert "The request is declined." in read_words(declined)
-    assert states(desk.client, SLUG) == {1: "retired", 2: "published"}
-    desk.save(as_text(notes="A third version."))
+    assert states(lender.client, SLUG) == {1: "retired", 2: "published"}
+    lender.save(as_text(notes="A third version."))
     first.post(f"/policies/{SLUG}/publish", version=3)
-    [asked] = desk.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
+    [asked] = lender.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
     path = f"/approvals/{asked['approvalId']}/withdraw"
-    assert "Withdraw" not in read_words(desk.second.get("/approvals")).replace("Withdrawn", "")
-    assert "Only the person or key" in read_words(desk.second.post(path), 409)
+    assert "Withdraw" not in read_words(lender.second.get("/approvals")).replace("Withdrawn", "")
+    assert "Only the person or key" in read_words(lender.second.post(path), 409)
     assert "Withdraw" in read_words(first.get("/approvals")).replace("Withdrawn", "")
     assert "The request is withdrawn." in read_words(first.post(path))
     assert "Nothing waits for an approval." in read_words(first.get("/approvals"))
     declined = read_words(first.get("/approvals?status=declined"))
     assert "declined by Ada, approver" in declined
-    assert desk.second.get("/approvals?status=nonsense").status_code == 400
+    assert lender.second.get("/approvals?status=nonsense").status_code == 400
 
 
-def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
-    desk.publish()
-    desk.client.new_customer()
-    desk.save(as_text(notes="Another version."))
-    analyst, path = desk.people[Role.ANALYST], f"/policies/{SLUG}/backtests"
+def test_a_backtest_shows_its_progress_and_result(lender: StaffedLender) -> None:
+    lender.publish()
+    lender.client.new_customer()
+    lender.save(as_text(notes="Another version."))
+    analyst, path = lender.people[Role.ANALYST], f"/policies/{SLUG}/backtests"
     assert "No backtest of this version has finished." in read_words(analyst.get(f"/policies/{SLUG}"))
-    assert "Coverage" not in read_words(desk.people[Role.VIEWER].get(f"/policies/{SLUG}"))
+    assert "Coverage" not in read_words(lender.people[Role.VIEWER].get(f"/policies/{SLUG}"))
     assert "No backtest was started yet." in read_words(analyst.get(path))
     sent = {"version": 2, "against": "published", "input.requestedAmount": "1"}
     assert "Requested amount is missing" in read_words(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
@@ -150,7 +150,7 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     address = answer.headers["location"]
     assert 'hx-trigger="every 2s"' in analyst.get(address).text
     assert analyst.get(f"{address}/page").status_code == 409
-    portfolio_jobs.run(desk.store, UUID(address.rpartition("/")[2]), lambda: datetime.now(UTC))
+    portfolio_jobs.run(lender.store, UUID(address.rpartition("/")[2]), lambda: datetime.now(UTC))
     done = analyst.get(address)
     assert "every 2s" not in done.text
     assert "Show the whole comparison" in read_words(done)
@@ -165,8 +165,8 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
         assert "1 decision. " in read_words(analyst.get(f"/policies/{SLUG}?version={version}"))
 
 
-def test_roles_see_what_the_api_lets_them(desk: Desk) -> None:
-    desk.publish()
+def test_roles_see_what_the_api_lets_them(lender: StaffedLender) -> None:
+    lender.publish()
     all_roles, writers = set(Role), set(Role) - {Role.VIEWER}
     for path, may in (
         ("/policies", all_roles),
@@ -176,8 +176,8 @@ def test_roles_see_what_the_api_lets_them(desk: Desk) -> None:
         (EDIT, writers),
         (f"/policies/{SLUG}/backtests", writers),
     ):
-        assert {role for role, visitor in desk.people.items() if visitor.get(path).status_code == 200} == may, path
-    viewer = desk.people[Role.VIEWER]
+        assert {role for role, visitor in lender.people.items() if visitor.get(path).status_code == 200} == may, path
+    viewer = lender.people[Role.VIEWER]
     for path, fields in ((EDIT, {"document": as_text()}), (f"/policies/{SLUG}/publish", {"version": 1})):
         assert viewer.post(path, **fields).status_code == 403
-    assert states(desk.client, SLUG) == {1: "published"}
+    assert states(lender.client, SLUG) == {1: "published"}

@@ -23,7 +23,7 @@ HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 9_000
 WORKERS, WATCHERS = (Role.ANALYST, Role.APPROVER, Role.ADMIN), (Role.APPROVER, Role.ADMIN)
 
 
-class Desk:
+class StaffedLender:
     """A client with an alert and the rest, and people of each role."""
 
     def __init__(self, store: Store, base_url: str) -> None:
@@ -47,141 +47,141 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(store: Store, base_url: str) -> Desk:
-    return Desk(store, base_url)
+def lender(store: Store, base_url: str) -> StaffedLender:
+    return StaffedLender(store, base_url)
 
 
-def pages(desk: Desk) -> Mapping[str, tuple[Role, ...]]:
+def pages(lender: StaffedLender) -> Mapping[str, tuple[Role, ...]]:
     """Return each page with the roles that may see it."""
-    simulation = f"{desk.ruleset}/simulations/{desk.ids['simulationId']}"
+    simulation = f"{lender.ruleset}/simulations/{lender.ids['simulationId']}"
     return {
         "/work": WORKERS,
         "/work?kind=alert&assignee=me": WORKERS,
-        desk.alert: WORKERS,
-        f"{desk.alert}/figure?figure=/spent_30d": WORKERS,
-        f"{desk.customer}/notes": WORKERS,
-        f"{desk.customer}/history": WORKERS,
-        f"{desk.customer}/monitoring": WORKERS,
-        f"{desk.customer}/monitoring?state=open": WORKERS,
+        lender.alert: WORKERS,
+        f"{lender.alert}/figure?figure=/spent_30d": WORKERS,
+        f"{lender.customer}/notes": WORKERS,
+        f"{lender.customer}/history": WORKERS,
+        f"{lender.customer}/monitoring": WORKERS,
+        f"{lender.customer}/monitoring?state=open": WORKERS,
         "/rulesets": WATCHERS,
         "/rulesets?archived=yes": WATCHERS,
         "/rulesets/library": WATCHERS,
         "/rulesets/new": WATCHERS,
         "/rulesets/new?from=data-stale": WATCHERS,
-        desk.ruleset: WATCHERS,
-        f"{desk.ruleset}/edit": WATCHERS,
-        f"{desk.ruleset}/simulations": WATCHERS,
+        lender.ruleset: WATCHERS,
+        f"{lender.ruleset}/edit": WATCHERS,
+        f"{lender.ruleset}/simulations": WATCHERS,
         simulation: WATCHERS,
         f"{simulation}/page": WATCHERS,
     }
 
 
-def test_pages_are_for_the_roles_that_may_see_them(desk: Desk, subtests: pytest.Subtests) -> None:
-    for path, roles in pages(desk).items():
-        for role, person in desk.people.items():
+def test_pages_are_for_the_roles_that_may_see_them(lender: StaffedLender, subtests: pytest.Subtests) -> None:
+    for path, roles in pages(lender).items():
+        for role, person in lender.people.items():
             with subtests.test(f"{path} {role}"):
                 answer = person.get(path)
                 assert answer.status_code == (200 if role in roles else 403), answer.text
                 assert answer.headers["content-type"].startswith("text/html")
 
 
-def test_the_start_page_is_the_queue(desk: Desk) -> None:
-    assert "<h1>Work</h1>" in desk.analyst.get("/").text
-    assert "<h1>Customers</h1>" in desk.people[Role.VIEWER].get("/").text
+def test_the_start_page_is_the_queue(lender: StaffedLender) -> None:
+    assert "<h1>Work</h1>" in lender.analyst.get("/").text
+    assert "<h1>Customers</h1>" in lender.people[Role.VIEWER].get("/").text
 
 
-def test_an_alert_is_worked_on(desk: Desk) -> None:
-    page = desk.analyst.get(desk.alert).text
+def test_an_alert_is_worked_on(lender: StaffedLender) -> None:
+    page = lender.analyst.get(lender.alert).text
     for shown in ("SPENT", "Money went out.", "Ask what for.", "Spent, last 30 days", "Raised"):
         assert shown in page
     me = re.search(r'<option value="([0-9a-f-]{36})"[^>]*>Ada, analyst', page)
     assert me is not None
-    assert "The assignment is changed." in desk.analyst.post(desk.alert, action="assign", assignee=me[1]).text
-    assert "Spent" in desk.analyst.get("/work?assignee=me").text
-    assert "Spent" not in desk.admin.get("/work?assignee=me").text
-    answer = desk.analyst.post(desk.alert, action="acknowledge", back="/work?kind=alert")
+    assert "The assignment is changed." in lender.analyst.post(lender.alert, action="assign", assignee=me[1]).text
+    assert "Spent" in lender.analyst.get("/work?assignee=me").text
+    assert "Spent" not in lender.admin.get("/work?assignee=me").text
+    answer = lender.analyst.post(lender.alert, action="acknowledge", back="/work?kind=alert")
     assert "The alert is acknowledged." in answer.text
     assert answer.url.endswith("/work?kind=alert")
     assert '<span class="badge warn">Acknowledged</span>' in answer.text
-    assert "The alert is snoozed." in desk.analyst.post(desk.alert, action="snooze", days="7").text
-    assert "Spent" not in desk.analyst.get("/work").text
-    refused = desk.analyst.post(desk.alert, action="close")
+    assert "The alert is snoozed." in lender.analyst.post(lender.alert, action="snooze", days="7").text
+    assert "Spent" not in lender.analyst.get("/work").text
+    refused = lender.analyst.post(lender.alert, action="close")
     assert (refused.status_code, 'role="alert"' in refused.text) == (400, True)
     assert '<span class="fault" id="reason-fault">Write why the alert is closed.</span>' in refused.text
-    assert "The alert is closed." in desk.analyst.post(desk.alert, action="close", reason="Repaid.").text
-    assert "Repaid." in desk.admin.get(desk.alert).text
-    assert "Reopen" in desk.admin.get(desk.alert).text
-    assert "The alert is open again." in desk.analyst.post(desk.alert, action="reopen").text
-    history = desk.read(f"/alerts/{desk.match_id}")["history"]
+    assert "The alert is closed." in lender.analyst.post(lender.alert, action="close", reason="Repaid.").text
+    assert "Repaid." in lender.admin.get(lender.alert).text
+    assert "Reopen" in lender.admin.get(lender.alert).text
+    assert "The alert is open again." in lender.analyst.post(lender.alert, action="reopen").text
+    history = lender.read(f"/alerts/{lender.match_id}")["history"]
     assert [each["action"] for each in history][::-1] == ["assign", "acknowledge", "snooze", "close", "reopen"]
     assert {each["madeBy"] for each in history} == {me[1]}
 
 
-def test_a_decision_is_taken_from_the_queue(desk: Desk) -> None:
-    customer_id = desk.client.new_customer()
-    path = f"/v1/customer/{customer_id}/decision-policies/{desk.ids['slug']}/evaluate"
-    evaluation_id = desk.client.post(path, {"inputs": {"requestedAmount": 1}}).json()["data"]["evaluationId"]
-    page = desk.analyst.get("/work?kind=decision").text
+def test_a_decision_is_taken_from_the_queue(lender: StaffedLender) -> None:
+    customer_id = lender.client.new_customer()
+    path = f"/v1/customer/{customer_id}/decision-policies/{lender.ids['slug']}/evaluate"
+    evaluation_id = lender.client.post(path, {"inputs": {"requestedAmount": 1}}).json()["data"]["evaluationId"]
+    page = lender.analyst.get("/work?kind=decision").text
     assert f"/evaluations/{evaluation_id}" in page
     me = re.search(r'name="assignee" value="([0-9a-f-]{36})"', page)
     assert me is not None
-    answer = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee=me[1], back="/work?kind=decision")
+    answer = lender.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee=me[1], back="/work?kind=decision")
     assert "The assignment is changed." in answer.text
-    mine = desk.analyst.get("/work?assignee=me").text
+    mine = lender.analyst.get("/work?assignee=me").text
     assert evaluation_id in mine
     assert '<summary class="printed"><bdi>Ada, analyst</bdi>' in mine
-    decision = desk.analyst.get(f"/evaluations/{evaluation_id}").text
+    decision = lender.analyst.get(f"/evaluations/{evaluation_id}").text
     assert "Assigned to <bdi>Ada, analyst</bdi>." in decision
     assert re.search(rf'<option value="{me[1]}" selected>', decision)
-    given_back = desk.analyst.post(
+    given_back = lender.analyst.post(
         f"/evaluations/{evaluation_id}/assignee", assignee="", back=f"/evaluations/{evaluation_id}"
     )
     for words in ("The assignment is changed.", "Assigned to nobody."):
         assert words in given_back.text
-    desk.client.post(f"/v1/evaluations/{evaluation_id}/override", OVERRIDE)
-    closed = desk.analyst.get(f"/evaluations/{evaluation_id}").text
+    lender.client.post(f"/v1/evaluations/{evaluation_id}/override", OVERRIDE)
+    closed = lender.analyst.get(f"/evaluations/{evaluation_id}").text
     assert "It doesn't wait for a person." in closed
     assert f"/evaluations/{evaluation_id}/assignee" not in closed
-    assert "Who works on it" not in desk.people[Role.VIEWER].get(f"/evaluations/{evaluation_id}").text
-    late = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee="")
+    assert "Who works on it" not in lender.people[Role.VIEWER].get(f"/evaluations/{evaluation_id}").text
+    late = lender.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee="")
     assert "wait for a person" in late.text
 
 
-def test_a_decision_has_notes(desk: Desk) -> None:
-    decision, notes = f"/evaluations/{desk.ids['evaluationId']}", f"{desk.customer}/notes"
-    about = {"evaluationId": desk.ids["evaluationId"], "back": decision}
-    written = desk.analyst.post(notes, text=f"The lease ends in March. {HOSTILE[:60]}", **about)
+def test_a_decision_has_notes(lender: StaffedLender) -> None:
+    decision, notes = f"/evaluations/{lender.ids['evaluationId']}", f"{lender.customer}/notes"
+    about = {"evaluationId": lender.ids["evaluationId"], "back": decision}
+    written = lender.analyst.post(notes, text=f"The lease ends in March. {HOSTILE[:60]}", **about)
     assert written.url.endswith(decision)
     for shown in ("The note is stored.", "The lease ends in March. &lt;script&gt;", "<bdi>Ada, analyst</bdi>"):
         assert shown in written.text
     assert "About a decision" not in written.text
-    assert f'<a href="{decision}">About a decision</a>' in desk.analyst.get(notes).text
+    assert f'<a href="{decision}">About a decision</a>' in lender.analyst.get(notes).text
     delete = re.search(r'action="([^"]+/notes/[0-9a-f-]{36}/delete)"', written.text)
     assert delete is not None
-    deleted = desk.analyst.post(delete[1], back=decision)
+    deleted = lender.analyst.post(delete[1], back=decision)
     assert deleted.url.endswith(decision)
     assert "The lease ends in March." not in deleted.text
-    assert "New note" not in desk.people[Role.VIEWER].get(decision).text
+    assert "New note" not in lender.people[Role.VIEWER].get(decision).text
 
 
-def test_a_choice_of_people_keeps_whoever_has_the_item(desk: Desk, store: Store) -> None:
+def test_a_choice_of_people_keeps_whoever_has_the_item(lender: StaffedLender, store: Store) -> None:
     """A key can have an item, and so can a user who was disabled: neither is a colleague to choose."""
     with store.db.reading() as r:
-        key_id = keys.find_keys(r, desk.client.client_id)[0].key_id
-    desk.client.post(f"/v1/alerts/{desk.match_id}/actions", {"action": "assign", "assignee": str(key_id)})
-    for path in (desk.alert, "/work?kind=alert"):
-        assert re.search(rf'<option value="{key_id}" selected>', desk.analyst.get(path).text), path
+        key_id = keys.find_keys(r, lender.client.client_id)[0].key_id
+    lender.client.post(f"/v1/alerts/{lender.match_id}/actions", {"action": "assign", "assignee": str(key_id)})
+    for path in (lender.alert, "/work?kind=alert"):
+        assert re.search(rf'<option value="{key_id}" selected>', lender.analyst.get(path).text), path
 
 
 OVERRIDE = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "Dana Lee"}
 
 
-def test_forms_lead_back_to_this_site_only(desk: Desk, subtests: pytest.Subtests) -> None:
-    evaluation = f"/evaluations/{desk.ids['evaluationId']}/assignee"
-    forms = ((desk.alert, {"action": "assign"}), (evaluation, {}), (f"{desk.customer}/notes", {"text": "Rang."}))
+def test_forms_lead_back_to_this_site_only(lender: StaffedLender, subtests: pytest.Subtests) -> None:
+    evaluation = f"/evaluations/{lender.ids['evaluationId']}/assignee"
+    forms = ((lender.alert, {"action": "assign"}), (evaluation, {}), (f"{lender.customer}/notes", {"text": "Rang."}))
     for (path, fields), back in product(forms, ("//evil.example", "https://evil.example", "javascript:alert(1)")):
         with subtests.test(f"{path} {back}"):
-            answer = desk.analyst.send(path, {"csrf": desk.analyst.csrf, "assignee": "", **fields, "back": back})
+            answer = lender.analyst.send(path, {"csrf": lender.analyst.csrf, "assignee": "", **fields, "back": back})
             assert (answer.status_code, answer.headers["location"]) == (303, "/")
 
 
@@ -190,32 +190,32 @@ def upload(visitor: Visitor, customer: str, name: str, content: bytes) -> reques
     return visitor.send(path, files={"file": (name, content)})
 
 
-def test_notes_and_files_are_stored_and_deleted(desk: Desk) -> None:
-    notes = f"{desk.customer}/notes"
-    assert "Rang the owner." in desk.analyst.post(notes, text="Rang the owner.").text
-    assert desk.analyst.post(notes, text="").status_code == 400
-    delete = re.search(r'action="([^"]+/notes/[0-9a-f-]{36}/delete)"', desk.analyst.get(notes).text)
+def test_notes_and_files_are_stored_and_deleted(lender: StaffedLender) -> None:
+    notes = f"{lender.customer}/notes"
+    assert "Rang the owner." in lender.analyst.post(notes, text="Rang the owner.").text
+    assert lender.analyst.post(notes, text="").status_code == 400
+    delete = re.search(r'action="([^"]+/notes/[0-9a-f-]{36}/delete)"', lender.analyst.get(notes).text)
     assert delete is not None
-    assert "Rang the owner." not in desk.analyst.post(delete[1]).text
-    assert upload(desk.analyst, desk.customer, "loan.docx", b"content").status_code == 303
-    shown = re.search(r'href="([^"]+/attachments/[0-9a-f-]{36})"', desk.analyst.get(notes).text)
+    assert "Rang the owner." not in lender.analyst.post(delete[1]).text
+    assert upload(lender.analyst, lender.customer, "loan.docx", b"content").status_code == 303
+    shown = re.search(r'href="([^"]+/attachments/[0-9a-f-]{36})"', lender.analyst.get(notes).text)
     assert shown is not None
-    file = desk.analyst.get(shown[1])
+    file = lender.analyst.get(shown[1])
     assert (file.content, file.headers["x-content-type-options"]) == (b"content", "nosniff")
     assert file.headers["content-disposition"] == "attachment; filename*=UTF-8''loan.docx"
-    assert upload(desk.analyst, desk.customer, "large", bytes(11 * 2**20)).status_code == 413
-    assert "The file is deleted." in desk.analyst.post(f"{shown[1]}/delete").text
-    assert desk.analyst.get(shown[1]).status_code == 410
+    assert upload(lender.analyst, lender.customer, "large", bytes(11 * 2**20)).status_code == 413
+    assert "The file is deleted." in lender.analyst.post(f"{shown[1]}/delete").text
+    assert lender.analyst.get(shown[1]).status_code == 410
 
 
-def test_a_file_needs_the_token_of_the_form(desk: Desk) -> None:
-    path = f"{desk.customer}/attachments"
-    for token in ("", "?csrf=", f"?csrf={desk.admin.csrf}"):
-        assert desk.analyst.send(path + token, files={"file": ("a", b"x")}).status_code == 403
+def test_a_file_needs_the_token_of_the_form(lender: StaffedLender) -> None:
+    path = f"{lender.customer}/attachments"
+    for token in ("", "?csrf=", f"?csrf={lender.admin.csrf}"):
+        assert lender.analyst.send(path + token, files={"file": ("a", b"x")}).status_code == 403
 
 
-def test_history_continues_with_earlier_entries(desk: Desk) -> None:
-    client, visitor = desk.client, desk.analyst
+def test_history_continues_with_earlier_entries(lender: StaffedLender) -> None:
+    client, visitor = lender.client, lender.analyst
     customer_id = client.new_customer()
     for nth in range(60):
         client.post(f"/v1/customer/{customer_id}/notes", {"text": str(nth)})
@@ -226,11 +226,11 @@ def test_history_continues_with_earlier_entries(desk: Desk) -> None:
     assert "The customer was created." in visitor.get(earlier[1]).text
 
 
-def test_a_figure_of_an_alert_leads_back_and_to_transactions(desk: Desk) -> None:
-    figure = desk.analyst.get(f"{desk.alert}/figure?figure=/spent_30d").text
-    [read] = [each for rule in desk.read(desk.alert)["rules"] for each in rule["values"]]
+def test_a_figure_of_an_alert_leads_back_and_to_transactions(lender: StaffedLender) -> None:
+    figure = lender.analyst.get(f"{lender.alert}/figure?figure=/spent_30d").text
+    [read] = [each for rule in lender.read(lender.alert)["rules"] for each in rule["values"]]
     assert f"<h1><bdi>{read['title']}</bdi>" in figure
-    for link in (desk.alert, desk.customer, f"{desk.customer}/transactions/"):
+    for link in (lender.alert, lender.customer, f"{lender.customer}/transactions/"):
         assert f'href="{link}' in figure
 
 
@@ -239,8 +239,8 @@ def text_of(document: Mapping[str, Any]) -> str:
     return re.sub(r"'", '"', str(document)).replace("True", "true").replace("False", "false")
 
 
-def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> None:
-    admin, document = desk.admin, spending_ruleset(f"r-{uuid4()}", [desk.ids["customerId"]]) | {"active": False}
+def test_a_ruleset_is_written_checked_and_switched(store: Store, lender: StaffedLender) -> None:
+    admin, document = lender.admin, spending_ruleset(f"r-{uuid4()}", [lender.ids["customerId"]]) | {"active": False}
     for sent, status, words in (
         ("slug: [", 200, "problem"),
         (text_of(document | {"rules": []}), 200, "fault"),
@@ -252,7 +252,7 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> 
     assert admin.post("/rulesets/new", document=text_of(document | {"rules": []}), action="save").status_code == 400
     saved = admin.post("/rulesets/new", document=text_of(document), action="save")
     assert "Version 1 is stored." in saved.text
-    path = saved.url.removeprefix(desk.client.base_url)
+    path = saved.url.removeprefix(lender.client.base_url)
     assert "The ruleset watches from now on." in admin.post(f"{path}/active", active="yes").text
     assert "Switch off" in admin.get(path).text
     taken = admin.post("/rulesets/new", document=text_of(document), action="save")
@@ -271,7 +271,7 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> 
     assert "The simulation has started." in started.text
     job_id = UUID(started.url.rpartition("/")[2])
     portfolio_jobs.run(store, job_id, lambda: datetime.now(UTC))
-    done = admin.get(started.url.removeprefix(desk.client.base_url))
+    done = admin.get(started.url.removeprefix(lender.client.base_url))
     assert "It would have fired for" in done.text
     assert re.search(r"<code>NEVER</code> <span[^>]*>Never true<", done.text)
     assert done.text.count("Never true") == 1

@@ -25,7 +25,7 @@ _CLOSING = re.compile(
     r"finishing balance|balance (?:at|as at) (?:the )?(?:end|close)(?: of)?)",
     re.IGNORECASE,
 )
-_AS_PRINTED = re.compile(r"\b(?:current balance|account balance|carried forward|c/f(?:wd)?)\b", re.IGNORECASE)
+_OTHER_CLOSING = re.compile(r"\b(?:current balance|account balance|carried forward|c/f(?:wd)?)\b", re.IGNORECASE)
 _OWING = re.compile(
     r"\b(?:(?:total |amount |(?<!opening )balance )(?:amount )?(?:owing|owed|outstanding)|you owe|"
     r"outstanding balance|payout (?:figure|amount))\b",
@@ -35,7 +35,7 @@ _LIMIT = re.compile(r"\b(?:credit|overdraft|account|approved|facility|card|loan)
 _MINIMUM = re.compile(r"\bmin(?:imum|\.)? (?:monthly )?(?:payment|repayment|amount)(?: due)?\b", re.IGNORECASE)
 _WHOLE_DOLLARS = re.compile(r"[: ]*\$ ?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?![0-9.,])")
 _MAX_CANDIDATES = 6
-_JOINS = re.compile(
+_JOINING_WORDS = re.compile(
     r"^(?:[:=*$+()]+|(?:as )?(?:at|on|of|is|for|from|to|owing|owed|statement|period|your|the|this|last|date|blank|"
     r"aud)\b[:,]?)\s*",
     re.IGNORECASE,
@@ -69,11 +69,11 @@ def stated_in(lines: Sequence[Line], *, is_debt: bool, minus: int | None) -> Sta
     """
     opening = _first(lines, _OPENING) or _first(lines, _BROUGHT)
     owed = _first(lines, _OWING)
-    closing = _most_frequent(lines, _CLOSING) or owed or _last(lines, _AS_PRINTED)
+    closing = _most_frequent(lines, _CLOSING) or owed or _last(lines, _OTHER_CLOSING)
     is_debt = is_debt or owed is not None
     is_owing = is_debt and _is_owing(lines, opening, closing, minus)
     openings = _candidates(lines, _OPENING) or _candidates(lines, _BROUGHT)
-    closings = _candidates(lines, _CLOSING) or _candidates(lines, _OWING) or _candidates(lines, _AS_PRINTED)
+    closings = _candidates(lines, _CLOSING) or _candidates(lines, _OWING) or _candidates(lines, _OTHER_CLOSING)
     return Stated(
         opening=_with_sign(opening, is_owing),
         closing=_with_sign(closing, is_owing),
@@ -178,7 +178,7 @@ def _has_label(lines: Sequence[Line], label: re.Pattern[str]) -> bool:
 
 def _following_amount(found: Labelled) -> Money | None:
     """Return the amount after a label and perhaps a date; of several, the last, because totals precede a balance."""
-    words = _skip_joins(found.beside)
+    words = _skip_joining_words(found.beside)
     last = None
     amounts = printed_in(words)
     for amount, expected in zip(amounts, chain((0,), (before.stop for before in amounts)), strict=False):
@@ -188,12 +188,12 @@ def _following_amount(found: Labelled) -> Money | None:
     return last
 
 
-def _skip_joins(words: Sequence[Word]) -> Sequence[Word]:
+def _skip_joining_words(words: Sequence[Word]) -> Sequence[Word]:
     """Skip words such as `as at 31 March 2025` or `:` before an amount."""
     while words and not _leading_amount(words):
         text = " ".join(word.text for word in words)
-        joins, day = _JOINS.match(text), leading_date(text)
-        taken = day[1] if day else joins.end() if joins else 0
+        joining, day = _JOINING_WORDS.match(text), leading_date(text)
+        taken = day[1] if day else joining.end() if joining else 0
         if not taken:
             return ()
         words = _after(words, taken)

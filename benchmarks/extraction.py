@@ -98,13 +98,13 @@ def _peak_rss_of_children() -> int:
 def _measure_peer(how: str, files: Sequence[PrintedStatement], settings: dict[str, str], speed: float) -> list[Row]:
     began = time.perf_counter()
     tables = [_tables(made.content, settings) for made in files]
-    slower = sum(made.pages for made in files) / (time.perf_counter() - began)
+    peer_speed = sum(made.pages for made in files) / (time.perf_counter() - began)
     rows = sum(len(made.rows) for made in files)
     recovered = sum(_count_recovered(made, cells) for made, cells in zip(files, tables, strict=True))
     return [
-        Row(f"peer, {how}", f"{slower:.1f} pages/s"),
+        Row(f"peer, {how}", f"{peer_speed:.1f} pages/s"),
         Row(f"peer, {how}: rows recovered", f"{recovered / rows:.4f}"),
-        Row(f"ours, as a multiple of the peer, {how}", f"{speed / slower:.1f} ×"),
+        Row(f"ours, as a multiple of the peer, {how}", f"{speed / peer_speed:.1f} ×"),
     ]
 
 

@@ -82,12 +82,12 @@ class Calls:
         Raises:
             Refused: the response is a problem.
         """
-        asked = {name: _text(value) for name, value in query.items() if value not in (None, "", [], ())}
+        params = {name: _text(value) for name, value in query.items() if value not in (None, "", [], ())}
         sent = {**(headers or {}), "x-request-id": self.request_id}
         transport = httpx.ASGITransport(self._as_user, client=self.address)
         async with httpx.AsyncClient(transport=transport, base_url=OWN_ADDRESS, timeout=None) as client:
             path = "/v1/" + "/".join(map(_segment, segments))
-            response = await client.request(method, path, params=asked, content=content, headers=sent)
+            response = await client.request(method, path, params=params, content=content, headers=sent)
         if response.status_code >= 400:
             raise _refusal(response)
         return response

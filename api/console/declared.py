@@ -126,7 +126,7 @@ def _number(text: str, value_format: str | None) -> Decimal:
 
     A unit is accepted where the field has it: `62%` where a share is expected as 0.62 must not become 62.
     """
-    if shape == YEAR_MONTH and _YEAR_MONTH.fullmatch(text) is None:
+    if value_format == YEAR_MONTH and _YEAR_MONTH.fullmatch(text) is None:
         raise ValueError("Type the year and the month, such as 202606.")
     match = _NUMBER.fullmatch(text)
     if match is None or (match["dollar"] and value_format == PERCENT) or (match["percent"] and value_format != PERCENT):

@@ -96,10 +96,10 @@ class Page:
 
     async def names(self, actors: Iterable[str | None]) -> Mapping[str | None, str]:
         """Return names for people by what `who`, `madeBy` or `setBy` says in responses. None is unknown."""
-        asked = sorted({who for who in actors if who})
+        ids = sorted({who for who in actors if who})
         names: dict[str | None, str] = {None: wording.UNKNOWN}
-        for start in range(0, len(asked), MAX_ACTORS):
-            found = await self.get("actors", who=",".join(asked[start : start + MAX_ACTORS]))
+        for start in range(0, len(ids), MAX_ACTORS):
+            found = await self.get("actors", who=",".join(ids[start : start + MAX_ACTORS]))
             names |= {actor["who"]: actor["name"] for actor in found["actors"]}
         return names
 

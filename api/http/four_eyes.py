@@ -46,10 +46,10 @@ def trial(w: Writing, *, only: bool) -> Iterator[None]:
         savepoint.rollback()
 
 
-def request(caller: Caller, w: Writing, asked: Request) -> Response:
+def request(caller: Caller, w: Writing, new: Request) -> Response:
     """Request an action, and return the 202. A pending request that is equal is returned instead."""
-    approval, superseded = approvals.request(w, caller.client_id, asked, caller.who, caller.now)
+    approval, superseded = approvals.request(w, caller.client_id, new, caller.who, caller.now)
     if approval.requested_at == caller.now:
         earlier = {} if superseded is None else {"supersededId": superseded.approval_id}
-        caller.audit(w, "Approval.Requested", approvalId=approval.approval_id, **asked.subject, **earlier)
+        caller.audit(w, "Approval.Requested", approvalId=approval.approval_id, **new.subject, **earlier)
     return respond_accepted(ApprovalView.of(approval), f"/v1/approvals/{approval.approval_id}")

@@ -98,12 +98,12 @@ class HomeWorkers:
 
 
 def _ask(home: Path, slot: int, call: Call) -> bool:
-    with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(TIMEOUT_S)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(TIMEOUT_S)
         try:
-            line.connect(str(_socket(home, slot)))
-            line.sendall(json.dumps(asdict(call)).encode() + b"\n")
-            answer = line.makefile("rb").readline(MAX_LINE_BYTES)
+            connection.connect(str(_socket(home, slot)))
+            connection.sendall(json.dumps(asdict(call)).encode() + b"\n")
+            answer = connection.makefile("rb").readline(MAX_LINE_BYTES)
         except (FileNotFoundError, ConnectionError) as error:
             raise NoWorkerError from error
     if not answer:

@@ -60,14 +60,14 @@ async def _decide(page: Page, approval_id: str, how: str, body: Any, notice: str
     return page.to("/approvals", notice)
 
 
-async def _list(page: Page, found: Any, asked: dict[str, str], refusal: Refused | None = None) -> Response:
+async def _list(page: Page, found: Any, filters: dict[str, str], refusal: Refused | None = None) -> Response:
     own_id = str(page.session.user.user_id)
     for each in found["approvals"]:
         each["isOwn"] = each["requestedBy"] == own_id
         each["mayDecide"] = each["status"] == "pending" and not each["isOwn"] and page.may(SCOPES[each["kind"]])
     names = await page.names(each[who] for each in found["approvals"] for who in ("requestedBy", "decidedBy"))
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    shown = {"names": names, "asked": asked, "fault": fault}
+    shown = {"names": names, "filters": filters, "fault": fault}
     shown |= {"policies": await _policy_names(page, found), "customers": await _customer_names(page, found)}
     return page.show("approvals.html", status, found=found, **shown)
 

@@ -45,8 +45,8 @@ async def choose_moments(page: SignedIn, customer_id: str) -> Response:
     """Ask for two days. What changed between them takes long to compute: the page fetches it afterwards, by report."""
     customer = await page.get("customer", customer_id)
     chosen = _read_chosen(page)
-    asked = {"customerId": customer_id, "flow": "ReportRefresh", "page": 1, "count": REFRESHES}
-    refreshes = (await page.get("jobs", **asked))["jobs"]
+    query = {"customerId": customer_id, "flow": "ReportRefresh", "page": 1, "count": REFRESHES}
+    refreshes = (await page.get("jobs", **query))["jobs"]
     computed = [each["dateCompleted"] for each in refreshes if each["dateCompleted"] and each["status"] != "Failed"]
     offers = list(_offer(page, chosen, computed))
     shown = {"chosen": chosen, "query": urlencode(chosen), "offers": offers, "reports": REPORTS}
@@ -64,8 +64,8 @@ async def show_changes(
     """Show a report's headline figures and what changed most or, if `table` is given, all its changed figures."""
     customer = await page.get("customer", customer_id)
     chosen = _read_chosen(page)
-    asked = table.partition("/")[0] or report
-    report = asked if asked in REPORTS else next(iter(REPORTS))
+    part = table.partition("/")[0] or report
+    report = part if part in REPORTS else next(iter(REPORTS))
     shared = {"customer": customer, "query": urlencode(chosen), "report": report, "reports": REPORTS}
     try:
         found = await page.get("customer", customer_id, "reports", "diff", report=report, **chosen)

@@ -23,17 +23,17 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 @router.get("/customers")
 async def list_customers(page: SignedIn, number: PageOfList = "1", after: Annotated[str, Query()] = "") -> Response:
     """Show a page of the list: by its number or, as fast for late pages as for the first, the one after a cursor."""
-    asked = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
+    filters = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
     which = {"cursor": after} if after else {"page": number}
     try:
-        found = await page.get("customers", "summaries", **which, count=LISTED, **asked)
+        found = await page.get("customers", "summaries", **which, count=LISTED, **filters)
         if after and number.isdecimal():
             found["currentPage"] = int(number)
     except Refused as refused:
         if "/search" not in refused.faults:
             raise
-        return page.show("customers.html", 400, found=NOBODY, asked=asked, faults=[refused.faults["/search"]])
-    return page.show("customers.html", found=found, asked=asked, faults=[])
+        return page.show("customers.html", 400, found=NOBODY, filters=filters, faults=[refused.faults["/search"]])
+    return page.show("customers.html", found=found, filters=filters, faults=[])
 
 
 @router.get("/customers/new")

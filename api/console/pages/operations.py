@@ -13,9 +13,9 @@ ROWS = 50  # of a table on one page
 @router.get("/jobs")
 async def show_jobs(page: SignedIn) -> Response:
     page.require("access:manage")
-    asked = page.request.query_params
-    filters = {name: asked.get(name, "") for name in ("status", "flow", "customerId")}
-    found = await page.get("jobs", **filters, page=asked.get("page", 1), count=ROWS)
+    query = page.request.query_params
+    filters = {name: query.get(name, "") for name in ("status", "flow", "customerId")}
+    found = await page.get("jobs", **filters, page=query.get("page", 1), count=ROWS)
     named = {job["customerId"] for job in found["jobs"]} - {None}
     customers = {customer_id: await page.get("customer", customer_id) for customer_id in named}
     return page.show("admin-jobs.html", found=found, filters=filters, customers=customers)

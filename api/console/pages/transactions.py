@@ -34,10 +34,10 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/cust
 @router.get("/transactions")
 async def list_transactions(page: SignedIn, customer_id: str, number: PageOfList = "1") -> Response:
     customer = await page.get("customer", customer_id)
-    asked = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
+    filters = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
     sort = page.request.query_params.get("sort", NEWEST_FIRST)
     faults: list[str] = []
-    sent = asked | {name: as_plain_number(asked[name]) for name in ("minAmount", "maxAmount")}
+    sent = filters | {name: as_plain_number(filters[name]) for name in ("minAmount", "maxAmount")}
     try:
         found = await page.get("customer", customer_id, "transactions", page=number, count=LISTED, sort=sort, **sent)
     except Refused as refused:
@@ -52,9 +52,9 @@ async def list_transactions(page: SignedIn, customer_id: str, number: PageOfList
         customer=customer,
         found=found,
         faults=faults,
-        asked=asked,
+        filters=filters,
         sort=sort,
-        accounts=_list_accounts(names, asked["accountId"]),
+        accounts=_list_accounts(names, filters["accountId"]),
         categories=TAXONOMY.categories,
         flags=sorted(FLAGS),
     )

@@ -150,8 +150,8 @@ async def show_statement(
     statement = await page.get("customer", customer_id, "statements", statement_id)
     pages = range(statement["firstPage"], statement["lastPage"] + 1)
     marked = next((each for each in statement["rows"] if str(each["row"]) == row), None)
-    asked = number or str(pages_of(marked)[0] if marked else pages[0])
-    shown = next((each for each in pages if str(each) == asked), None)
+    wanted = number or str(pages_of(marked)[0] if marked else pages[0])
+    shown = next((each for each in pages if str(each) == wanted), None)
     if shown is None or (row and marked is None):
         raise NotFound("Statement.PageNotFound", "The statement has no such page or row.")
     rows = [each for each in statement["rows"] if shown in pages_of(each)]

@@ -44,11 +44,11 @@ async def create_subscription(page: SignedIn) -> Response:
 
 @router.get("/{subscription_id}")
 async def show_subscription(page: SignedIn, subscription_id: str) -> Response:
-    asked = page.request.query_params
+    query = page.request.query_params
     subscription = await page.get(*HOOKS, subscription_id)
     summary = await page.get(*HOOKS, subscription_id, "summary")
-    filters = {"status": asked.get("status", "")}
-    log = await page.get(*HOOKS, subscription_id, "deliveries", **filters, page=asked.get("page", 1), count=ROWS)
+    filters = {"status": query.get("status", "")}
+    log = await page.get(*HOOKS, subscription_id, "deliveries", **filters, page=query.get("page", 1), count=ROWS)
     shown = {"subscription": subscription, "summary": summary, "log": log, "filters": filters}
     return page.show("admin-webhook.html", statuses=STATUSES, **shown)
 

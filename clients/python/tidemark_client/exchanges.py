@@ -148,7 +148,7 @@ def _is_worth_a_retry(request: Request[Any], outcome: Outcome) -> bool:
 
 def _seconds_before(retry: int, outcome: Outcome) -> float:
     """Return what the service asks for, or else twice as long each time, with jitter so that clients spread."""
-    asked = outcome.headers.get("Retry-After", "") if isinstance(outcome, httpx.Response) else ""
-    if asked.isdecimal():
-        return float(asked)
+    retry_after = outcome.headers.get("Retry-After", "") if isinstance(outcome, httpx.Response) else ""
+    if retry_after.isdecimal():
+        return float(retry_after)
     return random.uniform(0.5, 1) * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**retry)

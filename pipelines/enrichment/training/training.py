@@ -187,14 +187,14 @@ def _run_trial(
 
 def _take_asked(trial: _Trial) -> _Trial:
     """Return the trial's rows about which a model is asked, because no rule or name is sure."""
-    asked = trial.rows["confidence"].to_numpy() < SURE
+    is_unsure = trial.rows["confidence"].to_numpy() < SURE
     return _Trial(
-        trial.rows.filter(pl.Series(asked)),
+        trial.rows.filter(pl.Series(is_unsure)),
         trial.labels,
-        trial.scores[asked],
-        trial.known[asked],
-        trial.truth[asked],
-        trial.seen[asked],
+        trial.scores[is_unsure],
+        trial.known[is_unsure],
+        trial.truth[is_unsure],
+        trial.seen[is_unsure],
     )
 
 

@@ -110,8 +110,10 @@ def super_by_period(facts: Facts) -> pl.DataFrame:
     quarterly = attribute_to_oldest(owed.filter(pl.col("kind") == "quarterly"), payments)
     left = quarterly.rest.filter(for_paydays).select(payments.columns)
     payday = attribute_to_oldest(owed.filter(pl.col("kind") == "payday"), left)
-    over = pl.concat([quarterly.rest.filter(~for_paydays), payday.rest]).filter(pl.col("date") <= pl.col("until"))
-    parts = pl.concat([quarterly.parts, payday.parts, over.select(BY_CUSTOMER, PERIOD_END, "payment", part="amount")])
+    surplus = pl.concat([quarterly.rest.filter(~for_paydays), payday.rest]).filter(pl.col("date") <= pl.col("until"))
+    parts = pl.concat(
+        [quarterly.parts, payday.parts, surplus.select(BY_CUSTOMER, PERIOD_END, "payment", part="amount")]
+    )
     return parts.join(paid.select("payment", "transaction_id"), on="payment", how="left", validate="m:1")
 
 

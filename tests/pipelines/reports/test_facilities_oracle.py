@@ -78,10 +78,10 @@ def a_loan(random: Random) -> Iterator[Row]:
 
 
 def draw_funding(
-    random: Random, by: Sequence[str], day: date, lent: Decimal, lender: str | None, account: int
+    random: Random, categories: Sequence[str], day: date, lent: Decimal, lender: str | None, account: int
 ) -> Iterator[Row]:
-    if by and random.random() < 0.8:
-        yield row(day, lent, by[0], lender, account)
+    if categories and random.random() < 0.8:
+        yield row(day, lent, categories[0], lender, account)
         if random.random() < 0.1:
             yield row(day + DAY * random.randint(0, 4), -lent, "dishonoured_receipt", lender, account)
 

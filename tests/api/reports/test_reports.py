@@ -83,7 +83,7 @@ def test_report_page_is_printed(client: Client, enriched_customer: str, monkeypa
     refused = client.get(path)
     assert (refused.status_code, refused.json()["code"]) == (422, "Browser.Missing")
     printed = list[str]()
-    monkeypatch.setattr(browser, "pdf_of", lambda html: printed.append(html) or b"%PDF-")
+    monkeypatch.setattr(browser, "print_pdf", lambda html: printed.append(html) or b"%PDF-")
     answer = client.get(path)
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "application/pdf", b"%PDF-")
     assert printed == [client.get(f"/v1/customer/{enriched_customer}/reports.html").text]
@@ -97,7 +97,7 @@ def test_few_pages_are_printed_at_once(client: Client, enriched_customer: str, m
         assert may_end.wait(10)
         return b"%PDF-"
 
-    monkeypatch.setattr(browser, "pdf_of", print_slowly)
+    monkeypatch.setattr(browser, "print_pdf", print_slowly)
     path = f"/v1/customer/{enriched_customer}/reports.pdf"
     with ThreadPoolExecutor(1) as callers:
         first = callers.submit(client.get, path)

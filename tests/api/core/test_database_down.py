@@ -18,20 +18,20 @@ POSTGRES = ("127.0.0.1", 5432)
 
 
 @pytest.fixture
-def line() -> Iterator[Network]:
+def connection() -> Iterator[Network]:
     with network(POSTGRES) as between:
         yield between
 
 
 @pytest.fixture
 def store(
-    line: Network, postgres_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    connection: Network, postgres_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Store]:
     """A store with much shorter timeouts than in production; see `tests/storage/core/test_postgres.py`."""
     for name, value in {"ALIVE_WITHIN_S": 0.2, "POOL_WITHIN_S": 0.5, "LOCK_WITHIN_MS": 300}.items():
         monkeypatch.setattr(postgres, name, value)
     monkeypatch.setattr(postgres.Connection, "silence_s", 0.5)
-    url = f"postgresql://127.0.0.1:{line.port}/{postgres_database()}"
+    url = f"postgresql://127.0.0.1:{connection.port}/{postgres_database()}"
     opened = Store.open(Settings(home=tmp_path / "home", database_url=url))
     yield opened
     opened.close()
@@ -54,13 +54,15 @@ def assert_unavailable(answer: requests.Response) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_an_api_started_while_the_database_is_down_reports_it_and_works_afterwards(line: Network, store: Store) -> None:
-    line.cut()
+def test_an_api_started_while_the_database_is_down_reports_it_and_works_afterwards(
+    connection: Network, store: Store
+) -> None:
+    connection.cut()
     with serving(store) as url:
         assert requests.get(f"{url}/health/live", timeout=20).status_code == 200
         assert requests.get(f"{url}/health/ready", timeout=20).status_code == 503
         assert_unavailable(requests.get(f"{url}/v1/customers", headers={"x-api-key": "tm_sandbox_x"}, timeout=20))
-        line.mend()
+        connection.mend()
         assert new_client(store, url).get("/v1/customers").status_code == 200
 
 
@@ -69,14 +71,14 @@ WAITS = pytest.mark.service  # for timeouts
 
 @pytest.mark.parametrize("trouble", [Network.cut, pytest.param(Network.stall, marks=WAITS)])
 def test_a_database_that_goes_away_and_comes_back(
-    line: Network, client: Client, trouble: Callable[[Network], None]
+    connection: Network, client: Client, trouble: Callable[[Network], None]
 ) -> None:
     customer = client.new_customer()
-    trouble(line)
+    trouble(connection)
     assert_unavailable(client.get(f"/v1/customer/{customer}"))
     assert_unavailable(client.post("/v1/customer", {"abn": ABN}))
     assert client.get("/health/ready").status_code == 503
-    line.mend()
+    connection.mend()
     assert client.get(f"/v1/customer/{customer}").status_code == 200
     assert len(client.get("/v1/customers").json()["data"]["customers"]) == 1
 

@@ -30,8 +30,8 @@ def days_of(found: Integers) -> list[date]:
 @pytest.mark.parametrize("rule", ["is_open", "next_open", "last_open"])
 @given(days=st.lists(st.dates(FIRST_DAY, LAST_DAY), min_size=1), calendar=st.sampled_from(CALENDARS))
 def test_arrays_agree_with_the_calendars(rule: str, days: list[date], calendar: str) -> None:
-    asked: Callable[[Integers, int], Integers] = getattr(dates, rule)
-    found = asked(numbers(*days), CALENDARS.index(calendar))
+    compute_days: Callable[[Integers, int], Integers] = getattr(dates, rule)
+    found = compute_days(numbers(*days), CALENDARS.index(calendar))
     expected = pl.DataFrame({"day": days}).select(getattr(calendars, rule)(pl.col("day"), pl.lit(calendar, Calendar)))
     assert found.tolist() == expected.to_series().to_physical().to_list()
 

@@ -3,7 +3,6 @@
 from hashlib import sha256
 from typing import Annotated, Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import msgspec
 import typer
@@ -27,6 +26,7 @@ evaluations = typer.Typer(help="Decisions: list, show and replay them.", no_args
 
 EvaluationId = Annotated[UUID, typer.Argument(parser=ids.EVALUATION, metavar="ID", help="The evaluation's id.")]
 ClientId = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
+COLUMNS = ("evaluationId", "customerId", "slug", "outcome", "overriddenOutcome", "at")  # on a terminal
 REPRODUCED = "The record is identical, byte for byte."
 DIFFERS = {
     "policy": "The version of the policy has changed.",
@@ -59,8 +59,8 @@ def list_evaluations(
             shadows=shadows,
             page=Page(1, limit),
         )
-    records = [_record(each) if as_json else _line(each, store.settings.zone) for each in found.items]
-    print_records(records, as_json=as_json, empty="No evaluations yet.")
+    records = map(_record, found.items)
+    print_records(records, as_json=as_json, empty="No evaluations yet.", columns=COLUMNS)
 
 
 @evaluations.command("show")
@@ -131,12 +131,6 @@ def _find_evaluated_location(r: Reading, found: Evaluation) -> tuple[Location | 
         return transactions.find_location(r, customer, found.data_version), True
     except Gone:
         return None, False
-
-
-def _line(found: Evaluation, zone: ZoneInfo) -> dict[str, Any]:
-    """Return the fields of an evaluation that fit on a line."""
-    reported = {"evaluationId": found.evaluation_id, "outcome": found.outcome}
-    return {**reported, "overridden": found.overridden_outcome, "on": found.at.astimezone(zone).date()}
 
 
 def _record(found: Evaluation) -> dict[str, Any]:

@@ -93,7 +93,9 @@ def test_an_override_is_shown_with_person_and_reason(own_store: Store, client: C
     assert '"value": "' not in result.stdout
     assert run("show", evaluation_id)["record"]["case"]["inputs"]["amount"] == 50000
     listed = CliRunner().invoke(app, ["evaluations", "list", "--client", str(client.client_id)]).stdout
-    assert listed.splitlines()[1].split()[:3] == [evaluation_id, "proceed", "blocked"]
+    shown = dict(zip(*(line.split("\t") for line in listed.splitlines()), strict=True))
+    assert (shown["evaluationId"], shown["slug"]) == (evaluation_id, DOCUMENT["slug"])
+    assert (shown["outcome"], shown["overriddenOutcome"]) == ("proceed", "blocked")
 
 
 def test_a_replay_is_identical_after_later_changes(own_store: Store, client: Client) -> None:

@@ -14,6 +14,8 @@ import msgspec
 import pytest
 import requests
 
+from api.service.commands.lender import NAME, REQUESTS, Lender
+
 pytestmark = pytest.mark.timeout(600)
 
 WIDTH = 80
@@ -68,4 +70,11 @@ def test_the_demo_fits_and_leaves_what_it_promises(tmp_path: Path, subtests: pyt
                 form = {"data": {"token": token}, "headers": {"origin": base_url}, "allow_redirects": False}
                 signed_in = browser.post(f"{base_url}/sign-in/link", timeout=20, **form)
                 assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/")
+        with subtests.test("customers"):
+            lender = Lender(base_url, after(lines, f"API key of {NAME}:").strip())
+            for customer in lender.get("/customers/summaries", page=1, count=100)["customers"]:
+                assert customer["reportStatus"] == "ready", customer["name"]
+                for slug in REQUESTS:
+                    outcome = lender.evaluate(customer["customerId"], slug)["verdict"]["outcome"]
+                    assert outcome != "indeterminate", (customer["name"], slug)
     assert process.returncode == 0

@@ -16,7 +16,7 @@ from pipelines.pages.wording import abn, spell_out
 from storage.decisions.policies import MAX_POLICIES
 
 router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
-ROWS = 50  # of a table on one page
+ROWS = 25  # on a page, which requests the name of each thing that they concern
 NO_NAME: Final = "Customer without a name"
 
 

@@ -139,9 +139,11 @@ def _open_store(home: Path) -> Iterator[Store]:
 
 
 def _prepare_console(home: Path, lender: Lender, client_id: UUID, key: str) -> Access:
-    """Add a customer of each profile, with decisions, and return how to look at them."""
+    """Add a customer of each profile, with decisions, refresh what is stale, and return how to look at them."""
     with out.status("Filling the console …"):
         seed.fill(lender)
+        listed = lender.get("/customers/summaries", page=1, count=100)["customers"]
+        lender.refresh(each["customerId"] for each in listed if each["reportStatus"] != "ready")
     with _open_store(home) as store:
         return grant_access(store, client_id, lender.base_url, key)
 
@@ -309,6 +311,8 @@ def _show_statement(lender: Lender, home: Path) -> None:
     account = pdf.accounts[0]
     abn = business(CUSTOMERS, MONTHS, SEED, last_day()).abn
     path = f"/customer/{lender.post('/customer', {'abn': abn, 'name': account.account_name})['customerId']}"
+    # The policies need more than one statement, but refuse a customer in hardship before they read it.
+    lender.put(f"{path}/attributes", {"attributes": known_attributes() | {"hardship_flag": True}})
     [job] = lender.wait_for_jobs([lender.upload(path.rpartition("/")[2], "statement.pdf", pdf.content)])
     [listed] = lender.get(f"{path}/statements")["statements"]
     out.print(

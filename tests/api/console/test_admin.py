@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from api.console.pages.access import ROWS, SCOPES_IN_WORDS
+from api.console.pages.access import SCOPES_IN_WORDS
+from api.console.pages.audit import ROWS
 from storage.access.keys import SCOPES
 from storage.access.roles import Role
 from storage.core import audit

@@ -55,6 +55,11 @@ class _File:
     def name(self) -> str:
         return shown_name(self.sent.name)
 
+    @property
+    def label(self) -> str:
+        """What messages call the file: its number, and its name if it has one."""
+        return f"File {self.number} ({self.name})" if self.name else f"File {self.number}"
+
 
 @dataclass(frozen=True)
 class _Submission:
@@ -153,7 +158,7 @@ def _refused_lines(caller: Caller, file: _File, found: IdentifiedStatement) -> I
     if len(positions):
         lines = sorted(found.statement.lines.gather(positions))
         shown = ", ".join(map(str, lines[:MAX_LINES])) + (" …" if len(lines) > MAX_LINES else "")
-        message = f"File {file.number}: rows are rejected on these lines: {shown}."
+        message = f"{file.label}: rows are rejected on these lines: {shown}."
         yield {"code": "Export.RowsRefused", "message": message}
 
 
@@ -187,13 +192,13 @@ def _with_warnings(
 def _refused_files(files: Sequence[_File]) -> Iterator[dict[str, str]]:
     for file in files:
         if file.refusal is not None:
-            yield {"code": file.refusal.code, "message": f"File {file.number} {file.refusal.detail}."}
+            yield {"code": file.refusal.code, "message": f"{file.label} {file.refusal.detail}."}
 
 
 def _file_warnings(file: _File) -> Iterator[dict[str, str]]:
     """Yield warnings about how an export was read, and about lines of it that could not be."""
     assert file.export is not None
-    about = f"File {file.number}"
+    about = file.label
     yield from ({"code": "Export.ReadAs", "message": f"{about}: {note}"} for note in file.export.notes)
     for line in file.export.refused[:MAX_LINES]:
         yield {"code": line.code, "message": f"{about}, line {line.line}: {line.message}"}

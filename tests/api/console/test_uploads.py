@@ -150,7 +150,7 @@ def test_job_says_what_was_refused_and_what_to_do(store: Store, analyst: Visitor
     end_submissions(store, rejected=[rejected])
     page = analyst.get(answer.headers["location"]).text
     for text in (
-        "File 1 is an Excel workbook: save it as CSV.",
+        "File 1 (a.xlsx) is an Excel workbook: save it as CSV.",
         "Send the bank&#39;s own export as CSV, or its PDF statements.",
         "rows are rejected on these lines: 2.",
         "Amount has more than two decimals.",

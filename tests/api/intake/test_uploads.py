@@ -149,10 +149,10 @@ def test_warnings_say_what_was_refused_and_assumed(client: Client, customer_id: 
     )
     assert warnings(answer) == [
         ("Export.NamesNoAccount", "The file names no account: its rows belong to an account with the file's name."),
-        ("Export.RowsRefused", "File 2: rows are rejected on these lines: 2."),
-        ("Export.NotText", "File 1 is an Excel workbook: save it as CSV."),
+        ("Export.RowsRefused", "File 2 (newest.csv): rows are rejected on these lines: 2."),
+        ("Export.NotText", "File 1 (a.xlsx) is an Excel workbook: save it as CSV."),
         *((code, message) for code, message in warnings(answer) if code == "Export.ReadAs"),
-        ("Export.DebitAndCredit", "File 3, line 4: Debit and credit are both filled."),
+        ("Export.DebitAndCredit", "File 3 (several.csv), line 4: Debit and credit are both filled."),
     ]
 
 

@@ -17,6 +17,7 @@ from pipelines.vocabulary.codes import catalogue
 from pipelines.vocabulary.errors import NotFound, Unavailable
 
 LISTED = 20
+ROWS = 100  # rejected ones, on one page
 BUSY = 503
 RUNNING = ("Queued", "Running")
 SUBMISSIONS = ("Enrichment", "Extraction")
@@ -75,12 +76,17 @@ async def upload_files(page: SignedIn, customer_id: str) -> Response:
 
 
 @router.get("/customers/{customer_id}/uploads/{job_id}")
-async def show_job(page: SignedIn, customer_id: str, job_id: str) -> Response:
-    """Show the state of a submission, or of its retraction. While it runs, the page fetches itself again."""
+async def show_job(page: SignedIn, customer_id: str, job_id: str, number: PageOfList = "1") -> Response:
+    """Show the state of a submission, or of its retraction, and a page of its rejected rows.
+
+    While it runs, the page fetches itself again.
+    """
     files = await page.get("customer", customer_id, "submissions", job_id, "files")
     customer = await page.get("customer", customer_id)
     job = await page.get("jobs", job_id, "status")
     statements = await page.get("customer", customer_id, "statements", jobId=job_id)
+    which = {"page": number, "count": ROWS}
+    rejected = await page.get("jobs", job_id, "errors", **which) if job["errors"] else {"errors": []}
     refusals = {f"File {file['position']}: {file['refused']['message']}" for file in files["files"] if file["refused"]}
     warnings = [
         each | {"remedy": remedy_of(each["code"])} for each in job["warnings"] if each["message"] not in refusals
@@ -95,8 +101,10 @@ async def show_job(page: SignedIn, customer_id: str, job_id: str) -> Response:
         statements=statements["statements"],
         warnings=warnings,
         retraction=await _retraction(page, customer_id, job),
+        rejected=rejected,
         errors=[
-            each | {"message": reword(each["message"]), "remedy": remedy_of(each["code"])} for each in job["errors"]
+            each | {"message": reword(each["message"]), "remedy": remedy_of(each["code"])}
+            for each in rejected["errors"]
         ],
         failure="" if job["error"] is None else remedy_of(job["error"]["code"]),
         may_retract=job["flow"] in SUBMISSIONS and job["status"].startswith("Completed"),

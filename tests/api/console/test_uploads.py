@@ -158,6 +158,19 @@ def test_job_says_what_was_refused_and_what_to_do(store: Store, analyst: Visitor
         assert text in page
 
 
+def test_all_rejected_rows_can_be_read(
+    store: Store, analyst: Visitor, customer_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.console.pages.uploads.ROWS", 1)
+    answer = upload(analyst, customer_id, ("newest.csv", NEWEST_FIRST))
+    reason = {"field": "amount", "code": "Transaction.TooManyDecimals", "message": "amount has more than two decimals."}
+    end_submissions(store, rejected=[{"position": position, **reason} for position in (3, 7)])
+    first = analyst.get(answer.headers["location"]).text
+    assert ('<th scope="row" class="number">4</th>' in first, "2 rows, page 1 of 2" in first) == (True, True)
+    [following] = re.findall('rel="next" href="([^"]+)"', first)
+    assert '<th scope="row" class="number">8</th>' in analyst.get(following).text
+
+
 def test_refused_upload_says_of_each_file_why_and_what_to_do(analyst: Visitor, customer_id: str) -> None:
     answer = upload(analyst, customer_id, (MARKUP, WORKBOOK), ("b 4111111111111111.csv", b""), ("", b""))
     assert answer.status_code == 400

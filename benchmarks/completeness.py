@@ -122,16 +122,14 @@ def _count_gaps(enriched: pl.DataFrame) -> Found:
     """Count the gaps found. A gap is right if it begins before and ends after a labelled row of its account."""
     labelled = enriched.drop_nulls("true_injected").select("customer_number", "date", accountId=uuid_text("account_id"))
     faults = {(number, account): str(day) for number, day, account in labelled.iter_rows()}
-    hurt_ones = {number for number, _ in faults}
-    mentions = [
-        (number, gap) for number, data in _reports(enriched).items() if number in hurt_ones for gap in data["gaps"]
-    ]
+    faulty = {number for number, _ in faults}
+    gaps = [(number, gap) for number, data in _reports(enriched).items() if number in faulty for gap in data["gaps"]]
     right = [
         (number, gap["accountId"])
-        for number, gap in mentions
+        for number, gap in gaps
         if gap["lastSeen"] <= faults.get((number, gap["accountId"]), "") <= gap["nextSeen"]
     ]
-    return Found(len(set(right)), len(faults), len(right), len(mentions))
+    return Found(len(set(right)), len(faults), len(right), len(gaps))
 
 
 def _named_in_clean(clean: pl.DataFrame) -> Named:

@@ -52,26 +52,26 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             chosen = [drawn.choice(filled) for _ in range(PAGES)]
             backup.back_up(store, folder / "backup")
             local = Lake(folder / "backup" / "lake")
-            first = _time_first_reads(store, home.client_id, filled[:: len(filled) // 2])
-            page = _time_alternately(
+            first_reads = _time_first_reads(store, home.client_id, filled[:: len(filled) // 2])
+            from_bucket, from_folder = _time_alternately(
                 lambda nth: _read_page(store, store.lake, home.client_id, chosen[nth]),
                 lambda nth: _read_page(store, local, home.client_id, chosen[nth]),
                 PAGES,
             )
             rows = submission_rows(SUBMITTED_ROWS, seed=1)
-            written = _time_alternately(
+            to_bucket, to_folder = _time_alternately(
                 lambda nth: store.lake.put_frame(f"landing/{nth}.parquet", rows),
                 lambda nth: local.put_frame(f"landing/{nth}.parquet", rows),
                 WRITES,
             )
             intents = _time_calls(lambda nth: file_intents.announce(store.db, f"timed/{nth}", 1, now()), WRITES)
     return [
-        Row("page of 20, first read of its file, which is fetched, median", milliseconds(median(first))),
-        Row(f"page of 20, later reads from the local copy, p50 of {PAGES}", milliseconds(median(page[0]))),
-        Row("the same from a folder", milliseconds(median(page[1]))),
-        Row("ratio of the medians", f"{median(page[0]) / median(page[1]):.2f} ×", "≤ 1.2 ×"),
-        Row(f"a submission's file of {SUBMITTED_ROWS} rows written, p50 of {WRITES}", milliseconds(median(written[0]))),
-        Row("the same into a folder", milliseconds(median(written[1]))),
+        Row("page of 20, first read of its file, which is fetched, median", milliseconds(median(first_reads))),
+        Row(f"page of 20, later reads from the local copy, p50 of {PAGES}", milliseconds(median(from_bucket))),
+        Row("the same from a folder", milliseconds(median(from_folder))),
+        Row("ratio of the medians", f"{median(from_bucket) / median(from_folder):.2f} ×", "≤ 1.2 ×"),
+        Row(f"a submission's file of {SUBMITTED_ROWS} rows written, p50 of {WRITES}", milliseconds(median(to_bucket))),
+        Row("the same into a folder", milliseconds(median(to_folder))),
         Row("of the bucket's time, the intent's commit, p50", milliseconds(median(intents))),
     ]
 

@@ -26,7 +26,8 @@ from pipelines.intake.lines import Decoded, Rows, decode
 from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia, build_pointer
 from storage.core.settings import Settings
 
-MAX_DECODED_AT_ONCE_BYTES = 2**14  # when it is read, without waiting for a turn: takes a few milliseconds at most
+# Such a body is decoded when it is read, without waiting for a turn, because that takes a few milliseconds at most.
+MAX_DECODED_AT_ONCE_BYTES = 2**14
 MAX_DECODED_HERE_BYTES = 2**20  # takes about ten milliseconds, less than starting a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
 

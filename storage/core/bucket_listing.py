@@ -26,7 +26,7 @@ MARKERS = {  # parameters of the next page, and the elements of the last page th
     UPLOADS: {"key-marker": "NextKeyMarker", "upload-id-marker": "NextUploadIdMarker"},
 }
 REPEATED = Retry(3, backoff_factor=0.2, status_forcelist=[500, 502, 503, 504], raise_on_status=False)
-ANY = "any"  # a path
+ANY_PATH = "any"
 ALGORITHM = "AWS4-HMAC-SHA256"
 NO_CONTENT = hashlib.sha256(b"").hexdigest()
 NEEDS_KEY = (
@@ -101,9 +101,12 @@ class BucketListing:
 
 def locate(library: S3Store, prefix: str) -> tuple[str, str]:
     """Return the bucket's address and region. The library knows the styles of addresses, and signs for the prefix."""
-    signed = urlsplit(obstore.sign(library, "GET", ANY, timedelta(minutes=1)))
+    signed = urlsplit(obstore.sign(library, "GET", ANY_PATH, timedelta(minutes=1)))
     region = parse_qs(signed.query)["X-Amz-Credential"][0].split("/")[2]
-    return f"{signed.scheme}://{signed.netloc}{signed.path.removesuffix(f'{prefix}{ANY}').rstrip('/') or '/'}", region
+    return (
+        f"{signed.scheme}://{signed.netloc}{signed.path.removesuffix(f'{prefix}{ANY_PATH}').rstrip('/') or '/'}",
+        region,
+    )
 
 
 def sign(request: requests.PreparedRequest, key: AccessKey, region: str, now: datetime) -> requests.PreparedRequest:

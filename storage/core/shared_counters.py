@@ -71,14 +71,14 @@ class SharedCounters:
 
     def _note_failure(self, error: redis.RedisError) -> None:
         self._next_try = self._clock() + RETRY_S
-        if self._changes_state(is_down=True):
+        if self._change_state(is_down=True):
             log.warning("Redis is not available (%s): each process counts by itself", type(error).__name__)
 
     def _note_success(self) -> None:
-        if self._changes_state(is_down=False):
+        if self._change_state(is_down=False):
             log.warning("Redis is available again: processes count together")
 
-    def _changes_state(self, *, is_down: bool) -> bool:
+    def _change_state(self, *, is_down: bool) -> bool:
         """Set the state. Return True to the one thread that changed it, so that the change is logged once."""
         with self._lock:
             changed, self._is_down = self._is_down != is_down, is_down

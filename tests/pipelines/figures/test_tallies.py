@@ -13,7 +13,7 @@ from pipelines.figures.tallies import Tallies, Tally, counts, merge
 MONEY = pl.Decimal(18, 2)
 DECLARED = {
     "all": Tally(pl.Schema(), counts("customers")),
-    "by": Tally(pl.Schema({"code": pl.String()}), pl.Schema({"n": pl.Int64(), "amount": MONEY})),
+    "by_code": Tally(pl.Schema({"code": pl.String()}), pl.Schema({"n": pl.Int64(), "amount": MONEY})),
 }
 
 
@@ -24,16 +24,16 @@ def tallies_of(customers: int, *rows: tuple[str | None, int, str]) -> Tallies:
         "amount": [Decimal(amount) for _, _, amount in rows],
     }
     every = pl.DataFrame({"customers": [customers]}, schema={"customers": pl.UInt32})
-    return {"all": every, "by": pl.DataFrame(columns, schema={"n": pl.UInt32, "code": pl.String, "amount": MONEY})}
+    return {"all": every, "by_code": pl.DataFrame(columns, schema={"n": pl.UInt32, "code": pl.String, "amount": MONEY})}
 
 
-def test_counts_and_amounts_are_summed_by_what_they_are_counted_by() -> None:
+def test_counts_and_amounts_are_summed_by_key() -> None:
     """Parts may have any whole-number type and any order of columns; null is a key like any other."""
     added = merge(
         DECLARED, [tallies_of(2, ("A", 1, "0.10"), (None, 1, "5")), tallies_of(3, ("A", 2, "0.20"), (None, 1, "1"))]
     )
     assert added["all"].rows() == [(5,)]
-    assert added["by"].rows() == [(None, 2, Decimal("6.00")), ("A", 3, Decimal("0.30"))]
+    assert added["by_code"].rows() == [(None, 2, Decimal("6.00")), ("A", 3, Decimal("0.30"))]
     assert {name: frame.schema for name, frame in added.items()} == {
         name: tally.schema for name, tally in DECLARED.items()
     }
@@ -41,7 +41,7 @@ def test_counts_and_amounts_are_summed_by_what_they_are_counted_by() -> None:
 
 def test_nothing_adds_up_to_nothing() -> None:
     added = merge(DECLARED, [])
-    assert (added["all"].rows(), added["by"].rows()) == ([(0,)], [])
+    assert (added["all"].rows(), added["by_code"].rows()) == ([(0,)], [])
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -122,18 +122,18 @@ def test_a_repeated_row_stands_behind_the_one_it_repeats() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_business_is_hurt_by_one_fault_and_no_other(fault: Fault) -> None:
-    hurt_ones = 0
+    changed = 0
     for n, clean in enumerate(portfolio(12, 4, seed=3, until=UNTIL)):
         harmed = with_fault(clean, fault, Random(n))
         if harmed is None:
             continue
-        hurt_ones += 1
+        changed += 1
         if fault == "account_dropped":
             assert len(harmed.accounts) == len(clean.accounts) - 1
             assert harmed.accounts[0].account_number == clean.accounts[0].account_number
         else:
             assert harmed.accounts[0].transactions["injected"].drop_nulls().to_list() == [fault]
-    assert hurt_ones > 5
+    assert changed > 5
 
 
 @pytest.mark.parametrize(("fault", "most_days"), [("week_deleted", 7), ("month_deleted", 31)])

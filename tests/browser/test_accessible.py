@@ -21,13 +21,13 @@ IS_IN_VIEW = """each => {
     const box = each.getBoundingClientRect();
     return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2)?.closest("th, td") === each;
 }"""
-MAX_WORD = 12  # characters; a longer one may be broken, such as the name of a model
+MAX_WORD = 12  # characters; a longer one may be broken, such as a code
 BROKEN_WORDS = """longest => {
     const found = [];
     for (const cell of document.querySelectorAll("th, td:not(.address)")) {
         const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
         while (texts.nextNode()) {
-            for (const word of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+            for (const word of texts.currentNode.data.matchAll(/[^\\s\\-–—]+/g)) {
                 const range = document.createRange();
                 range.setStart(texts.currentNode, word.index);
                 range.setEnd(texts.currentNode, word.index + word[0].length);

@@ -12,8 +12,8 @@ from api.core.schemas.jobs import (
     JobsQuery,
     JobStatusView,
     JobView,
-    RefusedRowListView,
-    RefusedRowView,
+    RejectedRowListView,
+    RejectedRowView,
     WaitQuery,
 )
 from api.http.dependencies import READING, Allow, Caller, JobId
@@ -45,13 +45,13 @@ async def get_job_status(caller: Reader, job_id: JobId, query: Annotated[WaitQue
     return respond(await waiting.wait_for_end(watcher, caller, job_id, query.wait))
 
 
-@router.get("/{jobId}/errors", response_model=envelope(RefusedRowListView), responses=refuses(*DAMAGED_FILE))
-def list_refused_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Query()]) -> Response:
-    """List the refused rows of a submission in its order, each with its reason."""
+@router.get("/{jobId}/errors", response_model=envelope(RejectedRowListView), responses=refuses(*DAMAGED_FILE))
+def list_rejected_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Query()]) -> Response:
+    """List the rejected rows of a submission in its order, each with its reason."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
         found = outcomes.find_rejected(r, caller.store.lake, job, query.requested_page())
-    return respond_list("errors", found, RefusedRowView)
+    return respond_list("errors", found, RejectedRowView)
 
 
 @router.get("/{jobId}/duplicates", response_model=envelope(DuplicateRowListView), responses=refuses(*DAMAGED_FILE))

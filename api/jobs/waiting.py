@@ -119,17 +119,17 @@ async def wait_for_end(watcher: Watcher, caller: Caller, job_id: str, wait_s: in
 
 
 def poll(caller: Caller, job_id: str) -> JobStatusView:
-    """Return the job as it is now, with the first of its refused rows."""
+    """Return the job as it is now, with the first of its rejected rows."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        errors, warnings = _read_first_refused(r, caller.store.lake, job)
+        errors, warnings = _read_first_rejected(r, caller.store.lake, job)
     return JobStatusView.of(vars(job) | {"errors": errors, "warnings": [*job.warnings, *warnings]})
 
 
-def _read_first_refused(
+def _read_first_rejected(
     r: Reading, lake: Lake, job: Job
 ) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, str]]]:
-    """Return the first refused rows, or a warning if their file is damaged: the job's status is shown even then."""
+    """Return the first rejected rows, or a warning if their file is damaged: the job's status is shown even then."""
     if not job.rejected_rows:
         return [], []
     try:

@@ -76,7 +76,7 @@ def _read_refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[p
     for job in submissions:
         try:
             lake.verified_path(job.landing_path or "", job.landing_sha256 or b"")
-            refused.append(outcomes.find_refused_places(r, lake, job))
+            refused.append(outcomes.find_rejected_places(r, lake, job))
         except Corrupt as error:
             damaged[job.customer_number] = error
     return pl.concat(refused), damaged

@@ -279,7 +279,7 @@ def _missing(field: str) -> _Fault:
     return _Fault(field, "Transaction.Missing", f"{field} is missing.", pl.col(f"sent_{field}").is_null())
 
 
-# A row is refused for the first of these faults that it has.
+# A row is rejected for the first of these faults that it has.
 FAULTS: Sequence[_Fault] = (
     *_type_faults(FIELDS),
     _missing("date"),

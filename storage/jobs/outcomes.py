@@ -1,4 +1,4 @@
-"""Rows of submissions that added no transaction: they were refused, with a reason, or are duplicates of a transaction.
+"""Rows of submissions that added no transaction: they were rejected, with a reason, or are duplicates of a transaction.
 
 A batch writes them as one Parquet file sorted by job, so that even 50,000 of them do not slow down the commit.
 """
@@ -23,25 +23,25 @@ OUTCOMES = pl.Schema(
         "field": pl.String(),
         "code": pl.String(),  # null: a duplicate
         "message": pl.String(),
-        "transaction_id": UUID_TYPE,  # null: refused
+        "transaction_id": UUID_TYPE,  # null: rejected
     }
 )
 
 
 def combine_outcomes(rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
-    """Return refused and duplicate rows together, in schema OUTCOMES, sorted by job and position."""
+    """Return rejected and duplicate rows together, in schema OUTCOMES, sorted by job and position."""
     both = pl.concat([rejected, duplicates], how="diagonal")
     return both.match_to_schema(OUTCOMES, missing_columns="insert").sort("job_id", "position")
 
 
 def find_rejected(r: Reading, lake: Lake, job: Job, page: Page | None = None) -> Paged[dict[str, Any]]:
-    """Return the job's refused rows: `index` in the submission, `field`, `code`, `message`."""
+    """Return the job's rejected rows: `index` in the submission, `field`, `code`, `message`."""
     rows = _read_outcomes(r, lake, job).filter(pl.col("code").is_not_null())
     return _slice_page(rows.select(pl.col("position").alias("index"), "field", "code", "message"), page)
 
 
-def find_refused_places(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
-    """Return `job_id` and `position` of all refused rows of the job."""
+def find_rejected_places(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
+    """Return `job_id` and `position` of all rejected rows of the job."""
     return _read_outcomes(r, lake, job).filter(pl.col("code").is_not_null()).select("job_id", "position")
 
 

@@ -9,7 +9,7 @@ What is kept, and for how long:
 - **PDF statements**, encrypted as they were sent, and the rows read from them with their positions on the pages: for
   ever, like landing files.
 - **Attachments**, encrypted as they were sent: until a person deletes them.
-- **Landing files**: for ever. They are the raw record: refused rows and unknown fields are stored nowhere else, and
+- **Landing files**: for ever. They are the raw record: rejected rows and unknown fields are stored nowhere else, and
   retractions, replays and the repair of a damaged segment are computed from them.
 - **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` read them.
 - **Rows of backtests and simulations**: as long as their jobs, which list them.

@@ -236,7 +236,7 @@ def test_a_running_service_is_seeded_once(service: Service) -> None:
 
 @on_each_database
 def test_neither_logs_nor_dagster_hold_submitted_data(service: Service, client: Client, receiver: Receiver) -> None:
-    """Canary values pass through the API in accepted and refused rows, until all work on them has ended."""
+    """Canary values pass through the API in accepted and rejected rows, until all work on them has ended."""
     personal = {"abn": "83914571673", "name": "Nora Kanarie", "reference": "KANARIE-REF-7"}
     account = {"accountName": "Kanarie Pty", "accountNumber": "918273645", "bsb": "736-492", "bankName": "Kanarie Bank"}
     described = [{"date": "2026-06-01", "description": f"KANARIENVOGEL {n}", "amount": -7741.25} for n in range(5)]

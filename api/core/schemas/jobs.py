@@ -15,7 +15,7 @@ MAX_WAIT_S = 30
 MAX_ERRORS = 100
 
 
-class RefusedRowView(View):
+class RejectedRowView(View):
     index: int = Field(description="Position of the item in the submission, from 0.")
     field: str | None = Field(description="Field of the item that is wrong; null if it is the item as a whole.")
     code: str = Field(description="Stable: programs should branch on this.")
@@ -51,7 +51,7 @@ STAGE_OF = {
 
 
 class JobView(View):
-    """A job as lists show it, without its refused rows."""
+    """A job as lists show it, without its rejected rows."""
 
     job_id: UUID
     customer_id: UUID | None = Field(description="Null for a backtest or a simulation, which have no single customer.")
@@ -75,7 +75,7 @@ class JobView(View):
     duplicate_count: int | None = Field(
         validation_alias="duplicate_rows", description="Rows that were stored already, and are not counted twice."
     )
-    rejected_count: int | None = Field(validation_alias="rejected_rows", description="Rows refused for an error.")
+    rejected_count: int | None = Field(validation_alias="rejected_rows", description="Rows rejected for an error.")
     warnings: Sequence[NoteView] = Field(description="Such as odd account details, masked numbers and refused files.")
     error: NoteView | None = Field(description="Why the job failed; null unless it did.")
     date_created: datetime = Field(validation_alias="created_at", description="When the request was accepted.")
@@ -139,17 +139,17 @@ class JobView(View):
 
 
 class JobStatusView(JobView):
-    """A job with its first refused rows."""
+    """A job with its first rejected rows."""
 
-    errors: Sequence[RefusedRowView] = Field(description=f"The first {MAX_ERRORS} refused rows.")
+    errors: Sequence[RejectedRowView] = Field(description=f"The first {MAX_ERRORS} rejected rows.")
 
 
 class JobListView(Counts):
     jobs: list[JobView] = Field(description="Newest first.")
 
 
-class RefusedRowListView(Counts):
-    errors: list[RefusedRowView] = Field(description="In the order of the submission.")
+class RejectedRowListView(Counts):
+    errors: list[RejectedRowView] = Field(description="In the order of the submission.")
 
 
 class DuplicateRowListView(Counts):

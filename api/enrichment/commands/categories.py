@@ -35,7 +35,7 @@ from api.intake.commands.exports import (
     ColumnsOption,
     CurrencyOption,
     ExportFile,
-    RefusedRow,
+    RejectedRow,
     SaveColumnsOption,
     describe_other_lines,
     open_exports,
@@ -99,7 +99,7 @@ class _FileRows:
     """A file's rows (`date`, `description`, `amount`, `currency`, context), those refused, and what to say about it."""
 
     rows: pl.DataFrame
-    refused: Sequence[RefusedRow]
+    refused: Sequence[RejectedRow]
     basis: str
     notes: Sequence[str] = ()
 
@@ -151,7 +151,7 @@ def _read_for_training(path: Path, currency: str | None) -> _FileRows:
 
 
 def _read_export(file: ExportFile, money: InOneCurrency) -> _FileRows:
-    """Return the valid rows in the order of the file, and the refused rows."""
+    """Return the valid rows in the order of the file, and the rejected rows."""
     validated = validate(as_submission(money.statements, now()).rows, Settings().timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     sent = [each.rows.select("position", line=each.lines) for each in money.statements]
@@ -160,7 +160,7 @@ def _read_export(file: ExportFile, money: InOneCurrency) -> _FileRows:
     rows = accepted.join(numbered, on=("job_id", "position"), validate="1:1").sort("line")
     unsound = rejected.join(numbered, on=("job_id", "position"), validate="1:1")
     of_intake = unsound.select("line", "field", "code", "message").iter_rows()
-    refused = [RefusedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
+    refused = [RejectedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
     found = rows.select("date", "description", "amount", pl.lit(money.currency).alias("currency"), *STATED)
     apart = describe_other_lines(file.contents)
     return _FileRows(
@@ -392,9 +392,9 @@ def _read_masked_table(path: Path) -> pl.DataFrame:
     return table.with_columns(column.replace(masked_texts(column)) for column in texts)
 
 
-def _refused_labels(path: Path, file: labelled.File) -> list[RefusedRow]:
+def _refused_labels(path: Path, file: labelled.File) -> list[RejectedRow]:
     return [
-        RefusedRow(str(path), line, field, "Labels.Unreadable", fault)
+        RejectedRow(str(path), line, field, "Labels.Unreadable", fault)
         for line, field, fault in file.refused.iter_rows()
     ]
 

@@ -18,7 +18,7 @@ from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.logs import printable
 
 MAX_BYTES = 1024**3  # of a file; reading it takes about twenty times as much memory
-MAX_FAULTS = 10  # refused rows shown; --json has them all
+MAX_FAULTS = 10  # rejected rows shown; --json has them all
 MAX_LINES = 5  # line numbers shown for each reason
 
 
@@ -60,7 +60,7 @@ class ExportFile:
 
 
 @dataclass(frozen=True)
-class RefusedRow:
+class RejectedRow:
     """An invalid row of a file, with the reason."""
 
     file: str
@@ -117,11 +117,11 @@ def _save(files: Sequence[ExportFile], target: Path) -> None:
     write(target, f"# Columns of {files[0].path.name}, for --columns-file\n{layouts.pop()}\n".encode())
 
 
-def unreadable_rows(files: Sequence[ExportFile]) -> Iterator[RefusedRow]:
+def unreadable_rows(files: Sequence[ExportFile]) -> Iterator[RejectedRow]:
     """Yield the rows that could not be read."""
     for file in files:
         for line, field, code, message in file.contents.refused.iter_rows():
-            yield RefusedRow(str(file.path), line, field, code, message)
+            yield RejectedRow(str(file.path), line, field, code, message)
 
 
 def no_rows(contents: Contents) -> list[dict[str, Any]]:
@@ -133,8 +133,8 @@ def no_rows(contents: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def show_refused(console: Console, refused: Sequence[RefusedRow], most: int | None = MAX_FAULTS) -> None:
-    """Print the first refused rows, and how many more there are; all of them if `most` is None."""
+def show_refused(console: Console, refused: Sequence[RejectedRow], most: int | None = MAX_FAULTS) -> None:
+    """Print the first rejected rows, and how many more there are; all of them if `most` is None."""
     for row in refused[:most]:
         show_indented(console, f"{row.file}, line {row.line}: {row.message}", "red")
     if most is not None and len(refused) > most:

@@ -26,7 +26,7 @@ from api.intake.commands.exports import (
     ColumnsOption,
     CurrencyOption,
     ExportFile,
-    RefusedRow,
+    RejectedRow,
     SaveColumnsOption,
     describe_other_lines,
     no_rows,
@@ -131,7 +131,7 @@ class _Analysed:
     files: Sequence[ExportFile]
     statements: Sequence[tuple[ExportFile, Statement]]
     money: InOneCurrency
-    refused: Sequence[RefusedRow]
+    refused: Sequence[RejectedRow]
     used: Mapping[int, int]
     unused: Mapping[str, Mapping[int, int]]
 
@@ -325,18 +325,18 @@ def _intake(rows: pl.LazyFrame, rejected: pl.DataFrame, duplicates: pl.DataFrame
 
 def _in_other_currency(
     statements: Sequence[tuple[ExportFile, Statement]], money: InOneCurrency
-) -> Iterator[RefusedRow]:
+) -> Iterator[RejectedRow]:
     for (file, _), refused in zip(statements, money.refused, strict=True):
         for line, field, code, message in refused.iter_rows():
-            yield RefusedRow(str(file.path), line, field, code, message)
+            yield RejectedRow(str(file.path), line, field, code, message)
 
 
 def _describe_rejected(
     statements: Sequence[tuple[ExportFile, Statement]], rejected: pl.DataFrame
-) -> Iterator[RefusedRow]:
+) -> Iterator[RejectedRow]:
     for job, position, field, code, message in rejected.iter_rows():
         file, statement = statements[statement_number(job)]
-        yield RefusedRow(str(file.path), statement.lines[position], field, code, message)
+        yield RejectedRow(str(file.path), statement.lines[position], field, code, message)
 
 
 def _describe_customer(analysed: _Analysed, name: str | None, zone: ZoneInfo) -> About:

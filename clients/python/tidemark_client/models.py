@@ -1052,7 +1052,7 @@ class JobListView(TypedDict):
 
 
 class JobStatusView(TypedDict):
-    """A job with its first refused rows."""
+    """A job with its first rejected rows."""
 
     jobId: str
     customerId: str | None
@@ -1070,13 +1070,13 @@ class JobStatusView(TypedDict):
     createdBy: str | None
     dateStarted: str | None
     dateCompleted: str | None
-    errors: list[RefusedRowView]
+    errors: list[RejectedRowView]
     jobType: Flow
     stages: list[StageView]
 
 
 class JobView(TypedDict):
-    """A job as lists show it, without its refused rows."""
+    """A job as lists show it, without its rejected rows."""
 
     jobId: str
     customerId: str | None
@@ -1660,15 +1660,15 @@ class RecurrenceView(TypedDict):
     nextExpectedDate: str | None
 
 
-class RefusedRowListView(TypedDict):
+class RejectedRowListView(TypedDict):
     totalCount: int
     currentPage: int | None
     pageSize: int
     totalPages: int
-    errors: list[RefusedRowView]
+    errors: list[RejectedRowView]
 
 
-class RefusedRowView(TypedDict):
+class RejectedRowView(TypedDict):
     index: int
     field: str | None
     code: str

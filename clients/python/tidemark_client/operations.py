@@ -388,10 +388,10 @@ def get_job_status(job_id: str, *, wait: int | None = None) -> Request[models.Jo
     return Request("GET", f"/v1/jobs/{path_part(job_id)}/status", query={"wait": wait})
 
 
-def list_refused_rows(
+def list_rejected_rows(
     job_id: str, *, page: int | None = None, count: int | None = None
-) -> PagedRequest[models.RefusedRowListView, models.RefusedRowView]:
-    """List the refused rows of a submission in its order, each with its reason."""
+) -> PagedRequest[models.RejectedRowListView, models.RejectedRowView]:
+    """List the rejected rows of a submission in its order, each with its reason."""
     return PagedRequest(
         "GET", f"/v1/jobs/{path_part(job_id)}/errors", query={"page": page, "count": count}, items="errors"
     )

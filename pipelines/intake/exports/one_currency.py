@@ -50,7 +50,7 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
         currency,
         basis,
         tuple(_rows_in(each, basis, currency) for each in statements),
-        tuple(_refused_rows(each, basis, currency) for each in statements),
+        tuple(_rejected_rows(each, basis, currency) for each in statements),
     )
 
 
@@ -71,7 +71,7 @@ def _rows_in(statement: Statement, basis: Basis, currency: str) -> Statement:
     return replace(statement, rows=rows, lines=retained["line"])
 
 
-def _refused_rows(statement: Statement, basis: Basis, currency: str) -> pl.DataFrame:
+def _rejected_rows(statement: Statement, basis: Basis, currency: str) -> pl.DataFrame:
     """Return the rows in another currency, with the code that the service gives them."""
     others = statement.rows.with_columns(line=statement.lines).filter(_is_other(basis, currency))
     is_unknown = pl.col("currency") == UNKNOWN

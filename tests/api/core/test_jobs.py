@@ -60,7 +60,7 @@ def test_an_ended_job_counts_the_outcome_of_every_row(store: Store, client: Clie
     assert duplicates == [{"index": 3, "transactionId": str(repeated)}]
 
 
-def test_status_of_a_job_is_shown_although_the_file_of_its_refused_rows_is_damaged(
+def test_status_of_a_job_is_shown_although_the_file_of_its_rejected_rows_is_damaged(
     client: Client, store: Store, queued_job: str
 ) -> None:
     end_submissions(store, [], [REJECTED])

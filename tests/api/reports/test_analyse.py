@@ -138,7 +138,7 @@ def test_files_that_do_not_overlap_are_one_account_on_request(tmp_path: Path) ->
     assert len(analyse(*files, "--one-account")["completeness"]["accounts"]) == 1
 
 
-def test_score_rating_months_and_refused_rows_are_printed(tmp_path: Path) -> None:
+def test_score_rating_months_and_rejected_rows_are_printed(tmp_path: Path) -> None:
     file = tmp_path / "cheque.csv"
     commonwealth(file, ROWS)
     with file.open("a") as more:

@@ -12,6 +12,7 @@ from api.console.pages import (
     policies,
     records,
     reports,
+    resolutions,
     rulesets,
     start,
     transactions,
@@ -22,7 +23,7 @@ from api.console.pages import (
 
 ROUTERS = (
     *(assets.router, signing_in.router, openid.router, start.router),
-    *(customers.router, reports.router, comparison.router, transactions.router, uploads.router),
+    *(customers.router, reports.router, comparison.router, resolutions.router, transactions.router, uploads.router),
     *(decisions.router, policies.router, approvals.router),
     *(work.router, records.router, rulesets.router),
     *(access.router, audit.router, webhooks.router, operations.router),

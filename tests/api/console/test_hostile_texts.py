@@ -42,6 +42,7 @@ QUERIES = {  # what pages need, or show only if asked for
 }
 WITH_FILES = {"/customers/{customer_id}/upload", "/customers/{customer_id}/attachments"}
 OFFERED_OTHERWISE: Mapping[str, Mapping[str, str]] = {  # forms that need another state, with their fields
+    "/customers/{customer_id}/resolutions": {"kind": "event", "key": "0" * 32, "reason": "Explained."},
     "/policies/{slug}/publish": {"version": "1"},
     "/policies/{slug}/challenger": {"version": "1", "percent": "10"},
     "/policies/{slug}/unarchive": {},

@@ -104,6 +104,17 @@ NARRATIVES = [
     ("CONSOLIDATED COMMUNICATIO844-968-7224 IL", "-69.95", "telecommunications"),
     ("POS DEBIT- VISA CHECK CARD 4410 OAKHURST TAILORS BOISE ID", "-69.95", "personal_care"),
     ("OSKO FROM JANE WALKER", "69.95", "unknown_credit"),
+    ("HUDSON VALLEY WEB HOSTNG 845-255-0199 NY", "-69.95", "software"),  # without its vowels
+    ("Visa Purchase Waimea Wharf Fish N Chips Mapua", "-69.95", "meals"),
+    ("VDP-CENTRA BALLYHAUNIS", "-69.95", "groceries"),
+    # a word of a trade that is also part of other names
+    ("CHECKCARD 0412 LINDQUIST MARKETS OGDEN UT", "-69.95", "groceries"),
+    ("CHECKCARD 0412 CMC MARKETS OGDEN UT", "-69.95", "unknown_debit"),
+    ("CHECKCARD 0412 WINGS OVER HAIR BOISE ID", "-69.95", "personal_care"),
+    ("PAYPAL *PAWSNCLAWS RESCUE 402-935-7733 CA", "-69.95", "donations"),
+    ("PAYMENT TO ROADSIDE RESCUE", "-69.95", "unknown_debit"),
+    ("BILL PAYMENT M ORR PIANO LESSONS", "69.95", "customer_transfer"),  # work that somebody pays for
+    ("REFUND PIANO LESSONS", "69.95", "refund_received"),
 ]
 
 

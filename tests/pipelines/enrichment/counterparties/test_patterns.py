@@ -1,5 +1,6 @@
 """Rules by words apply on their side and under their conditions; broken rules are refused when they load."""
 
+from importlib.resources import files
 from typing import Any
 
 import polars as pl
@@ -43,6 +44,13 @@ def test_the_shipped_rules_have_no_faults() -> None:
     entries = {tier: load_rules(file_of(tier)) for tier in TIERS}
     parsed = parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes())
     assert parsed == [*load_shipped()]
+
+
+def test_a_change_of_a_rule_file_is_a_line_that_a_person_can_read() -> None:
+    rules = files("pipelines.enrichment").joinpath("rules")
+    listed = [file for folder in ("patterns", "counterparties") for file in rules.joinpath(folder).iterdir()]
+    long = [(file.name, line) for file in listed for line in file.read_text("utf-8").splitlines() if len(line) > 130]
+    assert long == []
 
 
 def test_rule_applies_on_the_side_of_its_category() -> None:

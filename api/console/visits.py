@@ -27,6 +27,7 @@ from pipelines.pages import wording
 from pipelines.vocabulary.errors import Forbidden, TooLarge
 from storage.access import sessions
 from storage.access.sessions import Session
+from storage.core.memory import freeze_loaded
 from storage.core.store import Store
 
 FORM_BYTES: Final = 2_000_000  # a policy's document is the largest; uploads are streamed on
@@ -185,7 +186,12 @@ async def signed_in(request: Request) -> Page:
 @cache
 def _load_reports() -> None:
     """Load, once per process and in a thread, what reports of another day need, so that nobody waits for it."""
-    Thread(target=reports.load, name="load reports").start()
+
+    def load() -> None:
+        reports.load()
+        freeze_loaded()
+
+    Thread(target=load, name="load reports").start()
 
 
 SignedIn = Annotated[Page, Depends(signed_in)]

@@ -54,6 +54,7 @@ from api.webhooks.routes import webhooks
 from api.work.routes import records, work
 from storage.core import logs
 from storage.core.heartbeat import watched_loop
+from storage.core.memory import freeze_loaded
 from storage.core.settings import Environment
 from storage.core.store import Store
 from storage.webhooks import delivery_figures
@@ -154,7 +155,9 @@ def _load(store: Store) -> Load:
 def serve(store: Store, listener: socket) -> None:
     """Answer at a listening socket until SIGINT or SIGTERM."""
     logs.log_to_stderr("api", store.settings)
-    server(store).run(sockets=[listener])
+    application = server(store)
+    freeze_loaded()
+    application.run(sockets=[listener])
 
 
 def server(store: Store) -> uvicorn.Server:

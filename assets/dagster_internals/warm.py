@@ -25,6 +25,7 @@ from assets.core.runs import DEFINITIONS_MODULE
 from assets.workers.queues import INTERRUPT, RUN, Signals
 from pipelines.enrichment.enrichment import prepare
 from storage.core import logs
+from storage.core.memory import freeze_loaded
 from storage.core.models import Queue
 from storage.core.settings import Settings
 
@@ -47,6 +48,7 @@ def main() -> None:
         signals.report_free()
         if options.queue == Queue.ENRICHMENT:
             prepare()  # after `report_free`: a run that is sent now would have to load the same itself
+        freeze_loaded()
         while (run_id := run_ids.get()) is not None:
             pop_captured_interrupt()  # an interrupt that came too late for the previous run
             execute(instance, repository, run_id)

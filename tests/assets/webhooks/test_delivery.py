@@ -556,13 +556,14 @@ def test_a_commit_without_an_answer_does_not_stop_the_loop(
     ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses = iter([OperationalError("COMMIT", None, Exception("the connection was lost"))])
-    db = sender.store.db
+    db, own_thread = sender.store.db, threading.get_ident()
 
     @contextmanager
     def writing() -> Iterator[Writing]:
         with committing() as w:
             yield w
-        if any(reported.attempts for reported in sender.log()) and (loss := next(losses, None)):
+        in_loop = threading.get_ident() != own_thread
+        if in_loop and any(reported.attempts for reported in sender.log()) and (loss := next(losses, None)):
             raise loss
 
     committing = db.writing

@@ -42,6 +42,7 @@ async def _show(
 ) -> Response:
     customer = await page.get("customer", customer_id)
     risk = (await page.get("customer", customer_id, "reports"))["risk"]["data"] or {}
+    # The page is one of the history, which isn't shown: all resolutions in force are always returned.
     made = (await page.get("customer", customer_id, "resolutions", page=1, count=1))["resolutions"]
     items = list(_list_items(risk, {each["key"]: each for each in made}))
     return page.show(

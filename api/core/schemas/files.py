@@ -105,7 +105,7 @@ ATTACHMENT_FORM_SCHEMA: dict[str, Any] = {
             "type": "string",
             "contentMediaType": ANY_TYPE,
             "format": "binary",
-            "description": f"A file of at most {MAX_BYTES // 2**20} MiB.",
+            "description": f"A file of 1 byte to {MAX_BYTES // 2**20} MiB.",
         },
     },
 }

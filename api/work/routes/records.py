@@ -30,11 +30,16 @@ from api.work.schemas.records import (
 )
 from api.work.timeline import describe_entry
 from pipelines.intake.statement_rows import shown_name
+from pipelines.vocabulary.errors import InvalidRequest
 from storage.work import attachments, notes, timeline
 
 router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Work"])
 Worker = Annotated[Caller, Depends(Allow("customer:work"))]
-FILE_ERRORS = ("Request.MalformedForm", "Attachment.WrongCount", "Attachment.FileTooLarge", "Attachment.TooManyParts")
+EMPTY = "Attachment.Empty"
+FILE_ERRORS = (
+    *("Request.MalformedForm", "Attachment.WrongCount", EMPTY),
+    *("Attachment.FileTooLarge", "Attachment.TooManyParts"),
+)
 
 
 @router.get(
@@ -100,6 +105,8 @@ def attach_file(caller: Worker, customer_id: CustomerId, file: AttachedFile) -> 
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
     [sent] = file.sent
+    if not sent.size:
+        raise InvalidRequest(EMPTY, "The file is empty.")
     name = shown_name(sent.name)
     with sealing:
         sealed = attachments.seal(caller.store, uuid4(), name, sent.sha256, sent.content(), caller.now)

@@ -204,6 +204,8 @@ def test_notes_and_files_are_stored_and_deleted(lender: StaffedLender) -> None:
     assert (file.content, file.headers["x-content-type-options"]) == (b"content", "nosniff")
     assert file.headers["content-disposition"] == "attachment; filename*=UTF-8''loan.docx"
     assert upload(lender.analyst, lender.customer, "large", bytes(11 * 2**20)).status_code == 413
+    empty = upload(lender.analyst, lender.customer, "empty", b"")
+    assert (empty.status_code, '<p class="problem" role="alert">The file is empty.</p>' in empty.text) == (400, True)
     assert "The file is deleted." in lender.analyst.post(f"{shown[1]}/delete").text
     assert lender.analyst.get(shown[1]).status_code == 410
 

@@ -110,6 +110,8 @@ def test_what_is_not_one_small_file_is_refused(
         ("two files", {"files": [("file", part), ("file", part)]}, 400, "Attachment.WrongCount"),
         ("no file", {"files": {"other": part}}, 400, "Attachment.WrongCount"),
         ("many parts", {"files": [("other", part)] * 3 + [("file", part)]}, 400, "Attachment.TooManyParts"),
+        ("empty file", {"files": {"file": ("a", b"")}}, 400, "Attachment.Empty"),
+        ("empty Base64", {"json": {"contentBase64": ""}}, 400, "Attachment.Empty"),
         ("no Base64", {"json": {"contentBase64": "?"}}, 400, "Attachment.InvalidContent"),
         ("nothing", {"json": {}}, 400, "Attachment.InvalidContent"),
     ):

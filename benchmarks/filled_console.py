@@ -22,7 +22,8 @@ CUSTOMERS, MONTHS, SEED = 3, 12, 7
 def fill_console(lender: Lender) -> Mapping[str, str]:
     """Make a few customers and everything else; return an id for each parameter of the console's addresses."""
     customer_ids, jobs = list[str](), list[str]()
-    for each in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
+    customers = list(portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
+    for each in customers:
         customer_ids.append(lender.create(each)["customerId"])
         jobs += lender.submit(customer_ids[-1], submissions(each))
     lender.wait_for_jobs(jobs)
@@ -31,7 +32,8 @@ def fill_console(lender: Lender) -> Mapping[str, str]:
     holder = {"abn": business(CUSTOMERS, MONTHS, SEED, last_day()).abn, "name": statement.accounts[0].account_name}
     read = lender.post("/customer", holder)["customerId"]
     upload = lender.upload(read, "statement.pdf", statement.content)
-    lender.wait_for_jobs([upload])
+    [repeats] = lender.submit(first, [next(iter(submissions(customers[0])))])
+    lender.wait_for_jobs([upload, repeats])
     lender.refresh([*customer_ids, read])
     evaluation = _decide(lender, customer_ids)
     ruleset, match = _watch(lender, customer_ids[1])
@@ -48,6 +50,7 @@ def fill_console(lender: Lender) -> Mapping[str, str]:
         "read_customer_id": read,
         "watched_customer_id": customer_ids[1],
         "job_id": upload,
+        "repeating_job_id": repeats,
         "statement_id": listed["statementId"],
         "page_number": "1",
         "section_id": "monthly",
@@ -75,8 +78,12 @@ def list_pages(store: Store, method: str = "GET") -> list[str]:
 
 
 def insert_ids(path: str, ids: Mapping[str, str]) -> str:
-    """Put ids into a path: of the customer whose statement was read, or who is watched, if the page shows that."""
-    if "/statements" in path or "/upload" in path:
+    """Put ids into a path: of the customer whose statement was read, or who is watched, if the page shows that; and of
+    the submission that repeats another.
+    """
+    if path.endswith("/duplicates"):
+        ids = {**ids, "job_id": ids["repeating_job_id"]}
+    elif "/statements" in path or "/upload" in path:
         ids = {**ids, "customer_id": ids["read_customer_id"]}
     if path.endswith("/monitoring"):
         ids = {**ids, "customer_id": ids["watched_customer_id"]}

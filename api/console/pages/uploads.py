@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from api.console.calls import Refused
 from api.console.file_names import PassingForm
+from api.console.pages.transactions import find_transaction
 from api.console.refusals import reword
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -109,6 +110,17 @@ async def show_job(page: SignedIn, customer_id: str, job_id: str, number: PageOf
         failure="" if job["error"] is None else remedy_of(job["error"]["code"]),
         may_retract=job["flow"] in SUBMISSIONS and job["status"].startswith("Completed"),
     )
+
+
+@router.get("/customers/{customer_id}/uploads/{job_id}/duplicates")
+async def show_duplicates(page: SignedIn, customer_id: str, job_id: str, number: PageOfList = "1") -> Response:
+    """Show which rows of a submission repeat a transaction, each with that transaction."""
+    await page.get("customer", customer_id, "submissions", job_id, "files", page=1, count=1)  # it is of this customer
+    customer = await page.get("customer", customer_id)
+    found = await page.get("jobs", job_id, "duplicates", page=number, count=LISTED)
+    ids = {each["transactionId"] for each in found["duplicates"]}
+    repeated = {id_: await find_transaction(page, customer_id, id_) for id_ in ids}
+    return page.show("duplicates.html", customer=customer, job_id=job_id, found=found, repeated=repeated)
 
 
 def remedy_of(code: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from api.core.schemas.examples import example
 from api.decisions.schemas.evaluations import SentOverride
@@ -145,7 +145,7 @@ class HostileConsole(Belongings):
     def _submit_again(self, customer: str) -> None:
         """Submit rows of which one is rejected and one repeats another."""
         job_id = self._post(f"{customer}/transactions", {"transactions": [ITEM, ITEM, ITEM]})["jobId"]
-        repeats = {"position": 1, "transaction_id": uuid4().bytes}
+        repeats = {"position": 1, "transaction_id": UUID(self["transactionId"]).bytes}
         rejected = {"position": 2, "field": "description", "code": "Transaction.InvalidDescription"}
         end_submissions(self._store, self.rows, [rejected | {"message": hostile("rejected-message")}], [repeats])
         listed = self._get(f"{customer}/transactions?jobId={job_id}")["transactions"]

@@ -4,7 +4,7 @@ import re
 from html import unescape
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import requests
@@ -169,6 +169,28 @@ def test_all_rejected_rows_can_be_read(
     assert ('<th scope="row" class="number">4</th>' in first, "2 rows, page 1 of 2" in first) == (True, True)
     [following] = re.findall('rel="next" href="([^"]+)"', first)
     assert '<th scope="row" class="number">8</th>' in analyst.get(following).text
+
+
+def test_duplicate_rows_lead_to_the_transactions_that_they_repeat(
+    store: Store, analyst: Visitor, customer_id: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.console.pages.uploads.LISTED", 1)
+    job = upload(analyst, customer_id, ("june.pdf", pdf("june"))).headers["location"]
+    end_extractions(store)
+    end_submissions(store)
+    assert f"{job}/duplicates" not in analyst.get(job).text
+    assert "No row of it was a duplicate." in analyst.get(f"{job}/duplicates").text
+    [stored] = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
+    job = upload(analyst, customer_id, ("newest.csv", NEWEST_FIRST)).headers["location"]
+    repeated = {3: UUID(stored["transactionId"]), 7: uuid4()}  # the second was retracted since
+    end_submissions(store, duplicates=[{"position": n, "transaction_id": id_.bytes} for n, id_ in repeated.items()])
+    assert f'href="{job}/duplicates"' in analyst.get(job).text
+    first = analyst.get(f"{job}/duplicates").text
+    assert ('<th scope="row" class="number">4</th>' in first, "2 rows, page 1 of 2" in first) == (True, True)
+    path = f"/customers/{customer_id}/transactions/{stored['transactionId']}"
+    assert f'<a href="{path}"><bdi>{stored["description"]}</bdi></a>' in first
+    [following] = re.findall('rel="next" href="([^"]+)"', first)
+    assert "It is no longer stored." in analyst.get(following).text
 
 
 def test_refused_upload_says_of_each_file_why_and_what_to_do(analyst: Visitor, customer_id: str) -> None:

@@ -1,0 +1,1 @@
+"""Act: the HTTP API, the console and the commands."""

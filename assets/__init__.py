@@ -1,0 +1,1 @@
+"""Act: Dagster's assets, schedules and sensors, and the workers that run them."""

@@ -1,0 +1,1 @@
+"""Decide: frames and values in, frames and values out. No clock, file, network or environment."""

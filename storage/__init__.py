@@ -1,0 +1,1 @@
+"""Remember: the database and the lake, whose changes survive a power cut together."""

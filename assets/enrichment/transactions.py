@@ -13,7 +13,7 @@ from dagster import AssetExecutionContext, AssetSpec, MaterializeResult, Resourc
 from assets.core import checks, plots
 from assets.core.batches import Work, batch_of, days, isolate_failures
 from assets.enrichment import retractions
-from assets.enrichment.retractions import Retracting
+from assets.enrichment.retractions import BatchRetractions
 from assets.intake import landing
 from assets.intake.statements import extracted_statements
 from assets.monitoring import ruleset_evaluation
@@ -86,7 +86,7 @@ class _PassInput:
 
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
-    retracting: Retracting
+    retracting: BatchRetractions
     recomputing: Sequence[Job]  # they bring no rows, only changed knowledge about their customers
     knowledge: Knowledge
     versions: Mapping[int, int]  # customer number → the data version that was read
@@ -96,12 +96,12 @@ class _PassInput:
     held: pl.LazyFrame  # TRANSACTIONS
     timezone: str
 
-    def of(self, customers: Sequence[int]) -> "_PassInput":
+    def for_customers(self, customers: Sequence[int]) -> "_PassInput":
         only = pl.col("customer_number").is_in(list(customers))
         return replace(
             self,
-            retracting=self.retracting.of(customers),
-            knowledge=self.knowledge.of(customers),
+            retracting=self.retracting.for_customers(customers),
+            knowledge=self.knowledge.for_customers(customers),
             landed=self.landed.filter(only),
             held=self.held.filter(only),
         )
@@ -174,7 +174,7 @@ def _compute(inputs: _PassInput) -> Computed:
     """Compute all customers in one pass. If one customer's data break it, compute the others without that customer."""
     failed = list(inputs.damaged)
     computable = [number for number in inputs.versions if number not in inputs.damaged]
-    passes = isolate_failures(lambda customers: [_run_pass(inputs.of(customers))], computable, failed)
+    passes = isolate_failures(lambda customers: [_run_pass(inputs.for_customers(customers))], computable, failed)
     frames = [pl.DataFrame(schema=TRANSACTIONS), *(one.transactions for one in passes)]
     return Computed(
         transactions=pl.concat(frames),

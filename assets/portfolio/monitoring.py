@@ -20,7 +20,7 @@ from assets.enrichment.transactions import enriched_transactions
 from assets.monitoring import ruleset_evaluation
 from assets.portfolio.maintenance import Counts, carry_out
 from assets.portfolio.tables import GROUP, NIGHTLY, buckets
-from assets.reports.reports import each_slice
+from assets.reports.reports import compute_by_slice
 from pipelines.monitoring import Cause
 from storage.core.store import Store
 from storage.enrichment import transactions
@@ -87,7 +87,7 @@ def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> C
 
     def rows_of(customer_numbers: Sequence[int]) -> list[pl.DataFrame]:
         mine = [place_of[number] for number in customer_numbers if number in place_of]
-        return list(each_slice(store.lake, mine, lambda rows: rows))
+        return list(compute_by_slice(store.lake, mine, lambda rows: rows))
 
     evaluated = ruleset_evaluation.evaluate(store, watched_customers, versions, rows_of, Cause.TIME, clock())
     with store.db.writing() as w:

@@ -28,7 +28,7 @@ from assets.dispatch.sensors import EVERY_S
 from assets.portfolio import backtests, simulations
 from assets.portfolio.kinds import PortfolioWork
 from assets.portfolio.maintenance import slices
-from assets.reports.reports import each_slice
+from assets.reports.reports import compute_by_slice
 from pipelines.figures.facts import COLUMNS
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.vocabulary.errors import TidemarkError
@@ -164,7 +164,7 @@ def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Pa
     good, damaged = transactions.separate_damaged(store.lake, places)
     failed = list(damaged)
     silent = sorted(set(numbers) - {place.customer_number for place in places})
-    pieces = each_slice(store.lake, good, partial(_compute_rows, work, failed)) if good else ()
+    pieces = compute_by_slice(store.lake, good, partial(_compute_rows, work, failed)) if good else ()
     parts = list(chain.from_iterable(pieces))
     if not work.population.with_transactions:
         for start in range(0, len(silent), MAX_SILENT):

@@ -216,7 +216,7 @@ def _evaluations_under_way(instance: DagsterInstance) -> frozenset[str]:
     return frozenset(run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags)
 
 
-def _evaluation_run(waiting: evaluation_requests.Waiting, now: datetime) -> RunRequest:
+def _evaluation_run(waiting: evaluation_requests.WaitingRequests, now: datetime) -> RunRequest:
     attempt = (now - waiting.since) // GIVEN_UP_AFTER
     key = f"{MONITORED} {waiting.bucket:02d} {waiting.newest} {attempt}"
     return RunRequest(run_key=key, partition_key=f"{waiting.bucket:02d}", tags={ON_REQUEST_TAG: "ruleset_evaluation"})

@@ -33,7 +33,7 @@ from assets.core.batches import Work, isolate_failures
 from assets.core.runs import COMPACTED, REENRICHED, REFRESHED, REPORT_TABLE_OF
 from assets.enrichment.transactions import enriched_transactions, recompute
 from assets.portfolio.maintenance import Counts, carry_out
-from assets.reports.reports import each_slice, refresh, report_assets
+from assets.reports.reports import compute_by_slice, refresh, report_assets
 from pipelines import metrics
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from pipelines.figures.facts import Facts
@@ -224,7 +224,7 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
     good, damaged = transactions.separate_damaged(store.lake, places)
     versions = {place.customer_number: place.data_version for place in good}
     failed: list[int] = []
-    read = each_slice(store.lake, good, partial(_readings, store, as_of, failed))
+    read = compute_by_slice(store.lake, good, partial(_readings, store, as_of, failed))
     readings = pl.concat([pl.DataFrame(schema=metrics.READINGS), *chain.from_iterable(read)])
     with store.db.reading() as r:
         rows = tables.combine_metrics(r, readings, versions, as_of)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache, partial
 from typing import TypeVar
 
@@ -32,7 +32,6 @@ SLICE_ROWS = 200_000  # transactions in memory per slice: our judgement
 SLICES_AT_ONCE = 2
 
 T = TypeVar("T")
-
 
 ComputedSlice = Mapping[Report, tuple[list[NewReport], list[int]]]  # the reports, and the customers whose report failed
 
@@ -103,22 +102,22 @@ def refresh(store: Store, work: Work) -> Mapping[Report, Refreshed]:
                 refreshed[report].failed += failed
 
     save({report: ([], list(damaged)) for report in REPORTS.values()})
-    for computed in each_slice(store.lake, good, partial(_compute, store, pinned, now)):
+    for computed in compute_by_slice(store.lake, good, partial(_compute, store, pinned, now, as_of)):
         save(computed)
     return refreshed
 
 
-def each_slice(lake: Lake, locations: Sequence[Location], compute: Callable[[pl.DataFrame], T]) -> Iterator[T]:
+def compute_by_slice(lake: Lake, locations: Sequence[Location], compute: Callable[[pl.DataFrame], T]) -> Iterator[T]:
     """Yield the result of `compute` for one slice of the customers' transactions (facts.COLUMNS) after another.
 
     A slice holds whole customers, and about SLICE_ROWS rows to limit memory. Two are computed in parallel, because one
     alone, whose many frames are small, uses little more than one core.
     """
     with ThreadPoolExecutor(SLICES_AT_ONCE, "tidemark-slice") as pool:
-        yield from pool.map(lambda slice_: compute(_read_transactions(lake, slice_)), _split(locations))
+        yield from pool.map(lambda slice_: compute(_read_transactions(lake, slice_)), _split_into_slices(locations))
 
 
-def _split(locations: Sequence[Location]) -> Iterator[list[Location]]:
+def _split_into_slices(locations: Sequence[Location]) -> Iterator[list[Location]]:
     slice_: list[Location] = []
     for location in sorted(locations, key=lambda location: location.customer_number):
         if slice_ and sum(each.row_count for each in slice_) + location.row_count > SLICE_ROWS:
@@ -140,9 +139,9 @@ def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
     return versions(r, work.customers)
 
 
-def _compute(store: Store, pinned: Mapping[int, int], now: datetime, rows: pl.DataFrame) -> ComputedSlice:
+def _compute(store: Store, pinned: Mapping[int, int], now: datetime, as_of: date, rows: pl.DataFrame) -> ComputedSlice:
     """Compute the reports of a slice's customers, of which `rows` has all transactions (facts.COLUMNS)."""
-    as_of = now.astimezone(store.settings.zone).date()
+    numbers = rows["customer_number"].unique().to_list()
 
     @cache  # the three kinds of report share what they need
     def facts_of(customers: tuple[int, ...]) -> Facts:
@@ -161,7 +160,6 @@ def _compute(store: Store, pinned: Mapping[int, int], now: datetime, rows: pl.Da
     computed: dict[Report, tuple[list[NewReport], list[int]]] = {}
     for report in REPORTS.values():
         failed: list[int] = []
-        numbers = rows["customer_number"].unique().to_list()
         computed[report] = list(isolate_failures(partial(reports_of, report), numbers, failed)), failed
     return computed
 

@@ -239,7 +239,7 @@ def receipts_backdated(
 
 
 def late_booking(applicant: Applicant, rng: Random, *, share: Decimal = Decimal("0.5")) -> pl.DataFrame:
-    """Book a share of the card and foreign payments some days after the day that their texts print."""
+    """Post a share of the card and foreign payments some days after the day that their texts print."""
     paid_by_card = pl.col("description").str.contains(_BY_CARD) & ~is_receipt()
     rows = applicant.ledger.filter(paid_by_card).select("row", "date").iter_rows()
     later = {

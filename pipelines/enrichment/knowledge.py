@@ -69,7 +69,7 @@ class Knowledge:
     lists: Lists | None = None
     own_lists: Sequence[Activated[Lists]] = ()
 
-    def of(self, customer_numbers: Collection[int]) -> "Knowledge":
+    def for_customers(self, customer_numbers: Collection[int]) -> "Knowledge":
         """Select what concerns these customers. Models, rules and lists stay whole."""
         only = pl.col("customer_number").is_in(list(customer_numbers))
         return replace(

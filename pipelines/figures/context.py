@@ -21,8 +21,8 @@ ATTRIBUTES = pl.Schema(
 INTAKE = pl.Schema(
     {
         "customer_number": pl.Int64(),
-        "duplicates": pl.Int64(),  # rows sent that repeated one already held
-        "rejected": pl.Int64(),  # rows sent that were refused
+        "duplicates": pl.Int64(),  # submitted rows that repeat a stored transaction
+        "rejected": pl.Int64(),  # submitted rows
     }
 )
 SIGNAL = pl.Struct({"code": pl.String(), "severity": pl.String(), "message": pl.String(), "page": pl.Int64()})

@@ -1,4 +1,4 @@
-"""Accept or refuse submitted rows one by one: a bad row never causes a good one to be refused.
+"""Accept or reject submitted rows one by one: a bad row never causes a good one to be rejected.
 
 `land_lines` turns lines of JSON into a frame of texts as sent. `validate` decides which rows are valid, vectorised over
 all submissions of a batch, and says which field of each other row is wrong and why. Amounts are read from their digits

@@ -79,7 +79,7 @@ def _receipts(facts: Facts) -> pl.DataFrame:
 def _before_printed_day(receipts: pl.DataFrame) -> pl.LazyFrame:
     """Return receipts posted long before the date that they print, if the account's other receipts are not.
 
-    A bank that prints the day of a payment may book it late, but not early. Dates after the last row are the payer's
+    A bank that prints the day of a payment may post it late, but not early. Dates after the last row are the payer's
     own, such as the day of a job.
     """
     text, months = pl.col("description"), {name: nth for nth, name in enumerate(_MONTHS)}

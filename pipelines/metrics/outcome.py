@@ -52,7 +52,10 @@ Places = NDArray[np.int64]
 
 
 def rows_at(places: Places, customers: int) -> pl.Series:
-    """Return the rows of all customers at the first place, then at the second … of a stack."""
+    """Return which rows of a stack these places have: all customers at the first place, then at the second …
+
+    In a stack, each metric has one place, with a row for each customer.
+    """
     return pl.Series((places[:, np.newaxis] * customers + np.arange(customers)).ravel())
 
 

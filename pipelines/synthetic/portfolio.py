@@ -1,4 +1,4 @@
-"""Make a business from a number and a seed: draw its traits, plan movements, book each day, print statements."""
+"""Make a business from a number and a seed: draw its traits, plan movements, post each day's, and print statements."""
 
 from collections.abc import Iterator
 from datetime import date

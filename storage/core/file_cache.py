@@ -6,7 +6,7 @@ processes find either all of it or nothing.
 
 When there are too many bytes, the least recently used copies are removed. A copy that was used in the last `IN_USE_S`
 seconds stays, because a process may be about to open it. So the disk must have room for all files that are read within
-that time, even if they exceed the bound. A file that is still being written stays, too, until nobody has written to it
+that time, even if they exceed the limit. A file that is still being written stays, too, until nobody has written to it
 for `ABANDONED_S` seconds: its process was killed.
 """
 
@@ -23,7 +23,7 @@ from storage.core import durable
 
 IN_USE_S = 900  # more than it takes to fetch and read the files of one scan; our judgement
 ABANDONED_S = 86_400  # longer than any process is suspended while it writes a copy; our judgement
-SHARE_BETWEEN_TRIMS = 16  # a process trims whenever it has added a 16th of the bound
+SHARE_BETWEEN_TRIMS = 16  # a process trims whenever it has added a 16th of the limit
 SEPARATOR = "+"  # in the name of a copy, for `/` in the file's path
 DRAFT = "."  # how the name of a copy begins while it is being written
 

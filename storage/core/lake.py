@@ -129,7 +129,7 @@ class Lake:
                     yield FoundFile(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     def list_uncertain(self) -> Iterator[str]:
-        """Yield the paths of files that the database may not refer to. For a folder: of all files."""
+        """Yield the paths of files that perhaps no row of the database names. For a folder: of all files."""
         yield from (file.path for file in self.files(""))
 
     def list_copies(self) -> Iterator[tuple[str, Path]]:

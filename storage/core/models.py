@@ -427,7 +427,7 @@ jobs = Table(
     Column("enriched_rows", BigInteger),
     Column("duplicate_rows", BigInteger),
     Column("rejected_rows", BigInteger),
-    Column("outcomes_path", Text),  # the batch's refused and duplicate rows, sorted by job
+    Column("outcomes_path", Text),  # the batch's rejected and duplicate rows, sorted by job
     Column("warnings", JSON, nullable=False),
     Column("error", JSON),  # {code, message}
     Column("created_at", UtcDateTime, nullable=False),

@@ -30,7 +30,7 @@ LOCK_WITHIN_MS = 4_000
 STATEMENT_WITHIN_MS = 7_000
 SILENCE_S = 8.0
 IDLE_IN_TRANSACTION_MS = 30_000
-TURN_WITHIN_S = 3_600.0  # for migrations, and for waiting while another process migrates
+MIGRATION_WITHIN_S = 3_600.0  # a migration, and waiting while another process migrates
 KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 3, "keepalives_count": 3}
 POOL_SIZE, POOL_OVERFLOW = 16, 16
 DAGSTER_SCHEMA = "dagster"  # in the same database as our tables; not backed up
@@ -54,7 +54,7 @@ class Connection(psycopg.Connection[Any]):
     used_at = 0.0  # by `time.monotonic`; set when it is opened, and when it returns to its pool
 
     def has_input(self) -> bool:
-        """Return whether the server has sent something or closed the connection. An idle one normally has nothing."""
+        """Return whether the server has sent something or closed the connection. It does neither while idle."""
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         return bool(poll.poll(0))
@@ -97,7 +97,7 @@ def make_engine(url: URL, isolation_level: IsolationLevel, ping_after_s: float =
             but without one, a statement fails if the server has just ended the session.
         session: further parameters of each session, such as `search_path`.
     """
-    made = create_engine(
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         use_native_hstore=False,  # it would be looked up in every process
         hide_parameters=True,  # errors are logged, and parameters are customers' data
@@ -109,18 +109,18 @@ def make_engine(url: URL, isolation_level: IsolationLevel, ping_after_s: float =
         pool_use_lifo=True,  # so that a connection that was just used, which needs no ping, is used again
     )
 
-    @event.listens_for(made, "do_connect")
+    @event.listens_for(engine, "do_connect")
     def connect(_dialect: Dialect, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Connection:
         connection = Connection.connect(*arguments, **parameters)
         connection.used_at = time.monotonic()
         return connection
 
-    @event.listens_for(made, "checkin")
+    @event.listens_for(engine, "checkin")
     def note_use(connection: Any, _record: Any) -> None:
         if connection is not None:  # None if it was invalidated
             connection.used_at = time.monotonic()
 
-    @event.listens_for(made, "checkout")
+    @event.listens_for(engine, "checkout")
     def check(connection: Any, _record: Any, _fairy: Any) -> None:
         """Ping a connection that was idle or was closed, as `pool_pre_ping` does with all, and with a shorter limit.
 
@@ -130,11 +130,11 @@ def make_engine(url: URL, isolation_level: IsolationLevel, ping_after_s: float =
             return
         try:
             with connection.tolerating(ALIVE_WITHIN_S):
-                made.dialect.do_ping(connection)
+                engine.dialect.do_ping(connection)
         except psycopg.Error as error:
             raise InvalidatePoolError from error
 
-    return made
+    return engine
 
 
 def connect(url: URL) -> Connection:
@@ -145,10 +145,10 @@ def connect(url: URL) -> Connection:
 
 @contextmanager
 def hold_advisory_lock(connection: sqlalchemy.Connection, lock: int) -> Iterator[None]:
-    """Hold an advisory lock until the transaction ends, with no limits on statements and waits except TURN_WITHIN_S."""
+    """Hold an advisory lock until the transaction ends. Statements and waits have one limit: MIGRATION_WITHIN_S."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, Connection)
-    with driver.tolerating(TURN_WITHIN_S):
+    with driver.tolerating(MIGRATION_WITHIN_S):
         for limit in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
             connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")

@@ -24,7 +24,7 @@ def create(connection: Connection) -> None:
     No migration is run, as https://alembic.sqlalchemy.org/en/latest/cookbook.html recommends for new databases.
     """
     metadata.create_all(connection)
-    command.stamp(_configuration(connection), "head")
+    command.stamp(_configuration_for(connection), "head")
 
 
 def upgrade(connection: Connection) -> None:
@@ -34,7 +34,7 @@ def upgrade(connection: Connection) -> None:
         Unavailable: this program doesn't know the tables' revision.
     """
     try:
-        command.upgrade(_configuration(connection), "head")
+        command.upgrade(_configuration_for(connection), "head")
     except CommandError as error:
         raise Unavailable("Service.Unavailable", UNKNOWN_TABLES) from error
 
@@ -46,7 +46,7 @@ def configuration() -> Config:
     return config
 
 
-def _configuration(connection: Connection) -> Config:
+def _configuration_for(connection: Connection) -> Config:
     config = configuration()
     config.attributes["connection"] = connection
     return config

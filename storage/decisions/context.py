@@ -63,7 +63,7 @@ def read(
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         attributes=pl.DataFrame(attribute_rows, schema=ATTRIBUTES, orient="row"),
-        intake=pl.DataFrame(jobs.count_repeated_and_refused(r, versions), schema=INTAKE, orient="row"),
+        intake=pl.DataFrame(jobs.count_duplicate_and_rejected_rows(r, versions), schema=INTAKE, orient="row"),
         statements=statement_evidence.read_evidence(r, versions),
         resolutions=_resolutions(r, numbers, zone, known_at),
     )
@@ -75,8 +75,7 @@ def read_for_metrics(
     """Return what metrics read of these customers besides their transactions: which findings a person resolved.
 
     Args:
-        zone: as in `read`, like the next.
-        known_at: leave out later resolutions.
+        zone: as in `read`; so is `known_at`.
     """
     return Context(resolutions=_resolutions(r, customer_numbers, zone, known_at))
 
@@ -92,7 +91,7 @@ def _resolutions(
 
 
 def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> list[ClientPortfolio]:
-    """Return each client's peers, scorecard and expected evidence, with those of its customers that are asked for."""
+    """Return each client's peers, scorecard and expected evidence, with its customers among the given ones."""
     clients = customers.clients_of(r, customer_numbers)
     of_client: defaultdict[UUID, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
@@ -100,8 +99,8 @@ def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> lis
     peer_tables, scorecards = peers.find_latest_before(r, of_client, as_of), risk_models.read_in_use(r, of_client)
     expected = risk_models.read_expected(r, of_client)
     return [
-        ClientPortfolio(frozenset(mine), peer_tables.get(client_id), scorecards.get(client_id), expected[client_id])
-        for client_id, mine in sorted(of_client.items())
+        ClientPortfolio(frozenset(own), peer_tables.get(client_id), scorecards.get(client_id), expected[client_id])
+        for client_id, own in sorted(of_client.items())
     ]
 
 

@@ -317,8 +317,8 @@ def find_last_received_of_all(r: Reading, until: datetime) -> int:
     return last
 
 
-def count_repeated_and_refused(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """Return for each customer its number, then how many rows its submissions repeated and how many were refused.
+def count_duplicate_and_rejected_rows(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
+    """Return for each customer its number and how many of its submitted rows were duplicates and were rejected.
 
     Args:
         versions: customer number → data version. Only submissions that added rows up to that version count. A
@@ -338,8 +338,8 @@ def count_repeated_and_refused(r: Reading, versions: Mapping[int, int]) -> list[
     counts = dict.fromkeys(sorted(versions), (0, 0))
     for row in ended:
         if row.enriched_rows and row.job_id not in retracted:
-            repeated, refused = counts[row.customer_number]
-            counts[row.customer_number] = (repeated + (row.duplicate_rows or 0), refused + (row.rejected_rows or 0))
+            duplicates, rejected = counts[row.customer_number]
+            counts[row.customer_number] = (duplicates + (row.duplicate_rows or 0), rejected + (row.rejected_rows or 0))
     return [(number, *both) for number, both in counts.items()]
 
 

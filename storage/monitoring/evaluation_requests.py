@@ -26,7 +26,7 @@ _ROW = ruleset_evaluation_requests.c
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRequests:
     """The requests of a bucket."""
 
     bucket: int
@@ -50,11 +50,11 @@ def request_for_client(w: Writing, client_id: UUID, now: datetime) -> None:
     )
 
 
-def find_waiting(r: Reading) -> list[Waiting]:
+def find_waiting(r: Reading) -> list[WaitingRequests]:
     """Return the buckets with requests, the one that has waited longest first."""
     since = func.min(_ROW.requested_at)
     query = select(_ROW.bucket, func.max(_ROW.number), since).group_by(_ROW.bucket)
-    return [Waiting(*row) for row in r.execute(query.order_by(since, _ROW.bucket))]
+    return [WaitingRequests(*row) for row in r.execute(query.order_by(since, _ROW.bucket))]
 
 
 def find_unanswered(r: Reading, bucket: int) -> list[int]:

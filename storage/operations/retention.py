@@ -11,7 +11,7 @@ What is kept, and for how long:
 - **Attachments**, encrypted as they were sent: until a person deletes them.
 - **Landing files**: for ever. They are the raw record: rejected rows and unknown fields are stored nowhere else, and
   retractions, replays and the repair of a damaged segment are computed from them.
-- **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` read them.
+- **Outcomes** (rejected and duplicate rows): as long as their jobs, whose `errors` and `duplicates` read them.
 - **Rows of backtests and simulations**: as long as their jobs, which list them.
 - **Sandbox customers** (profile, seed and the last day that was sent): as long as the customer.
 - **Local copies of a bucket's files**, in the home: until they are the least recently used. Those of removed files are

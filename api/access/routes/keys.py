@@ -91,7 +91,7 @@ def revoke_key(caller: Admin, key_id: KeyId) -> Response:
 
 
 def _key_to_change(w: Writing, caller: Caller, key_id: str) -> Key:
-    """Return the key. Keys as callers are refused only afterwards, so an unknown key is a 404 for them, too."""
+    """Return the key, then require a signed-in user. In this order, an unknown key is a 404 for every caller."""
     key = caller.key(w, key_id)
     require_user(caller)
     return key

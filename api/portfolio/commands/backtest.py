@@ -89,9 +89,9 @@ def backtest(
         with store.db.reading() as r:
             policy = stored_policies.get(r, client, slug)
             newest = stored_policies.newest(r, policy)
-            compared = newest if version is None else stored_policies.version(r, policy, version)
-            sent = _build_request(compared, against, as_of or [], inputs or [], known_then=known_then)
-            sent = sent.model_copy(update=_filters(compared, customer or [], attribute or []))
+            tried = newest if version is None else stored_policies.version(r, policy, version)
+            sent = _build_request(tried, against, as_of or [], inputs or [], known_then=known_then)
+            sent = sent.model_copy(update=_filters(tried, customer or [], attribute or []))
             _require_another(newest, sent)
             with printing_faults(as_json=as_json):
                 new = backtesting.new_job(r, policy, sent, now().astimezone(store.settings.zone).date())
@@ -117,7 +117,7 @@ def backtest(
 
 
 def _build_request(
-    compared: PolicyVersion,
+    tried: PolicyVersion,
     against: str,
     days: Sequence[str],
     inputs: Sequence[str],
@@ -126,9 +126,9 @@ def _build_request(
 ) -> SentBacktest:
     if not against.isdecimal() and against not in (PUBLISHED, Against.RECORDED, Against.CHALLENGER):
         raise typer.BadParameter("--against must be a version's number, published, recorded or challenger")
-    declared = kinds_by_name(compared.policy.declared_inputs)
+    declared = kinds_by_name(tried.policy.declared_inputs)
     return SentBacktest.model_construct(
-        version=compared.version,
+        version=tried.version,
         against=int(against) if against.isdecimal() else against,
         as_of=[_day(each) for each in days] or None,
         knowledge=Knowledge.THEN if known_then else Knowledge.NOW,
@@ -136,9 +136,9 @@ def _build_request(
     )
 
 
-def _filters(compared: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
+def _filters(tried: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
     """Return the fields of a backtest that restrict its customers."""
-    declared = kinds_by_name(compared.policy.attributes)
+    declared = kinds_by_name(tried.policy.attributes)
     values = dict(_attribute(each, declared) for each in attributes)
     return {"customer_ids": list(dict.fromkeys(customers)) or None, "attributes": values or None}
 
@@ -157,10 +157,15 @@ def _day(text: str) -> date:
         raise typer.BadParameter("--as-of must be a day, YYYY-MM-DD") from None
 
 
-def _input(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
+def _split(text: str, option: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise typer.BadParameter("--input must be name=value")
+        raise typer.BadParameter(f"{option} must be name=value")
+    return name, value
+
+
+def _input(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
+    name, value = _split(text, "--input")
     return name, BOOLEANS.get(value, value) if declared.get(name) == "boolean" else value
 
 
@@ -169,9 +174,7 @@ def _attribute(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
 
     If it declares none, what looks like a number is one, `true` and `false` are booleans, and the rest is text.
     """
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise typer.BadParameter("--attribute must be name=value")
+    name, value = _split(text, "--attribute")
     kind = declared.get(name)
     if kind == "decimal" or (kind is None and NUMBER.fullmatch(value)):
         return name, Number(value)
@@ -224,11 +227,11 @@ def _print(job: PortfolioJob, days: Sequence[Mapping[str, Any]]) -> None:
             f"\nAs of {each['asOf']}: {each['customers']:,} customers, "
             f"{each['outcomeChanged']:,} with another outcome, {each['limitsChanged']:,} with another limit\n"
         )
-        print_records(list(_lines(each)), as_json=False, empty="")
+        print_records(list(_outcome_lines(each)), as_json=False, empty="")
 
 
-def _lines(each: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for row in each["outcomes"]:
+def _outcome_lines(day: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for row in day["outcomes"]:
         before, after = row[BEFORE], row[AFTER]
         yield {
             "outcome": row["outcome"],

@@ -45,8 +45,8 @@ def listen(
 ) -> None:
     """Receive webhooks during development: an HTTPS server that verifies and prints them.
 
-    With --subscribe, a service with the same home needs no setting and no
-    restart: it may call this receiver while it listens. Ctrl-C deletes the
+    With --subscribe, a service with the same home sends events here while
+    the command runs; it needs no setting and no restart. Ctrl-C deletes the
     subscriptions.
 
     Example: tidemark listen --subscribe --event-type job.completed

@@ -43,7 +43,7 @@ ALLOWED_SILENCE = {"transaction": 14, "credit_card": 21, "savings": 35, "loan": 
 # Accounts that are not used for trading say little about the business's money.
 NON_TRADING = ("savings", "credit_card", "loan", "term_deposit")
 NON_TRADING_WEIGHT = Decimal("0.25")
-YEAR, BEFORE = 365, 730  # days, counted back from the day before as_of
+YEAR_DAYS, EARLIER_DAYS = 365, 730  # days, counted back from the day before as_of
 
 
 def epoch(day: date) -> int:
@@ -181,7 +181,7 @@ def clip_stretches(stretches: pl.LazyFrame, as_of: date) -> pl.LazyFrame:
     """Clip stretches to the three years before `as_of`."""
     today = epoch(as_of)
     return (
-        stretches.with_columns(pl.col("first_day").clip(lower_bound=today - YEAR - BEFORE))
+        stretches.with_columns(pl.col("first_day").clip(lower_bound=today - YEAR_DAYS - EARLIER_DAYS))
         .with_columns(pl.col("last_day").clip(upper_bound=today - 1))
         .filter(pl.col("first_day") <= pl.col("last_day"))
     )
@@ -194,11 +194,11 @@ def days_within(first: int, last: int) -> pl.Expr:
 
 
 def year_days(as_of: date) -> pl.Expr:
-    return days_within(epoch(as_of) - YEAR, epoch(as_of) - 1)
+    return days_within(epoch(as_of) - YEAR_DAYS, epoch(as_of) - 1)
 
 
 def before_days(as_of: date) -> pl.Expr:
-    return days_within(epoch(as_of) - YEAR - BEFORE, epoch(as_of) - YEAR - 1)
+    return days_within(epoch(as_of) - YEAR_DAYS - EARLIER_DAYS, epoch(as_of) - YEAR_DAYS - 1)
 
 
 @cached

@@ -31,11 +31,11 @@ from pipelines.reports.completeness.across import MUCH_ONE_SIDED, TRANSFERS, men
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import (
-    BEFORE,
+    EARLIER_DAYS,
     NON_TRADING,
     PLAUSIBLE,
     PROVEN,
-    YEAR,
+    YEAR_DAYS,
     best_days,
     best_of,
     clip_stretches,
@@ -48,7 +48,7 @@ from pipelines.reports.completeness.coverage import (
 )
 from pipelines.reports.completeness.documents import statements
 from pipelines.reports.completeness.gaps import gaps
-from pipelines.reports.completeness.score import BEFORE_POINTS, YEAR_POINTS, documented_days, points, score_of_worth
+from pipelines.reports.completeness.score import EARLIER_POINTS, YEAR_POINTS, documented_days, points, score_of_worth
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.report_values import RATIO, score
 
@@ -91,7 +91,7 @@ def gained_days(facts: Facts) -> pl.LazyFrame:
     days = resolved.pipe(clip_stretches, facts.as_of).pipe(best_of, _BY)
     now = best_days(facts).select(BY_CUSTOMER, "day", now="worth")
     gain = (pl.col("worth") - pl.col("now").fill_null(0)).cast(RATIO)
-    in_year = pl.col("day") >= epoch(facts.as_of) - YEAR
+    in_year = pl.col("day") >= epoch(facts.as_of) - YEAR_DAYS
     return (
         days.join(now, on=[BY_CUSTOMER, "day"], how="left", validate="m:1")
         .filter(gain > 0)
@@ -390,16 +390,16 @@ EFFECTS = Table(
             "unseenDays",
             "days",
             ("daysSeen", "newDays"),
-            YEAR - pl.col("daysSeen") - pl.col("newDays"),
-            f"{YEAR} − daysSeen − newDays",
+            YEAR_DAYS - pl.col("daysSeen") - pl.col("newDays"),
+            f"{YEAR_DAYS} − daysSeen − newDays",
         ),
         Derived(
             "completenessScore",
             "points",
             ("yearWorth", "yearGain", "unseenWorth", "unseenDays", "beforeWorth", "beforeGain"),
             score(points(_RESOLVED_YEAR, _RESOLVED_BEFORE)),
-            f"{YEAR_POINTS} × (yearWorth + yearGain + unseenWorth × unseenDays) / {YEAR} + {BEFORE_POINTS} × "
-            f"(beforeWorth + beforeGain) / {BEFORE}",
+            f"{YEAR_POINTS} × (yearWorth + yearGain + unseenWorth × unseenDays) / {YEAR_DAYS} + {EARLIER_POINTS} × "
+            f"(beforeWorth + beforeGain) / {EARLIER_DAYS}",
         ),
         Derived(
             "effect",

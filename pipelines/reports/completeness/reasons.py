@@ -20,7 +20,7 @@ from pipelines.figures.tables import Table
 from pipelines.pages.wording import day, money, percent, quantity
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, REPEATED, SIMILAR, TRANSFERS
-from pipelines.reports.completeness.coverage import YEAR
+from pipelines.reports.completeness.coverage import YEAR_DAYS
 from pipelines.reports.completeness.documents import SIGNALS, STATEMENTS
 from pipelines.reports.completeness.effects import EFFECTS, SHORT_HISTORY, STALE_AFTER, UNKNOWN
 from pipelines.reports.completeness.gaps import GAPS
@@ -148,12 +148,12 @@ def _history_reasons(first: date, through: date, days_behind: int) -> Iterator[R
 
 
 def _days_seen_reasons(seen: int) -> Iterator[Reason]:
-    if 0 < seen < YEAR:
+    if 0 < seen < YEAR_DAYS:
         verb = "is" if seen == 1 else "are"
-        unseen = "on the other day" if seen == YEAR - 1 else f"on the other {YEAR - seen} days"
+        unseen = "on the other day" if seen == YEAR_DAYS - 1 else f"on the other {YEAR_DAYS - seen} days"
         yield Reason(
             "FewDaysSeen",
-            f"Only {seen} of the last {YEAR} days {verb} seen.",
+            f"Only {seen} of the last {YEAR_DAYS} days {verb} seen.",
             f"supply the accounts that were in use {unseen}",
         )
 

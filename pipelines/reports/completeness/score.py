@@ -5,17 +5,17 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.reports.completeness.coverage import BEFORE, YEAR, best_days, epoch
+from pipelines.reports.completeness.coverage import EARLIER_DAYS, YEAR_DAYS, best_days, epoch
 from pipelines.vocabulary.report_values import name_band, ratio, score
 
 # Points and tiers are our judgement.
-YEAR_POINTS, BEFORE_POINTS = 90, 10
+YEAR_POINTS, EARLIER_POINTS = 90, 10
 TIERS = (("complete", 80), ("substantial", 60), ("partial", 30))  # lowest score of each; below: insufficient
 
 
 def points(year: pl.Expr, before: pl.Expr) -> pl.Expr:
     """Return 0 to 100 points for the worth of the last year's days and of the two years before."""
-    return ratio(year * YEAR_POINTS, pl.lit(YEAR)) + ratio(before * BEFORE_POINTS, pl.lit(BEFORE))
+    return ratio(year * YEAR_POINTS, pl.lit(YEAR_DAYS)) + ratio(before * EARLIER_POINTS, pl.lit(EARLIER_DAYS))
 
 
 def score_of_worth() -> pl.Expr:
@@ -23,13 +23,13 @@ def score_of_worth() -> pl.Expr:
 
 
 SCORE_WORDS = (
-    f"{YEAR_POINTS} × what the last {YEAR} days are worth / {YEAR} + {BEFORE_POINTS} × what the {BEFORE} days before "
-    f"are worth / {BEFORE}"
+    f"{YEAR_POINTS} × what the last {YEAR_DAYS} days are worth / {YEAR_DAYS} + {EARLIER_POINTS} × "
+    f"what the {EARLIER_DAYS} days before are worth / {EARLIER_DAYS}"
 )
 
 
 def documented_days(facts: Facts) -> pl.LazyFrame:
-    return best_days(facts).with_columns(in_year=pl.col("day") >= epoch(facts.as_of) - YEAR)
+    return best_days(facts).with_columns(in_year=pl.col("day") >= epoch(facts.as_of) - YEAR_DAYS)
 
 
 SUMMARY = Table(
@@ -63,8 +63,8 @@ SUMMARY = Table(
             "totalMissingness",
             "ratio",
             ("yearSeen",),
-            ratio(YEAR - pl.col("yearSeen"), pl.lit(YEAR)),
-            f"the share of the last {YEAR} days that no account documents",
+            ratio(YEAR_DAYS - pl.col("yearSeen"), pl.lit(YEAR_DAYS)),
+            f"the share of the last {YEAR_DAYS} days that no account documents",
         ),
     ),
     hidden=("yearWorth", "beforeWorth", "yearSeen", "daysSeen"),

@@ -56,8 +56,8 @@ def _days_past_due(agreed: Borrowing, ledger: Ledger, window: Window) -> int:
     if not agreed.payments:
         return max(0, window.last - ledger.unpaid_since.get(agreed.number, window.last))
     paid = agreed.to_repay - ledger.owed.get(agreed.number, 0)
-    asked_for = [day for day in agreed.due() if day <= window.last]
-    unpaid = asked_for[paid // agreed.instalment :]
+    due = [day for day in agreed.due() if day <= window.last]
+    unpaid = due[paid // agreed.instalment :]
     return window.last - unpaid[0] if unpaid else 0
 
 

@@ -1,7 +1,7 @@
 """The regular payers of a person: who pays, when, how much, and which payments fail to come.
 
-A `Stream` is drawn, and `pay` says when it pays. The shares of missed days, pauses and moved days are our
-judgement; they are what makes an income hard to recognise, not an estimate of how often this happens.
+A `Stream` is drawn, and `pay` draws its payments. The shares of missed days, pauses and moved days are our judgement:
+they make incomes hard to recognise, and don't estimate how often this happens.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from random import Random
 
-from pipelines.synthetic.people import situations as data
-from pipelines.synthetic.people.situations import Agency, situations
+from pipelines.synthetic.people.situations import Agency, agency_party, client, employer, property_manager, situations
 from pipelines.synthetic.world.blanks import Blanks, fill_in
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import IncomeKind, Movement, Part, Party
@@ -43,7 +42,7 @@ class Stream:
     day: int = 0
     varies: float = 0.0  # standard deviation of the logarithm of payments
     misses: float = 0.0  # share of due dates without payment
-    whole: int = 1  # payments are multiples of this many cents
+    multiple_of: int = 1  # cents, as people pay round amounts
     pauses: bool = False
     moves: bool = False  # changes its day halfway
     category: str = ""
@@ -59,7 +58,7 @@ class Payments:
 
 
 def pay(stream: Stream, days: Window, rng: Random) -> Payments:
-    """Book a stream's payments."""
+    """Draw a stream's payments within the window."""
     due = list(_due_days(stream, days, rng))
     pause = range(0)
     if stream.pauses:
@@ -103,8 +102,8 @@ def _movement(stream: Stream, day: int, rng: Random) -> Movement:
     cents = usual * (rng.lognormvariate(0, stream.varies) if stream.varies else 1)
     when = date.fromordinal(day)
     text = mistype(rng, stream.text.format_map(Blanks(rng, {"d": f"{when.day}/{when.month:02}"})))
-    whole = max(stream.whole, round(cents / stream.whole) * stream.whole)
-    return Movement(day, whole, stream.rail, stream.payer, text, stream.category or _CATEGORY[stream.kind])
+    rounded = max(stream.multiple_of, round(cents / stream.multiple_of) * stream.multiple_of)
+    return Movement(day, rounded, stream.rail, stream.payer, text, stream.category or _CATEGORY[stream.kind])
 
 
 # What people in a situation live on
@@ -148,7 +147,7 @@ def _pensioner(rng: Random, part: Part | None) -> Iterator[Stream]:
 
 def _landlord(rng: Random, part: Part | None) -> Iterator[Stream]:
     yield _job(rng, part)
-    yield _through_manager(rng, part) if rng.random() < 0.55 else _tenant(rng, part)
+    yield _managed_rent(rng, part) if rng.random() < 0.55 else _rent_of_tenant(rng, part)
 
 
 def _contractor(rng: Random, part: Part | None) -> Iterator[Stream]:
@@ -180,7 +179,7 @@ def _job(rng: Random, part: Part | None) -> Stream:
     period = rng.choice(("weekly", "fortnightly", "fortnightly", "monthly"))
     return Stream(
         "wages",
-        data.employer(rng, part),
+        employer(rng, part),
         "direct_credit",
         rng.choice(situations().wages.of(part)),
         _cents(rng, 1_800, 9_500),
@@ -197,7 +196,7 @@ def _shifts(rng: Random, part: Part | None) -> Stream:
     household = rng.random() < situations().households
     return Stream(
         "wages",
-        payee(rng) if household else data.employer(rng, part),
+        payee(rng) if household else employer(rng, part),
         "osko_in" if household else rng.choice(("direct_credit", "direct_credit", "osko_in")),
         rng.choice(situations().casual_wages.of(part)),
         _cents(rng, 200, 3_600),
@@ -205,7 +204,7 @@ def _shifts(rng: Random, part: Part | None) -> Stream:
         day=rng.choice((3, 4, 4, 4)),
         varies=rng.uniform(0.1, 0.5),
         misses=rng.uniform(0.1, 0.7),
-        whole=500 if household else 1,
+        multiple_of=500 if household else 1,
         pauses=rng.random() < 0.15,
     )
 
@@ -213,7 +212,7 @@ def _shifts(rng: Random, part: Part | None) -> Stream:
 def _agency_stream(rng: Random, kind: IncomeKind, agency: Agency, dollars: tuple[int, int], period: str) -> Stream:
     return Stream(
         kind,
-        data.agency_party(agency),
+        agency_party(agency),
         "direct_credit",
         fill_in(rng, rng.choice(agency.texts)),  # the customer's own number
         _cents(rng, *dollars),
@@ -229,10 +228,10 @@ def _investment(rng: Random, part: Part | None) -> Stream:
     )
 
 
-def _through_manager(rng: Random, part: Part | None) -> Stream:
+def _managed_rent(rng: Random, part: Part | None) -> Stream:
     return Stream(
         "rent",
-        data.property_manager(rng, part),
+        property_manager(rng, part),
         "direct_credit",
         rng.choice(situations().managers_rent.of(part)),
         _cents(rng, 1_400, 3_600),
@@ -243,7 +242,7 @@ def _through_manager(rng: Random, part: Part | None) -> Stream:
     )
 
 
-def _tenant(rng: Random, part: Part | None) -> Stream:
+def _rent_of_tenant(rng: Random, part: Part | None) -> Stream:
     return Stream(
         "rent",
         payee(rng),
@@ -253,7 +252,7 @@ def _tenant(rng: Random, part: Part | None) -> Stream:
         rng.choice(("weekly", "fortnightly", "monthly")),
         day=rng.randrange(1, 5),
         misses=rng.choice((0.0, 0.05, 0.15)),
-        whole=500,
+        multiple_of=500,
         pauses=rng.random() < 0.1,
     )
 
@@ -263,7 +262,7 @@ def _invoices(rng: Random, part: Part | None) -> Stream:
     period = rng.choice(("irregular", "irregular", "irregular", "monthly", "fortnightly"))
     return Stream(
         "contract_revenue",
-        payee(rng) if rng.random() < situations().households else data.client(rng, part),
+        payee(rng) if rng.random() < situations().households else client(rng, part),
         rng.choice(("osko_in", "direct_credit")),
         rng.choice(situations().invoices.of(part)),
         _cents(rng, 800, 9_000),
@@ -271,7 +270,7 @@ def _invoices(rng: Random, part: Part | None) -> Stream:
         day=rng.randrange(1, 29) if period == "monthly" else rng.randrange(5),
         varies=rng.uniform(0.0, 0.55),
         misses=rng.choice((0.0, 0.1, 0.3)),
-        whole=rng.choice((1, 1_000)),
+        multiple_of=rng.choice((1, 1_000)),
     )
 
 
@@ -286,7 +285,7 @@ def _family(rng: Random, part: Part | None) -> Stream:
         day=rng.randrange(1, 5),
         varies=rng.choice((0.0, 0.0, 0.2, 0.5)),
         misses=rng.choice((0.0, 0.1, 0.25)),
-        whole=1_000,
+        multiple_of=1_000,
     )
 
 

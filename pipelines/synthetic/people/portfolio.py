@@ -1,4 +1,4 @@
-"""Make a person from a number and a seed: draw the situation, book what comes in and goes out, print a statement."""
+"""Make a person from a number and a seed: draw the situation, post what comes in and goes out, print a statement."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date

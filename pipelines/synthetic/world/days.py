@@ -1,4 +1,4 @@
-"""When banks book: business days, pay days, days of the month and the tax office's quarterly dates.
+"""When banks post: business days, pay days, days of the month and the tax office's quarterly dates.
 
 Days are ordinals (`date.toordinal`), because the generator adds and compares millions of them. Only holidays that all
 states share stop direct entry; holidays of a state don't stop settlement between banks.
@@ -53,7 +53,7 @@ class Window:
                 yield day
 
     def month_ends(self) -> Iterator[int]:
-        """Yield the last days of the months, when banks book interest and fees."""
+        """Yield the last days of the months, when banks post interest and fees."""
         for year, month in self.months():
             day = month_day(year, month, 31)
             if day in self:

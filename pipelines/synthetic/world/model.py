@@ -89,14 +89,14 @@ class Facility:
     lender: str
     product: str
     funded_on: date
-    amount: Decimal  # lent, or the limit of what revolves
-    to_repay: Decimal  # in all, interest included; of what revolves: what was drawn
+    amount: Decimal  # lent, or the limit of revolving credit
+    to_repay: Decimal  # in all, interest included; for revolving credit: what was drawn
     repayment: Decimal  # a usual one
     schedule: str  # a value of SeriesPeriod, `split_settlement`, or `on_collection` for invoices
     remaining_before: Decimal  # at the window's start
     withheld: Decimal  # kept back from takings within the window
     remaining: Decimal  # at the window's end
-    days_past_due: int  # of the oldest instalment that was asked for and not paid
+    days_past_due: int  # of the oldest instalment that was due and not paid
     status: FacilityStatus
 
 
@@ -154,7 +154,7 @@ class Income:
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """A made-up person with a personal account. All other credits than those of `incomes` are no regular income."""
+    """A made-up person with a personal account. Only credits of `incomes` are regular income."""
 
     abn: str
     name: str
@@ -183,7 +183,7 @@ class Series(NamedTuple):
 
 
 class Movement(NamedTuple):
-    """A planned movement of money, which the ledger books or refuses."""
+    """A planned movement of money, which the ledger posts or refuses."""
 
     day: int
     cents: int  # negative leaves the account
@@ -194,7 +194,7 @@ class Movement(NamedTuple):
     role: Role = "main"
     series: Series | None = None
     facility: int = 0  # number of the facility; 0: none
-    owed: int = 0  # by how many cents it changes what is owed on the facility, or to those whose money is held
+    owed: int = 0  # change in cents of what is owed on the facility, or to the people whose money the business holds
     lookalike: Lookalike | None = None
 
 

@@ -13,7 +13,12 @@ from storage.core.database import Writing
 from storage.core.models import customers
 from storage.core.store import Store
 from storage.monitoring import evaluation_requests
-from storage.monitoring.evaluation_requests import Waiting, find_unanswered, request_for_client, request_for_customers
+from storage.monitoring.evaluation_requests import (
+    WaitingRequests,
+    find_unanswered,
+    request_for_client,
+    request_for_customers,
+)
 from tests.storage.examples import ABN, a_client
 from tests.storage.values import on_postgresql
 
@@ -44,7 +49,7 @@ def find_requested(store: Store, bucket: int = BUCKET) -> list[int]:
         return list(r.execute(query).scalars())
 
 
-def waiting(store: Store) -> list[Waiting]:
+def waiting(store: Store) -> list[WaitingRequests]:
     with store.db.reading() as r:
         return evaluation_requests.find_waiting(r)
 
@@ -79,7 +84,7 @@ def test_a_repeated_request_stays_when_the_first_is_answered(
     [read] = list_requests(store)
     ask(now + SECOND)
     [anew] = list_requests(store)
-    assert waiting(store) == [Waiting(BUCKET, anew, now)]
+    assert waiting(store) == [WaitingRequests(BUCKET, anew, now)]
     do(store, lambda w: evaluation_requests.delete_answered(w, [read]))
     assert list_requests(store) == [anew]
     do(store, lambda w: evaluation_requests.delete_answered(w, [anew]))

@@ -35,6 +35,10 @@ class Point:
     page: int | None
     name: str
 
+    def derive_balance(self, after: int, sums: Sequence[Decimal]) -> Decimal:
+        """Return the balance after the first `after` rows as it follows from this one; `sums`: of the first n rows."""
+        return self.balance + sums[after] - sums[self.after]
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -57,24 +61,24 @@ def prove(
     between: Sequence[Point],
     kind: Kind,
     *,
-    fills: bool = True,
+    in_day_order: bool = True,
 ) -> Proof:
     """Prove rows by all printed balances.
 
-    `fills`: rows are in the order of their days, so that balances after rows may be computed.
+    `in_day_order`: rows are in the order of their days; otherwise balances that are not printed stay unknown.
     """
     points = _points(postings, opening, closing, between)
     steps = list(pairwise(points))
     sums = [_ZERO, *accumulate(posting.amount for posting in postings)]
-    broken = [(one, two) for one, two in steps if one.balance + sums[two.after] - sums[one.after] != two.balance]
-    reasons = [_break(one, two, sums) for one, two in broken]
-    held = [(one, two) for one, two in steps if (one, two) not in broken]
-    covered = {index for one, two in held for index in range(one.after, two.after)}
+    broken = [(start, end) for start, end in steps if start.derive_balance(end.after, sums) != end.balance]
+    reasons = [_describe_break(start, end, sums) for start, end in broken]
+    agreeing = [step for step in steps if step not in broken]
+    covered = {index for start, end in agreeing for index in range(start.after, end.after)}
     verdict, more = _verdict(postings, points, broken, len(covered), opening, closing, kind)
     return Proof(
         verdict,
         (*reasons[:_MAX_REASONS], *more),
-        balances=tuple(_fill_balances(postings, held if fills else (), sums)),
+        balances=tuple(_fill_balances(postings, agreeing if in_day_order else (), sums)),
         proved=tuple(index in covered for index in range(len(postings))),
     )
 
@@ -95,12 +99,12 @@ def _points(
     return [*first, *middle, *last]
 
 
-def _break(one: Point, two: Point, sums: Sequence[Decimal]) -> Reason:
-    made = one.balance + sums[two.after] - sums[one.after]
-    page = two.page or one.page
+def _describe_break(start: Point, end: Point, sums: Sequence[Decimal]) -> Reason:
+    expected = start.derive_balance(end.after, sums)
+    page = end.page or start.page
     where = f" on page {page}" if page else ""
-    message = f"{two.name.capitalize()}{where} is {two.balance:,.2f}; the rows before it give {made:,.2f}, "
-    return Reason("BalanceMismatch", f"{message}a difference of {two.balance - made:,.2f}.", page)
+    message = f"{end.name.capitalize()}{where} is {end.balance:,.2f}; the rows before it give {expected:,.2f}, "
+    return Reason("BalanceMismatch", f"{message}a difference of {end.balance - expected:,.2f}.", page)
 
 
 def _verdict(
@@ -124,13 +128,13 @@ def _verdict(
 
 def _open_ended(postings: Sequence[Posting], points: Sequence[Point], kind: Kind) -> tuple[Verdict, list[Reason]]:
     """Return the verdict without an opening or closing balance, as in a listing with a balance on each row."""
-    before, behind = points[0].after, len(postings) - points[-1].after
-    if behind:
-        message = f"No balance proves the last {behind} rows."
+    rows_before, rows_after = points[0].after, len(postings) - points[-1].after
+    if rows_after:
+        message = f"No balance proves the last {rows_after} rows."
         return Verdict.PARTIAL, [Reason("RowsUnproved", message, postings[-1].page)]
-    if kind is not Kind.LISTING or before > 1:
+    if kind is not Kind.LISTING or rows_before > 1:
         return Verdict.PARTIAL, [Reason("NoOpeningOrClosing", "The opening or the closing balance is not stated.")]
-    if not before:
+    if not rows_before:
         return Verdict.RECONCILED, []
     oldest = Reason(
         "OldestRowUnproved",
@@ -141,16 +145,16 @@ def _open_ended(postings: Sequence[Posting], points: Sequence[Point], kind: Kind
 
 
 def _fill_balances(
-    postings: Sequence[Posting], held: Sequence[tuple[Point, Point]], sums: Sequence[Decimal]
+    postings: Sequence[Posting], agreeing: Sequence[tuple[Point, Point]], sums: Sequence[Decimal]
 ) -> Iterator[Decimal | None]:
     """Yield the printed balances, and those computed between two that agree with the rows."""
-    between = {
-        after: one.balance + sums[after] - sums[one.after]
-        for one, two in held
-        for after in range(one.after + 1, two.after + 1)
+    computed = {
+        after: start.derive_balance(after, sums)
+        for start, end in agreeing
+        for after in range(start.after + 1, end.after + 1)
     }
     for index, posting in enumerate(postings):
-        yield posting.balance if posting.balance is not None else between.get(index + 1)
+        yield posting.balance if posting.balance is not None else computed.get(index + 1)
 
 
 def is_newest_first(dates: Sequence[date | None]) -> bool:

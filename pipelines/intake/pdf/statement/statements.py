@@ -234,7 +234,7 @@ def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
     ]
     known = [day for day in dates.dates if day]
     in_order = all(one <= two for one, two in pairwise(known))
-    return prove(postings, opening, closing, between, details.kind, fills=in_order)
+    return prove(postings, opening, closing, between, details.kind, in_day_order=in_order)
 
 
 def _stated_balances(ordered: _Ordered, details: Details) -> tuple[Decimal | None, Decimal | None]:

@@ -164,7 +164,7 @@ def test_a_balance_carried_to_the_next_page_counts() -> None:
 
 def test_balances_are_not_filled_if_rows_are_not_in_order_of_days() -> None:
     rows = listing(("5", None), ("-5", None))
-    assert prove(rows, Decimal(1), Decimal(1), (), Kind.STATEMENT, fills=False).balances == (None, None)
+    assert prove(rows, Decimal(1), Decimal(1), (), Kind.STATEMENT, in_day_order=False).balances == (None, None)
 
 
 def test_most_dates_decide_the_order() -> None:

@@ -39,7 +39,7 @@ def temporary_subscriptions(
         yield subscribed
     finally:
         _unsubscribe(store, ids)
-        local_receiver.withdraw(home)
+        local_receiver.remove(home)
 
 
 def is_reached(store: Store, receiver: Receiver, subscription: Subscription) -> bool:

@@ -39,12 +39,12 @@ class FleetWorkers:
         with _translate_errors():
             now = leases.clock(self._db)
             with self._db.reading() as r:
-                return leases.is_held(r, leases.of_run(run_id), now)
+                return leases.is_held(r, leases.run_role(run_id), now)
 
     def interrupt(self, run_id: str) -> bool:
         """Withdraw the run's lease. Its worker notices when it renews the lease, and stops the run."""
         with _translate_errors(), self._db.writing() as w:
-            return leases.withdraw(w, leases.of_run(run_id))
+            return leases.revoke(w, leases.run_role(run_id))
 
     def close(self) -> None:
         self._app.close()

@@ -95,10 +95,10 @@ class FleetLedger(BatchLedger):
         """
         execution, now = _Execution(), leases.clock(self._store.db)
         with self._store.db.writing() as w:
-            if not leases.hold(w, leases.of_run(run.run_id), execution.holder, self._store.settings.run_lease_s, now):
+            if not leases.hold(w, leases.run_role(run.run_id), execution.holder, self._store.settings.run_lease_s, now):
                 return None
             if run.batch is not None and not batches.begin(w, run.batch, run.run_id, self._holder):
-                leases.release(w, leases.of_run(run.run_id), execution.holder)
+                leases.release(w, leases.run_role(run.run_id), execution.holder)
                 return None
         self._executions[run] = execution
         return execution.ended
@@ -109,7 +109,7 @@ class FleetLedger(BatchLedger):
         execution = self._executions.get(run)
         if execution is None or execution.withdrawn:
             return True
-        held = leases.renew(w, leases.of_run(run.run_id), execution.holder, self._store.settings.run_lease_s, now)
+        held = leases.renew(w, leases.run_role(run.run_id), execution.holder, self._store.settings.run_lease_s, now)
         execution.withdrawn = not held
         return held
 
@@ -129,7 +129,7 @@ class FleetLedger(BatchLedger):
         execution = self._executions.pop(run)
         try:
             with self._store.db.writing() as w:
-                leases.release(w, leases.of_run(run.run_id), execution.holder)
+                leases.release(w, leases.run_role(run.run_id), execution.holder)
         except SQLAlchemyError as error:
             log.warning("the lease of run %s could not be given up: %s", run.run_id, type(error).__name__)
         finally:

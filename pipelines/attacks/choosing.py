@@ -66,7 +66,7 @@ def draw_sum_near(rng: Random, target: Decimal, unit: Decimal = CENT) -> Decimal
     return max(unit, (drawn / unit).to_integral_value() * unit).quantize(CENT)
 
 
-def business_day(day: date) -> date:
+def previous_business_day(day: date) -> date:
     """Return the day, or the Friday before a weekend."""
     return day - timedelta(days=max(0, day.weekday() - 4))
 
@@ -77,8 +77,8 @@ def next_business_day(day: date) -> date:
 
 
 def draw_days(rng: Random, last: date, within: int, count: int) -> list[date]:
-    """Draw business days of the `within` days that end on the last one, sorted."""
-    return sorted(business_day(last - timedelta(days=rng.randrange(within))) for _ in range(count))
+    """Draw business days among the `within` days up to `last`, sorted; a day may occur twice."""
+    return sorted(previous_business_day(last - timedelta(days=rng.randrange(within))) for _ in range(count))
 
 
 def first_day(ledger: pl.DataFrame) -> date:

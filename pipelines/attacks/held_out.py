@@ -13,11 +13,11 @@ from pipelines.attacks.attack import Applicant, Change
 from pipelines.attacks.choosing import (
     CUSTOMERS,
     PaymentWriter,
-    business_day,
     draw_days,
     draw_invoice,
     first_day,
     next_business_day,
+    previous_business_day,
     trading_account,
 )
 from pipelines.attacks.ledger import Movement, add_account, change_texts, hide_balances, remove_rows
@@ -155,7 +155,7 @@ def month_end_parking(
     made: list[Movement] = []
     for end in _month_ends(applicant.applied_on, months):
         amount = writer.draw_sum(share, _HUNDRED)
-        start = business_day(end)
+        start = previous_business_day(end)
         back = next_business_day(end + timedelta(days=rng.randint(1, days)))
         made.append(writer.transfer(start, amount, party, "", "unknown_credit"))
         made.append(writer.transfer(back, -amount, party, "", "unknown_debit"))
@@ -184,7 +184,9 @@ def month_end_customer_payments(
             amount = writer.draw_sum(share / len(payers))
             cost = (writer.draw_sum(share / len(payers)) * (100 - margin_percent) / 100).quantize(_CENT)
             on = next_business_day(end + timedelta(days=rng.randint(1, 4)))
-            made.append(writer.transfer(business_day(end), amount, payer, draw_invoice(rng), "customer_transfer"))
+            made.append(
+                writer.transfer(previous_business_day(end), amount, payer, draw_invoice(rng), "customer_transfer")
+            )
             made.append(writer.transfer(on, -cost, payee, draw_invoice(rng), "suppliers"))
     return writer.insert(made)
 
@@ -289,7 +291,7 @@ def account_opened_recently(
     writer = PaymentWriter(applicant, rng)
     bank = applicant.ledger.filter(pl.col("account") == writer.account)["bank"][0]
     number = f"{rng.randrange(10**8, 10**9)}"
-    last = business_day(applicant.applied_on)
+    last = previous_business_day(applicant.applied_on)
     days = [day for week in range(weeks, 0, -1) if (day := last - timedelta(weeks=week)) > first_day(applicant.ledger)]
     saved = [writer.draw_sum(share, Decimal(50)) for _ in days]
     if not days:

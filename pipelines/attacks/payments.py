@@ -17,12 +17,12 @@ from pipelines.attacks.attack import Applicant, Change
 from pipelines.attacks.choosing import (
     CUSTOMERS,
     PaymentWriter,
-    business_day,
     draw_days,
     draw_invoice,
     draw_sum_near,
     first_day,
     next_business_day,
+    previous_business_day,
 )
 from pipelines.attacks.ledger import Movement
 
@@ -137,9 +137,11 @@ def supplier_with_similar_name(applicant: Applicant, rng: Random, *, share: Deci
         amounts = [usual if rng.random() < 0.3 else writer.draw_sum(share) for _ in range(2)]
         movements += [
             writer.transfer(
-                business_day(received), amounts[0], f"{place} Timber", draw_invoice(rng), "customer_transfer"
+                previous_business_day(received), amounts[0], f"{place} Timber", draw_invoice(rng), "customer_transfer"
             ),
-            writer.transfer(business_day(paid), -amounts[1], f"{place} Tiling", draw_invoice(rng), "suppliers"),
+            writer.transfer(
+                previous_business_day(paid), -amounts[1], f"{place} Tiling", draw_invoice(rng), "suppliers"
+            ),
         ]
     return writer.insert(movements)
 
@@ -220,7 +222,9 @@ def lasting_equity(applicant: Applicant, rng: Random, *, share: Decimal = Decima
     """Put money into the business for good and say so, months ago or now; stock or equipment is paid out of it."""
     writer = PaymentWriter(applicant, rng)
     owner = applicant.owner or f"{rng.choice(RELATIVES)} {rng.choice(FAMILY)}"
-    day = business_day(writer.last - timedelta(days=rng.choice((rng.randrange(3, 12), rng.randrange(60, 240)))))
+    day = previous_business_day(
+        writer.last - timedelta(days=rng.choice((rng.randrange(3, 12), rng.randrange(60, 240))))
+    )
     amount = writer.draw_sum(share, Decimal(1000))
     spent_on = next_business_day(day + timedelta(days=rng.randrange(1, 12)))
     bought, category = rng.choice((("Equipment", "equipment"), ("Stock order", "suppliers")))
@@ -254,7 +258,7 @@ def late_large_receipt(applicant: Applicant, rng: Random, *, share: Decimal = De
             ("Pickles Auctions", "sale of vehicle", "asset_sale"),
         )
     )
-    day = business_day(writer.last - timedelta(days=rng.randrange(2, 28)))
+    day = previous_business_day(writer.last - timedelta(days=rng.randrange(2, 28)))
     return writer.insert([writer.transfer(day, writer.draw_sum(share), party, reference, category)])
 
 
@@ -268,7 +272,7 @@ def invoice_circle(
     step = max(7, within // turns)
     movements: list[Movement] = []
     for turn in range(turns):
-        day = business_day(writer.last - timedelta(days=within - turn * step + rng.randrange(3)))
+        day = previous_business_day(writer.last - timedelta(days=within - turn * step + rng.randrange(3)))
         back = next_business_day(day + timedelta(days=rng.randrange(2, 6)))
         movements.append(writer.transfer(day, -amount, supplier, draw_invoice(rng), "suppliers"))
         amount *= 1 - fee
@@ -282,7 +286,7 @@ def steady_margin_trade(applicant: Applicant, rng: Random, *, share: Decimal = D
     supplier, customer, margin = rng.choice(SUPPLIERS), rng.choice(CUSTOMERS), Decimal(rng.randrange(112, 126)) / 100
     movements: list[Movement] = []
     for fortnight in range((writer.last - first_day(applicant.ledger)).days // 14):
-        day = business_day(writer.last - timedelta(days=14 * fortnight + 6))
+        day = previous_business_day(writer.last - timedelta(days=14 * fortnight + 6))
         cost, sold = writer.draw_sum(share), next_business_day(day + timedelta(days=rng.randrange(2, 6)))
         movements += [
             writer.transfer(day, -cost, supplier, draw_invoice(rng), "suppliers"),
@@ -301,7 +305,10 @@ def loan_as_revenue(
         cost: what is to be repaid within half a year, for each dollar lent.
     """
     writer = PaymentWriter(applicant, rng)
-    day, amount = business_day(writer.last - timedelta(days=rng.randrange(15, 76))), writer.draw_sum(share, HUNDRED)
+    day, amount = (
+        previous_business_day(writer.last - timedelta(days=rng.randrange(15, 76))),
+        writer.draw_sum(share, HUNDRED),
+    )
     lent = writer.transfer(day, amount, rng.choice(INTERMEDIARIES), draw_invoice(rng), "term_loan_funding")
     every, instalments = rng.choice(((7, 26), (1, 130)))
     instalment, collectors = amount * cost / instalments, rng.sample(OTHER_NAMES, 2)
@@ -322,7 +329,7 @@ def new_large_customer(applicant: Applicant, rng: Random, *, share: Decimal = De
     """Win a customer that pays a large invoice each month, and pay a new supplier weekly to serve it."""
     writer = PaymentWriter(applicant, rng)
     customer, supplier = rng.choice(CUSTOMERS), rng.choice(SUPPLIERS)
-    start = business_day(writer.last - timedelta(days=rng.randrange(40, 90)))
+    start = previous_business_day(writer.last - timedelta(days=rng.randrange(40, 90)))
     weekly = writer.turnover * share / 8
     receipts = [next_business_day(start + timedelta(days=30 * month)) for month in range(4)]
     deliveries = [start + timedelta(weeks=week) for week in range(1, (writer.last - start).days // 7 + 1)]

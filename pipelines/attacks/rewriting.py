@@ -13,7 +13,14 @@ from typing import Literal
 import polars as pl
 
 from pipelines.attacks.attack import Applicant, Change
-from pipelines.attacks.choosing import CENT, Wording, business_day, is_receipt, next_business_day, trading_account
+from pipelines.attacks.choosing import (
+    CENT,
+    Wording,
+    is_receipt,
+    next_business_day,
+    previous_business_day,
+    trading_account,
+)
 from pipelines.attacks.ledger import add_account, change_amounts, change_texts, move_rows, remove_rows
 from pipelines.vocabulary.taxonomy import GROUPS
 
@@ -172,7 +179,7 @@ def dishonours_withheld(applicant: Applicant, _rng: Random, *, within: int = 5) 
 def dishonour_fees_charged_later(applicant: Applicant, _rng: Random) -> pl.DataFrame:
     """Charge the fees for dishonours on the last business day of their month."""
     fees = applicant.ledger.filter(pl.col("category") == "dishonour_fee").select("row", pl.col("date").dt.month_end())
-    later = {row: business_day(day) for row, day in fees.iter_rows()}
+    later = {row: previous_business_day(day) for row, day in fees.iter_rows()}
     return move_rows(applicant.ledger, {row: min(day, applicant.applied_on) for row, day in later.items()})
 
 
@@ -233,7 +240,9 @@ def receipts_backdated(
     first: date = ledger.filter(in_account)["date"].min()  # pyrefly: ignore[bad-assignment]
     rows = ledger.filter(recent, in_account, is_receipt()).select("row", "date").iter_rows()
     moved = {
-        row: business_day(day - timedelta(days=rng.randrange(60, 200))) for row, day in rows if rng.random() < share
+        row: previous_business_day(day - timedelta(days=rng.randrange(60, 200)))
+        for row, day in rows
+        if rng.random() < share
     }
     return move_rows(ledger, {row: max(first, day) for row, day in moved.items()})
 

@@ -86,7 +86,7 @@ MATCHES = pl.Schema(
         "customer_number": pl.Int64(),
         "ruleset": pl.String(),  # slug
         "rule": pl.String(),
-        "holds": pl.Boolean(),  # the rule's condition begins to hold; false: it ceases to
+        "holds": pl.Boolean(),  # whether the rule's condition becomes true; otherwise it becomes false
     }
 )
 _KEY = ("customer_number", "transaction_id", "revision")

@@ -43,7 +43,7 @@ def settle(w: Writing, path: str) -> bool:
 
 
 def announce_released(w: Writing, files: Iterable[tuple[str, int]], now: datetime) -> None:
-    """Insert intents for files (path, bytes) that this transaction ceases to refer to."""
+    """Insert intents for files (path, bytes) that this transaction no longer refers to."""
     rows = [{"path": path, "bytes": size, "at": now} for path, size in files]
     if rows:
         w.execute(insert_into(w, file_intents).on_conflict_do_nothing(), rows)

@@ -39,8 +39,8 @@ LONG_LEASE_S = 300.0  # for work that may wait this long after its holder died
 LONGEST_LEASE_S = 600.0  # a lease that ends later than this was taken before the clock was set back
 
 
-def of_run(run_id: str) -> str:
-    """Return the name of a run's lease."""
+def run_role(run_id: str) -> str:
+    """Return the role of executing a run."""
     return f"{RUN}/{run_id}"
 
 
@@ -80,7 +80,7 @@ def release(w: Writing, name: str, holder: UUID) -> None:
     w.execute(delete(leases).where(leases.c.name == name, leases.c.holder == holder))
 
 
-def withdraw(w: Writing, name: str) -> bool:
+def revoke(w: Writing, name: str) -> bool:
     """Take the role away from its holder, whoever that is. Return False if nobody had it."""
     return w.execute(delete(leases).where(leases.c.name == name)).rowcount == 1
 
@@ -133,19 +133,14 @@ def hold_if_free(db: Database, name: str) -> Iterator[bool]:
     """
     holder, done = uuid4(), threading.Event()
 
-    def take() -> bool:
-        now = clock(db)
-        with db.writing() as w:
-            return hold(w, name, holder, LEASE_S, now)
-
     def renew_until_done() -> None:
         while not done.wait(RENEW_EVERY_S):
             try:
-                take()
+                _take(db, name, holder, LEASE_S)
             except SQLAlchemyError as error:
                 log.warning("the role of %s could not be renewed: %s", name, type(error).__name__)
 
-    is_ours = take()
+    is_ours = _take(db, name, holder, LEASE_S)
     renewal = threading.Thread(target=renew_until_done, name=f"lease {name}", daemon=True)
     if is_ours:
         renewal.start()
@@ -171,18 +166,13 @@ def hold_or_raise(db: Database, name: str, patience_s: float = 0.0) -> Iterator[
     """
     holder, deadline = uuid4(), time.monotonic() + patience_s
 
-    def take() -> bool:
-        now = clock(db)
-        with db.writing() as w:
-            return hold(w, name, holder, LONG_LEASE_S, now)
-
     def renew_lease() -> None:
         now = clock(db)
         with db.writing() as w:
             if not renew(w, name, holder, LONG_LEASE_S, now):
                 raise Conflict("Lease.Held", f"The role of {name} was lost, because it was not renewed in time.")
 
-    while not take():
+    while not _take(db, name, holder, LONG_LEASE_S):
         if time.monotonic() >= deadline:
             raise Conflict("Lease.Held", f"Another process holds the role of {name}: try again when it is done.")
         time.sleep(POLL_EVERY_S)
@@ -191,3 +181,9 @@ def hold_or_raise(db: Database, name: str, patience_s: float = 0.0) -> Iterator[
     finally:
         with db.writing() as w:
             release(w, name, holder)
+
+
+def _take(db: Database, name: str, holder: UUID, ttl_s: float) -> bool:
+    now = clock(db)
+    with db.writing() as w:
+        return hold(w, name, holder, ttl_s, now)

@@ -34,12 +34,12 @@ def announce(home: Path, receiver: LocalReceiver) -> None:
     durable.replace(home / FOLDER / _FILE, msgspec.json.encode(receiver))
 
 
-def withdraw(home: Path) -> None:
+def remove(home: Path) -> None:
     (home / FOLDER / _FILE).unlink(missing_ok=True)
 
 
 def find(settings: Settings) -> LocalReceiver | None:
-    """Return the receiver that was announced last and not withdrawn; in production None."""
+    """Return the receiver that was announced last and not removed; in production None."""
     if settings.environment is not Environment.SANDBOX:
         return None
     try:

@@ -33,8 +33,8 @@ FALSE, UNKNOWN, TRUE = range(3)  # in this order `all` is the minimum and `any` 
 Change: TypeAlias = tuple[int, int]  # the truth with all data, and with less
 Changes: TypeAlias = frozenset[Change]
 
-STEADY: Changes = frozenset({(FALSE, FALSE), (UNKNOWN, UNKNOWN), (TRUE, TRUE)})
-FADING: Changes = STEADY | {(FALSE, UNKNOWN), (TRUE, UNKNOWN)}
+UNCHANGED: Changes = frozenset({(FALSE, FALSE), (UNKNOWN, UNKNOWN), (TRUE, TRUE)})
+MAY_BECOME_UNKNOWN: Changes = UNCHANGED | {(FALSE, UNKNOWN), (TRUE, UNKNOWN)}
 SEVERITY: Mapping[Outcome, int] = {outcome: nth for nth, outcome in enumerate(OUTCOMES)}
 
 
@@ -53,7 +53,7 @@ def find_warnings(policy: Policy) -> Iterator[Finding]:
 
 
 def _check_rule(rule: Rule, outcome: Outcome, after: Collection[Outcome], pointer: str) -> Iterator[Finding]:
-    condition = changes(rule.condition)
+    condition = possible_changes(rule.condition)
     if _is_lenient(condition, outcome, after):
         yield finding(f"{pointer}/condition", "LenientIsKnown", _ASKS)
     elif _is_lenient(_rule_changes(rule), outcome, after):
@@ -92,18 +92,19 @@ def _outcomes_after(policy: Policy, nth: int) -> set[Outcome]:
 # Changes
 
 
-def changes(condition: Condition) -> Changes:
+def possible_changes(condition: Condition) -> Changes:
+    """Return how the truth of a condition may change when data are removed."""
     match condition:
         case AllOf():
-            return _combine_all(min, map(changes, condition.all))
+            return _combine_all(min, map(possible_changes, condition.all))
         case AnyOf():
-            return _combine_all(max, map(changes, condition.any))
+            return _combine_all(max, map(possible_changes, condition.any))
         case Not(not_=inner):
-            return frozenset((TRUE - before, TRUE - after) for before, after in changes(inner))
+            return frozenset((TRUE - before, TRUE - after) for before, after in possible_changes(inner))
         case IsKnown():
-            return frozenset({(FALSE, FALSE), (TRUE, TRUE), (TRUE, FALSE)}) if _may_be_missing(condition) else STEADY
+            return frozenset({(FALSE, FALSE), (TRUE, TRUE), (TRUE, FALSE)}) if _may_be_missing(condition) else UNCHANGED
         case _:
-            return FADING if _may_be_missing(condition) else STEADY
+            return MAY_BECOME_UNKNOWN if _may_be_missing(condition) else UNCHANGED
 
 
 def _combine_all(combine: Callable[[int, int], int], parts: Iterable[Changes]) -> Changes:
@@ -118,7 +119,7 @@ def _combine(combine: Callable[[int, int], int], left: Changes, right: Changes) 
 def _rule_changes(rule: Rule) -> Changes:
     counts_as = {True: TRUE, False: FALSE, None: UNKNOWN}[rule.when_unknown]
     counted = {FALSE: FALSE, UNKNOWN: counts_as, TRUE: TRUE}
-    return frozenset((counted[before], counted[after]) for before, after in changes(rule.condition))
+    return frozenset((counted[before], counted[after]) for before, after in possible_changes(rule.condition))
 
 
 def _step_changes(step: Step) -> Changes:

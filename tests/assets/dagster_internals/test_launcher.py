@@ -63,10 +63,10 @@ def test_a_run_executes_as_long_as_its_lease_is_held(
         return instance.run_launcher.check_run_worker_health(run).status
 
     assert health() is WorkerStatus.NOT_FOUND
-    hold(store, leases.of_run(run.run_id))
+    hold(store, leases.run_role(run.run_id))
     assert health() is WorkerStatus.RUNNING
     with store.db.writing() as w:
-        leases.withdraw(w, leases.of_run(run.run_id))
+        leases.revoke(w, leases.run_role(run.run_id))
     assert health() is WorkerStatus.NOT_FOUND
 
     monkeypatch.setattr(leases, "clock", fail)
@@ -77,7 +77,7 @@ def test_a_terminated_run_loses_its_lease_or_is_cancelled_if_it_had_none(
     store: Store, instance: DagsterInstance
 ) -> None:
     executing, waiting = (a_run(instance, Queue.REFRESH, DagsterRunStatus.STARTED) for _ in range(2))
-    hold(store, leases.of_run(executing.run_id))
+    hold(store, leases.run_role(executing.run_id))
     for run in (executing, waiting):
         assert instance.run_launcher.terminate(run.run_id)
     with store.db.reading() as r:

@@ -118,7 +118,7 @@ def test_a_dead_workers_run_is_seen_as_lost_when_its_lease_has_ended(
 ) -> None:
     with store.db.writing() as w:
         ended = now - timedelta(seconds=store.settings.run_lease_s + 1)
-        leases.hold(w, leases.of_run(BY_HAND.run_id), uuid4(), store.settings.run_lease_s, ended)
+        leases.hold(w, leases.run_role(BY_HAND.run_id), uuid4(), store.settings.run_lease_s, ended)
     assert not workers.has_run(BY_HAND.run_id)
 
 
@@ -221,11 +221,11 @@ def test_a_fleet_worker_is_counted_while_its_broker_answers_and_until_it_leaves(
 def test_a_new_worker_forgets_the_leases_of_those_that_died_long_ago(store: Store, now: datetime) -> None:
     long_ago = now - heads.FORGOTTEN_AFTER - timedelta(minutes=1)
     with store.db.writing() as w:
-        for name, then in ((f"{leases.FLEET}/dead/1", long_ago), (leases.of_run("lost"), long_ago), ("run/new", now)):
+        for name, then in ((f"{leases.FLEET}/dead/1", long_ago), (leases.run_role("lost"), long_ago), ("run/new", now)):
             leases.hold(w, name, uuid4(), 10, then)
     a_head(store, Busy())._clean_up()
     with store.db.writing() as w:
-        assert [leases.withdraw(w, name) for name in (f"{leases.FLEET}/dead/1", "run/lost", "run/new")] == [
+        assert [leases.revoke(w, name) for name in (f"{leases.FLEET}/dead/1", "run/lost", "run/new")] == [
             False,
             False,
             True,

@@ -80,7 +80,7 @@ def test_older_tables_are_upgraded_and_retain_their_rows(store: Store) -> None:
     with closing(Database(store.settings.database)) as db, db.writing() as w:
         assert differences(w) == []
         assert indexes_of_summaries(w) == declared
-        assert leases.withdraw(w, leases.PLATFORM)
+        assert leases.revoke(w, leases.PLATFORM)
         longest = "worker/fleet/" + "h" * 64 + "/4194304-abcd"
         assert leases.hold(w, longest, uuid4(), 10, leases.clock(store.db))
 

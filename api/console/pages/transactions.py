@@ -1,6 +1,7 @@
 """A customer's transactions with filters, one transaction with its place on a statement, and corrections with undo."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
@@ -13,6 +14,7 @@ from api.console.declared import as_plain_number
 from api.console.rendering import account_name
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
+from api.enrichment.schemas.corrections import TARGETS
 from api.intake.schemas.transactions import NEWEST_FIRST
 from pipelines.enrichment.flags import FLAGS
 from pipelines.vocabulary.errors import NotFound
@@ -25,6 +27,8 @@ FILTERS: Final = (
 NOTHING: Final[Mapping[str, Any]] = {"transactions": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
 ONE: Final = "one"
 SIMILAR: Final = "similar"
+CORRECTIONS: Final = ("transactions", "corrections")
+RUNNING: Final = ("Queued", "Running")
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
 
@@ -76,10 +80,9 @@ async def correct_transaction(page: SignedIn, customer_id: str, transaction_id: 
     """Show what a correction would change; make it once that was confirmed."""
     form = await page.form()
     transaction = await _transaction(page, customer_id, transaction_id)
-    sent = _correction(form, transaction)
-    path = ("customer", customer_id, "transactions", "corrections")
+    sent = _correction(form, transaction) | {"preview": form.get("confirmed") != "yes"}
     try:
-        made = await page.post(*path, json={**sent, "preview": form.get("confirmed") != "yes"})
+        made = await page.post("customer", customer_id, *CORRECTIONS, json=sent)
     except Refused as refused:
         if refused.status != 400:
             raise
@@ -93,16 +96,52 @@ async def correct_transaction(page: SignedIn, customer_id: str, transaction_id: 
 
 @router.get("/corrections")
 async def list_corrections(page: SignedIn, customer_id: str, number: PageOfList = "1") -> Response:
+    """Show the corrections, with what those will change that their jobs haven't applied yet."""
     customer = await page.get("customer", customer_id)
-    found = await page.get("customer", customer_id, "transactions", "corrections", page=number, count=LISTED)
+    since = await _find_oldest_unfinished(page, customer_id)  # first: a job may end meanwhile
+    found = await page.get("customer", customer_id, *CORRECTIONS, page=number, count=LISTED)
+    pending = [each for each in found["corrections"] if since <= datetime.fromisoformat(_last_change(each))]
+    reach = {
+        each["correctionId"]: await _measure_reach(page, customer_id, each)
+        for each in pending
+        if each["dateRevoked"] is None
+    }
     names = await page.names(each["madeBy"] for each in found["corrections"])
-    return page.show("corrections.html", customer=customer, found=found, names=names)
+    shown = {"found": found, "names": names, "reach": reach, "pending": [each["correctionId"] for each in pending]}
+    return page.show("corrections.html", customer=customer, **shown)
+
+
+async def _find_oldest_unfinished(page: Page, customer_id: str) -> datetime:
+    """Return when the oldest unfinished job of corrections was queued: the moment of the change that it applies.
+
+    Jobs follow one another, so changes before it are applied. Without such a job, it is the end of time.
+    """
+    which = {"customerId": customer_id, "flow": "Correction"}
+    queued = [job for status in RUNNING for job in (await page.get("jobs", status=status, **which))["jobs"]]
+    return min((datetime.fromisoformat(job["dateCreated"]) for job in queued), default=datetime.max.replace(tzinfo=UTC))
+
+
+def _last_change(correction: Mapping[str, Any]) -> str:
+    moment: str = correction["dateRevoked"] or correction["dateMade"]
+    return moment
+
+
+async def _measure_reach(page: Page, customer_id: str, correction: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the preview of a correction for this customer; None if it is of a transaction that is gone."""
+    sent = {name: correction[name] for name in (*TARGETS, "direction", "category", "counterpartyName")}
+    try:
+        found: dict[str, Any] = await page.post("customer", customer_id, *CORRECTIONS, json={**sent, "preview": True})
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        return None
+    return found
 
 
 @router.post("/corrections/{correction_id}/undo")
 async def undo_correction(page: SignedIn, customer_id: str, correction_id: str) -> Response:
     await page.check_form()
-    await page.delete("customer", customer_id, "transactions", "corrections", correction_id)
+    await page.delete("customer", customer_id, *CORRECTIONS, correction_id)
     return page.to(f"/customers/{customer_id}/corrections", "The correction is undone.")
 
 

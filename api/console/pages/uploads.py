@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from api.console.calls import Refused
 from api.console.file_names import PassingForm
-from api.console.pages.transactions import find_transaction
+from api.console.pages.transactions import RUNNING, find_transaction
 from api.console.refusals import reword
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -20,7 +20,6 @@ from pipelines.vocabulary.errors import NotFound, Unavailable
 LISTED = 20
 ROWS = 100  # rejected ones, on one page
 BUSY = 503
-RUNNING = ("Queued", "Running")
 SUBMISSIONS = ("Enrichment", "Extraction")
 MAX_RETRACTIONS = 1_000  # of a customer, among which that of a submission is found
 

@@ -92,6 +92,7 @@ def pages(lender: Lender) -> Mapping[str, list[Role]]:
         f"{lender.home}/transactions?text=SHOP&direction=debit&minAmount=1": EVERYONE,
         f"{lender.home}/transactions/{lender.transaction_id}": EVERYONE,
         f"{lender.home}/corrections": CORRECTORS,
+        f"{lender.home}/uploads/{lender.job_id}/duplicates": EVERYONE,
     }
 
 
@@ -289,8 +290,24 @@ def test_correction_is_previewed_made_and_undone(store: Store, base_url: str) ->
     [correction] = corrections(lender)
     assert (correction["category"], correction["counterparty"], correction["dateRevoked"]) == ("rent", "Shop", None)
     assert re.search(r"/corrections/[0-9a-f-]{36}/undo", made.text)
+    address = f"{lender.home}/corrections?page=1"
+    underway = (
+        "1 correction is being applied.",
+        *('<td class="number">1</td>', "Being applied: 1 transaction changes"),
+        *(f'<tbody id="corrections" hx-get="{address}"', f'<noscript><p><a href="{address}">Reload</a>'),
+    )
+    for text in underway:
+        assert text in made.text
+    end_submissions(store)  # the fake worker ends its job, but changes no row
+    applied = visitor.get(address).text
+    assert '<td class="number">0</td>' in applied
+    for text in (*underway, "being", "hx-trigger", "<noscript>"):
+        assert text not in applied
     undone = visitor.post(f"{lender.home}/corrections/{correction['correctionId']}/undo")
     assert "The correction is undone." in undone.text
+    assert "Being undone" in undone.text
+    end_submissions(store)
+    assert "Being undone" not in visitor.get(address).text
     assert corrections(lender)[0]["dateRevoked"] is not None
     nothing = visitor.post(path, category="", counterpartyName="", which="one")
     assert nothing.status_code == 400

@@ -268,6 +268,10 @@ class TrailView(View):
     next_cursor: str | None = Field(description="Cursor of the next entries; null if these are the last.")
 
 
+class ActionListView(View):
+    actions: Sequence[str] = Field(description="In order; each can be a filter of the trail.")
+
+
 def _whos(value: Any) -> list[str]:
     if type(value) is not str:
         raise ValueError

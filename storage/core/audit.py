@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import insert, select, tuple_
+from sqlalchemy import func, insert, select, tuple_
 
 from storage.core.database import Reading, Writing, read_values
 from storage.core.models import audit
@@ -130,6 +130,19 @@ def find_page(
     rows = r.execute(query.order_by(*(each.desc() for each in place)).limit(count + 1)).all()
     entries = [Entry(*row[:-1]) for row in rows[:count]]
     return entries, TrailPosition(rows[count - 1].at, rows[count - 1].number) if len(rows) > count else None
+
+
+def find_actions(r: Reading, client_id: UUID) -> Sequence[str]:
+    """Return each action that is in a client's trail, in order.
+
+    Each is found in the index by the one before it, so that a long trail costs no more than a short one.
+    """
+    own = select(func.min(audit.c.action).label("action")).where(audit.c.client_id == client_id)
+    found = own.cte("found", recursive=True)
+    following = own.where(audit.c.action > found.c.action).scalar_subquery()
+    found = found.union_all(select(following).where(found.c.action.is_not(None)))
+    query = select(found.c.action).where(found.c.action.is_not(None))
+    return r.execute(query.order_by(found.c.action)).scalars().all()
 
 
 def _plain(ids: Ids) -> str | list[str]:

@@ -5,7 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.access.schemas import ActorListView, ActorsQuery, ActorView, EntryView, TrailQuery, TrailView, cursor_text
+from api.access.schemas import (
+    ActionListView,
+    ActorListView,
+    ActorsQuery,
+    ActorView,
+    EntryView,
+    TrailQuery,
+    TrailView,
+    cursor_text,
+)
 from api.http.dependencies import Allow, Caller
 from api.http.documented import envelope
 from api.http.responses import respond
@@ -28,6 +37,13 @@ def list_audit_entries(caller: Admin, query: Annotated[TrailQuery, Query()]) -> 
         found, following = audit.find_page(r, caller.client_id, wanted, query.cursor, query.count)
     cursor = None if following is None else cursor_text(following)
     return respond(TrailView(entries=[EntryView.of(entry) for entry in found], next_cursor=cursor))
+
+
+@router.get("/audit/actions", response_model=envelope(ActionListView))
+def list_audit_actions(caller: Admin) -> Response:
+    """List the actions that are in the audit trail, each once."""
+    with caller.reading() as r:
+        return respond(ActionListView(actions=audit.find_actions(r, caller.client_id)))
 
 
 @router.get("/actors", response_model=envelope(ActorListView))

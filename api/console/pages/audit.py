@@ -74,9 +74,16 @@ async def show_audit(
     names = await page.names([*actor_ids, *acted, *(id_ for _, id_ in actors)])
     subjects = await _find_subjects(page, concerned - actors)
     subjects |= {(name, id_): Subject(names[id_], (people | keys).get(id_)) for name, id_ in actors}
-    shown = {"filters": {"who": who, "action": action, "since": since}, "subjects": subjects}
-    choices = [("", "Everybody"), *((each, names[each]) for each in actor_ids)]
-    return page.show("admin-audit.html", found=found, names=names, actors=choices, action_words=_action_words, **shown)
+    shown: dict[str, Any] = {"filters": {"who": who, "action": action, "since": since}, "subjects": subjects}
+    shown["actors"] = [("", "Everybody"), *((each, names[each]) for each in actor_ids)]
+    shown["actions"] = await _list_actions(page, action)
+    return page.show("admin-audit.html", found=found, names=names, action_words=_action_words, **shown)
+
+
+async def _list_actions(page: Page, chosen: str) -> list[tuple[str, str]]:
+    """Return the options of the filter by action; what was chosen is one of them, whatever it is."""
+    done = {*(await page.get("audit", "actions"))["actions"], *filter(None, [chosen])}
+    return [("", "All"), *sorted(((each, _action_words(each)) for each in done), key=lambda option: option[1])]
 
 
 async def _find_subjects(page: Page, concerned: Collection[tuple[str, str]]) -> dict[tuple[str, str], Subject]:

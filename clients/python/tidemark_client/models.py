@@ -18,6 +18,10 @@ class AccountView(TypedDict):
     accountType: Literal["transaction", "savings", "credit_card", "loan", "term_deposit", "other"] | None
 
 
+class ActionListView(TypedDict):
+    actions: list[str]
+
+
 class ActorListView(TypedDict):
     actors: list[ActorView]
 

@@ -1524,6 +1524,11 @@ def list_audit_entries(
     )
 
 
+def list_audit_actions() -> Request[models.ActionListView]:
+    """List the actions that are in the audit trail, each once."""
+    return Request("GET", "/v1/audit/actions")
+
+
 def list_actors(*, who: str | None = None) -> Request[models.ActorListView]:
     """Return the names behind values of `who`, `madeBy` or `setBy`: of users, API keys, the operator or the service.
 

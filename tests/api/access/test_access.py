@@ -279,6 +279,7 @@ def test_audit_trail_is_read_page_by_page_and_filtered(store: Store, client: Cli
     assert read(who="operator", action="Thing.Done0") == ["6", "0"]
     assert read(since=(start + timedelta(days=2)).isoformat()) == ["6", "5", "4"]
     assert read(action="Thing.Never") == []
+    assert client.get("/v1/audit/actions").json()["data"] == {"actions": ["Thing.Done0", "Thing.Done1", "Thing.Done2"]}
 
 
 def test_malformed_filters_of_the_trail_are_refused(client: Client, subtests: pytest.Subtests) -> None:

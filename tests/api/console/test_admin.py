@@ -162,6 +162,11 @@ def test_audit_trail_is_filtered_and_paged(store: Store, lender: Lender) -> None
     second = admin.get(unescape(older[1])).text
     assert second.count(">Key rotated</a></td>") == 1
     assert "Newest" in second
+    offered = re.findall('<option value="([^"]*)"( selected)?>([^<]+)<', first.text.partition('name="action"')[2])
+    assert ("", "", "All") in offered
+    assert ("Key.Rotated", " selected", "Key rotated") in offered
+    never = admin.get("/admin/audit?action=Thing.NeverDone").text
+    assert '<option value="Thing.NeverDone" selected>Thing never done</option>' in never
     assert "No entry matches these filters." in admin.get("/admin/audit?since=2999-01-01").text
     assert admin.get("/admin/audit?since=yesterday").status_code == 400
 

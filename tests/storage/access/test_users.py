@@ -268,6 +268,8 @@ def test_pages_of_the_trail_have_every_entry_once(store: Store, client_id: UUID,
         )
 
     with store.db.reading() as r:
+        assert audit.find_actions(r, client_id) == [*names]
+        assert audit.find_actions(r, uuid4()) == []
         oldest_first = reversed(audit.find(r, client_id))
         every = sorted(oldest_first, key=lambda entry: entry.at)[::-1]
     for who, action, since in product((None, *who_acts), (None, *names), (None, now - timedelta(hours=2))):

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -199,6 +200,11 @@ _dialled: list[str] = []
 _watching = threading.Event()
 
 
+@cache  # a hook can't be removed, and slows down every import
+def _add_hook() -> None:
+    sys.addaudithook(_watch)
+
+
 def _watch(event: str, args: tuple[object, ...]) -> None:
     if event == "socket.connect" and _watching.is_set():
         host = str(args[1][0])  # pyrefly: ignore[bad-index]  # an internet address: host, port, …
@@ -207,15 +213,13 @@ def _watch(event: str, args: tuple[object, ...]) -> None:
             raise ConnectionRefusedError
 
 
-sys.addaudithook(_watch)
-
-
 @contextmanager
 def record_dialled() -> Iterator[list[str]]:
     """Yield a list of the addresses that this process connects to in the block, by the interpreter's audit events.
 
     Only loopback is reached: tests send nothing to anybody.
     """
+    _add_hook()
     _dialled.clear()
     _watching.set()
     try:

@@ -40,10 +40,12 @@ def is_personal(name: str) -> bool:
     A cut word that some word of business begins with is none: LAW* stands for LAWYERS. Nor is a trade (STEEL).
     """
     words = name.removeprefix("^ ").removesuffix(" $").replace("'", "").split()
-    if len(words) != 2 or words[-1] in list_trades() or _stands_for_business(words[-1]):
+    if len(words) != 2:
         return False
     letters = {name_words.load().letters.get(word.removesuffix("*")) for word in words}
-    return letters <= _OF_PEOPLE and bool(letters & _SURE)
+    if not (letters <= _OF_PEOPLE and letters & _SURE):
+        return False
+    return words[-1] not in list_trades() and not _stands_for_business(words[-1])
 
 
 def _stands_for_business(word: str) -> bool:

@@ -2,7 +2,7 @@
 
 A part is a folder of tests, a file of them or, in BY_TEST, a single test. RECORD, which is committed, has the time and
 commit at which each part last passed. A part is not run again if only the record and the docs have changed since that
-commit.
+commit. Two parts run side by side, of which only one may start services.
 """
 
 import argparse
@@ -11,17 +11,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path, PurePosixPath
+from threading import Lock
 from typing import Any
 
 RECORD = Path(__file__).with_name("record.json")
+RECORDING = Lock()
 NOT_CODE = (":!tests/record.json", ":!docs", ":!*.md")
 CORE = PurePosixPath("tests/pipelines")
 FAULTS = PurePosixPath("tests/faults")  # one file takes minutes and starts its own services
 BY_TEST = "tests/faults/test_fleet.py"  # one test takes ten minutes
-WITH_SERVICES = ("faults", "flows")  # whose tests share services, which use all cores by themselves
+WITH_SERVICES = ("faults", "flows")  # whose tests share services
 TWO_AT_ONCE = ("-n", "2", "--dist", "loadfile")
 
 
@@ -32,9 +36,6 @@ class Selection:
     prefix: str
     markers: str
     options: tuple[str, ...] = ()
-
-    def options_of(self, part: str) -> tuple[str, ...]:
-        return self.options if part.startswith(WITH_SERVICES) else (*self.options, *TWO_AT_ONCE)
 
 
 TARGETS: Mapping[str, tuple[Selection, ...]] = {
@@ -50,25 +51,29 @@ TARGETS: Mapping[str, tuple[Selection, ...]] = {
 class Part:
     name: str
     files: tuple[str, ...]  # or tests
-    markers: str
-    options: tuple[str, ...]
+    selection: Selection
+    starts_services: bool
 
     def run(self) -> str | None:
         """Run the tests; return pytest's last line, or None if a test failed."""
-        command = ["pytest", "-m", self.markers, *self.options, *self.files]
-        print(f"\n{self.name}: {' '.join(command)}", flush=True)  # noqa: T201
+        options = (*self.selection.options, *(() if self.starts_services else TWO_AT_ONCE))
+        command = ["pytest", "-m", self.selection.markers, *options, *self.files]
+        self._say(" ".join(command))
         process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         closing = ""
         for line in process.stdout:
-            print(line, end="", flush=True)  # noqa: T201
+            self._say(line.rstrip("\n"))
             closing = line.strip(" =\n") or closing
         return closing if process.wait() == 0 else None
+
+    def _say(self, line: str) -> None:
+        print(f"{self.name} | {line}", flush=True)  # noqa: T201
 
 
 def parts_of(target: str) -> list[Part]:
     return [
-        Part(f"{target}/{selection.prefix}{name}", tuple(files), selection.markers, selection.options_of(name))
+        Part(f"{target}/{selection.prefix}{name}", tuple(files), selection, name.startswith(WITH_SERVICES))
         for selection in TARGETS[target]
         for name, files in group_files(files_with(selection.markers)).items()
     ]
@@ -116,6 +121,18 @@ def note_pass(name: str, closing: str) -> None:
     RECORD.write_text(json.dumps(read_record() | {name: passed}, indent=1, sort_keys=True) + "\n")
 
 
+def run_in_turn(parts: Iterable[Part]) -> list[str]:
+    """Run the parts and record those that pass. Return the names of those that fail."""
+    failed = []
+    for part in parts:
+        if closing := part.run():
+            with RECORDING:
+                note_pass(part.name, closing)
+        else:
+            failed.append(part.name)
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.parts", description=__doc__)
     parser.add_argument("target", choices=TARGETS)
@@ -125,16 +142,19 @@ def main() -> int:
     parts = parts_of(arguments.target)
     if unknown := set(arguments.parts) - {part.name for part in parts}:
         parser.error(f"no part of {arguments.target}: {' '.join(sorted(unknown))}")
-    failed = []
-    for part in parts:
-        last = read_record().get(part.name, {})
-        if arguments.list:
-            print(part.name, *last.values(), sep="  ")  # noqa: T201
-        elif part.name in arguments.parts or (not arguments.parts and not is_unchanged_since(last.get("commit", ""))):
-            if closing := part.run():
-                note_pass(part.name, closing)
-            else:
-                failed.append(part.name)
+    record = read_record()
+    if arguments.list:
+        for part in parts:
+            print(part.name, *record.get(part.name, {}).values(), sep="  ")  # noqa: T201
+        return 0
+    if arguments.parts:
+        chosen = [part for part in parts if part.name in arguments.parts]
+    else:
+        chosen = [part for part in parts if not is_unchanged_since(record.get(part.name, {}).get("commit", ""))]
+    services = iter([part for part in chosen if part.starts_services])
+    others = iter([part for part in chosen if not part.starts_services])  # both take from it
+    with ThreadPoolExecutor(2) as pool:
+        failed = [name for names in pool.map(run_in_turn, (chain(services, others), others)) for name in names]
     if failed:
         print("\nfailed:", *failed)  # noqa: T201
     return len(failed)

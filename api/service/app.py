@@ -16,7 +16,7 @@ from fastapi import APIRouter, FastAPI
 from pydantic.alias_generators import to_camel
 from starlette.routing import BaseRoute
 
-from api.access.routes import approvals, trail, users
+from api.access.routes import approvals, four_eyes, trail, users
 from api.access.routes import keys as api_keys
 from api.console import routes as pages
 from api.console.pages import ROUTERS as PAGES
@@ -63,7 +63,7 @@ from storage.webhooks.delivery_figures import Load
 ROUTERS = (
     *(customers, knowledge, transactions, statements, uploads, derived, corrections, taxonomy, jobs),
     *(reports, report_page, resolutions, metrics, policies, backtests, evaluations, letters),
-    *(monitoring, simulations, work, records, approvals, webhooks),
+    *(monitoring, simulations, work, records, approvals, four_eyes, webhooks),
     *(users, api_keys, trail, health, scraping),
 )
 OF_A_SANDBOX = (sandbox,)

@@ -1,13 +1,14 @@
 """Four eyes: one person or key requests an action, and another approves it before anything happens.
 
-Which actions need an approval is a setting of the client. A subject has at most one pending request: a later one
+Which actions need an approval is a setting of the client. To require one for fewer actions needs an approval, too. A
+subject has at most one pending request: a later one
 supersedes it, unless it asks for the same. Requests are never changed, only decided.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from sqlalchemy import insert, select, update
@@ -17,6 +18,10 @@ from storage.access.keys import lock_client, require_client
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
 from storage.core.models import ApprovalKind, ApprovalStatus, approvals, clients
 from storage.core.paging import Page, Paged, count_total, limit_to_page
+
+REQUIRABLE: Final = tuple(kind for kind in ApprovalKind if kind is not ApprovalKind.LIFT)  # what clients choose from
+
+NO_FOUR_EYES: Final = "none"  # in the audit trail, instead of the actions
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,19 @@ def set_four_eyes(w: Writing, client_id: UUID, kinds: Iterable[ApprovalKind]) ->
         NotFound: there is no such client.
     """
     require_client(w, client_id)
-    named = [kind for kind in ApprovalKind if kind in set(kinds)]
+    named = [kind for kind in REQUIRABLE if kind in set(kinds)]
     w.execute(update(clients).where(clients.c.client_id == client_id).values(four_eyes=named))
+
+
+def read_four_eyes(r: Reading, client_id: UUID) -> list[ApprovalKind]:
+    """Return which actions of the client need an approval, in the order of REQUIRABLE."""
+    stored = r.execute(select(clients.c.four_eyes).where(clients.c.client_id == client_id)).scalar_one()
+    return [ApprovalKind(kind) for kind in stored]
 
 
 def is_needed(r: Reading, client_id: UUID, kind: ApprovalKind) -> bool:
     """Return whether actions of this kind need an approval."""
-    return kind in r.execute(select(clients.c.four_eyes).where(clients.c.client_id == client_id)).scalar_one()
+    return kind in read_four_eyes(r, client_id)
 
 
 def request(w: Writing, client_id: UUID, new: Request, who: str, now: datetime) -> tuple[Approval, Approval | None]:

@@ -121,11 +121,12 @@ class PolicyState(StrEnum):
 
 
 class ApprovalKind(StrEnum):
-    """An action for which a client may require a second person or key."""
+    """An action that a second person or key approves: where a client requires it, and LIFT always."""
 
     PUBLISH = "publish"  # a version of a decision policy
     OVERRIDE = "override"  # a decision
     ACTIVATE = "activate"  # a ruleset: create or replace it with `active` true
+    LIFT = "lift"  # this requirement, for some of the other actions
 
 
 class ApprovalStatus(StrEnum):
@@ -933,7 +934,7 @@ approvals = Table(
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
     Column("kind", String(16), nullable=False),
     Column("subject_id", String(63), nullable=False),  # of the policy, evaluation or ruleset; a new ruleset's slug
-    Column("subject", JSON, nullable=False),  # its ids by name, as shown
+    Column("subject", JSON, nullable=False),  # its ids by name, as shown; none of LIFT, whose subject_id is the kind
     Column("request", JSON, nullable=False),  # what was sent; its form depends on the kind
     Column("requested_by", String(40), nullable=False),  # as in the audit trail
     Column("requested_at", UtcDateTime, nullable=False),

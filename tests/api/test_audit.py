@@ -216,8 +216,13 @@ def test_the_operators_actions_are_in_the_audit_trail(tmp_path: Path, monkeypatc
     run("clients", "create", "Another")
     key_id = json.loads(run("keys", "create", "--client", client_id, "--all-scopes"))["keyId"]
     run("keys", "revoke", key_id)
+    for actions, stored in (("override,publish", ["publish", "override"]), ("", [])):
+        assert json.loads(run("clients", "set", client_id, "--four-eyes", actions))["fourEyes"] == stored
+    assert CliRunner().invoke(app, ["clients", "set", client_id, "--four-eyes", "lift"]).exit_code == 2
     listed = json.loads(run("audit", "list", "--client", client_id, "--since", "24h"))
     assert [(entry["action"], entry["resource"]) for entry in listed] == [
+        ("Client.FourEyesSet", {"fourEyes": "none"}),
+        ("Client.FourEyesSet", {"fourEyes": "publish,override"}),
         ("Key.Revoked", {"keyId": key_id}),
         ("Key.Created", {"keyId": key_id}),
         ("Client.Created", {}),

@@ -9,6 +9,7 @@ import typer
 from api.core.commands import ids
 from api.core.commands.console import AsJson, duration, now, opened_store, print_record, print_records
 from storage.access import approvals, keys
+from storage.access.approvals import NO_FOUR_EYES, REQUIRABLE
 from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.models import ApprovalKind
@@ -55,7 +56,7 @@ def set_client(
         str,
         typer.Option(
             help="Actions that a second person or key must approve, separated by commas: "
-            f"{', '.join(ApprovalKind)}. Empty: none."
+            f"{', '.join(REQUIRABLE)}. Empty: none."
         ),
     ],
     as_json: AsJson = False,
@@ -67,7 +68,8 @@ def set_client(
     kinds = _approval_kinds(four_eyes)
     with opened_store() as store, store.db.writing() as w:
         approvals.set_four_eyes(w, client, kinds)
-        audit.append(w, OPERATOR, "Client.FourEyesSet", {"fourEyes": ",".join(kinds)}, now(), client_id=client)
+        named = {"fourEyes": ",".join(kinds) or NO_FOUR_EYES}
+        audit.append(w, OPERATOR, "Client.FourEyesSet", named, now(), client_id=client)
         changed = keys.get_client(w, client)
     print_record(_client(changed), as_json=as_json)
 
@@ -153,9 +155,9 @@ def _scopes(named: Iterable[str], *, all_scopes: bool) -> set[str]:
 
 def _approval_kinds(named: str) -> list[ApprovalKind]:
     names = [name.strip() for name in named.split(",") if name.strip()]
-    if unknown := set(names) - set(ApprovalKind):
-        raise typer.BadParameter(f"unknown action {', '.join(sorted(unknown))}; they are {', '.join(ApprovalKind)}")
-    return [kind for kind in ApprovalKind if kind in names]
+    if unknown := set(names) - set(REQUIRABLE):
+        raise typer.BadParameter(f"unknown action {', '.join(sorted(unknown))}; they are {', '.join(REQUIRABLE)}")
+    return [kind for kind in REQUIRABLE if kind in names]
 
 
 def _client(client: keys.Client) -> dict[str, Any]:

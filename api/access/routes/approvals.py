@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
+from api.access.routes.four_eyes import perform_lifting
+from api.access.routes.granting import USER_NEEDED
 from api.core.schemas.approvals import ApprovalListView, ApprovalsQuery, ApprovalView, SentDecline
 from api.decisions import actions
 from api.http.dependencies import Allow, ApprovalId, Caller
@@ -32,6 +34,7 @@ ACTIONS = {
     ApprovalKind.PUBLISH: Action("decision-policies:publish", actions.perform_publication),
     ApprovalKind.OVERRIDE: Action("decision-policies:override", actions.perform_override),
     ApprovalKind.ACTIVATE: Action("monitoring:rules", rulesets.perform_activation),
+    ApprovalKind.LIFT: Action("access:manage", perform_lifting),
 }
 SCOPES = tuple(action.scope for action in ACTIONS.values())
 REFUSED = ("Approval.SamePerson", "Approval.Decided")
@@ -66,13 +69,13 @@ def get_approval(caller: Reader, approval_id: ApprovalId) -> Response:
 @router.post(
     "/{approvalId}/approve",
     response_model=envelope(ApprovalView),
-    responses=shows(200, "approved") | refuses(*REFUSED, *NO_LONGER),
+    responses=shows(200, "approved") | refuses(*REFUSED, *NO_LONGER, USER_NEEDED),
 )
 def approve_request(caller: Approver, approval_id: ApprovalId) -> Response:
     """Approve a request, and perform its action at once.
 
-    It needs the scope of the action, and another person or key than the requester's. If the action is refused, it is
-    not performed, and the request stays pending: decline it, or request the action again.
+    It needs the scope of the action, and another person or key than the requester's; for `lift`, another person. If the
+    action is refused, it is not performed, and the request stays pending: decline it, or request the action again.
     """
     with caller.writing() as w:
         found = _require_action(caller, caller.approval(w, approval_id))

@@ -8,6 +8,7 @@ from api.console.pages import (
     comparison,
     customers,
     decisions,
+    four_eyes,
     operations,
     policies,
     records,
@@ -26,5 +27,5 @@ ROUTERS = (
     *(customers.router, reports.router, comparison.router, resolutions.router, transactions.router, uploads.router),
     *(decisions.router, policies.router, approvals.router),
     *(work.router, records.router, rulesets.router),
-    *(access.router, audit.router, webhooks.router, operations.router),
+    *(access.router, four_eyes.router, audit.router, webhooks.router, operations.router),
 )

@@ -14,6 +14,13 @@ SCOPES = {  # of the actions
     "publish": "decision-policies:publish",
     "override": "decision-policies:override",
     "activate": "monitoring:rules",
+    "lift": "access:manage",
+}
+WORDS = {
+    "publish": "Publish a policy",
+    "override": "Override a decision",
+    "activate": "Activate a ruleset",
+    "lift": "Lift four eyes",
 }
 ON_PAGE = 20
 
@@ -67,7 +74,7 @@ async def _list(page: Page, found: Any, filters: dict[str, str], refusal: Refuse
         each["mayDecide"] = each["status"] == "pending" and not each["isOwn"] and page.may(SCOPES[each["kind"]])
     names = await page.names(each[who] for each in found["approvals"] for who in ("requestedBy", "decidedBy"))
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    shown = {"names": names, "filters": filters, "fault": fault}
+    shown = {"names": names, "filters": filters, "fault": fault, "words": WORDS}
     shown |= {"policies": await _policy_names(page, found), "customers": await _customer_names(page, found)}
     return page.show("approvals.html", status, found=found, **shown)
 

@@ -1,6 +1,6 @@
 """Requests for actions that need a second person or key, as they are shown and decided."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -8,7 +8,16 @@ from uuid import UUID
 from pydantic import Field
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import choice_parameter, identifier_parameter, masked_text, required_text
+from api.core.schemas.rules import (
+    Rule,
+    choice_parameter,
+    distinct,
+    identifier_parameter,
+    masked_text,
+    one_of,
+    required_text,
+)
+from storage.access.approvals import REQUIRABLE
 from storage.core.models import ApprovalKind, ApprovalStatus
 
 MAX_REASON = 2_000  # characters
@@ -20,18 +29,19 @@ class ApprovalView(View):
     approval_id: UUID
     kind: ApprovalKind = Field(
         description="publish: a version of a decision policy; override: a decision; activate: a ruleset, created or "
-        "replaced."
+        "replaced; lift: the requirement of an approval, for some of these."
     )
     status: ApprovalStatus = Field(
         description="superseded: by a later request for the same subject; withdrawn: by the requester."
     )
     subject: Mapping[str, str] = Field(
         description="Ids by name: `policyId` and `slug`; `evaluationId` and `customerId`; or `rulesetId` (absent for a "
-        "new one) and `slug`."
+        "new one) and `slug`; none for `lift`."
     )
     request: Any = Field(
         description="What is done on approval: `version` is published; `outcome`, `reason` and `decidedBy` override; "
-        "`document` is the ruleset, and `replaces` the version it replaces, null for a new one."
+        "`document` is the ruleset, and `replaces` the version it replaces, null for a new one; `actions` need an "
+        "approval from then on, instead of `replaces`."
     )
     requested_by: str = Field(description="Id of the person or API key. `GET /v1/actors` has names.")
     requested_at: datetime
@@ -57,6 +67,33 @@ class ApprovalsQuery(Paging):
         UUID | None,
         identifier_parameter("evaluationId", "Approval.InvalidEvaluation", "Only requests to override this decision."),
     ] = None
+
+
+def _actions(value: Any) -> list[ApprovalKind]:
+    named = list[str]() if value == [] else distinct(one_of(*REQUIRABLE), len(REQUIRABLE))(value)
+    return [kind for kind in REQUIRABLE if kind in named]
+
+
+class SentFourEyes(Received):
+    actions: Annotated[
+        list[ApprovalKind],
+        Rule(
+            _actions,
+            "FourEyes.InvalidActions",
+            f"actions must be a list of distinct actions of {', '.join(REQUIRABLE)}.",
+            {
+                "type": "array",
+                "items": {"type": "string", "enum": list(REQUIRABLE)},
+                "maxItems": len(REQUIRABLE),
+                "uniqueItems": True,
+                "description": "All actions that need an approval from now on.",
+            },
+        ),
+    ]
+
+
+class FourEyesView(View):
+    actions: Sequence[ApprovalKind] = Field(description="The actions that another person or key must approve.")
 
 
 class SentDecline(Received):

@@ -967,6 +967,10 @@ class FiringView(TypedDict):
     values: list[ReadValueView]
 
 
+class FourEyesView(TypedDict):
+    actions: list[ApprovalKind]
+
+
 class GridLimitView(TypedDict):
     productId: str
     amounts: list[list[Decimal | int | None]]
@@ -2162,6 +2166,10 @@ class SentFiles(TypedDict):
     files: list[SentPdf]
 
 
+class SentFourEyes(TypedDict):
+    actions: list[Literal["publish", "override", "activate"]]
+
+
 class SentGrid(TypedDict):
     across: SentAxis
     down: SentAxis
@@ -2897,7 +2905,7 @@ class WrittenNoteView(TypedDict):
 
 ActorKind = Literal["user", "key", "operator", "service", "anonymous", "unknown"]
 Against = Literal["version", "recorded", "challenger"]
-ApprovalKind = Literal["publish", "override", "activate"]
+ApprovalKind = Literal["publish", "override", "activate", "lift"]
 ApprovalStatus = Literal["pending", "approved", "declined", "superseded", "withdrawn"]
 Cause = Literal["data", "time"]
 DeliveryStatus = Literal["due", "sending", "delivered", "retrying", "failed", "cancelled"]

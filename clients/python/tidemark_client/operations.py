@@ -1209,7 +1209,7 @@ def list_approvals(
     *,
     page: int | None = None,
     count: int | None = None,
-    kind: Literal["publish", "override", "activate"] | None = None,
+    kind: Literal["publish", "override", "activate", "lift"] | None = None,
     status: Literal["pending", "approved", "declined", "superseded", "withdrawn"] | None = None,
     evaluation_id: str | None = None,
 ) -> PagedRequest[models.ApprovalListView, models.ApprovalView]:
@@ -1230,8 +1230,8 @@ def get_approval(approval_id: str) -> Request[models.ApprovalView]:
 def approve_request(approval_id: str) -> Request[models.ApprovalView]:
     """Approve a request, and perform its action at once.
 
-    It needs the scope of the action, and another person or key than the requester's. If the action is refused, it is
-    not performed, and the request stays pending: decline it, or request the action again.
+    It needs the scope of the action, and another person or key than the requester's; for `lift`, another person. If the
+    action is refused, it is not performed, and the request stays pending: decline it, or request the action again.
     """
     return Request("POST", f"/v1/approvals/{path_part(approval_id)}/approve")
 
@@ -1247,6 +1247,20 @@ def decline_request(approval_id: str, body: models.SentDecline) -> Request[model
 def withdraw_request(approval_id: str) -> Request[models.ApprovalView]:
     """Withdraw a request, by the person or key that made it: its action is not performed."""
     return Request("POST", f"/v1/approvals/{path_part(approval_id)}/withdraw")
+
+
+def get_four_eyes() -> Request[models.FourEyesView]:
+    """Read which actions another person or key must approve."""
+    return Request("GET", "/v1/four-eyes")
+
+
+def set_four_eyes(body: models.SentFourEyes) -> Request[models.FourEyesView]:
+    """Set which actions another person or key must approve. Only signed-in users can do this.
+
+    A change that leaves out an action that needs an approval now is requested: another admin must approve it. Every
+    other change applies at once.
+    """
+    return Request("PUT", "/v1/four-eyes", body=body)
 
 
 def create_subscription(body: models.NewSubscription) -> Request[models.CreatedSubscriptionView]:

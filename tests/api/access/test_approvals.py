@@ -12,12 +12,13 @@ import requests
 from api.core.schemas.examples import example
 from api.decisions.schemas.evaluations import SentOverride
 from api.decisions.schemas.policies import SentPolicy
+from storage.access.approvals import REQUIRABLE
 from storage.core import audit
 from storage.core.models import ApprovalKind
 from storage.core.store import Store
 from tests.api.conftest import Client, require_approvals, spending_ruleset, with_scopes
 
-PUBLISH, OVERRIDE, ACTIVATE = ApprovalKind
+PUBLISH, OVERRIDE, ACTIVATE = REQUIRABLE
 SCOPES = {PUBLISH: "decision-policies:publish", OVERRIDE: "decision-policies:override", ACTIVATE: "monitoring:rules"}
 OVERRIDDEN = example(SentOverride)
 
@@ -75,7 +76,7 @@ class Lender:
         """Return the id of a pending request for each kind of action."""
         evaluation_id = self.decision()
         self.draft()
-        self.need(*ApprovalKind)
+        self.need(*REQUIRABLE)
         asked = {PUBLISH: self.publish(), OVERRIDE: self.override(evaluation_id), ACTIVATE: self.create_ruleset()}
         return {kind: read_pending_approval(answer)["approvalId"] for kind, answer in asked.items()}
 
@@ -189,7 +190,7 @@ def test_a_ruleset_is_activated_when_another_key_approves_it(lender: Lender) -> 
 def test_a_request_is_refused_for_the_reasons_of_the_action_and_changes_nothing(lender: Lender) -> None:
     lender.draft()
     first = data(lender.create_ruleset())
-    lender.need(*ApprovalKind)
+    lender.need(*REQUIRABLE)
     what_if = lender.first.post(
         f"/v1/customer/{lender.first.new_customer()}/decision-policies/overdraft/evaluate",
         {"inputs": {"requestedAmount": 1}, "version": 1},
@@ -311,7 +312,7 @@ def test_the_list_has_filters_and_pages(lender: Lender) -> None:
 def test_the_audit_trail_names_both(lender: Lender) -> None:
     evaluation_id = lender.decision()
     lender.draft()
-    lender.need(*ApprovalKind)
+    lender.need(*REQUIRABLE)
     before = len(trail(lender.store, lender.first))
     asked = [read_pending_approval(lender.override(evaluation_id)), read_pending_approval(lender.publish())]
     lender.draft(notes="Another version.")

@@ -13,8 +13,9 @@ from api.core.schemas.examples import example
 from api.decisions.schemas.evaluations import SentOverride
 from pipelines.pages.document import UNPRINTABLE
 from storage.access import keys, users
+from storage.access.approvals import REQUIRABLE
 from storage.access.roles import Role
-from storage.core.models import REPORT_KINDS, ApprovalKind, DeliveryStatus
+from storage.core.models import REPORT_KINDS, DeliveryStatus
 from storage.core.store import Store
 from storage.webhooks import outbox
 from storage.webhooks.outbox import Attempt, Ended
@@ -134,7 +135,7 @@ class HostileConsole(Belongings):
 
     def _post_for_approval(self) -> None:
         """Request the publication of the draft and a ruleset: the second is declined."""
-        require_approvals(self._store, self._client, *ApprovalKind)
+        require_approvals(self._store, self._client, *REQUIRABLE)
         self._post(f"/v1/decision-policies/{self['slug']}/publish", {"version": 2})
         document = spending_ruleset(f"ruleset-{uuid4()}", [self["customerId"]])
         asked = self._post("/v1/monitoring/rulesets", document | {"active": True})["approvalId"]

@@ -119,6 +119,34 @@ def test_key_is_created_replaced_and_revoked(lender: Lender, base_url: str) -> N
     assert "for ever" not in admin.get(path).text
 
 
+def test_four_eyes_are_set_by_one_admin_and_lifted_by_two(store: Store, base_url: str) -> None:
+    client = new_client(store, base_url)
+    first, second = (visit_as(store, base_url, client.client_id, Role.ADMIN) for _ in range(2))
+    path = "/admin/four-eyes"
+
+    def chosen(page: requests.Response) -> list[str]:
+        return re.findall('name="action" value="([a-z]+)" checked', page.text)
+
+    assert chosen(first.get(path)) == []
+    stored = first.post(path, action=["publish", "override"])
+    assert ("The setting is stored." in stored.text, chosen(stored)) == (True, ["publish", "override"])
+    asked = first.post(path, action=["override", "activate"])
+    assert "The change is requested: another admin must approve it." in asked.text
+    assert ("You requested a change" in asked.text, chosen(asked)) == (True, ["publish", "override"])
+    assert "Ada, admin</bdi> requested a change" in second.get(path).text
+    own = first.get("/approvals?kind=lift").text
+    assert ("Lift <a" in own, "/withdraw" in own, "/approve" in own) == (True, True, False)
+    waiting = second.get("/approvals?kind=lift").text
+    assert "No second person any more:</b> Publish a policy<br>" in waiting
+    assert "from then on:</b> Override a decision, Activate a ruleset<" in waiting
+    [approve] = re.findall('action="(/approvals/[0-9a-f-]+/approve)"', waiting)
+    assert "its action was performed" in second.post(approve).text
+    assert chosen(first.get(path)) == ["override", "activate"]
+    refused = first.post(path, action=["<b>"])
+    assert (refused.status_code, "Actions must be a list" in refused.text) == (400, True)
+    assert "Four eyes: <bdi>override,activate</bdi>" in " ".join(first.get("/admin/audit").text.split())
+
+
 def test_subscription_is_managed(lender: Lender) -> None:
     admin = lender.admin
     made = admin.post("/admin/webhooks", eventType="job.completed", webhookUrl="https://lender.example/hook")

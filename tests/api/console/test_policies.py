@@ -11,8 +11,8 @@ import requests
 import yaml
 
 from assets.portfolio import portfolio_jobs
+from storage.access.approvals import REQUIRABLE
 from storage.access.roles import Role
-from storage.core.models import ApprovalKind
 from storage.core.store import Store
 from tests.api.conftest import Client, require_approvals, spending_ruleset
 from tests.api.console.test_decisions import HOSTILE, read_words
@@ -97,7 +97,7 @@ def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(lender: Staf
 def test_a_second_person_approves(lender: StaffedLender) -> None:
     lender.publish()
     lender.save(as_text(notes="Another version."))
-    require_approvals(lender.store, lender.client, *ApprovalKind)
+    require_approvals(lender.store, lender.client, *REQUIRABLE)
     first = lender.people[Role.APPROVER]
     assert "somebody else must approve it" in read_words(first.post(f"/policies/{SLUG}/publish", version=2))
     lender.client.post("/v1/monitoring/rulesets", spending_ruleset("spending", [lender.client.new_customer()]))

@@ -8,13 +8,13 @@ import pytest
 
 from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.access import approvals, keys
-from storage.access.approvals import Approval, Request
+from storage.access.approvals import REQUIRABLE, Approval, Request
 from storage.core.models import ApprovalKind, ApprovalStatus
 from storage.core.paging import Page
 from storage.core.store import Store
 from tests.storage.examples import a_client
 
-PUBLISH, OVERRIDE, ACTIVATE = ApprovalKind
+PUBLISH, OVERRIDE, ACTIVATE = REQUIRABLE
 
 
 def a_request(version: int = 1, subject_id: str = "loan", kind: ApprovalKind = PUBLISH) -> Request:
@@ -44,6 +44,7 @@ def test_a_client_needs_approvals_for_the_actions_that_are_set(store: Store, now
         with store.db.writing() as w:
             approvals.set_four_eyes(w, client_id, kinds)
         with store.db.reading() as r:
+            assert approvals.read_four_eyes(r, client_id) == sorted(kinds, key=REQUIRABLE.index)
             assert {kind for kind in ApprovalKind if approvals.is_needed(r, client_id, kind)} == set(kinds)
             assert not any(approvals.is_needed(r, other, kind) for kind in ApprovalKind)
             assert next(each.four_eyes for each in keys.find_clients(r) if each.client_id == client_id) == sorted(

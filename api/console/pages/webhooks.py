@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.console.calls import Refused
+from api.console.declared import as_number
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages.wording import spell_out
@@ -17,6 +18,7 @@ ROWS = 50  # of a table on one page
 TYPES = [(kind, f"{spell_out(kind.replace('.', '_'))} ({kind})") for kind in EVENT_TYPES]
 STATUSES = [("", "All"), *((status, spell_out(status)) for status in DeliveryStatus)]
 FIELDS = ("eventType", "webhookUrl", "customerIds")
+ON_FAILURE = ("maxRetries", "pauseAfterFailures")
 HOOKS = ("webhooks", "subscriptions")
 
 
@@ -44,13 +46,42 @@ async def create_subscription(page: SignedIn) -> Response:
 
 @router.get("/{subscription_id}")
 async def show_subscription(page: SignedIn, subscription_id: str) -> Response:
+    return await _show(page, subscription_id)
+
+
+@router.post("/{subscription_id}")
+async def change_subscription(page: SignedIn, subscription_id: str) -> Response:
+    """Change how failures are handled."""
+    form = await page.form()
+    given = {name: str(form.get(name, "")).strip() for name in ON_FAILURE}
+    retries, pause_after = (as_number(form, name) for name in ON_FAILURE)  # the API refuses what is no number
+    sent = {
+        "maxRetries": given["maxRetries"] if retries is None else retries,
+        "pauseAfterFailures": given["pauseAfterFailures"] or None if pause_after is None else pause_after,
+    }
+    try:
+        await page.patch(*HOOKS, subscription_id, json=sent)
+    except Refused as refusal:
+        if refusal.is_about_access:
+            raise
+        return await _show(page, subscription_id, refusal, given)
+    return page.to(f"/admin/webhooks/{subscription_id}", "The subscription is changed.")
+
+
+async def _show(
+    page: Page, subscription_id: str, refusal: Refused | None = None, given: Mapping[str, str] | None = None
+) -> Response:
+    """Show a subscription with its deliveries, and the form with what was sent or what is stored."""
     query = page.request.query_params
     subscription = await page.get(*HOOKS, subscription_id)
     summary = await page.get(*HOOKS, subscription_id, "summary")
     filters = {"status": query.get("status", "")}
     log = await page.get(*HOOKS, subscription_id, "deliveries", **filters, page=query.get("page", 1), count=ROWS)
     shown = {"subscription": subscription, "summary": summary, "log": log, "filters": filters}
-    return page.show("admin-webhook.html", statuses=STATUSES, **shown)
+    shown["given"] = given or {name: "" if subscription[name] is None else subscription[name] for name in ON_FAILURE}
+    status = 200 if refusal is None else refusal.status
+    faults: Mapping[str, str] = {} if refusal is None else refusal.faults
+    return page.show("admin-webhook.html", status, statuses=STATUSES, faults=faults, **shown)
 
 
 @router.post("/{subscription_id}/pause")

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import unescape
+from html import escape, unescape
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -155,6 +155,19 @@ def test_subscription_is_managed(lender: Lender) -> None:
     assert "by a user or key of yours" in admin.post(f"{path}/pause").text
     assert "Active" in admin.post(f"{path}/resume").text
     assert "Sample" in admin.post(f"{path}/test").text
+    changed = admin.post(path, maxRetries="3", pauseAfterFailures="20").text
+    for text in ("<dt>Retries</dt><dd>3</dd>", "<dt>Paused after</dt><dd>20 failures in a row</dd>", 'value="20"'):
+        assert text in changed
+    assert "<dt>Paused after</dt><dd>Never by itself</dd>" in admin.post(path, maxRetries="3").text
+    for fields, sentence in (
+        ({"maxRetries": "11"}, "Retries must be a whole number from 0 to 10."),
+        ({"maxRetries": ""}, "Retries must be a whole number from 0 to 10."),
+        ({"maxRetries": "3", "pauseAfterFailures": "<i>"}, "“Pause after” must be a whole number from 1 to 1,000."),
+    ):
+        refused = admin.post(path, **fields)
+        assert (refused.status_code, sentence in refused.text) == (400, True), refused.text
+        assert f'value="{escape(fields.get("pauseAfterFailures", ""))}"' in refused.text
+    assert "<dt>Retries</dt><dd>3</dd>" in admin.get(path).text
     assert read_secret(admin.post(f"{path}/rotate"), "secret") != secret
     assert "The subscription is deleted." in admin.post(f"{path}/delete").text
     assert admin.get(path).status_code == 404

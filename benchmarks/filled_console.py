@@ -17,6 +17,10 @@ from pipelines.synthetic.pdf import statement_pdf
 from storage.core.store import Store
 
 CUSTOMERS, MONTHS, SEED = 3, 12, 7
+RELATED = [
+    {"name": "Augusta King", "role": "director"},
+    {"name": "Analytical Holdings Pty Ltd", "role": "group_company", "abn": "51824753556"},
+]
 
 
 def fill_console(lender: Lender) -> Mapping[str, str]:
@@ -25,6 +29,7 @@ def fill_console(lender: Lender) -> Mapping[str, str]:
     customers = list(portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
     for each in customers:
         customer_ids.append(lender.create(each)["customerId"])
+        lender.put(f"/customer/{customer_ids[-1]}/related-parties", RELATED)
         jobs += lender.submit(customer_ids[-1], submissions(each))
     lender.wait_for_jobs(jobs)
     first = customer_ids[0]

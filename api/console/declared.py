@@ -59,7 +59,7 @@ def read(declared: Iterable[Mapping[str, Any]], form: FormData, prefix: str) -> 
     for each in declared:
         if text := str(form.get(f"{prefix}.{each['name']}", "")).strip():
             try:
-                values[each["name"]] = _value(each, text)
+                values[each["name"]] = read_value(each, text)
             except ValueError as fault:
                 faults[each["name"]] = str(fault)
     return values, faults
@@ -110,7 +110,7 @@ def as_number(form: FormData, name: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
-def _value(declared: Mapping[str, Any], text: str) -> Any:
+def read_value(declared: Mapping[str, Any], text: str) -> Any:
     """Return the value of a field. Raise ValueError, with words for the page, if the text is not one of its kind."""
     if declared["kind"] == "decimal":
         return _number(text, declared["format"])

@@ -17,12 +17,16 @@ def read_moment(page: Page, names: Iterable[str]) -> dict[str, str]:
     Forms show and send times without an offset.
     """
     given = {name: value for name in names if (value := page.request.query_params.get(name, ""))}
+    return given | {name: add_offset(page, given[name]) for name in given.keys() & set(TIMES)}
+
+
+def add_offset(page: Page, text: str) -> str:
+    """Return a time of a form with the offset of the service's time zone; other text stays, for the API to refuse."""
     zone = find_zone(page)
-    for name in given.keys() & set(TIMES):
-        with suppress(ValueError, OverflowError):  # the API refuses what isn't a time
-            time = datetime.fromisoformat(given[name])
-            given[name] = (time.astimezone(zone) if time.tzinfo else time.replace(tzinfo=zone)).isoformat()
-    return given
+    with suppress(ValueError, OverflowError):
+        time = datetime.fromisoformat(text)
+        return (time.astimezone(zone) if time.tzinfo else time.replace(tzinfo=zone)).isoformat()
+    return text
 
 
 def find_zone(page: Page) -> ZoneInfo:

@@ -14,6 +14,7 @@ LABELS: Final[Mapping[str, str]] = {  # of fields whose label is not the member 
     "counterpartyName": "Counterparty",
     "customerIds": "Customers",
     "email": "Email address",
+    "expiresAt": "“Expires”",
     "eventType": "Event",
     "jobId": "Submission",
     "knownAt": "“As known at”",

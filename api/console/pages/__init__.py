@@ -8,6 +8,7 @@ from api.console.pages import (
     comparison,
     customers,
     decisions,
+    details,
     four_eyes,
     operations,
     policies,
@@ -24,7 +25,15 @@ from api.console.pages import (
 
 ROUTERS = (
     *(assets.router, signing_in.router, openid.router, start.router),
-    *(customers.router, reports.router, comparison.router, resolutions.router, transactions.router, uploads.router),
+    *(
+        customers.router,
+        details.router,
+        reports.router,
+        comparison.router,
+        resolutions.router,
+        transactions.router,
+        uploads.router,
+    ),
     *(decisions.router, policies.router, approvals.router),
     *(work.router, records.router, rulesets.router),
     *(access.router, four_eyes.router, audit.router, webhooks.router, operations.router),

@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.metrics import METRICS
 from storage.access.roles import Role
+from storage.core import audit
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client, new_client
 from tests.api.console.visitor import Visitor, visit_as
@@ -92,6 +93,7 @@ def pages(lender: Lender) -> Mapping[str, list[Role]]:
         f"{lender.home}/transactions?text=SHOP&direction=debit&minAmount=1": EVERYONE,
         f"{lender.home}/transactions/{lender.transaction_id}": EVERYONE,
         f"{lender.home}/corrections": CORRECTORS,
+        f"{lender.home}/details": CORRECTORS,
         f"{lender.home}/uploads/{lender.job_id}/duplicates": EVERYONE,
     }
 
@@ -318,3 +320,108 @@ def corrections(lender: Lender) -> list[dict[str, Any]]:
     path = f"/v1/customer/{lender.customer_id}/transactions/corrections"
     found: list[dict[str, Any]] = lender.client.get(path).json()["data"]["corrections"]
     return found
+
+
+def cells(page: str) -> list[list[str]]:
+    """Return the words of each row of a page's tables, without what only screen readers get."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    bare = (re.sub('<span class="hidden">.*?</span>', "", row) for row in rows)
+    return [
+        [" ".join(html.unescape(re.sub("<[^>]+>", " ", cell)).split()) for cell in re.split("</t[hd]>", row)[:-1]]
+        for row in bare
+    ]
+
+
+def test_attributes_are_set_changed_and_removed(store: Store, base_url: str) -> None:
+    lender = Lender(store, base_url)
+    visitor, path = lender.visit(Role.ANALYST), f"{lender.home}/attributes"
+    assert "No attribute is set." in visitor.get(f"{lender.home}/details").text
+    bureau = {"name": "bureau_score", "kind": "decimal", "value": "1,684.5", "source": "Equifax"}
+    dates = {"evidenceDate": "2026-06-01", "expiresAt": "2999-07-01T12:30:00"}
+    assert "The attribute is stored." in visitor.post(path, **bureau, **dates).text
+    visitor.post(path, name="has_lease", kind="boolean", value="yes")
+    page = visitor.post(path, name="industry", kind="string", value="Bakery").text
+    shown = {row[0]: row[1:5] for row in cells(page) if "bureau_score" in row[0] or row[0].endswith("industry")}
+    assert shown["Bureau score bureau_score"] == ["1684.5", "Equifax", "1 Jun 2026", "1 Jul 2999, 12:30"]
+    api = f"/v1/customer/{lender.customer_id}/attributes"
+    stored = lender.client.get(api).json(parse_float=Decimal)["data"]["attributes"]
+    assert {name: each["value"] for name, each in stored.items()} == {
+        "bureau_score": Decimal("1684.5"),
+        "has_lease": True,
+        "industry": "Bakery",
+    }
+    for name, kind, value in (("bureau_score", "decimal", "1684.5"), ("has_lease", "boolean", "yes")):
+        form = visitor.get(f"{lender.home}/details?attribute={name}").text.partition('id="attribute"')[2]
+        assert (f'value="{value}"' in form, f'<option value="{kind}" selected>' in form) == (True, True)
+    form = visitor.get(f"{lender.home}/details?attribute=bureau_score").text
+    assert 'value="2999-07-01T12:30:00"' in form
+    sent = {name: re.findall(f'name="{name}" type="[a-z-]+" value="([^"]*)"', form)[0] for name in (*bureau, *dates)
+            if name != "kind"}  # fmt: skip
+    visitor.post(path, **sent | {"kind": "decimal", "value": "700"})
+    changed = lender.client.get(api).json()["data"]["attributes"]["bureau_score"]
+    kept = ("source", "evidenceDate", "expiresAt")
+    assert [changed[name] for name in kept] == [stored["bureau_score"][name] for name in kept]
+    assert "The attribute is removed." in visitor.post(f"{path}/remove", name="has_lease").text
+    assert lender.client.get(api).json()["data"]["attributes"].keys() == {"bureau_score", "industry"}
+
+
+def test_attributes_that_cannot_be_set_are_shown_with_their_faults(
+    store: Store, base_url: str, subtests: pytest.Subtests
+) -> None:
+    lender = Lender(store, base_url)
+    visitor, path = lender.visit(Role.ANALYST), f"{lender.home}/attributes"
+    right = {"name": "industry", "kind": "string", "value": "Bakery"}
+    for change, sentence in (
+        ({"name": "1 <b>"}, "A name must be an ASCII letter"),
+        ({"value": ""}, "A value must be text of 1 to 1,000 characters"),
+        ({"kind": "decimal"}, "Type a number, such as 1,000.50."),
+        ({"kind": "boolean"}, "Choose yes or no."),
+        ({"source": "x" * 201}, "Source must have at most 200 characters."),
+        ({"evidenceDate": "yesterday"}, "Evidence date must be a date"),
+        ({"expiresAt": "soon"}, "“Expires” must be a date and time"),
+    ):
+        with subtests.test(str(change)):
+            page = visitor.post(path, **right | change)
+            assert (page.status_code, sentence in html.unescape(page.text)) == (400, True)
+            for value in (right | change).values():
+                assert f'value="{html.escape(value)}"' in page.text
+    refused = visitor.post(f"{path}/remove", name="<b>")
+    assert (refused.status_code, "A name must be an ASCII letter" in refused.text) == (400, True)
+    assert lender.client.get(f"/v1/customer/{lender.customer_id}/attributes").json()["data"]["attributes"] == {}
+
+
+def test_related_parties_are_added_and_removed(store: Store, base_url: str) -> None:
+    lender = Lender(store, base_url)
+    visitor, path = lender.visit(Role.ANALYST), f"{lender.home}/related-parties"
+    api = f"/v1/customer/{lender.customer_id}/related-parties"
+
+    def stored() -> list[str]:
+        return [each["name"] for each in lender.client.get(api).json()["data"]["relatedParties"]]
+
+    assert "The related party is added." in visitor.post(path, name="Ada Lovelace", role="director", abn="").text
+    second = visitor.post(path, name="Engine <b> Pty Ltd", role="group_company", abn="51 824 753 557").text
+    assert cells(second)[-2:] == [
+        ["Ada Lovelace", "Director", "–", "Remove"],
+        ["Engine <b> Pty Ltd", "Group company", "51 824 753 557 check digits are wrong", "Remove"],
+    ]
+    assert "Last changed by <bdi>Ada, analyst</bdi>" in second
+    for wrong, sentence in (
+        ({"name": ""}, "Name must have 1 to 200 characters."),
+        ({"role": "owner"}, "Role must be one of"),
+        ({"abn": "1"}, "An ABN has exactly 11 digits"),
+    ):
+        refused = visitor.post(path, **{"name": "Grace", "role": "guarantor", "abn": ""} | wrong)
+        assert (refused.status_code, sentence in refused.text) == (400, True), refused.text
+    assert stored() == ["Ada Lovelace", "Engine <b> Pty Ltd"]
+    [version] = set(re.findall('name="list" value="([^"]+)"', second))
+    removed = visitor.post(f"{path}/remove", position="0", list=version).text
+    assert ("The related party is removed." in removed, stored()) == (True, ["Engine <b> Pty Ltd"])
+    for position, shown in (("0", version), ("7", ""), ("x", "")):
+        answer = visitor.post(f"{path}/remove", position=position, list=shown).text
+        assert ("nothing was removed" in answer, stored()) == (True, ["Engine <b> Pty Ltd"])
+    many = [{"name": str(nth), "role": "director"} for nth in range(100)]
+    assert lender.client.call("PUT", api, json=many).ok
+    full = visitor.post(path, name="Grace", role="guarantor", abn="")
+    assert (full.status_code, "at most 100 related parties" in full.text) == (400, True)
+    with store.db.reading() as r:
+        assert audit.find(r, lender.client.client_id)[0].action == "Customer.RelatedPartiesSet"

@@ -29,6 +29,7 @@ from tests.pipelines.pages.documents import Element, parse_html
 SAME_FOR_ALL = {"page_number": "1", "section_id": "counterparties"}  # parameters that are no ids
 QUERIES = {  # what pages need, or show only if asked for
     "/customers": ["", "search=javascript"],
+    "/customers/{customer_id}/details": ["", "attribute=bureau"],
     "/customers/{customer_id}/transactions": ["", "text=javascript"],
     "/customers/{customer_id}/reports": ["", "asOf=2026-06-30"],
     "/customers/{customer_id}/reports/annex": ["table=Top+counterparties"],
@@ -70,7 +71,7 @@ LOWEST_ROLES: Mapping[str, Role] = {  # that may send a form, by the beginning o
 }
 NOT_ON_PAGES = {  # texts that no page shows today
     *("row-bank-name", "row-clean-description", "row-counterparty-group", "row-location", "row-other-account"),
-    *("row-reference", "row-related-party", "related-parties-name", "source"),
+    *("row-reference", "row-related-party"),
     *("transactions-accountname", "transactions-bankname", "transactions-description"),  # the fake worker drops them
 }
 

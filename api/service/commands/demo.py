@@ -465,7 +465,7 @@ def _farewell(home: Path, base_url: str, dagster_port: int, access: Access | Non
     out.print(f"Page of a statement {home / PICTURE}", soft_wrap=True)
     out.print(f"Dagster             http://127.0.0.1:{dagster_port}")
     out.print(f"  operator's token  {home / 'operator.token'}", soft_wrap=True)
-    out.print(f"The lake            TIDEMARK_HOME={home} {_program()} lake manifest", soft_wrap=True)
+    out.print(f"The lake            {_program()} --home {home} lake manifest", soft_wrap=True)
     out.print(f"Data and logs       {home}", soft_wrap=True)
 
 

@@ -107,6 +107,31 @@ def _faulty_webhook(console: FilledConsole, page: Page) -> None:
     _press(page, "Create the subscription")
 
 
+def _faulty_retries(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/webhooks/{paused_subscription_id}")
+    page.locator("input[name=maxRetries]").fill("99")
+    page.locator("input[name=pauseAfterFailures]").fill("0")
+    _press(page, "Save")
+
+
+def _faulty_attribute(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{customer_id}/details")
+    page.locator("#attribute input[name=name]").fill("1")
+    _press(page, "Store the attribute")
+
+
+def _faulty_party(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{customer_id}/details")
+    page.locator("input[name=abn]").fill("123")
+    _press(page, "Add the party")
+
+
+def _empty_file(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/customers/{customer_id}/notes")
+    page.locator("input[name=file]").set_input_files({"name": "empty.txt", "mimeType": "text/plain", "buffer": b""})
+    _press(page, "Attach")
+
+
 def _new_webhook(console: FilledConsole, page: Page) -> None:
     _open(console, page, "/admin/webhooks/new")
     page.locator("input[name=webhookUrl]").fill("https://lender.example/hook")
@@ -170,6 +195,9 @@ ACTIONS: Final[Mapping[str, Action]] = {  # by a name for files
     "customers-customer-decide-slug-fault": _application,
     "customers-customer-transactions-fault": _transactions,
     "customers-customer-upload-fault": _upload,
+    "customers-customer-details-attribute-fault": _faulty_attribute,
+    "customers-customer-details-party-fault": _faulty_party,
+    "customers-customer-notes-fault": _empty_file,
     "customers-customer-transactions-correction": _correction,
     "customers-customer-uploads-running": _running_job,
     "customers-customer-statements-row": _marked_row,
@@ -183,6 +211,7 @@ ACTIONS: Final[Mapping[str, Action]] = {  # by a name for files
     "admin-users-new-fault": _faulty_user,
     "admin-users-link": _new_user,
     "admin-webhooks-new-fault": _faulty_webhook,
+    "admin-webhooks-subscription-fault": _faulty_retries,
     "admin-webhooks-secret": _new_webhook,
     "policies-slug-edit-fault": _policy,
     "account-fault": _password,

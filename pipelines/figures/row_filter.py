@@ -26,6 +26,7 @@ class RowFilter:
     most: Decimal | None = None
     flag: str | None = None
     transaction_id: UUID | None = None
+    transaction_ids: tuple[UUID, ...] | None = None  # any of these
 
     @property
     def conditions(self) -> list[pl.Expr]:
@@ -43,6 +44,7 @@ class RowFilter:
             (size.le, self.most),
             (pl.col("flags").list.contains, self.flag),
             (pl.col("transaction_id").eq, self.transaction_id and self.transaction_id.bytes),
+            (pl.col("transaction_id").is_in, self.transaction_ids and [each.bytes for each in self.transaction_ids]),
         )
         return [compare(value) for compare, value in comparisons if value is not None]
 

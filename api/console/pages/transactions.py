@@ -155,26 +155,21 @@ def _correction(form: FormData, transaction: dict[str, Any]) -> dict[str, Any]:
     return {**changes, **target, "direction": transaction["direction"]}
 
 
-async def find_transaction(page: Page, customer_id: str, transaction_id: str) -> dict[str, Any] | None:
-    """Return the customer's transaction; None if there is none with this id, or the text is not an id."""
-    try:
-        found = await page.get("customer", customer_id, "transactions", transactionId=transaction_id)
-    except Refused as refused:
-        if refused.status != 400:
-            raise
-        return None
-    return next(iter(found["transactions"]), None)
-
-
 async def _transaction(page: Page, customer_id: str, transaction_id: str) -> dict[str, Any]:
     """Return the customer's transaction.
 
     Raises:
         NotFound: there is none with this id, or the text is not an id.
     """
-    transaction = await find_transaction(page, customer_id, transaction_id)
-    if transaction is None:
+    try:
+        found: dict[str, Any] = await page.get("customer", customer_id, "transactions", transactionId=transaction_id)
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        found = {"transactions": []}
+    if not found["transactions"]:
         raise NotFound("Transaction.NotFound", "The customer has no transaction with this id.")
+    transaction: dict[str, Any] = found["transactions"][0]
     return transaction
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from api.console.calls import Refused
 from api.console.file_names import PassingForm
-from api.console.pages.transactions import RUNNING, find_transaction
+from api.console.pages.transactions import NOTHING, RUNNING
 from api.console.refusals import reword
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -118,7 +118,8 @@ async def show_duplicates(page: SignedIn, customer_id: str, job_id: str, number:
     customer = await page.get("customer", customer_id)
     found = await page.get("jobs", job_id, "duplicates", page=number, count=LISTED)
     ids = {each["transactionId"] for each in found["duplicates"]}
-    repeated = {id_: await find_transaction(page, customer_id, id_) for id_ in ids}
+    listed = await page.get("customer", customer_id, "transactions", transactionIds=",".join(ids)) if ids else NOTHING
+    repeated = {each["transactionId"]: each for each in listed["transactions"]}
     return page.show("duplicates.html", customer=customer, job_id=job_id, found=found, repeated=repeated)
 
 

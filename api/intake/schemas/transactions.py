@@ -16,6 +16,8 @@ from api.core.schemas.rules import (
     UncheckedObject,
     choice_parameter,
     day,
+    distinct,
+    identifier,
     identifier_parameter,
     money,
     one_of,
@@ -35,6 +37,7 @@ from storage.enrichment.client_listing import Cursor
 
 CURSOR_MESSAGE = "cursor must be empty or the nextCursor of a response, given once and without page."
 MAX_TRANSACTIONS = 50_000
+MAX_IDS = 100  # of transactions in a query
 OVERLAP, APPEND = "overlap", "append"
 Day = date  # a field named `date` would hide the type
 Money = Annotated[Decimal, WithJsonSchema({"type": "number"})]  # exact: the encoder writes its digits
@@ -184,6 +187,12 @@ def _text_parameter(name: str, code: str, max_characters: int, description: str)
 NEWEST_FIRST: Final = "-date"
 
 
+def _transaction_ids(value: Any) -> tuple[UUID, ...]:
+    if type(value) is not str:
+        raise ValueError
+    return tuple(distinct(identifier, MAX_IDS)(value.split(",")))
+
+
 class TransactionsQuery(Paging):
     job_id: Annotated[
         UUID | None,
@@ -234,6 +243,19 @@ class TransactionsQuery(Paging):
     transaction_id: Annotated[
         UUID | None, identifier_parameter("transactionId", "Transaction.InvalidId", "Only this row.")
     ] = None
+    transaction_ids: Annotated[
+        tuple[UUID, ...] | None,
+        Parameter(
+            _transaction_ids,
+            "Transaction.InvalidIds",
+            f"transactionIds must be 1 to {MAX_IDS} different UUIDs, separated by commas, given once.",
+            {
+                "type": "string",
+                "minLength": 1,
+                "description": f"Only these rows: at most {MAX_IDS} ids, separated by commas.",
+            },
+        ),
+    ] = None
     sort: Annotated[
         str,
         choice_parameter("sort", "Transaction.InvalidSort", ("date", NEWEST_FIRST), "`-date`: the newest row first."),
@@ -254,6 +276,7 @@ class TransactionsQuery(Paging):
             self.max_amount,
             self.flag,
             self.transaction_id,
+            self.transaction_ids,
         )
         return None if chosen == RowFilter() else chosen
 

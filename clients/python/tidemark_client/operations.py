@@ -162,6 +162,7 @@ def list_customer_transactions(
     ]
     | None = None,
     transaction_id: str | None = None,
+    transaction_ids: str | None = None,
     sort: Literal["date", "-date"] | None = None,
 ) -> PagedRequest[models.CustomerTransactionListView, models.TransactionView]:
     """List a customer's enriched transactions, by date and position: all of them, or those that a filter chooses."""
@@ -183,6 +184,7 @@ def list_customer_transactions(
             "maxAmount": max_amount,
             "flag": flag,
             "transactionId": transaction_id,
+            "transactionIds": transaction_ids,
             "sort": sort,
         },
         items="transactions",

@@ -281,6 +281,7 @@ def test_transactions_have_totals(store: Store, client: Client, monkeypatch: pyt
     end_submissions(store, rows)
     path = f"/v1/customer/{customer_id}/transactions"
     whole = client.get(path).json()["data"]
+    ids = [each["transactionId"] for each in whole["transactions"]]
     found = {
         "": ([0, 1, 2, 3, 4], ["200.30", "107.00", "93.30"]),
         f"jobId={job_id}": ([0, 1, 2, 3, 4], ["200.30", "107.00", "93.30"]),
@@ -289,6 +290,7 @@ def test_transactions_have_totals(store: Store, client: Client, monkeypatch: pyt
         "maxAmount=7&text=coff": ([1, 4], ["0.00", "7.01", "-7.01"]),
         f"flag=cash&jobId={job_id}": ([2], ["0.00", "99.99", "-99.99"]),
         "category=rent": ([], ["0.00", "0.00", "0.00"]),
+        f"transactionIds={ids[4]},{ids[0]},{uuid4()}": ([0, 4], ["100.10", "7.00", "93.10"]),
     }
     for query, (right, totals) in found.items():
         for paging in ("", "&page=1&count=2", "&page=1&count=2&sort=-date"):
@@ -319,6 +321,10 @@ def test_transactions_have_totals(store: Store, client: Client, monkeypatch: pyt
         ("maxAmount=0.001", "Transaction.InvalidAmount"),
         ("flag=red", "Transaction.InvalidFlag"),
         ("transactionId=1", "Transaction.InvalidId"),
+        ("transactionIds=", "Transaction.InvalidIds"),
+        (f"transactionIds={UUID(int=1)},x", "Transaction.InvalidIds"),
+        (f"transactionIds={UUID(int=1)},{UUID(int=1)}", "Transaction.InvalidIds"),
+        (f"transactionIds={','.join(str(UUID(int=n)) for n in range(101))}", "Transaction.InvalidIds"),
     ],
 )
 def test_malformed_filters_are_refused(client: Client, query: str, code: str) -> None:

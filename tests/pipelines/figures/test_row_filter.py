@@ -44,6 +44,7 @@ FILTERS = st.builds(
     most=st.none() | SIZES,
     flag=st.none() | st.sampled_from(["cash", "tax"]),
     transaction_id=st.none() | st.sampled_from(ACCOUNTS),
+    transaction_ids=st.none() | st.lists(st.sampled_from([*ACCOUNTS, UUID(int=3)]), min_size=1, unique=True).map(tuple),
 )
 
 
@@ -60,6 +61,7 @@ def is_chosen(row: Mapping[str, Any], wanted: RowFilter) -> bool:
         (wanted.most, lambda amount: abs(row["amount"]) <= amount),
         (wanted.flag, lambda flag: flag in row["flags"]),
         (wanted.transaction_id, lambda transaction_id: row["transaction_id"] == transaction_id.bytes),
+        (wanted.transaction_ids, lambda ids: row["transaction_id"] in [each.bytes for each in ids]),
     ]
     return all(holds(value) for value, holds in conditions if value is not None)
 

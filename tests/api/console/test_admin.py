@@ -136,6 +136,8 @@ def test_four_eyes_are_set_by_one_admin_and_lifted_by_two(store: Store, base_url
     assert "Ada, admin</bdi> requested a change" in second.get(path).text
     own = first.get("/approvals?kind=lift").text
     assert ("Lift <a" in own, "/withdraw" in own, "/approve" in own) == (True, True, False)
+    analyst = visit_as(store, base_url, client.client_id, Role.ANALYST).get("/approvals?kind=lift").text
+    assert ("Lift four eyes" in analyst, "/admin" in analyst, "/approve" in analyst) == (True, False, False)
     waiting = second.get("/approvals?kind=lift").text
     assert "No second person any more:</b> Publish a policy<br>" in waiting
     assert "from then on:</b> Override a decision, Activate a ruleset<" in waiting
